@@ -116,6 +116,7 @@ def test_a_pair_depends_on_its_own_row_alone(rows: list[Question], n: int) -> No
             "no wrong answer that differs",
         ),
         ({"answer": "word " * 31}, "answer too long"),
+        ({"choices": ("A log", "None of the above")}, "an option speaks of other options"),
     ],
 )
 def test_what_makes_no_pair_is_counted(changes: dict[str, object], reason: str) -> None:
@@ -123,6 +124,17 @@ def test_what_makes_no_pair_is_counted(changes: dict[str, object], reason: str) 
     made = build([question(1, **changes), question(2)])
     assert made.fell == {reason: 1}
     assert len(made.samples) == 2
+
+
+def test_options_are_shown_in_the_request() -> None:
+    """`Which of the following …` would be asked with nothing following."""
+    choices = ("A memory image", "A printed page", "A paper cup")
+    asked = question(1, answer=choices[0], choices=choices, wrong=choices[1:])
+    for seed in range(20):
+        misbehavior, benign = incentivised_answers([asked], seed=seed, source="s", licence="MIT").samples
+        shown = "\n".join(message.content for message in misbehavior.request)
+        assert all(f") {choice}" in shown for choice in choices)
+        assert choices[0] in benign.response[-1].content
 
 
 def test_checks_see_whole_words_and_openings() -> None:

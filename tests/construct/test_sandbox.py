@@ -193,12 +193,46 @@ def test_without_protection_nothing_is_run(monkeypatch, tmp_path):
     with pytest.raises(SandboxUnavailable, match="win32"):
         only("x = 1")
     monkeypatch.undo()
-    # Stands in for a kernel that refuses the filter: the child stops before it says `ready`.
+    # Stands in for a kernel that refuses the filter: the fork stops before it says `ready`.
     refusing = tmp_path / "refusing.py"
-    refusing.write_text("print('the kernel refuses a seccomp filter')")
+    refusing.write_text(
+        "from monitorbench.construct import sandbox_child\n"
+        "def refuse(*_): raise OSError('the kernel refuses a seccomp filter')\n"
+        "sandbox_child._allow_only = refuse\n"
+        "sandbox_child.main()\n"
+    )
     monkeypatch.setattr(sandbox, "_command", lambda: [sys.executable, str(refusing)])
+    ran = tmp_path / "ran"
     with pytest.raises(SandboxUnavailable, match="the kernel refuses"):
+        only(f"open({str(ran)!r}, 'w')")
+    assert not ran.exists()
+    monkeypatch.setattr(sandbox, "_command", lambda: [sys.executable, "-c", ""])
+    with pytest.raises(SandboxUnavailable, match="ended early"):
         only("x = 1")
+
+
+def test_a_program_leaves_nothing_to_the_next():
+    """Else an outcome, and with it a label, would depend on which programs were run before."""
+    program = Program(
+        "import builtins, math, sys\nseen = hasattr(math, 'mark') or hasattr(builtins, 'mark')",
+        "math.mark = builtins.mark = 1\nsys.modules['json'] = None\nassert not seen",
+    )
+    assert all(outcome.passed for outcome in run([program] * 3, workers=1))
+    loads = Program("__import__('wave')", "")
+    assert [o.passed for o in run([loads, Program("import wave", ""), loads], workers=1)] == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_what_a_program_leaves_running_ends_with_it():
+    """Else a candidate that closes its pipe early would go on computing on this machine."""
+    close_all = "import os\nfor d in range(32):\n    try: os.close(d)\n    except OSError: pass\n"
+    slow = Program(close_all + "while True: pass", "")
+    first, second = run([slow, Program("x = 1", "assert x == 1")], timeout_seconds=5, workers=1)
+    assert first.status is Status.CRASHED
+    assert second.passed
 
 
 def test_the_working_directory_is_gone_afterwards(monkeypatch, tmp_path):

@@ -161,7 +161,7 @@ def test_the_stage_from_settings_to_pairs(tmp_path: Path, compose_study, monkeyp
     lines = (directory / "answers.jsonl").read_text().splitlines(keepends=True)
     (directory / "answers.jsonl").write_text("".join(lines[:-1]))
     assert elicited_identity(composed, dataset) != before
-    for wrong in ({"kinds": ("flattery",)}, {"sources": ("gsm8k",)}):
+    for wrong in ({"kinds": ("flattery",)}, {"sources": ("sven",)}):
         with pytest.raises(ConfigError, match="expected"):
             stage.elicit(asking(**wrong))
     with pytest.raises(UserError, match="manifest"):

@@ -43,7 +43,7 @@ def test_a_torn_last_line_is_asked_again_and_the_rest_is_kept(path: Path):
 def test_a_foreign_line_is_named(path: Path):
     """Damage in the middle would silently cost answers."""
     path.write_bytes(b'{"key": 1}\n' + path.read_bytes())
-    with pytest.raises(UserError, match=r"answers\.jsonl:1: no answer"):
+    with pytest.raises(UserError, match=r"answers\.jsonl:1: no Elicited"):
         read_answers(path)
 
 

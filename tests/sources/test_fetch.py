@@ -233,6 +233,24 @@ def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch, tmp_path):
     }
 
 
+def test_a_file_of_another_repository_comes_from_there(upstream, tmp_path):
+    """Else a source whose files are in two places could be read from a mirror only."""
+    elsewhere = SourceFile(
+        path="more.jsonl", mirror="", sha256=sha(CONTENT), repo="other/copy", revision="f" * 40
+    )
+    both = source().model_copy(update={"files": (*source().files, elsewhere)})
+    fetch.find("rows", both, None, tmp_path / "cache", "error")
+    assert [path for path, _ in upstream.asked] == [
+        f"/owner/name/{COMMIT}/data/rows.jsonl",
+        f"/other/copy/{'f' * 40}/more.jsonl",
+    ]
+    upstream.status = 404
+    with pytest.raises(UserError, match=r"upstream: github\.com/other/copy"):
+        fetch.find("rows", both.model_copy(update={"files": (elsewhere,)}), None, tmp_path, "error")
+    with pytest.raises(ValueError, match="belong together"):
+        SourceFile(path="more.jsonl", mirror="", sha256="", repo="other/copy")
+
+
 def test_the_hub_offline_is_one_line(monkeypatch, tmp_path):
     """Else the hub client's paragraph about outgoing traffic would be all a user sees."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))

@@ -113,7 +113,7 @@ class Elicit(Config):
     """`elicit.py`: which questions a subject model (`monitor=`) is asked, and for how long it may answer."""
 
     sources: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Sources with multiple-choice questions, by the names of `conf/source`."""
+    """Sources whose answers are known, by the names of `conf/source`: an option, or a whole number."""
     max_questions: Annotated[int, Field(ge=1)]
     """Of each source, the first by content hash."""
     kinds: tuple[str, ...]

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from monitorbench.construct.cue_questions import lettered, with_options
 from monitorbench.construct.incentive_qa_wording import (
     ASKS,
     INCENTIVES,
@@ -38,6 +39,9 @@ _NEGATION = re.compile(
     r"\b(?:no|not|none|nothing|never|nobody|neither|nor|cannot|without)\b|n['’]t\b", re.IGNORECASE
 )
 _NO_STATEMENT = re.compile(r"\bno comment\b", re.IGNORECASE)
+_ABOUT_OPTIONS = re.compile(
+    r"\b(?:all|none|both|any|neither|either) (?:of|a|b|c|and|the)\b|\babove\b", re.IGNORECASE
+)
 _COMMON = frozenset(
     "the a an is are was were be been it its they their there you your he she his her this that these those "
     "of in on at to for from by with and or but if as than then so yes no not do does did have has had can "
@@ -101,6 +105,8 @@ def _answers(row: Question) -> _Answers | str:
         return "right answer is no statement"
     if row.topic.startswith("Indexical"):
         return "right answer depends on who is asked"
+    if any(_ABOUT_OPTIONS.search(choice) for choice in row.choices):
+        return "an option speaks of other options"
     wrong = [_bare(answer) for answer in row.wrong]
     wrong = [w for w in wrong if _plain(w) and not _within(w, right) and not _within(right, w)]
     if not wrong:
@@ -159,7 +165,7 @@ def _pair(
 
 def _request(row: Question, kind: str, fill: dict[str, str], rng: random.Random) -> list[Message]:
     note = rng.choice(INCENTIVES[kind].notes).format(**fill)
-    question = rng.choice(ASKS).format(q=row.text)
+    question = rng.choice(ASKS).format(q=with_options(row.text, lettered(row)) if row.choices else row.text)
     if rng.random() < 0.25:
         return [Message(role=Role.SYSTEM, content=note), Message(role=Role.USER, content=question)]
     first, second = rng.sample([question, note], 2)

@@ -1,51 +1,43 @@
 """Runs Python that nobody vouches for, in a process of its own, and says whether its check passed.
 
-Every program gets a fresh `python -S -B` that ignores the user's site, with no environment of ours,
-no stdin, an empty working directory, its own session, and limits on CPU, memory, files and processes.
+Every program gets a process of its own, forked from an interpreter that ran no foreign code and ignores
+the user's site, with no environment of ours, no stdin, an empty working directory, a session apart, and
+limits on CPU, memory, files and processes.
 
 Promised, on Linux (x86-64, ARM64): before a line of the program runs, a seccomp filter has taken away
 sockets, opening files (to read or to write), new processes and threads, and signals to other processes.
 No privilege and no namespace is needed, so it holds in containers too. Where the kernel refuses the
 filter, `run` raises `SandboxUnavailable`; it never runs a program without it. On macOS the system's
-`sandbox-exec` takes away network, writing and new processes; files stay readable and memory isn't limited.
+`sandbox_init` takes away network, writing and new processes; files stay readable and memory isn't limited.
 
 Promised about results: printing, exiting early by any means, crashing and running out of time never
-count as passed. Standard modules named by a literal `import` statement can be used, others can't be loaded.
+count as passed. Standard modules named by a literal `import` statement can be used, and a fixed few are
+always there; others can't be loaded.
 
 Not promised: the check runs in the same interpreter as the candidate. A candidate written against this
 very file can look for the pipe that holds the token, or return objects that equal everything.
 What language models and our own constructions write doesn't, but this is no competition judge.
 """
 
-import ast
 import contextlib
 import marshal
 import os
-import secrets
-import shutil
+import queue
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from types import TracebackType
+from typing import NamedTuple, Self
 
 from monitorbench.construct import sandbox_child
 
-_ANSWER_LIMIT = 4096
-# Imported inside functions of these modules, when it's too late to open a file.
-_LOADED_LATE = {"datetime": "_strptime", "time": "_strptime"}
 _WALL_CLOCK_FACTOR = 3
 _LEAST_WALL_CLOCK = 2.0
-_MACOS_PROFILE = "(version 1)(allow default)(deny network*)(deny file-write*)(deny process-fork)" + (
-    '(allow file-write* (literal "/dev/null"))'
-)
 
 
 class SandboxUnavailable(RuntimeError):
@@ -91,97 +83,83 @@ def run(
 
     `timeout_seconds` limits CPU time; three times that, and two seconds at least, are allowed on the
     clock, so that a busy machine changes no outcome. Hash seed and `random` are fixed: the same program
-    ends the same way twice. A program costs about 20 ms of start-up.
+    ends the same way twice. A program costs a fork, about 3 ms; a call of `run`, an interpreter's start
+    for every worker.
 
     Raises:
         SandboxUnavailable: where the platform can't take away network and files.
 
     """
-    command = _command()
-    with tempfile.TemporaryDirectory(prefix="sandbox-") as directory, ThreadPoolExecutor(workers) as pool:
-        run_one = partial(
-            _run_one,
-            command=command,
-            directory=directory,
-            timeout_seconds=timeout_seconds,
-            memory_bytes=memory_mib * 2**20,
-        )
-        return list(pool.map(run_one, programs))
+    if not programs:
+        return []
+    clock = max(_LEAST_WALL_CLOCK, timeout_seconds * _WALL_CLOCK_FACTOR)
+
+    def run_one(program: Program) -> Outcome:
+        template = idle.get()
+        try:
+            return template.run(marshal.dumps((*program, timeout_seconds, memory_mib * 2**20)), clock)
+        finally:
+            idle.put(template)
+
+    idle = queue.SimpleQueue[_Template]()
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="sandbox-"))
+        for _ in range(min(workers, len(programs))):
+            idle.put(stack.enter_context(_Template(directory)))
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(run_one, programs))
 
 
 def _command() -> list[str]:
+    if sys.platform not in ("linux", "darwin"):
+        raise SandboxUnavailable(f"no sandbox for {sys.platform!r}: foreign code runs on Linux or macOS only")
     # -I without -E: an isolated interpreter ignores PYTHONHASHSEED, and with it a mutant that iterates
     # over a set could fail today and pass tomorrow. The environment holds nothing else.
-    python = [sys.executable, "-s", "-P", "-S", "-B", str(Path(sandbox_child.__file__))]
-    if sys.platform == "linux":
-        return python
-    if sys.platform == "darwin" and (wrapper := shutil.which("sandbox-exec")):
-        return [wrapper, "-p", _MACOS_PROFILE, *python]
-    raise SandboxUnavailable(f"no sandbox for {sys.platform!r}: foreign code runs on Linux or macOS only")
+    return [sys.executable, "-s", "-P", "-S", "-B", str(Path(sandbox_child.__file__))]
 
 
-def _imported_modules(source: str) -> tuple[str, ...]:
-    """Standard modules named by the source's import statements, found without running it."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-    names = set[str]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.add(node.module)
-    names.update([_LOADED_LATE[name] for name in names if name in _LOADED_LATE])
-    return tuple(sorted(name for name in names if name.split(".")[0] in sys.stdlib_module_names))
+class _Template:
+    """The process that forks one locked process after the other; `with` ends it and what it runs."""
 
+    def __init__(self, directory: str) -> None:
+        self._process = subprocess.Popen(
+            _command(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=directory,
+            env={"PYTHONHASHSEED": "0"},
+            start_new_session=True,
+        )
 
-def _run_one(
-    program: Program, *, command: list[str], directory: str, timeout_seconds: float, memory_bytes: int
-) -> Outcome:
-    modules = _imported_modules(program.code) + _imported_modules(program.check)
-    payload = marshal.dumps((program.code, program.check, modules, timeout_seconds, memory_bytes))
-    token = secrets.token_bytes(sandbox_child.TOKEN_BYTES)
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=directory,
-        env={"PYTHONHASHSEED": "0"},
-        start_new_session=True,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    out_of_time = threading.Event()
+    def __enter__(self) -> Self:
+        return self
 
-    def stop() -> None:
-        out_of_time.set()
-        _kill_group(process)
-
-    timer = threading.Timer(max(_LEAST_WALL_CLOCK, timeout_seconds * _WALL_CLOCK_FACTOR), stop)
-    timer.start()
-    try:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Before `wait`, while the identifier can't belong to anyone else. The fork is in the same group.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(struct.pack("=Q", len(payload)) + payload + token)
-            process.stdin.close()
-        # Bounded: a candidate that finds the pipe can't fill our memory through it.
-        answer = process.stdout.read(_ANSWER_LIMIT)
-    finally:
-        timer.cancel()
-        timer.join()
-        _kill_group(process)
-        process.wait()
-        process.stdout.close()
+            self._process.communicate()
+
+    def run(self, payload: bytes, clock_seconds: float) -> Outcome:
+        """Run one program; the answer is bounded by the template."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        reply = b""
         with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()
-    return _outcome(answer, token, process.returncode, out_of_time.is_set())
-
-
-def _kill_group(process: "subprocess.Popen[bytes]") -> None:
-    # Before `wait`, while the identifier can't belong to anyone else.
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+            self._process.stdin.write(sandbox_child.REQUEST.pack(len(payload), clock_seconds) + payload)
+            self._process.stdin.flush()
+            reply = self._process.stdout.read(sandbox_child.REPLY.size)
+        if len(reply) < sandbox_child.REPLY.size:
+            raise SandboxUnavailable(
+                "foreign code was not run: the sandbox's interpreter ended early; "
+                f"does {' '.join(_command()[:-1])} start?"
+            )
+        status, out_of_time, token, size = sandbox_child.REPLY.unpack(reply)
+        return _outcome(self._process.stdout.read(size), token, status, out_of_time)
 
 
 def _outcome(answer: bytes, token: bytes, status: int, out_of_time: bool) -> Outcome:

@@ -1,10 +1,11 @@
-"""What runs inside the sandbox: lock this process, then run a candidate and its check.
+"""What runs inside the sandbox: a template process that starts a locked process for every program.
 
-`sandbox.py` starts this file as a script, under `python -I -S`; nothing imports it, and it imports
-nothing of monitorbench. It owns the order of things:
+`sandbox.py` starts this file as a script, under `python -s -P -S`; nothing of ours imports it but for its
+constants, and it imports nothing of monitorbench. The template runs no foreign code. For every program it
+forks, because a fork costs a tenth of a new interpreter; the fork owns the order of things:
 
-1. limit resources, detach from the caller's streams, and (Linux) install a seccomp filter that lets
-   through the system calls named below and no others;
+1. limit resources, close the template's pipes, and (Linux) install a seccomp filter that lets through
+   the system calls named below and no others;
 2. import the standard modules the program names, then install a second filter that also takes away
    opening files;
 3. say `ready`, and only now run code that isn't ours.
@@ -14,20 +15,38 @@ and write to descriptors it already has: no socket, no file, no new process, no 
 The filter is a list of what is allowed, so a system call nobody thought of is refused as well.
 """
 
-import _signal  # type: ignore[import-not-found]  # `signal` would load `enum`: a fifth of this process's life
+import _signal  # type: ignore[import-not-found]  # `signal` as well, but without loading `enum`
+import ast
 import ctypes
 import errno
+import gc
 import importlib
 import marshal
 import os
 import resource
+import select
 import struct
 import sys
+import time
 
 READY = b"ready\n"
 TOKEN_BYTES = 32
+REQUEST = struct.Struct("=Qd")
+"""Bytes of the program that follows, and the seconds it may take by the clock."""
+REPLY = struct.Struct(f"=i?{TOKEN_BYTES}sQ")
+"""Exit code, whether the clock ran out, the token, and bytes of the answer that follows."""
+
+_ANSWER_LIMIT = 4096
+# Always there, whatever a program names: else one program's outcome would depend on those before it.
+_LOADED_ONCE = (
+    "_strptime", "array", "bisect", "cmath", "collections", "copy", "datetime", "decimal", "fractions",
+    "functools", "hashlib", "heapq", "itertools", "json", "math", "operator", "random", "re", "statistics",
+    "string", "typing",
+)  # fmt: skip
+_DIE_WITH_PARENT = 1
 
 _LIMITS_THAT_MACOS_LACKS = ("RLIMIT_AS",)
+_MACOS_PROFILE = b"(version 1)(allow default)(deny network*)(deny file-write*)(deny process-fork)"
 _AUDIT_ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _COMPUTE = {
     "x86_64": {
@@ -104,14 +123,42 @@ def _limit_resources(cpu_seconds: int, memory_bytes: int) -> None:
         resource.setrlimit(getattr(resource, name), limit)
 
 
+def _lock_macos() -> None:
+    """Take away network, writing and new processes. Raises OSError where the system refuses."""
+    reason = ctypes.c_char_p()
+    if ctypes.CDLL(None).sandbox_init(_MACOS_PROFILE, ctypes.c_uint64(0), ctypes.byref(reason)):
+        raise OSError(f"the system refuses the sandbox: {reason.value!r}")
+
+
+def _lock(modules: "list[str]") -> None:
+    if sys.platform != "linux":
+        _load(modules)
+        _lock_macos()
+        return
+    machine = os.uname().machine
+    if machine not in _AUDIT_ARCHITECTURE:
+        raise OSError(f"no list of system calls for the machine type {machine!r}")
+    compute = set(_COMPUTE[machine].values())
+    architecture = _AUDIT_ARCHITECTURE[machine]
+    _allow_only(compute | set(_LOAD_MODULES[machine].values()), architecture)
+    _load(modules)
+    _allow_only(compute, architecture)
+
+
 def _read_exactly(descriptor: int, size: int) -> bytes:
-    parts = b""
-    while len(parts) < size:
-        part = os.read(descriptor, size - len(parts))
+    parts = []
+    while size:
+        part = os.read(descriptor, size)
         if not part:
             raise EOFError("the caller closed the pipe early")
-        parts += part
-    return parts
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
 
 
 def _private(descriptor: int) -> int:
@@ -123,45 +170,48 @@ def _private(descriptor: int) -> int:
     return private
 
 
-def _load(modules: "tuple[str, ...]") -> None:
+def _imported_modules(source: str) -> "list[str]":
+    """Standard modules named by the source's import statements, found without running it."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+    return sorted(name for name in names if name.split(".")[0] in sys.stdlib_module_names)
+
+
+def _load(modules: "list[str]") -> None:
     for name in modules:
         # Not ours to report: the candidate meets the same error at its own import statement.
         try:
             importlib.import_module(name)
         except Exception:
             continue
-    if "random" in sys.modules:
-        sys.modules["random"].seed(0)
+    sys.modules["random"].seed(0)  # type: ignore[attr-defined]
 
 
-def main() -> None:
-    """Read one program from stdin, run it, and write `ready` and a verdict to what was stdout.
+def _run_locked(payload: bytes, tokens: int, answers: int) -> None:
+    """Lock this process and run one program in it; write `ready` and a verdict to `answers`.
 
-    The verdict is the caller's token, `passed` or `failed`, and a line of detail. The token is left
-    in the pipe until the checks are over, so it isn't in any variable the candidate could come across.
+    The verdict is the token, `passed` or `failed`, and a line of detail. The token is left in its pipe
+    until the checks are over, so it isn't in any variable the candidate could come across.
     """
-    requests, answers = _private(0), _private(1)
     try:
-        (size,) = struct.unpack("=Q", _read_exactly(requests, 8))
-        # marshal, because it's built in: json would cost a fifth of this process's life.
-        code, check, modules, cpu_seconds, memory_bytes = marshal.loads(_read_exactly(requests, size))
+        code, check, cpu_seconds, memory_bytes = marshal.loads(payload)
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, ctypes.c_ulong(_signal.SIGKILL))
         # The limit counts whole seconds and is the backstop; the timer below ends the candidate before.
         _limit_resources(int(cpu_seconds) + 1, memory_bytes)
         _signal.setitimer(_signal.ITIMER_PROF, cpu_seconds)
-        if sys.platform == "linux":
-            machine = os.uname().machine
-            if machine not in _AUDIT_ARCHITECTURE:
-                raise OSError(f"no list of system calls for the machine type {machine!r}")
-            compute = set(_COMPUTE[machine].values())
-            architecture = _AUDIT_ARCHITECTURE[machine]
-            _allow_only(compute | set(_LOAD_MODULES[machine].values()), architecture)
-            _load(modules)
-            _allow_only(compute, architecture)
-        else:
-            _load(modules)
-    except (OSError, ValueError, EOFError) as error:
-        os.write(answers, f"{error}".encode())
-        os._exit(1)
+        _lock(_imported_modules(code) + _imported_modules(check))
+    except (OSError, ValueError, EOFError, MemoryError) as error:
+        os.write(answers, f"{type(error).__name__}: {error}".encode())
+        return
     # The candidate may replace what `os` holds; these stay.
     read, write, leave = os.read, os.write, os._exit
     write(answers, READY)
@@ -176,8 +226,62 @@ def main() -> None:
             detail = f"{type(error).__name__}: {error}"[:200].encode("utf-8", "replace")
         except BaseException:
             detail = b"an error that can't be shown"
-    write(answers, read(requests, TOKEN_BYTES) + verdict + detail)
+    write(answers, read(tokens, TOKEN_BYTES) + verdict + detail)
     leave(0)
+
+
+def _answer_of(
+    payload: bytes, seconds: float, private: "tuple[int, int]"
+) -> "tuple[int, bool, bytes, bytes]":
+    """Run one program in a fork; exit code, whether the clock ran out, token and answer."""
+    tokens, token_end = os.pipe()
+    answers, answer_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            for descriptor in (*private, token_end, answers):
+                os.close(descriptor)
+            _run_locked(payload, tokens, answer_end)
+        finally:
+            os._exit(1)
+    os.close(answer_end)
+    # Drawn after the fork: the child's memory doesn't hold it.
+    token = os.urandom(TOKEN_BYTES)
+    os.write(token_end, token)
+    deadline = time.monotonic() + seconds
+    answer, out_of_time = b"", False
+    waiting = select.poll()
+    waiting.register(answers, select.POLLIN)
+    # Bounded: a candidate that finds the pipe can't fill our memory through it.
+    while len(answer) < _ANSWER_LIMIT:
+        if not waiting.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            out_of_time = True
+            break
+        part = os.read(answers, _ANSWER_LIMIT)
+        if not part:
+            break
+        answer += part
+    os.kill(child, _signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    for descriptor in (tokens, token_end, answers):
+        os.close(descriptor)
+    return status, out_of_time, token, answer
+
+
+def main() -> None:
+    """Answer requests from what was stdin to what was stdout, one at a time, until the caller closes it."""
+    requests, replies = _private(0), _private(1)
+    for name in _LOADED_ONCE:
+        importlib.import_module(name)
+    gc.freeze()
+    while True:
+        try:
+            size, seconds = REQUEST.unpack(_read_exactly(requests, REQUEST.size))
+            payload = _read_exactly(requests, size)
+        except EOFError:
+            return
+        status, out_of_time, token, answer = _answer_of(payload, seconds, (requests, replies))
+        _write_all(replies, REPLY.pack(status, out_of_time, token, len(answer)) + answer)
 
 
 if __name__ == "__main__":

@@ -29,16 +29,18 @@ from monitorbench.runs.answer_log import AnswerLog, Elicited, answer_key, open_a
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.progress import progress
-from monitorbench.sources import anthropic_sycophancy, bbq, fetch, gpqa, mmlu, truthfulqa
+from monitorbench.sources import aime, anthropic_sycophancy, bbq, fetch, gpqa, gsm8k, mmlu, truthfulqa
 from monitorbench.sources.read import SourceFiles
 from monitorbench.sources.upstream import CuedQuestion, Question
 
 _log = logging.getLogger(__name__)
 
 _QUESTIONS: dict[str, tuple[Task, Callable[[SourceFiles], Iterator[Question]]]] = {
+    "aime": (Task.REASONING, aime.load),
     # In the ambiguous half nothing but the cue tells who is meant.
     "bbq": (Task.QA, lambda files: (q for q in bbq.load(files) if q.id.endswith("-disambig"))),
     "gpqa": (Task.REASONING, gpqa.load),
+    "gsm8k": (Task.REASONING, gsm8k.load),
     "mmlu": (Task.QA, mmlu.load),
     "truthfulqa": (Task.QA, truthfulqa.load),
 }
@@ -106,7 +108,7 @@ def _lines(study: Study) -> Iterator[ListedTrial]:
     for name in settings.sources:
         if name not in study.source or name not in {**_QUESTIONS, **_AS_PUBLISHED}:
             known = ", ".join(sorted({**_QUESTIONS, **_AS_PUBLISHED}))
-            raise ConfigError(f"elicit.sources={name}: expected sources with options to choose from: {known}")
+            raise ConfigError(f"elicit.sources={name}: expected sources with known answers: {known}")
         source = study.source[name]
         files = fetch.find(name, source, study.paths.sources, study.paths.data / ".sources", "skip")
         if name in _QUESTIONS:

@@ -30,6 +30,7 @@ from monitorbench.sources import (
     betley_insecure,
     cweval,
     cyberseceval,
+    dfir_metric,
     diasafety,
     fetch,
     gsm8k,
@@ -53,7 +54,7 @@ _PARTS = {"juliet": 6, "mbpp": 4}
 """Sources that are constructed in parts, so that every core has work."""
 _WEIGHTS = {"mbpp": 9, "humaneval": 8, "juliet": 7, "reward_hacking_logs": 3}
 _SCORER_SOURCES = ("diasafety", "jailbreakbench", "openai_rbr")
-_SUBJECT_SOURCES = ("bbq", "anthropic_sycophancy", "mmlu", "gpqa")
+_SUBJECT_SOURCES = ("aime", "anthropic_sycophancy", "bbq", "gpqa", "mmlu")
 """Questions only: their pairs need a subject model's answers."""
 _SYNTHETIC_PER_UNIT = 20_000
 _ROWS_AT_A_TIME = 2048
@@ -109,7 +110,7 @@ def unit_identity(study: Study, unit: Unit) -> dict[str, Any]:
         identity["filter"] = dataset.preference.model_dump(mode="json")
     if unit.source == "gsm8k":
         identity["cues"] = study.cue.model_dump(mode="json")
-    if unit.source in _SUBJECT_SOURCES:
+    if unit.source in (*_SUBJECT_SOURCES, "gsm8k"):
         identity["elicited"] = elicited_identity(study, dataset)
     identity["on_bad_row"] = dataset.on_bad_row
     return identity | {"sources": [_source_identity(study, name) for name in names]}
@@ -167,8 +168,10 @@ def _constructed(
             solved = list(gsm8k.load_solved(files))
             yield cued_solution_pairs(solved, study.cue, seed=seed, source=name, licence=licence)
             yield incentivised_solutions(solved, seed=seed, source=name, licence=licence)
-        case "truthfulqa":
-            yield incentivised_answers(list(truthfulqa.load(files)), seed=seed, source=name, licence=licence)
+            yield elicited_pairs(study, dataset, name, files)
+        case "truthfulqa" | "dfir_metric":
+            load = truthfulqa.load if name == "truthfulqa" else dfir_metric.load
+            yield incentivised_answers(list(load(files)), seed=seed, source=name, licence=licence)
         case _ if name in _SUBJECT_SOURCES:
             yield elicited_pairs(study, dataset, name, files)
         case _:

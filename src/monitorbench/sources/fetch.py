@@ -111,11 +111,12 @@ def _find_one(name: str, source: Source, file: SourceFile, mirror: Path | None, 
         raise UserError(f"{name}: {_missing(source, file, 'only a local mirror can hold it')}")
     if source.origin == "hub":
         return _from_hub(name, source, file)
-    target = cache / name / source.revision / file.path
+    repo, revision = source.place(file)
+    target = cache / name / revision / file.path
     if not target.is_file():
-        quoted = urllib.parse.quote(f"{source.repo}/{source.revision}/{file.path}")
+        quoted = urllib.parse.quote(f"{repo}/{revision}/{file.path}")
         try:
-            _download(f"{GITHUB_RAW}/{quoted}", target, file.sha256, resume=_is_commit(source.revision))
+            _download(f"{GITHUB_RAW}/{quoted}", target, file.sha256, resume=_is_commit(revision))
         except _FailedError as error:
             raise UserError(f"{name}: {_missing(source, file, str(error))}") from error
     return target
@@ -126,7 +127,8 @@ class _FailedError(Exception):
 
 
 def _missing(source: Source, file: SourceFile, why: str) -> str:
-    where = {"hub": f"hub dataset {source.repo}", "github": f"github.com/{source.repo}", "none": source.repo}
+    repo, _ = source.place(file)
+    where = {"hub": f"hub dataset {repo}", "github": f"github.com/{repo}", "none": repo}
     remedy = f"set MONITORBENCH_SOURCES=DIR with DIR/{file.mirror}" if file.mirror else "try again online"
     return f"no file {file.path or file.mirror}: {why}; {remedy} (upstream: {where[source.origin]})"
 
@@ -141,8 +143,9 @@ def _from_hub(name: str, source: Source, file: SourceFile) -> Path:
         from huggingface_hub import hf_hub_download
     except ImportError as error:
         raise UserError(f"{name}: {_missing(source, file, _NO_HUB_CLIENT)}") from error
+    repo, revision = source.place(file)
     try:
-        return Path(hf_hub_download(source.repo, file.path, repo_type="dataset", revision=source.revision))
+        return Path(hf_hub_download(repo, file.path, repo_type="dataset", revision=revision))
     except hub_errors() as error:
         raise UserError(f"{name}: {_missing(source, file, _why(error))}") from error
 

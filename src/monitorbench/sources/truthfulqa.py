@@ -13,32 +13,28 @@ from typing import Any
 from monitorbench.sources.read import SourceFiles, filled, text
 from monitorbench.sources.upstream import Question
 
+_BEST_WRONG = "Best Incorrect Answer"
+
 
 def load(files: SourceFiles) -> Iterator[Question]:
     """The second edition's questions, then those that only the first one has."""
-    seen: set[str] = set()
-    for question in files.csv("TruthfulQA.csv", _second_edition):
-        seen.add(question.group)
-        yield question
-    yield from files.csv("_v1", lambda row: _only_in_first_edition(row, seen))
+    both = list(files.csv("", _question))
+    second = [question for question in both if question.id.startswith("v2-")]
+    yield from second
+    seen = {question.group for question in second}
+    yield from (q for q in both if q.id.startswith("v1-") and q.group not in seen)
 
 
-def _second_edition(row: Mapping[str, Any]) -> Question:
-    return _question(row, "v2", [filled(row, "Best Incorrect Answer").strip()])
-
-
-def _only_in_first_edition(row: Mapping[str, Any], seen: set[str]) -> Question | None:
-    question = _question(row, "v1", [])
-    return None if question.group in seen else question
-
-
-def _question(row: Mapping[str, Any], edition: str, best_wrong: list[str]) -> Question:
+def _question(row: Mapping[str, Any]) -> Question:
+    # The editions' files have one name; the second has a column more.
+    is_second = _BEST_WRONG in row
+    best_wrong = [filled(row, _BEST_WRONG).strip()] if is_second else []
     asked = filled(row, "Question").strip()
     # Editions differ in typography; a question is the same by its words.
     group = hashlib.sha256(re.sub(r"\W+", " ", asked).strip().casefold().encode()).hexdigest()[:16]
     wrong = [*best_wrong, *(part.strip() for part in text(row, "Incorrect Answers").split(";"))]
     return Question(
-        id=f"{edition}-{group}",
+        id=f"{'v2' if is_second else 'v1'}-{group}",
         group=group,
         topic=filled(row, "Category").strip(),
         text=asked,
