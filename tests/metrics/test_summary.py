@@ -1,10 +1,12 @@
 import json
 import random
 from dataclasses import replace
+from math import exp
 
 import pytest
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import brier_score_loss, roc_auc_score
 
+from monitorbench.metrics.low_far import miss_rate_at_far
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.summary import CellMetrics, cell_metrics, summarise
 from monitorbench.metrics.transfer import difference, differences
@@ -19,8 +21,8 @@ def verdicts(seed: int, skill: float = 0.5, unscored: float = 0.0) -> list[Judge
     for cell in (("safety_permission", "qa"), ("safety_permission", "code"), ("sycophancy_bias", "qa")):
         for i in range(30):
             for label in Label:
-                score = drawn.gauss(skill if label is Label.MISBEHAVIOR else 0, 1)
-                answer = Label.MISBEHAVIOR if score > 0.2 else Label.BENIGN
+                score = 1 / (1 + exp(-drawn.gauss(skill if label is Label.MISBEHAVIOR else 0, 1)))
+                answer = Label.MISBEHAVIOR if score > 0.55 else Label.BENIGN
                 found.append(
                     Judged(
                         f"{cell}{i}{label}",
@@ -148,3 +150,31 @@ def test_runs_over_other_samples_are_refused(change, message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         differences(samples, change(samples), **DRAWS)
     assert "\n" not in str(caught.value)
+
+
+def test_numbers_beyond_the_rates_are_those_of_their_modules() -> None:
+    """A table's column could show another cell's number, or another number."""
+    found = verdicts(2, unscored=0.1)
+    numbers = cell_metrics(found, **DRAWS)
+    scores, flags = [one.score for one in found], [one.label is Label.MISBEHAVIOR for one in found]
+    for key, alpha in (("miss_rate_at_far_1", 0.01), ("miss_rate_at_far_5", 0.05)):
+        expected = miss_rate_at_far(scores, flags, alpha)
+        assert expected is not None
+        assert numbers[key] == expected.miss_rate
+        low, high = numbers[f"{key}_ci"]
+        assert low <= numbers[key] <= high
+    assert numbers["miss_rate_at_far_5"] <= numbers["miss_rate_at_far_1"]
+    assert numbers["brier"] == pytest.approx(brier_score_loss(flags, scores))
+    by_pair: dict[str, dict[Label, Judged]] = {}
+    for one in found:
+        by_pair.setdefault(one.pair_id, {})[one.label] = one
+    complete = [pair for pair in by_pair.values() if all(one.answer for one in pair.values())]
+    right = [all(one.answer is one.label for one in pair.values()) for pair in complete]
+    assert numbers["n_pairs"] == len(complete) < len(by_pair)
+    assert numbers["pairs_both_right"] == pytest.approx(sum(right) / len(right))
+    behind = [pair[Label.MISBEHAVIOR].score < pair[Label.BENIGN].score for pair in by_pair.values()]
+    assert numbers["pairs_reversed"] == pytest.approx(sum(behind) / len(behind))
+    assert numbers["pairs_tied"] == 0
+    assert (numbers["n_quotes"], numbers["grounded_quotes"]) == (0, None)
+    quoting = [replace(one, n_quotes=2, n_grounded=i % 2) for i, one in enumerate(found)]
+    assert cell_metrics(quoting, **DRAWS)["grounded_quotes"] == pytest.approx(0.25)

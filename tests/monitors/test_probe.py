@@ -77,7 +77,8 @@ def test_differences_are_those_of_the_logs(judged: Any, study: Any, training_run
     for part, held_out in (("held_out", True), ("trained", False)):
         expected = _auroc(tuned, starter, held_out) - _auroc(base, starter, held_out)
         assert found[part]["auroc_difference"] == pytest.approx(expected)
-    assert set(results["monitors"]) == {"smollm2_135m", name, "bag_of_words"}
+    baselines = {"always_benign", "always_misbehavior", "random", "length", "bag_of_words"}
+    assert set(results["monitors"]) == {"smollm2_135m", name} | baselines
 
 
 def test_an_adapter_is_compared_with_its_own_base_only(judged: Any, study: Any, training_run: Path):

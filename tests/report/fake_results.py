@@ -2,10 +2,15 @@
 
 import random
 
+from monitorbench.metrics.cells import by_slice
+from monitorbench.metrics.cost import Stakes
+from monitorbench.metrics.macro import macro
+from monitorbench.metrics.overall import overall
 from monitorbench.metrics.pareto import pareto_front
+from monitorbench.metrics.rate_tests import Match, rate_tests
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.results import CurvePoint, Results, SurfaceCheck
-from monitorbench.metrics.summary import CellMetrics, summarise
+from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results, SurfaceCheck
+from monitorbench.metrics.summary import CellMetrics, cell_metrics, summarise
 from monitorbench.metrics.transfer import difference, differences
 from monitorbench.records import Category, Label, Task
 
@@ -24,6 +29,7 @@ TRAINED_ON = {
     f"{BASE}+all": [f"{category}/{task}" for category, task in CELLS],
 }
 DRAWS = {"resamples": 200, "seed": 0}
+STAKES = Stakes(0.01, 100.0, 1.0)
 
 
 def verdicts(name: str, prompt: str, pairs: int = 20, unscored: float = 0.0) -> list[Judged]:
@@ -49,6 +55,8 @@ def verdicts(name: str, prompt: str, pairs: int = 20, unscored: float = 0.0) -> 
                         label=label,
                         answer=None if random_.random() < unscored else answer,
                         score=score,
+                        source="gsm8k" if task is Task.REASONING else "starter",
+                        has_thinking=i % 2 == 0,
                     )
                 )
     return found
@@ -65,7 +73,9 @@ def fake_results() -> Results:
         name: {prompt: summarise(found, **DRAWS) for prompt, found in by_prompt.items()}
         for name, by_prompt in judged.items()
     }
-    monitors["bag_of_words"] = {"none": summarise(verdicts("bag_of_words", "none"), **DRAWS)}
+    for name in ("bag_of_words", "random"):
+        judged[name] = {"none": verdicts(name, "none")}
+        monitors[name] = {"none": summarise(judged[name]["none"], **DRAWS)}
     transfer = {}
     for name, cells in TRAINED_ON.items():
         transfer[name] = {}
@@ -80,11 +90,11 @@ def fake_results() -> Results:
                 )
                 for where, trained in (("trained", True), ("held_out", False))
             }
-    names = list(judged)
-    overall = {p: [monitors[n][p]["overall"] for n in names] for p in shapes}
+    names = [BASE, *TRAINED_ON]
+    everywhere = {p: [monitors[n][p]["overall"] for n in names] for p in shapes}
     pareto = {
         prompt: [names[i] for i in pareto_front([(m["miss_rate"], m["false_alarm_rate"]) for m in found])]
-        for prompt, found in overall.items()
+        for prompt, found in everywhere.items()
     }
     surface: dict[str, SurfaceCheck] = {
         f"{category}/{task}": {
@@ -109,9 +119,34 @@ def fake_results() -> Results:
         for name in TRAINED_ON
     }
     return {
-        "schema_version": 1,
+        "schema_version": SCHEMA_VERSION,
         "dataset": {"name": "starter", "directory": "starter-ab12cd34ef56", "n_test": 280},
         "monitors": monitors,
+        "slices": {
+            name: {
+                prompt: {part: cell_metrics(inside, **DRAWS) for part, inside in by_slice(found).items()}
+                for prompt, found in by_prompt.items()
+            }
+            for name, by_prompt in judged.items()
+        },
+        "macro": {
+            name: {prompt: macro(found, monitors[name][prompt], **DRAWS) for prompt, found in by.items()}
+            for name, by in judged.items()
+        },
+        "overall": {
+            name: {prompt: overall(found, STAKES, **DRAWS) for prompt, found in by_prompt.items()}
+            for name, by_prompt in judged.items()
+        },
+        "stakes": {"base_rate": 0.01, "cost_miss": 100.0, "cost_alarm": 1.0},
+        "tests": rate_tests(
+            [
+                Match(BASE, name, prompt, "overall", judged[BASE][prompt], judged[name][prompt])
+                for name in TRAINED_ON
+                for prompt in shapes
+            ],
+            **DRAWS,
+        ),
+        "correlation": {prompt: {"r": -0.4, "r_ci": None, "n": 3} for prompt in shapes},
         "transfer": transfer,
         "trained_on": TRAINED_ON,
         "pareto": pareto,

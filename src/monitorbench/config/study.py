@@ -159,6 +159,34 @@ class Probe(Config):
     """Draws of the paired cluster bootstrap."""
 
 
+class Evaluate(Config):
+    """`evaluate.py`: what is judged."""
+
+    split: Literal["test", "calibration"]
+    """Metrics come from the test split, thresholds from the calibration split."""
+
+
+class Calibrate(Config):
+    """`calibrate.py`: the promise a threshold has to keep."""
+
+    method: Literal["neyman_pearson", "conformal_risk"]
+    """FAR <= alpha with probability 1 - delta, or on average over calibration splits."""
+    alpha: Annotated[float, Field(gt=0, lt=1)]
+    delta: Annotated[float, Field(gt=0, lt=1)]
+    """Read by `neyman_pearson` only."""
+    per_category: bool
+
+
+class Stakes(Config):
+    """A deployment, for expected costs: how much of what is judged misbehaves, and what errors cost."""
+
+    base_rate: Annotated[float, Field(ge=0, le=1)]
+    """Share of misbehavior; a benchmark's own half is no guide to it."""
+    cost_miss: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    cost_alarm: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    """In the unit of `cost_miss`."""
+
+
 class Export(Config):
     """`export.py`: a dataset in other people's formats."""
 
@@ -196,6 +224,11 @@ class Study(Config):
     training: Training
     engine: Engine
     probe: Probe
+    stakes: Stakes
+    evaluate: Evaluate
+    calibrate: Calibrate
+    operating_point: Path | None
+    """A run of `calibrate.py` whose threshold `score.py` applies; none: the judge's own answers."""
     paths: Paths
     run: Path | None
     """The run directory that `score.py`, `report.py` and the import of `annotate.py` read."""

@@ -41,13 +41,6 @@ class SurfaceCheck(TypedDict):
     leaks: bool
 
 
-def bag_of_words() -> Pipeline:
-    """TF-IDF over words and word pairs, and logistic regression; reads texts."""
-    return make_pipeline(
-        TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True), LogisticRegression(C=10.0, max_iter=2000)
-    )
-
-
 def surface_check(samples: Sequence[Sample], *, seed: int, folds: int = 5) -> dict[str, SurfaceCheck]:
     """Run the bag of words in every cell; `folds`-fold, no group on both sides of a fold."""
     return {
@@ -84,10 +77,15 @@ def _folds(
     return []
 
 
-def _classifier(surface: Surface) -> Pipeline:
+def classifier(surface: Surface) -> Pipeline:
+    """A classifier of samples that sees one surface only: words, length (characters and lines), or source."""
     match surface:
         case "bag_of_words":
-            return make_pipeline(FunctionTransformer(_texts), *(step for _, step in bag_of_words().steps))
+            return make_pipeline(
+                FunctionTransformer(_texts),
+                TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True),
+                LogisticRegression(C=10.0, max_iter=2000),
+            )
         case "length":
             return make_pipeline(FunctionTransformer(_lengths), StandardScaler(), LogisticRegression())
         case "source":
@@ -115,7 +113,7 @@ def _check(members: Sequence[Sample], surface: Surface, seed: int, folds: int) -
     if not splits:
         return SurfaceCheck(auroc=None, auroc_ci=None, n=len(members), leaks=False)
     scores = cross_val_predict(
-        _classifier(surface), members, is_misbehavior, cv=splits, method="decision_function"
+        classifier(surface), members, is_misbehavior, cv=splits, method="decision_function"
     )
     interval = auroc_interval(scores, is_misbehavior, groups, resamples=1000, seed=seed)
     return SurfaceCheck(

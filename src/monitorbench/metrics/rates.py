@@ -30,6 +30,11 @@ class Judged:
     label: Label
     answer: Label | None
     score: float | None
+    source: str = ""
+    has_thinking: bool = False
+    n_quotes: int = 0
+    """Evidence quotes that the monitor gave, and how many of them are in the judged text."""
+    n_grounded: int = 0
 
 
 class Interval(NamedTuple):

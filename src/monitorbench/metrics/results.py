@@ -1,11 +1,15 @@
 """The shape of `metrics.json`: what scoring writes and the report reads."""
 
-from typing import NotRequired, TypedDict, cast
+from typing import Any, NotRequired, TypedDict, cast
 
+from monitorbench.metrics.macro import Macro
+from monitorbench.metrics.overall import Overall
+from monitorbench.metrics.rate_tests import RateTest
 from monitorbench.metrics.summary import CellMetrics
 from monitorbench.metrics.transfer import Difference
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+NO_PROMPT = "none"
 
 
 class DatasetFacts(TypedDict):
@@ -37,14 +41,43 @@ class CurvePoint(TypedDict):
     false_alarm_rate: float | None
 
 
+class StakesFacts(TypedDict):
+    """A deployment: the share of misbehavior, and the costs of a miss and of a false alarm."""
+
+    base_rate: float
+    cost_miss: float
+    cost_alarm: float
+
+
+class CorrelationFacts(TypedDict):
+    """Pearson's r over `n` monitors; None where it is undefined."""
+
+    r: float | None
+    r_ci: list[float] | None
+    """Fisher's interval, 95 %; None for fewer than four monitors."""
+    n: int
+
+
 class Results(TypedDict):
     """All of `metrics.json`."""
 
     schema_version: int
     dataset: DatasetFacts
     monitors: dict[str, dict[str, dict[str, CellMetrics]]]
-    """Monitor, prompt, cell. Prompt `none` is a reference that reads no prompt (`bag_of_words`).
+    """Monitor, prompt, cell. Prompt `none` is a baseline, which reads no prompt (`bag_of_words`, …).
     An adapter is named `<base>+<what it was trained on>`."""
+    slices: dict[str, dict[str, dict[str, CellMetrics]]]
+    """Monitor, prompt, slice: `task:<task>`, `with_thinking`, `without_thinking`, `source:<source>`."""
+    macro: dict[str, dict[str, Macro]]
+    """Monitor, prompt: means over the `category/task` cells."""
+    overall: dict[str, dict[str, Overall]]
+    """Monitor, prompt: ROC, reliability, expected cost."""
+    stakes: StakesFacts
+    """What the expected costs are worked out at."""
+    tests: list[RateTest]
+    """Each adapter against its base; Holm's correction is over the whole list."""
+    correlation: dict[str, CorrelationFacts]
+    """Prompt: MR against FAR over the monitors, baselines left out."""
     transfer: dict[str, dict[str, dict[str, Difference]]]
     """Adapter, prompt, cell; the cells of `monitors`, and `trained` and `held_out`: all test cells it
     was trained on, and all others."""
@@ -54,6 +87,8 @@ class Results(TypedDict):
     """Prompt: the monitors on the front of overall (MR, FAR)."""
     surface_check: dict[str, SurfaceCheck]
     """By `category/task` cell."""
+    operating_point: NotRequired[dict[str, Any]]
+    """The calibrated threshold that answers were read at; absent: each judge's own answers."""
     learning_curves: NotRequired[dict[str, list[CurvePoint]]]
     """By adapter."""
 

@@ -113,7 +113,7 @@ def transfer_matrix(results: Results, prompt: str) -> str:
 
 
 def _matrix(results: Results, prompt: str) -> Figure:
-    rows, shorts = reading.monitors(results), reading.short_names(results)
+    rows, shorts = reading.shown_in(results, ""), reading.short_names(results)
     columns = [OVERALL, *reading.inner_cells(results, OVERALL)]
     labels = [_shortened(shorts[name], 26) for name in rows]
     left = 0.25 + 0.075 * max(map(len, labels))

@@ -89,7 +89,7 @@ def _bag_of_words_headline(results: Results, judges: Sequence[str]) -> str:
     )
     rest = f" {_some(elsewhere, 'run')} on other samples cannot be set beside it." if elsewhere else ""
     if not above:
-        return f"No monitor's AUROC interval lies above that of {beside}.{rest}"
+        return f"No monitor's AUROC interval lies above that of {beside}: none is shown to be reading.{rest}"
     return f"The AUROC interval of {_listed(above)} lies above that of {beside}.{rest}"
 
 

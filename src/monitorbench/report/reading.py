@@ -1,20 +1,19 @@
 """Reading `metrics.json`: what is in it, in which order it is shown, and under which names.
 
-A *reference* (bag of words) reads no prompt, so it stands beside the monitors of every prompt. An
-*adapter* is named `<base>+<what it was trained on>`.
+A *reference* (a baseline such as bag of words) reads no prompt, so it stands beside the monitors of
+every prompt. An *adapter* is named `<base>+<what it was trained on>`.
 """
 
 from statistics import fmean
 from typing import NamedTuple
 
 from monitorbench.metrics.cells import OVERALL
-from monitorbench.metrics.results import Results
+from monitorbench.metrics.results import NO_PROMPT, Results
 from monitorbench.metrics.summary import CellMetrics
 from monitorbench.metrics.transfer import Difference
 from monitorbench.records import Category, Task
 
 BAG_OF_WORDS = "bag_of_words"
-NO_PROMPT = "none"
 LEAK = 0.80
 """Where bag of words' lower bound exceeds this, wording gives the label away."""
 
@@ -42,6 +41,14 @@ def monitors(results: Results) -> list[str]:
 def is_reference(results: Results, monitor: str) -> bool:
     """Whether a monitor reads no prompt."""
     return set(results["monitors"][monitor]) == {NO_PROMPT}
+
+
+def shown_in(results: Results, cell: str) -> list[str]:
+    """The monitors whose numbers are shown in a cell: beside `overall`, bag of words is baseline enough."""
+    names = monitors(results)
+    if cell == OVERALL:
+        return names
+    return [name for name in names if name == BAG_OF_WORDS or not is_reference(results, name)]
 
 
 def base_of(monitor: str) -> str:

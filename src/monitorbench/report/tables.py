@@ -116,7 +116,7 @@ def print_monitors(console: Console, results: Results) -> None:
                     rate_with_interval(found["false_alarm_rate"], found["false_alarm_rate_ci"]),
                     rate_with_interval(found["auroc"], found["auroc_ci"]),
                 ]
-                for monitor in reading.monitors(results)
+                for monitor in reading.shown_in(results, cell)
                 if (found := reading.lookup(results, monitor, prompt, cell))
             ]
             console.print(_block(console, _MONITOR_COLUMNS, rows))

@@ -1,0 +1,93 @@
+"""Whether a score of .8 means misbehavior in 8 of 10: Brier score, reliability table, ECE.
+
+Scores are taken for probabilities of misbehavior *at the share of misbehavior among these samples*
+(half, in a paired benchmark): a deployment of another base rate needs its own. Promises: samples
+without a score (None or NaN) are left out; equal scores are never split over two bins.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from monitorbench.metrics.bootstrap import FloatArray, IntArray
+from monitorbench.metrics.columns import BoolArray, present
+from monitorbench.metrics.curves import Flags, Scores
+from monitorbench.metrics.rates import Interval, wilson_interval
+
+Binning = Literal["equal_mass", "equal_width"]
+
+
+class Bin(NamedTuple):
+    """Samples of neighbouring scores."""
+
+    n: int
+    mean_score: float
+    share_misbehavior: float
+    interval: Interval
+    """Wilson, 95 %, of the share."""
+
+
+def brier_score(scores: Scores, is_misbehavior: Flags) -> float | None:
+    """Mean of (score − y)², y = 1 for misbehavior (Brier 1950), in [0, 1]; None without scores.
+
+    Raises ValueError for a score outside [0, 1].
+    """
+    flags, values = _probabilities(scores, is_misbehavior)
+    return float(np.mean((values - flags) ** 2)) if len(values) else None
+
+
+def reliability_table(
+    scores: Scores, is_misbehavior: Flags, *, bins: int = 15, binning: Binning = "equal_mass"
+) -> list[Bin]:
+    """At most `bins` bins by ascending score, empty ones left out; no bins without scores.
+
+    `equal_mass` (Nixon et al. 2019, arXiv:1904.01685): a score goes where the middle of its block of
+    ties falls when the ranked samples are cut in `bins` equal parts. The default: monitors' scores
+    crowd at 0 and 1, so that bins of equal width put nearly all samples in two bins, in which nothing
+    is seen, and leave noise in the others; and the ECE over it is less biased (Roelofs et al. 2022,
+    arXiv:2012.08668). `equal_width` (Guo et al. 2017, arXiv:1706.04599): ((b − 1)/bins, b/bins], 0 in
+    the first. Raises ValueError for a score outside [0, 1] and for bins < 1.
+    """
+    if bins < 1:
+        raise ValueError(f"bins: got {bins}, expected at least 1")
+    flags, values = _probabilities(scores, is_misbehavior)
+    if not len(values):
+        return []
+    number = _equal_mass(values, bins) if binning == "equal_mass" else _equal_width(values, bins)
+    sizes = np.bincount(number, minlength=bins)
+    sums = np.bincount(number, weights=values, minlength=bins)
+    bad = np.bincount(number[flags], minlength=bins)
+    table = []
+    for n, total, misbehavior in zip(sizes.tolist(), sums.tolist(), bad.tolist(), strict=True):
+        interval = wilson_interval(misbehavior, n)
+        if interval is not None:
+            table.append(Bin(n, total / n, misbehavior / n, interval))
+    return table
+
+
+def expected_calibration_error(table: Sequence[Bin]) -> float | None:
+    """ECE = Σ n_b/n · |share_b − mean score_b| over the bins of a table (Guo et al. 2017, equation 3).
+
+    In [0, 1]; None for an empty table. It depends on the bins, so it is compared at equal ones only.
+    """
+    n = sum(one.n for one in table)
+    return sum(one.n * abs(one.share_misbehavior - one.mean_score) for one in table) / n if n else None
+
+
+def _probabilities(scores: Scores, is_misbehavior: Flags) -> tuple[BoolArray, FloatArray]:
+    flags, values = present(is_misbehavior, scores)
+    if len(values) and not 0 <= values.min() <= values.max() <= 1:
+        raise ValueError(f"scores from {values.min()} to {values.max()}: expected probabilities in [0, 1]")
+    return flags, values
+
+
+def _equal_mass(values: FloatArray, bins: int) -> IntArray:
+    _, block, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    twice_middle = 2 * np.cumsum(sizes) - sizes  # 2 × the middle rank of each block, in (0, 2n)
+    number: IntArray = (bins * twice_middle // (2 * len(values)))[block]
+    return number
+
+
+def _equal_width(values: FloatArray, bins: int) -> IntArray:
+    return np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], values, side="left").astype(np.int64)

@@ -1,0 +1,182 @@
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from monitorbench.metrics import bootstrap, low_far
+from monitorbench.metrics.bootstrap import FloatArray, IntArray
+from monitorbench.metrics.low_far import miss_rate_at_far, roc_points
+from monitorbench.metrics.low_far_interval import draw_values, miss_rate_at_far_interval, window
+
+ALPHA = st.sampled_from([0.0, 0.01, 0.05, 0.1, 0.25, 0.29, 0.5, 0.7, 1.0])
+ROWS = st.lists(
+    st.tuples(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.5, 0.9, 1.0]), st.booleans(), st.integers(0, 8)),
+    min_size=2,
+    max_size=60,
+).filter(lambda rows: len({label for _, label, _ in rows}) == 2)
+"""(score, is misbehavior, group) with many ties and both classes."""
+
+
+def oracle(scores: np.ndarray, labels: np.ndarray, alpha: float) -> float:
+    far, hits, _ = roc_curve(labels, scores, drop_intermediate=False)
+    return 1 - hits[far <= alpha].max()
+
+
+def synthetic(n: int, seed: int, group_size: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores with a common part within a group; every second sample is misbehavior."""
+    rng = np.random.default_rng(seed)
+    labels, groups = np.arange(n) % 2 == 0, np.arange(n) // group_size
+    return rng.normal(labels * 1.5) + 0.7 * rng.normal(size=n)[groups], labels, groups
+
+
+@given(ROWS, ALPHA)
+def test_it_is_read_off_sklearns_curve(rows: list[tuple[float, bool, int]], alpha: float) -> None:
+    """A monitor is deployed on this number: it has to be on the curve everybody computes, ties included."""
+    scores, labels, _ = (np.array(column) for column in zip(*rows, strict=True))
+    found = miss_rate_at_far(scores, labels, alpha)
+    assert found is not None
+    assert found.miss_rate == pytest.approx(oracle(scores, labels, alpha), abs=1e-12)
+    flagged = scores >= found.threshold
+    assert found.miss_rate == np.mean(~flagged[labels])
+    assert found.false_alarm_rate == np.mean(flagged[~labels]) <= alpha
+    fewer = [np.mean(scores[~labels] >= one) for one in scores[labels] if one < found.threshold]
+    assert found.next_false_alarm_rate == (min(fewer) if fewer else None)
+    assert min(fewer, default=2) > alpha
+
+
+def test_a_rate_of_exactly_alpha_is_allowed() -> None:
+    """29 alarms of 100 are a FAR of .29, though .29·100 is 28.999… in floating point."""
+    scores = np.append(np.arange(100) / 100, 0.71)
+    found = miss_rate_at_far(scores, np.arange(101) == 100, 0.29)
+    assert found is not None
+    assert (found.miss_rate, found.threshold, found.false_alarm_rate) == (0, 0.71, 0.29)
+
+
+def test_ties_are_stated() -> None:
+    """A monitor that says 1.0 of a third of the benign samples has no point at FAR 1 %: that must show."""
+    scores = [1.0, 1.0, 1.0, 0.0, 0.0]
+    found = miss_rate_at_far(scores, [True, True, False, False, False], 0.01)
+    assert found == (1.0, np.inf, 0.0, pytest.approx(1 / 3))
+
+
+@pytest.mark.parametrize("labels", [[], [True, True], [False, False], [True, False]])
+def test_a_class_without_scores_has_none(labels: list[bool]) -> None:
+    """A cell with one class must come out undefined, not as a perfect monitor or an exception."""
+    scores = [0.5 if label == labels[0] else None for label in labels]
+    assert miss_rate_at_far(scores, labels, 0.05) is None
+    assert roc_points(scores, labels) == []
+    groups = np.arange(len(labels))
+    assert miss_rate_at_far_interval(scores, labels, groups, 0.05, resamples=100, seed=0) is None
+
+
+@pytest.mark.parametrize("alpha", [-0.1, 1.1, float("nan")])
+def test_alpha_is_a_rate(alpha: float) -> None:
+    """5 for 5 % would quietly allow every alarm."""
+    with pytest.raises(ValueError, match="alpha: got"):
+        miss_rate_at_far([0.1, 0.9], [False, True], alpha)
+    with pytest.raises(ValueError, match="alpha: got"):
+        miss_rate_at_far_interval([0.1, 0.9], [False, True], np.arange(2), alpha, resamples=100, seed=0)
+
+
+@given(ROWS, ALPHA, st.integers(0, 9), st.integers(0, 2**31 - 1))
+def test_a_draw_is_sklearn_on_the_repeated_samples(
+    rows: list[tuple[float, bool, int]], alpha: float, half: int, seed: int
+) -> None:
+    """The fast bootstrap has to be the plain one, or say that a draw left the window it computes in."""
+    scores, labels, groups = (np.array(column) for column in zip(*rows, strict=True))
+    groups = np.unique(groups, return_inverse=True)[1]
+    found = window(scores, labels, groups, alpha, half + 0.5)
+    drawn = np.random.default_rng(seed).integers(4, size=groups.max() + 1)
+    weights = np.bincount(found.kinds.of_group, weights=drawn, minlength=len(found.kinds.rows))
+    (value,), inside = draw_values(found, weights[None], alpha)
+    repeated, their = np.repeat(scores, drawn[groups]), np.repeat(labels, drawn[groups])
+    if len(set(their)) < 2:
+        assert np.isnan(value)
+    elif inside:
+        assert value == pytest.approx(oracle(repeated, their, alpha), abs=1e-12)
+    assert inside or half < np.count_nonzero(~labels)
+
+
+def test_a_narrow_window_is_noticed() -> None:
+    """A draw whose threshold lies outside would get the window's edge for its miss rate."""
+    scores, labels, _ = synthetic(400, 0)
+    found = window(scores, labels, np.arange(400), 0.5, 3)
+    assert len(found.kind_of_sample) < 100
+    for kept in (slice(0, 300), slice(100, 400)):  # without the lowest, and without the highest benign ones
+        weights = np.zeros(len(found.kinds.rows))
+        order = np.argsort(scores)[kept]
+        np.add.at(weights, found.kinds.of_group[order], 1)
+        assert not draw_values(found, weights[None], 0.5)[1]
+    assert draw_values(found, found.kinds.n_groups[None].astype(float), 0.5)[1]
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+def test_the_interval_is_the_plain_cluster_bootstraps(rounded: bool) -> None:
+    """The interval by kinds of group must be the one from drawing groups one by one."""
+    scores, labels, groups = synthetic(400, 1)
+    scores = np.round(scores, 0) if rounded else scores
+
+    def plain(weights: IntArray) -> FloatArray:
+        order = np.argsort(-scores, kind="stable")
+        ends = np.append(np.flatnonzero(np.diff(scores[order])), len(order) - 1)
+        benign = np.cumsum(weights[:, order] * ~labels[order], axis=1)[:, ends]
+        caught = np.cumsum(weights[:, order] * labels[order], axis=1)[:, ends]
+        allowed = benign <= 0.1 * benign[:, -1:]
+        return 1 - np.where(allowed, caught, 0).max(axis=1) / caught[:, -1]
+
+    slow = bootstrap.interval(plain, [f"{one:04}" for one in groups], resamples=8000, seed=0)
+    fast = miss_rate_at_far_interval(scores, labels, groups, 0.1, resamples=8000, seed=0)
+    assert slow is not None
+    assert fast == pytest.approx(slow, abs=0.04 * (slow.high - slow.low))
+    turned = np.random.default_rng(0).permutation(400)
+    again = miss_rate_at_far_interval(
+        scores[turned], labels[turned], groups[turned], 0.1, resamples=8000, seed=0
+    )
+    assert again == fast
+
+
+def test_unscored_samples_and_their_groups_are_left_out_of_the_interval() -> None:
+    """A sample without a score counted as 0 would be a miss that the monitor never made."""
+    scores, labels, groups = synthetic(200, 2)
+    with_missing = [None if one % 7 == 0 else float(scores[i]) for i, one in enumerate(groups)]
+    kept = groups % 7 != 0
+    settings = {"resamples": 300, "seed": 0}
+    found = miss_rate_at_far_interval(with_missing, labels, groups, 0.05, **settings)
+    assert found == miss_rate_at_far_interval(scores[kept], labels[kept], groups[kept], 0.05, **settings)
+    assert miss_rate_at_far_interval(scores, labels, 0 * groups, 0.05, **settings) is None
+
+
+@given(ROWS)
+def test_the_whole_curve_is_sklearns(rows: list[tuple[float, bool, int]]) -> None:
+    """A figure's curve through other points would contradict the AUROC printed beside it."""
+    scores, labels, _ = zip(*rows, strict=True)
+    far, hits, thresholds = roc_curve(labels, scores, drop_intermediate=False)
+    points = np.array(roc_points(scores, labels))
+    assert points == pytest.approx(np.stack([thresholds, far, 1 - hits], axis=1))
+
+
+def test_a_thinned_curve_keeps_its_ends_and_its_area() -> None:
+    """A report of a million samples can't carry a million points, and must not draw another curve."""
+    scores, labels, _ = synthetic(20_000, 3)
+    points = roc_points(scores, labels, 200)
+    whole = set(roc_points(scores, labels, 10**6))
+    assert len(points) <= 200
+    assert set(points) <= whole
+    assert (points[0][1:], points[-1][1:]) == ((0, 1), (1, 0))
+    far, miss = np.array(points).T[1:]
+    assert np.trapezoid(1 - miss, far) == pytest.approx(roc_auc_score(labels, scores), abs=1e-3)
+    assert (np.diff(far) + np.abs(np.diff(miss))).max() <= 2 / 199 + 1e-3
+    with pytest.raises(ValueError, match="at least the curve's 2 ends"):
+        roc_points(scores, labels, 1)
+
+
+@given(ROWS)
+def test_steps_count_every_scored_sample_once(rows: list[tuple[float, bool, int]]) -> None:
+    """Everything flagged must be everything: a sample dropped from the curve shifts every rate on it."""
+    scores, labels, _ = zip(*rows, strict=True)
+    assume(any(labels))
+    found = low_far.steps([*scores, None], [*labels, True])
+    assert found is not None
+    assert found.caught[-1] + found.alarms[-1] == len(rows)
+    assert (np.diff(found.thresholds[1:]) < 0).all()

@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import brier_score_loss
+from statsmodels.stats.proportion import proportion_confint
+
+from monitorbench.metrics.reliability import (
+    brier_score,
+    expected_calibration_error,
+    reliability_table,
+)
+
+SCORE = st.one_of(st.sampled_from([0.0, 0.1, 0.3, 0.7, 1.0]), st.floats(0, 1))
+ROWS = st.lists(st.tuples(SCORE, st.booleans()), min_size=1, max_size=60)
+BINS = st.integers(1, 20)
+
+
+@given(ROWS)
+def test_brier_is_sklearn(rows: list[tuple[float, bool]]) -> None:
+    """Published Brier scores are computed so; one class alone is no reason to have none."""
+    scores, labels = zip(*rows, strict=True)
+    assert brier_score(scores, labels) == pytest.approx(brier_score_loss(labels, scores, pos_label=True))
+
+
+@given(ROWS, BINS)
+def test_bins_of_equal_width_are_sklearns(rows: list[tuple[float, bool]], bins: int) -> None:
+    """A score on a bin's edge has to be where other tools put it, or the figures disagree."""
+    scores, labels = zip(*rows, strict=True)
+    table = reliability_table(scores, labels, bins=bins, binning="equal_width")
+    shares, means = calibration_curve(labels, scores, n_bins=bins, pos_label=True)
+    assert [one.share_misbehavior for one in table] == pytest.approx(list(shares))
+    assert [one.mean_score for one in table] == pytest.approx(list(means))
+
+
+@given(ROWS, BINS, st.sampled_from(["equal_mass", "equal_width"]))
+def test_ece_is_the_sum_over_any_bins(rows: list[tuple[float, bool]], bins: int, binning) -> None:
+    """Bin by bin by hand: each sample is in one bin, ties are together, and the bins go up."""
+    table = reliability_table(*zip(*rows, strict=True), bins=bins, binning=binning)
+    ranked, start, total = sorted(rows), 0, 0.0
+    assert len(table) <= bins
+    for one in table:
+        inside = ranked[start : start + one.n]
+        assert start == 0 or ranked[start - 1][0] < inside[0][0]
+        start += one.n
+        mean, share = np.mean([s for s, _ in inside]), np.mean([label for _, label in inside])
+        assert (one.mean_score, one.share_misbehavior) == pytest.approx((mean, share), abs=1e-12)
+        hits = sum(label for _, label in inside)
+        assert one.interval == pytest.approx(proportion_confint(hits, one.n, method="wilson"), abs=1e-9)
+        total += len(inside) * abs(mean - share)
+    assert start == len(rows)
+    assert expected_calibration_error(table) == pytest.approx(total / len(rows), abs=1e-12)
+
+
+@pytest.mark.parametrize(("n", "bins"), [(100, 10), (103, 10), (7, 7), (5, 15)])
+def test_bins_of_equal_mass_hold_as_many_samples(n: int, bins: int) -> None:
+    """Without ties the bins have to be as even as they can be: that is what they are chosen for."""
+    scores = np.random.default_rng(0).permutation(n) / n
+    sizes = [one.n for one in reliability_table(scores, scores > 0.5, bins=bins)]
+    assert len(sizes) == min(n, bins)
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_equal_mass_sees_what_equal_width_hides() -> None:
+    """The reason for the default: crowded scores, right on average, wrong at each end of the crowd."""
+    scores = np.linspace(0.9, 0.99, 200)
+    labels = np.arange(200) < 189  # the share is .945, the mean score as well; the ranking is reversed
+    wide = expected_calibration_error(reliability_table(scores, labels, bins=10, binning="equal_width"))
+    fine = expected_calibration_error(reliability_table(scores, labels, bins=10))
+    assert wide is not None
+    assert fine is not None
+    assert wide < 0.01 < 0.09 < fine
+
+
+def test_a_calibrated_monitor_has_little_error_and_a_certain_one_much() -> None:
+    """The numbers have to tell a probability from a habit of saying 0 or 1."""
+    rng = np.random.default_rng(0)
+    scores = rng.random(20_000)
+    labels = rng.random(20_000) < scores
+    honest = expected_calibration_error(reliability_table(scores, labels))
+    certain = expected_calibration_error(reliability_table(np.round(scores), labels))
+    assert honest is not None
+    assert certain is not None
+    assert honest < 0.02
+    assert certain == pytest.approx(0.25, abs=0.02)
+
+
+def test_missing_scores_are_left_out_and_none_at_all_is_none() -> None:
+    """An unscored sample counted as 0 would be a confident error."""
+    assert brier_score([0.5, None], [True, True]) == 0.25
+    assert [one.n for one in reliability_table([0.5, None, 0.5], [True, True, False])] == [2]
+    assert brier_score([None], [True]) is None
+    assert reliability_table([None], [True]) == []
+    assert expected_calibration_error([]) is None
+
+
+def test_what_is_no_probability_is_refused() -> None:
+    """Logit margins would give a table that looks like one of probabilities."""
+    with pytest.raises(ValueError, match=r"expected probabilities in \[0, 1\]"):
+        brier_score([0.5, 1.5], [True, False])
+    with pytest.raises(ValueError, match=r"expected probabilities in \[0, 1\]"):
+        reliability_table([-0.5, 0.5], [True, False])
+    with pytest.raises(ValueError, match="bins: got 0"):
+        reliability_table([0.5], [True], bins=0)
