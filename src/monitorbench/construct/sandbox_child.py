@@ -192,7 +192,7 @@ def _load(modules: "list[str]") -> None:
             importlib.import_module(name)
         except Exception:
             continue
-    sys.modules["random"].seed(0)  # type: ignore[attr-defined]
+    sys.modules["random"].seed(0)
 
 
 def _run_locked(payload: bytes, tokens: int, answers: int) -> None:

@@ -47,7 +47,11 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
     slices: dict[str, dict[str, dict[str, CellMetrics]]] = {}
     macros: dict[str, dict[str, Macro]] = {}
     overalls: dict[str, dict[str, Overall]] = {}
-    stakes = Stakes(**study.stakes.model_dump())
+    stakes = StakesFacts(
+        base_rate=study.stakes.base_rate,
+        cost_miss=study.stakes.cost_miss,
+        cost_alarm=study.stakes.cost_alarm,
+    )
     for monitor, prompt, found in answered:
         by_cell = summarise(found, **drawn)
         monitors.setdefault(monitor, {})[prompt] = by_cell
@@ -55,7 +59,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
             name: cell_metrics(inside, **drawn) for name, inside in by_slice(found).items()
         }
         macros.setdefault(monitor, {})[prompt] = macro(found, by_cell, **drawn)
-        overalls.setdefault(monitor, {})[prompt] = overall(found, stakes, **drawn)
+        overalls.setdefault(monitor, {})[prompt] = overall(found, Stakes(**stakes), **drawn)
     pairs = _with_bases(evaluations)
     return Results(
         schema_version=SCHEMA_VERSION,
@@ -64,7 +68,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
         slices=slices,
         macro=macros,
         overall=overalls,
-        stakes=StakesFacts(**study.stakes.model_dump()),
+        stakes=stakes,
         transfer=_transfer(pairs, drawn),
         tests=rate_tests(_matches(pairs), **drawn),
         correlation=_correlations(monitors),

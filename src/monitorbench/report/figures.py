@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from monitorbench.metrics.cells import OVERALL
-from monitorbench.metrics.results import CurvePoint, Results
+from monitorbench.metrics.results import NO_PROMPT, CurvePoint, Results
 from monitorbench.metrics.summary import CellMetrics
 from monitorbench.report import reading
 from monitorbench.report.numbers import DASH, Outcome, outcome, rate, signed
@@ -40,7 +40,7 @@ def _scatter(results: Results) -> Figure:
     numbers = {name: str(i + 1) if len(names) > len(_COLOURS) else "" for i, name in enumerate(names)}
     for i, name in enumerate(names):
         reference = reading.is_reference(results, name)
-        for j, prompt in enumerate([reading.NO_PROMPT] if reference else prompts):
+        for j, prompt in enumerate([NO_PROMPT] if reference else prompts):
             found = reading.lookup(results, name, prompt, OVERALL)
             if found:
                 marker = "s" if reference else _MARKERS[j % len(_MARKERS)]
