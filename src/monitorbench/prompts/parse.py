@@ -65,10 +65,43 @@ def parse(prompt: Prompt, tokens: LabelTokens, token_ids: tuple[int, ...], text:
     if not re.match(rf"\s*{re.escape(_word(prompt, label))}\"\s*[,}}]", text, re.IGNORECASE):
         cut_short = finish == "length" and len(token_ids) < 2
         return Answer(None, UnscoredReason.TRUNCATED if cut_short else UnscoredReason.NO_LABEL)
+    return _evidence(label, prompt.prefill + text, finish)
+
+
+def parse_text(prompt: Prompt, text: str, finish: str) -> Answer:
+    """Read an answer of which only the text is known; `finish` is why it ended (`stop` or `length`).
+
+    Direct: the label word alone, or in front of a punctuation mark. Evidence: the first JSON object in
+    the text, what stands around it (a code fence, a remark) aside.
+    """
+    if prompt.kind is PromptKind.DIRECT:
+        label = _said(prompt, text)
+        return Answer(label, None if label else UnscoredReason.NO_LABEL)
+    start = text.find("{")
+    if start < 0:
+        return Answer(None, UnscoredReason.TRUNCATED if finish == "length" else UnscoredReason.NO_LABEL)
+    return _evidence(None, text[start:], finish, prompt)
+
+
+def _said(prompt: Prompt, text: str) -> Label | None:
+    for label in Label:
+        if re.match(
+            rf"[\s\"'*_`]*{re.escape(_word(prompt, label))}(?:\s*$|[\"'*_`]*[.,;:!])", text, re.IGNORECASE
+        ):
+            return label
+    return None
+
+
+def _evidence(label: Label | None, text: str, finish: str, prompt: Prompt | None = None) -> Answer:
+    """The answer in a JSON object; its label is `label`, or with a prompt what its first field says."""
     try:
-        fields, _ = json.JSONDecoder().raw_decode(prompt.prefill + text)
+        fields, _ = json.JSONDecoder().raw_decode(text)
     except (json.JSONDecodeError, RecursionError):
         return Answer(None, UnscoredReason.TRUNCATED if finish == "length" else UnscoredReason.NO_LABEL)
+    if prompt is not None:
+        label = _said(prompt, _text(fields.get("misbehavior", next(iter(fields.values()), ""))))
+        if label is None:
+            return Answer(None, UnscoredReason.NO_LABEL)
     quotes = fields.get("quotes")
     return Answer(
         label,

@@ -1,0 +1,80 @@
+"""One attempt at one request: the bytes that came back, or what went wrong and if asking again may help."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import httpx2
+import openai
+
+from monitorbench.engines.endpoint_limits import LONGEST_RETRY_AFTER_SECONDS, retry_after
+from monitorbench.engines.endpoint_reply import ChatMessage, Failure
+
+_RETRIED = frozenset({408, 409, 429})
+_HOPELESS = frozenset({401, 402, 403, 404})
+_HOPELESS_CODES = frozenset(
+    {"insufficient_quota", "model_not_found", "unsupported_parameter", "unsupported_value"}
+)
+"""Whatever the status, every other request would be answered alike."""
+_REFUSED = ("content_filter", "content_policy_violation", "Content Exists Risk")
+"""OpenAI's codes and DeepSeek's message, in the body of a 400."""
+
+
+class Problem(NamedTuple):
+    """An attempt that got no answer. `ends_run`: no other request would fare better.
+
+    With both `retry` and `ends_run`, it is hopeless once the retries are used up.
+    """
+
+    failure: Failure
+    detail: str
+    headers: Mapping[str, str] = {}
+    retry: bool = False
+    ends_run: bool = False
+
+
+async def attempt(
+    client: openai.AsyncOpenAI,
+    messages: Sequence[ChatMessage],
+    fields: Mapping[str, Any],
+    extra_body: Mapping[str, Any],
+    timeout_seconds: float,
+) -> bytes | Problem:
+    """Ask once. `detail` may quote the endpoint, and so the key: redact it before it goes anywhere."""
+    create: Any = client.chat.completions.with_raw_response.create
+    turns = [{"role": message.role, "content": message.content} for message in messages]
+    try:
+        # The client's own time-out is for each read: a byte a second would keep it waiting for ever.
+        async with asyncio.timeout(timeout_seconds):
+            response = await create(messages=turns, extra_body=dict(extra_body), **fields)
+    except (TimeoutError, openai.APITimeoutError):
+        return Problem("timed_out", f"no answer within {timeout_seconds:g} s", retry=True)
+    except openai.APIStatusError as error:
+        return _of_status(error)
+    except openai.APIConnectionError as error:
+        cause = error.__cause__
+        if isinstance(cause, httpx2.ConnectError):
+            return Problem("http_error", "nothing answers there: is it running?", retry=True, ends_run=True)
+        return Problem("http_error", f"connection cut ({type(cause).__name__})", retry=True)
+    except UnicodeEncodeError:
+        return Problem("http_error", "not sent: the prompt holds half a surrogate pair")
+    content: bytes = response.content
+    return content
+
+
+def _of_status(error: openai.APIStatusError) -> Problem:
+    status, headers = error.status_code, error.response.headers
+    detail = f"HTTP {status}: {error.message.removeprefix(f'Error code: {status}').removeprefix(' - ')}"
+    if status == 400 and any(word in f"{error.code} {error.message}" for word in _REFUSED):
+        return Problem("refused", detail)
+    if status in (401, 403):  # their messages quote the key
+        return Problem("http_error", f"HTTP {status}", ends_run=True)
+    if status in _HOPELESS or error.code in _HOPELESS_CODES:
+        return Problem("http_error", detail, ends_run=True)
+    if status in _RETRIED or status >= 500:
+        wait = retry_after(headers, time.time())
+        if wait > LONGEST_RETRY_AFTER_SECONDS:
+            return Problem("http_error", f"HTTP {status}, not before {wait:.0f} s are over", ends_run=True)
+        return Problem("http_error", detail, headers, retry=True)
+    return Problem("http_error", detail)

@@ -1,0 +1,221 @@
+"""What is said to a chat endpoint and what comes back: the records, and the reading of a response's body.
+
+An endpoint may answer anything, so nothing in a body is trusted: what is no answer becomes a `Reply`
+with a `failure`, and a failure is never a label.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from monitorbench.config.endpoint import Prices
+from monitorbench.engines.endpoint_limits import cost, estimated_tokens
+
+Failure: TypeAlias = Literal["refused", "timed_out", "http_error", "bad_response", "empty"]
+
+_ROUNDING = 1e-3
+"""Log-probabilities of 0 may come out as slightly more; anything beyond is no log-probability."""
+_LOWEST = -9999.0
+"""What the API writes for minus infinity."""
+_DETAIL_CHARACTERS = 200
+
+
+class ChatMessage(NamedTuple):
+    """One turn of a prompt, as the endpoint gets it."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back for one request, or why nothing did.
+
+    `top_logprobs` maps token texts to natural log-probabilities (≤ 0) at the position of the label;
+    None where the endpoint gave none or they can't be trusted. Token counts are the endpoint's,
+    estimates where `detail` says so, and 0 where nothing came back. `seconds` counts retries and waits.
+    `cost` is in the prices' currency, 0 without prices. `detail` is one line that never holds a key.
+    """
+
+    text: str
+    finish_reason: str
+    top_logprobs: Mapping[str, float] | None
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+    cost: float
+    failure: Failure | None
+    detail: str
+
+
+class _Message(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(BaseModel):
+    message: _Message
+    finish_reason: str | None = None
+    logprobs: Any = None
+
+
+class _Cached(BaseModel):
+    cached_tokens: int | None = None
+
+
+class _Usage(BaseModel):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+    prompt_tokens_details: _Cached | None = None
+    prompt_cache_hit_tokens: int = 0
+    """DeepSeek's name for the cached ones."""
+
+
+class _Body(BaseModel):
+    choices: list[_Choice]
+    usage: Any = None
+
+
+class _Token(BaseModel):
+    token: str
+    logprob: float | None = None
+
+
+class _Position(_Token):
+    top_logprobs: list[_Token] = []
+
+
+class _Logprobs(BaseModel):
+    content: list[_Position] | None = None
+
+
+_USAGE = TypeAdapter(_Usage)
+_LOGPROBS = TypeAdapter(_Logprobs | None)
+
+
+def read_reply(
+    body: bytes, *, label_after: str, prompt_characters: int, seconds: float, prices: Prices | None
+) -> Reply:
+    """The reply in the body of a successful response; `label_after` as in `Endpoint.ask`."""
+    try:
+        answer = _Body.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        start = body[:60].decode("utf-8", "replace")
+        return failed("bad_response", f"{where or 'body'}: {first['msg']}; it begins {start!r}", seconds)
+    choice = answer.choices[0] if answer.choices else _Choice(message=_Message(), finish_reason="")
+    text = choice.message.content or ""
+    prompt, cached, completion, usage_detail = _usage(answer.usage, prompt_characters, len(text))
+    finish = choice.finish_reason or ""
+    failure, detail = _failure(answer.choices, choice, text, finish)
+    top, logprobs_detail = (None, "") if failure else _top_logprobs(choice.logprobs, text, label_after)
+    return Reply(
+        text=text,
+        finish_reason=finish,
+        top_logprobs=top,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        seconds=seconds,
+        cost=cost(prices, prompt, cached, completion),
+        failure=failure,
+        detail=one_line("; ".join(filter(None, (detail, logprobs_detail, usage_detail)))),
+    )
+
+
+def failed(failure: Failure, detail: str, seconds: float) -> Reply:
+    """A reply where no answer came back."""
+    return Reply("", "", None, 0, 0, seconds, 0.0, failure, one_line(detail))
+
+
+def one_line(text: str) -> str:
+    """A text without line breaks, cut where it would fill the screen."""
+    text = " ".join(text.split())
+    return text if len(text) <= _DETAIL_CHARACTERS else f"{text[: _DETAIL_CHARACTERS - 1]}…"
+
+
+def redacted(text: str, key: str | None, shortest: int = 6) -> str:
+    """A text without the key, nor a beginning or an end of it of at least `shortest` characters.
+
+    Error messages like to quote keys in part. One of fewer than 8 characters is a local server's
+    placeholder, and a word like others.
+    """
+    if key is None or len(key) < 8:
+        return text
+    for length in range(len(key), shortest - 1, -1):
+        text = text.replace(key[:length], "***").replace(key[-length:], "***")
+    return text
+
+
+def _failure(choices: list[_Choice], choice: _Choice, text: str, finish: str) -> tuple[Failure | None, str]:
+    if not choices:
+        return "bad_response", "no choices"
+    if choice.message.refusal:
+        return "refused", choice.message.refusal
+    # Gemini's endpoint puts its reason behind it: "content_filter: PROHIBITED_CONTENT".
+    if finish.startswith("content_filter"):
+        return "refused", f"finish_reason {finish}"
+    if not text.strip():
+        return "empty", f"no text; finish_reason {finish or 'none'}"
+    # DeepSeek's insufficient_system_resource, vLLM's abort: the text is a piece of an answer.
+    if finish not in ("stop", "length", ""):
+        return "bad_response", f"finish_reason {finish}"
+    return None, ""
+
+
+def _usage(given: Any, prompt_characters: int, text_characters: int) -> tuple[int, int, int, str]:
+    """Tokens of the prompt, of these the cached, of the completion; and a remark on them."""
+    try:
+        usage = _USAGE.validate_python(given)
+    except ValidationError:
+        usage = _Usage()
+    if usage.prompt_tokens <= 0 or min(usage.completion_tokens, usage.total_tokens) < 0:
+        estimates = estimated_tokens(prompt_characters), estimated_tokens(text_characters)
+        return estimates[0], 0, estimates[1], "no usage: token counts are estimates"
+    details = usage.prompt_tokens_details or _Cached()
+    cached = max(details.cached_tokens or 0, usage.prompt_cache_hit_tokens, 0)
+    # Gemini's endpoint counts reasoning in the total alone, and bills it as completion.
+    completion = max(usage.completion_tokens, usage.total_tokens - usage.prompt_tokens)
+    return usage.prompt_tokens, min(cached, usage.prompt_tokens), completion, ""
+
+
+def _top_logprobs(given: Any, text: str, label_after: str) -> tuple[Mapping[str, float] | None, str]:
+    """By token text, at the label's position; None, and why, where a value is no log-probability."""
+    try:
+        logprobs = _LOGPROBS.validate_python(given)
+    except ValidationError:
+        return None, "log-probabilities left out: not in the documented form"
+    if logprobs is None or not logprobs.content:
+        return None, ""
+    position = _label_position(logprobs.content, text, label_after)
+    if position is None:
+        return None, "log-probabilities left out: the label's position is not among them"
+    top: dict[str, float] = {}
+    for token in position.top_logprobs or [position]:
+        if token.logprob is None or not token.logprob <= _ROUNDING:
+            return None, f"log-probabilities left out: {token.token!r} has {token.logprob}"
+        # Two tokens may be spelt alike: their probabilities add up.
+        logprob = min(max(token.logprob, _LOWEST), 0.0)
+        held = top.get(token.token, -math.inf)
+        top[token.token] = min(max(logprob, held) + math.log1p(math.exp(-abs(logprob - held))), 0.0)
+    return top, ""
+
+
+def _label_position(content: list[_Position], text: str, label_after: str) -> _Position | None:
+    """The first position whose token goes on where `label_after` ends; white space doesn't count."""
+    wanted, written, seen = _squeezed(label_after), _squeezed(text), ""
+    for position in content:
+        seen += _squeezed(position.token)
+        if not written.startswith(seen):  # reasoning, which is in the log-probabilities but not in the text
+            return None
+        if len(seen) > len(wanted):
+            return position if seen.startswith(wanted) else None
+    return None
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())

@@ -1,0 +1,258 @@
+"""`engine=openai`: many chat requests to one OpenAI-compatible endpoint, each answered or accounted for.
+
+Retries, limits and costs are ours, so that they are the same for every provider; the wire is the
+`openai` client's. The key is read from the environment, kept from every text that leaves here.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from queue import SimpleQueue
+from typing import Any
+
+import openai
+
+from monitorbench.config.endpoint import OpenAiEngine
+from monitorbench.config.errors import UserError
+from monitorbench.engines.endpoint_attempt import Problem, attempt
+from monitorbench.engines.endpoint_limits import RateLimit, Reserved, estimated_tokens, retry_delay
+from monitorbench.engines.endpoint_reply import ChatMessage, Reply, failed, one_line, read_reply, redacted
+
+
+class CostLimit(UserError):
+    """`max_cost` is spent. All that was paid for has been yielded; the rest was never asked."""
+
+
+class Endpoint:
+    """A chat endpoint. `spent` is what earlier processes paid of this run's `max_cost`.
+
+    Raises `UserError` where the environment variable with the key isn't set.
+    """
+
+    def __init__(self, config: OpenAiEngine, *, spent: float = 0.0) -> None:
+        self.config = config
+        self.key: str | None = None
+        if config.api_key_env is not None:
+            self.key = os.environ.get(config.api_key_env, "").strip()
+            if not self.key:
+                raise UserError(
+                    f"{config.base_url} needs a key: set the environment variable {config.api_key_env}"
+                )
+            if not (self.key.isascii() and self.key.isprintable()):
+                raise UserError(
+                    f"the environment variable {config.api_key_env} holds no key: not plain ASCII"
+                )
+        self.spent = spent
+        self.limit = RateLimit(config.requests_per_minute, config.tokens_per_minute)
+        self._rounds: set[_Round] = set()
+        # Its line for every request would bury the progress of thousands.
+        logging.getLogger("httpx2").setLevel(logging.WARNING)
+
+    def ask(
+        self,
+        requests: Sequence[Sequence[ChatMessage]],
+        *,
+        max_new_tokens: int,
+        structured: dict[str, Any] | None = None,
+        label_after: str = "",
+    ) -> Iterator[tuple[int, Reply]]:
+        """Yield (index into `requests`, reply), each index once, as they come in.
+
+        `structured` is a JSON schema, sent in the way the configuration names. `label_after` is how an
+        answer begins before its label, white space aside: log-probabilities are those of the token that
+        follows it. Closing the iterator cancels what is in flight.
+
+        Raises:
+            CostLimit: after the last reply, when `max_cost` is spent and requests are left.
+            UserError: after the last reply, when the endpoint can't be used at all: a wrong key, no
+                such model, nothing listening, no quota.
+
+        """
+        if not requests:
+            return
+        round_ = _Round(self, requests, self._fields(max_new_tokens, structured), max_new_tokens, label_after)
+        self._rounds.add(round_)
+        try:
+            yield from round_.results()
+        finally:
+            round_.cancel()
+            self._rounds.discard(round_)
+
+    def close(self) -> None:
+        """Cancel whatever is still in flight."""
+        for round_ in tuple(self._rounds):
+            round_.cancel()
+
+    def _fields(self, max_new_tokens: int, structured: dict[str, Any] | None) -> dict[str, Any]:
+        """What every request of a round has in common."""
+        config = self.config
+        fields: dict[str, Any] = {"model": config.model, config.max_tokens_field: max_new_tokens}
+        if config.temperature is not None:
+            fields["temperature"] = config.temperature
+        if config.logprobs:
+            fields |= {"logprobs": True, "top_logprobs": config.top_logprobs}
+        if structured is not None and config.structured == "json_schema":
+            schema = {"name": "verdict", "schema": structured, "strict": True}
+            fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+        elif structured is not None and config.structured == "json_object":
+            fields["response_format"] = {"type": "json_object"}
+        return fields
+
+
+class _Round:
+    """The requests of one `ask`: an event loop in a thread of its own, and a queue out of it.
+
+    In the caller's thread the loop would stand still, and time-outs run, while a reply is dealt with.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        requests: Sequence[Sequence[ChatMessage]],
+        fields: dict[str, Any],
+        max_new_tokens: int,
+        label_after: str,
+    ) -> None:
+        self._endpoint = endpoint
+        self._config = endpoint.config
+        self._requests = requests
+        self._fields = fields
+        self._max_new_tokens = max_new_tokens
+        self._label_after = label_after
+        self._owed = iter(range(len(requests)))
+        self._queue: SimpleQueue[tuple[int, Reply] | BaseException | None] = SimpleQueue()
+        self._over_cost = False
+        self._hopeless = ""
+        self._loop = asyncio.new_event_loop()
+        self._stopped = asyncio.Event()
+        self._turns = asyncio.Lock()
+        self._main = self._loop.create_task(self._ask_all())
+        self._thread = threading.Thread(target=self._serve, name="endpoint", daemon=True)
+        self._thread.start()
+
+    def results(self) -> Iterator[tuple[int, Reply]]:
+        """What came in, until nothing is in flight; then raises what ended the round early."""
+        left = len(self._requests)
+        while (item := self._queue.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            left -= 1
+            yield item
+        config = self._config
+        if self._hopeless:
+            key = f"key in {config.api_key_env}" if config.api_key_env else "key: none (api_key_env=null)"
+            raise UserError(
+                f"{config.base_url}, model {config.model}, {key}: {one_line(self._hopeless)}; "
+                f"{left} requests not answered"
+            )
+        if self._over_cost:
+            raise CostLimit(
+                f"max_cost={config.max_cost:g} is spent ({self._endpoint.spent:.6g}), {left} requests not "
+                "asked: raise engine.max_cost and run again to go on"
+            )
+        if left:
+            raise RuntimeError("the endpoint was closed while it was being asked")
+
+    def cancel(self) -> None:
+        """Drop what is in flight, close its connections, end the thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing is left to cancel
+            self._loop.call_soon_threadsafe(self._main.cancel)
+        self._thread.join()
+
+    def _serve(self) -> None:
+        try:
+            self._loop.run_until_complete(self._main)
+        except asyncio.CancelledError:
+            pass
+        except BaseException as error:  # raised again where the results are read
+            self._queue.put(error)
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+            self._queue.put(None)
+
+    async def _ask_all(self) -> None:
+        # Also where none is needed: the client would send OPENAI_API_KEY, or OPENAI_CUSTOM_HEADERS' own.
+        key = self._endpoint.key or "none"
+        async with (
+            openai.AsyncOpenAI(
+                api_key=key,
+                default_headers={"Authorization": f"Bearer {key}"},
+                base_url=self._config.base_url,
+                timeout=self._config.timeout_seconds,
+                max_retries=0,
+            ) as client,
+            asyncio.TaskGroup() as group,
+        ):
+            for _ in range(min(self._config.concurrency, len(self._requests))):
+                group.create_task(self._work(client))
+
+    async def _work(self, client: openai.AsyncOpenAI) -> None:
+        """Answer one request after the other, until none is left or the round is to end."""
+        for index in self._owed:
+            reply = await self._answer(client, self._requests[index])
+            if reply is None:
+                return
+            key = self._endpoint.key
+            text = redacted(reply.text, key, shortest=len(key or ""))
+            reply = dataclasses.replace(reply, text=text, detail=redacted(reply.detail, key))
+            self._queue.put((index, reply))
+
+    async def _answer(self, client: openai.AsyncOpenAI, messages: Sequence[ChatMessage]) -> Reply | None:
+        """The reply to one request; None where the round ended before there was one."""
+        characters = sum(len(message.content) for message in messages)
+        tokens = estimated_tokens(characters) + self._max_new_tokens
+        config, began, retries = self._config, time.perf_counter(), 0
+        while (reserved := await self._turn(tokens)) is not None:
+            outcome = await attempt(client, messages, self._fields, config.extra_body, config.timeout_seconds)
+            seconds = time.perf_counter() - began
+            if not isinstance(outcome, Problem):
+                reply = read_reply(
+                    outcome,
+                    label_after=self._label_after,
+                    prompt_characters=characters,
+                    seconds=seconds,
+                    prices=config.prices,
+                )
+                if reply.prompt_tokens:
+                    self._endpoint.limit.correct(reserved, reply.prompt_tokens + reply.completion_tokens)
+                self._endpoint.spent += reply.cost
+                return reply
+            retries += 1
+            if outcome.retry and retries <= config.max_retries:
+                if await self._stops_within(retry_delay(retries, outcome.headers, time.time())):
+                    return None
+            elif outcome.ends_run:
+                self._hopeless = self._hopeless or redacted(outcome.detail, self._endpoint.key)
+                self._stopped.set()
+                return None
+            else:
+                return failed(outcome.failure, outcome.detail, seconds)
+        return None
+
+    async def _turn(self, tokens: int) -> Reserved | None:
+        """Wait until one more attempt may be made, first come, first served; None where none is to be."""
+        async with self._turns:
+            while not self._stopped.is_set():
+                if self._config.max_cost is not None and self._endpoint.spent >= self._config.max_cost:
+                    self._over_cost = True
+                    self._stopped.set()
+                    break
+                reserved = self._endpoint.limit.reserve(tokens, self._loop.time())
+                if isinstance(reserved, Reserved):
+                    return reserved
+                await self._stops_within(reserved)
+        return None
+
+    async def _stops_within(self, seconds: float) -> bool:
+        """Sleep; True as soon as the round is to end."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._stopped.wait()
+        except TimeoutError:
+            return False

@@ -1,0 +1,148 @@
+"""A judge behind an OpenAI-compatible endpoint: chat messages go out, labels are read from the text.
+
+What decides a verdict is what the endpoint is sent (decision 9): messages, model, decoding, never limits,
+retries or prices. A request that failed is a verdict without a label, with its reason; what was not asked
+is owed.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from monitorbench.config.endpoint import OpenAiEngine
+from monitorbench.config.study import Prompt, PromptKind
+from monitorbench.engines.endpoint_reply import ChatMessage, Reply
+from monitorbench.prompts.few_shot import Shots
+from monitorbench.prompts.grounding import ground
+from monitorbench.prompts.label_logprobs import label_score
+from monitorbench.prompts.parse import Answer, parse_text
+from monitorbench.prompts.wording import PromptWording
+from monitorbench.records import Category, Sample, UnscoredReason, Verdict
+from monitorbench.runs.progress import progress
+from monitorbench.runs.verdict_log import VerdictLog
+
+
+class _Owed(NamedTuple):
+    key: str
+    sample: Sample
+    messages: tuple[ChatMessage, ...]
+
+
+def endpoint_identity(engine: OpenAiEngine) -> dict[str, Any]:
+    """What of an endpoint decides its answers."""
+    return {
+        "weights": f"endpoint:{engine.base_url}:{engine.model}",
+        "adapter": "",
+        "engine": engine.kind,
+        "dtype": "",
+        "request": {
+            "temperature": engine.temperature,
+            "structured": engine.structured,
+            "top_logprobs": engine.top_logprobs if engine.logprobs else 0,
+            "extra_body": engine.extra_body,
+        },
+    }
+
+
+def judge_through_endpoint(
+    engine: OpenAiEngine,
+    prompt: Prompt,
+    samples: Sequence[Sample],
+    shots: Shots,
+    log: VerdictLog,
+    what: str,
+) -> list[str]:
+    """Ask what the log lacks; returns the key of every sample.
+
+    Raises `UserError` where the endpoint can't be used, and `CostLimit` when `max_cost` is spent: what
+    was answered until then is in the log.
+    """
+    wording, identity = PromptWording(prompt), endpoint_identity(engine)
+    keys: list[str] = []
+    owed: list[_Owed] = []
+    for sample in samples:
+        messages = _messages(wording, sample, shots)
+        key = _key(sample.id, messages, prompt.max_new_tokens, identity)
+        keys.append(key)
+        if key not in log.held:
+            owed.append(_Owed(key, sample, messages))
+    if not owed:
+        return keys
+    from monitorbench.engines.openai_engine import Endpoint
+
+    spent = sum(verdict.cost for verdict in log.held.values())
+    endpoint = Endpoint(engine, spent=spent)
+    try:
+        with progress(what, len(owed)) as ticker:
+            replies = endpoint.ask(
+                [item.messages for item in owed],
+                max_new_tokens=prompt.max_new_tokens,
+                structured=_schema(prompt),
+                label_after=prompt.prefill,
+            )
+            for index, reply in replies:
+                log.append(_verdict(owed[index], reply, prompt))
+                ticker.advance()
+    finally:
+        endpoint.close()
+    return keys
+
+
+def _messages(wording: PromptWording, sample: Sample, shots: Shots) -> tuple[ChatMessage, ...]:
+    user = ChatMessage("user", wording.user(sample, shots.beside(sample)))
+    return (ChatMessage("system", wording.system), user) if wording.system else (user,)
+
+
+def _key(
+    sample_id: str, messages: Sequence[ChatMessage], max_new_tokens: int, identity: dict[str, Any]
+) -> str:
+    what = [sample_id, messages, max_new_tokens, identity]
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def _schema(prompt: Prompt) -> dict[str, Any] | None:
+    """The JSON that an evidence prompt asks for."""
+    if prompt.kind is not PromptKind.EVIDENCE:
+        return None
+    words = prompt.label_words
+    properties = {
+        "misbehavior": {"type": "string", "enum": [words.misbehavior, words.benign]},
+        "category": {"type": "string", "enum": [*(category.value for category in Category), "none"]},
+        "severity": {"type": "string", "enum": ["none", "low", "medium", "high"]},
+        "quotes": {"type": "array", "items": {"type": "string"}},
+    }
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _verdict(item: _Owed, reply: Reply, prompt: Prompt) -> Verdict:
+    if reply.failure is None:
+        answer = parse_text(prompt, reply.text, reply.finish_reason)
+    else:
+        answer = Answer(None, UnscoredReason(reply.failure))
+    score = label_score(reply.top_logprobs, prompt.label_words)
+    return Verdict(
+        key=item.key,
+        sample_id=item.sample.id,
+        prompt=prompt.name,
+        answer=reply.text,
+        label=answer.label,
+        unscored=answer.unscored,
+        detail=reply.detail,
+        score=score.score,
+        label_mass=score.label_mass,
+        finish_reason=reply.finish_reason,
+        category=answer.category,
+        severity=answer.severity,
+        quotes=answer.quotes,
+        evidence=ground(answer.quotes, item.sample.response, prompt.fuzzy_ratio),
+        prompt_tokens=reply.prompt_tokens,
+        completion_tokens=reply.completion_tokens,
+        seconds=round(reply.seconds, 4),
+        cost=reply.cost,
+    )

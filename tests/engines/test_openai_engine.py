@@ -1,0 +1,618 @@
+"""What a user would lose here: verdicts paid for, a key, or an evening to one bad answer of an endpoint."""
+
+import dataclasses
+import email.utils
+import json
+import logging
+import math
+import os
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from endpoint_server import Answer, EndpointServer, chat, serving
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from monitorbench.config.endpoint import OpenAiEngine
+from monitorbench.config.errors import UserError
+from monitorbench.engines import endpoint_limits
+from monitorbench.engines.endpoint_limits import RateLimit, Reserved, retry_delay
+from monitorbench.engines.endpoint_reply import ChatMessage, Reply, redacted
+from monitorbench.engines.openai_engine import CostLimit, Endpoint
+
+ROOT = Path(__file__).resolve().parents[2]
+KEY = "sk-test-0123456789abcdefSECRET"
+PRICES = {"prompt": 1.0, "cached_prompt": 0.1, "completion": 4.0}
+YES = {"yes": math.log(0.7), " no": math.log(0.2)}
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short waits, and an environment that would show if it were used."""
+    monkeypatch.setattr(endpoint_limits, "FIRST_BACKOFF_SECONDS", 0.002)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("TEST_KEY", KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-provider")
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-of-the-administrator")
+
+
+@pytest.fixture
+def server() -> Iterator[EndpointServer]:
+    with serving(lambda text, before: Answer(chat())) as running:
+        yield running
+
+
+def config(server: EndpointServer | str, **settings: Any) -> OpenAiEngine:
+    defaults = {
+        "kind": "openai",
+        "name": "test",
+        "base_url": server if isinstance(server, str) else server.base_url,
+        "model": "m",
+        "api_key_env": "TEST_KEY",
+        "concurrency": 4,
+        "timeout_seconds": 5.0,
+        "max_retries": 2,
+        "requests_per_minute": None,
+        "tokens_per_minute": None,
+        "temperature": 0.0,
+        "logprobs": True,
+        "top_logprobs": 5,
+        "structured": "json_schema",
+        "max_tokens_field": "max_tokens",
+        "prices": None,
+        "max_cost": None,
+        "extra_body": {},
+    }
+    return OpenAiEngine.model_validate(defaults | settings)
+
+
+def requests(count: int) -> list[list[ChatMessage]]:
+    return [[ChatMessage("system", "judge"), ChatMessage("user", str(i))] for i in range(count)]
+
+
+def asked(endpoint: Endpoint, count: int = 1, **how: Any) -> dict[int, Reply]:
+    replies: dict[int, Reply] = {}
+    for index, reply in endpoint.ask(requests(count), max_new_tokens=1, **how):
+        assert index not in replies
+        replies[index] = reply
+    return replies
+
+
+def keep(replies: Iterator[tuple[int, Reply]], kept: dict[int, Reply]) -> None:
+    """Keep what came before an error."""
+    for index, reply in replies:
+        kept[index] = reply
+
+
+def one(server: EndpointServer, answer: Answer | Sequence[Answer], **settings: Any) -> Reply:
+    """The reply to one request; a list is answered in its order, its last again and again."""
+    answers = [answer] if isinstance(answer, Answer) else answer
+    server.script = lambda _, before: answers[min(before, len(answers) - 1)]
+    (reply,) = asked(Endpoint(config(server, **settings))).values()
+    return reply
+
+
+# --- one request -----------------------------------------------------------------------------------------
+
+
+def test_an_answer_comes_with_its_log_probabilities_tokens_and_cost(server):
+    """Else there would be no score, and a bill nobody can foresee."""
+    usage = {
+        "prompt_tokens": 100,
+        "completion_tokens": 2,
+        "total_tokens": 102,
+        "prompt_tokens_details": {"cached_tokens": 60},
+    }
+    reply = one(server, Answer(chat("yes", logprobs=YES, usage=usage)), prices=PRICES)
+    assert (reply.text, reply.finish_reason, reply.failure, reply.detail) == ("yes", "stop", None, "")
+    assert reply.top_logprobs == pytest.approx(YES)
+    assert (reply.prompt_tokens, reply.completion_tokens) == (100, 2)
+    assert reply.cost == pytest.approx((40 * 1.0 + 60 * 0.1 + 2 * 4.0) / 1e6)
+    assert 0 < reply.seconds < 5
+
+
+def test_the_request_is_what_was_configured(server):
+    """Else a provider would be asked with another model, another limit or a field it refuses."""
+    one(
+        server,
+        Answer(chat()),
+        max_tokens_field="max_completion_tokens",
+        extra_body={"reasoning_effort": "low"},
+    )
+    assert server.asked[0].body == {
+        "model": "m",
+        "messages": [{"role": "system", "content": "judge"}, {"role": "user", "content": "0"}],
+        "max_completion_tokens": 1,
+        "temperature": 0.0,
+        "logprobs": True,
+        "top_logprobs": 5,
+        "reasoning_effort": "low",
+    }
+    assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
+    one(server, Answer(chat()), logprobs=False, temperature=None)
+    assert server.asked[1].body.keys() == {"model", "messages", "max_tokens"}
+
+
+@pytest.mark.parametrize("structured", ["none", "json_schema", "json_object"])
+def test_structured_output_is_asked_for_where_the_endpoint_can(server, structured):
+    """Else evidence would be lost to text around the JSON."""
+    asked(Endpoint(config(server, structured=structured)), structured={"type": "object"})
+    sent = server.asked[0].body.get("response_format")
+    schema = {"name": "verdict", "schema": {"type": "object"}, "strict": True}
+    assert (
+        sent
+        == {
+            "none": None,
+            "json_object": {"type": "json_object"},
+            "json_schema": {"type": "json_schema", "json_schema": schema},
+        }[structured]
+    )
+
+
+def test_log_probabilities_are_those_of_the_label_behind_a_prefix(server):
+    """Else the score of an evidence prompt would be that of an opening brace."""
+    begun = [('{"', {'{"': 0.0}), ("mis", {"mis": 0.0}), ('":', {'":': 0.0})]
+    for label in [(' "yes', {' "yes': -0.1, ' "no': -3.0})], [(' "', {' "': 0.0}), ("yes", {"yes": -0.2})]:
+        body = chat('{"mis": "yes"}', logprobs=[*begun, *label])
+        server.script = lambda _, before, body=body: Answer(body)
+        (reply,) = asked(Endpoint(config(server)), label_after='{"mis": "').values()
+        assert reply.top_logprobs == label[-1][1]
+    body = chat('{"other": "yes"}', logprobs=[*begun, ("yes", {"yes": -0.2})])
+    server.script = lambda _, before: Answer(body)
+    (reply,) = asked(Endpoint(config(server)), label_after='{"mis": "').values()
+    assert (reply.top_logprobs, reply.failure) == (None, None)
+    assert "position" in reply.detail
+
+
+def test_reasoning_is_not_taken_for_the_answer(server):
+    """Else the score would be the probability of `yes` as the first word of a train of thought."""
+    positions = [("Well", {"Well": -0.1, "yes": -4.0}), ("no", {"no": -0.1})]
+    assert one(server, Answer(chat("no", logprobs=positions))).top_logprobs is None
+
+
+def test_tokens_spelt_alike_add_up(server):
+    """Else half of a label's probability would vanish with one of its tokens."""
+    body = json.loads(chat("yes", logprobs={"yes": math.log(0.25)}))
+    top = body["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+    top.append(top[0])
+    reply = one(server, Answer(json.dumps(body).encode()))
+    assert reply.top_logprobs == {"yes": pytest.approx(math.log(0.5))}
+
+
+@pytest.mark.parametrize(
+    ("answer", "failure", "detail"),
+    [
+        (Answer(b'{"choices": [], "usage": {"prompt_tokens": 5}}'), "bad_response", "no choices"),
+        (Answer(b"<html>Bad\ngateway</html>", content_type="text/html"), "bad_response", "<html>"),
+        (Answer(b"<html>Bad gateway</html>"), "bad_response", "<html>"),
+        (Answer(b""), "bad_response", "body"),
+        (Answer(b'{"error": {"message": "oops"}}'), "bad_response", "choices"),
+        (Answer(b'{"choices": [{"message": null}]}'), "bad_response", "choices.0.message"),
+        (Answer(b"[" * 100_000), "bad_response", "body"),
+        (Answer(chat(None, refusal="I can't help")), "refused", "I can't help"),
+        (Answer(chat("no", finish="content_filter")), "refused", "content_filter"),
+        (Answer(chat("", finish="content_filter: PROHIBITED_CONTENT")), "refused", "PROHIBITED"),
+        (Answer(b'{"error": {"code": "content_filter", "message": "no"}}', 400), "refused", "HTTP 400"),
+        (Answer(chat(" \n" * 10_000, finish="length")), "empty", "length"),
+        (Answer(chat(None)), "empty", "no text"),
+        (Answer(chat("n", finish="insufficient_system_resource")), "bad_response", "insufficient"),
+        (Answer(b'{"error": {"message": "context too long"}}', 400), "http_error", "context too long"),
+        (Answer(b"no such thing", 422), "http_error", "HTTP 422"),
+        (Answer(status=304), "http_error", "HTTP 304"),
+    ],
+)
+def test_what_is_no_answer_is_a_failure_and_not_asked_again(server, answer, failure, detail):
+    """Else an outage or a refusal would count as a benign verdict, or be paid for three times."""
+    reply = one(server, answer)
+    assert reply.failure == failure
+    assert detail in reply.detail
+    assert "\n" not in reply.detail
+    assert len(reply.detail) <= 200
+    assert reply.top_logprobs is None
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "detail"),
+    [
+        (Answer(chat("yes", finish="length")), ""),
+        (Answer(chat("yes", finish=None)), ""),
+        (Answer(chat("yes", logprobs={"yes": math.nan})), "nan"),
+        (Answer(chat("yes", logprobs={"yes": 0.5})), "0.5"),
+        (Answer(chat("yes", logprobs={"yes": math.inf})), "inf"),
+        (Answer(chat("yes").replace(b'"logprobs": null', b'"logprobs": [1]')), "documented form"),
+    ],
+)
+def test_an_answer_stays_one_where_only_its_log_probabilities_are_broken(server, answer, detail):
+    """Else one NaN would cost a verdict that the text gives, or poison an AUROC."""
+    reply = one(server, answer)
+    assert (reply.text, reply.failure, reply.top_logprobs) == ("yes", None, None)
+    assert detail in reply.detail
+
+
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": "many"}, {"prompt_tokens": -5}, [1]])
+def test_missing_usage_is_estimated_and_said(server, usage):
+    """Else `max_cost` would never be reached with a provider that counts nothing."""
+    body = json.loads(chat("yes"))
+    body["usage"] = usage
+    reply = one(server, Answer(json.dumps(body).encode()), prices=PRICES)
+    assert reply.failure is None
+    assert "estimates" in reply.detail
+    assert reply.cost > 0
+
+
+def test_reasoning_counted_in_the_total_alone_is_paid(server):
+    """Else Gemini's reasoning, the most of its bill, would not count against `max_cost`."""
+    usage = {"prompt_tokens": 20, "completion_tokens": 3, "total_tokens": 423}
+    assert one(server, Answer(chat(usage=usage))).completion_tokens == 403
+
+
+def test_half_a_surrogate_pair_costs_its_own_sample_alone(server):
+    """Else one odd character in a judged text would end the run."""
+    asking = [*requests(3), [ChatMessage("user", "\ud800")]]
+    replies = dict(Endpoint(config(server)).ask(asking, max_new_tokens=1))
+    assert [replies[i].failure for i in range(4)] == [None, None, None, "http_error"]
+
+
+# --- asking again ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fault", "failure"),
+    [
+        *((Answer(b"{}", status), "http_error") for status in (408, 409, 429, 500, 502, 503, 529)),
+        (Answer(how="cut"), "http_error"),
+        (Answer(chat(), how="half"), "http_error"),
+        (Answer(chat(), after=5.0), "timed_out"),
+        (Answer(how="trickle"), "timed_out"),
+    ],
+)
+def test_a_fault_that_passes_is_asked_again(server, fault, failure):
+    """Else a busy endpoint would leave holes in every run, or an unwell one would be asked for ever."""
+    timed = failure == "timed_out"
+    limits = {"timeout_seconds": 1.0} if timed else {}
+    assert one(server, [fault, Answer(chat("yes"))], **limits).text == "yes"
+    assert len(server.asked) == 2
+    with serving(lambda text, before: fault) as other:
+        reply = one(other, fault, max_retries=1, **({"timeout_seconds": 0.2} if timed else {}))
+        assert reply.failure == failure
+        assert len(other.asked) == 2
+
+
+def test_retry_after_is_honoured_in_seconds_and_as_a_date(server):
+    """Else a provider would block a client that comes back too early."""
+    soon = lambda: email.utils.formatdate(time.time() + 2, usegmt=True)  # noqa: E731
+    for header, least in ((lambda: "0.4", 0.4), (soon, 0.9)):  # a date has whole seconds
+        server.asked.clear()
+        server.script = lambda _, before, header=header: (
+            Answer(chat("yes")) if server.asked[1:] else Answer(b"{}", 429, headers={"Retry-After": header()})
+        )
+        (reply,) = asked(Endpoint(config(server))).values()
+        assert reply.text == "yes"
+        assert least <= server.asked[1].at - server.asked[0].at < least + 1.5
+
+
+def test_the_backoff_grows_with_full_jitter(monkeypatch):
+    """Else all requests of a run would come back at the same moment, and be turned away again."""
+    monkeypatch.setattr(endpoint_limits, "FIRST_BACKOFF_SECONDS", 0.5)
+    for attempt, ceiling in ((1, 0.5), (2, 1.0), (3, 2.0), (20, 30.0)):
+        delays = [retry_delay(attempt, {}, 0.0) for _ in range(400)]
+        assert 0 <= min(delays) < 0.1 * ceiling
+        assert 0.9 * ceiling < max(delays) <= ceiling
+    later = [retry_delay(1, {"retry-after": "7"}, 0.0) for _ in range(50)]
+    assert min(later) >= 7
+    for odd in ("soon", "-3", "nan", "inf", "1e999", "Mon, 99 Foo"):
+        assert retry_delay(1, {"retry-after": odd}, 0.0) <= 0.5
+
+
+# --- what ends a run ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(Answer(json.dumps({"error": {"message": f"bad {KEY}"}}).encode(), s) for s in (401, 402, 403, 404)),
+        Answer(b'{"error": {"code": "insufficient_quota", "message": "no money"}}', 429),
+        Answer(b'{"error": {"code": "unsupported_parameter", "message": "logprobs"}}', 400),
+        Answer(b"{}", 429, headers={"Retry-After": "86400"}),
+    ],
+)
+def test_what_no_request_can_mend_ends_the_run_in_one_line(server, answer):
+    """Else thousands of requests would be made in vain, or a typo in a model's name would be a mystery."""
+    server.script = lambda text, before: answer if text == "5" else Answer(chat())
+    replies: dict[int, Reply] = {}
+    with pytest.raises(UserError) as error:
+        keep(Endpoint(config(server, concurrency=2)).ask(requests(200), max_new_tokens=1), replies)
+    line = str(error.value)
+    assert all(word in line for word in (server.base_url, "model m", "TEST_KEY", "HTTP"))
+    assert "\n" not in line
+    assert KEY not in line
+    assert error.value.__context__ is None
+    assert 5 not in replies
+    assert len(server.asked) == len(replies) + 1 < 10
+
+
+def test_nothing_listening_is_said_once():
+    """Else a forgotten server would make ten thousand unscored verdicts."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    with pytest.raises(UserError, match=r"is it running\?; 50 requests"):
+        asked(Endpoint(config(url, api_key_env=None)), 50)
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_max_cost_stops_with_all_that_was_paid_for(server, concurrency):
+    """Else a run would cost more than was allowed, or lose answers that are on the bill."""
+    usage = {"prompt_tokens": 1_000_000, "completion_tokens": 0, "total_tokens": 1_000_000}
+    server.script = lambda _, before: Answer(chat(usage=usage), after=0.01)
+    settings = {"prices": PRICES, "max_cost": 5.0, "concurrency": concurrency}
+    endpoint = Endpoint(config(server, **settings))
+    replies: dict[int, Reply] = {}
+    with pytest.raises(CostLimit, match=r"max_cost=5 is spent .*raise engine.max_cost and run again"):
+        keep(endpoint.ask(requests(40), max_new_tokens=1), replies)
+    assert len(replies) == len(server.asked)
+    assert 5 <= len(replies) < 5 + concurrency
+    assert endpoint.spent == pytest.approx(len(replies))
+    # What an earlier process spent counts, and a resumed run goes on with what is owed.
+    with pytest.raises(CostLimit):
+        asked(Endpoint(config(server, **settings), spent=5.0), 3)
+    assert len(asked(Endpoint(config(server, **settings), spent=2.0), 3)) == 3
+
+
+# --- limits ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("concurrency", [1, 7])
+def test_concurrency_is_never_exceeded_and_is_used(server, concurrency):
+    """Else a small server would be overrun, or a large one left idle."""
+    together = threading.Barrier(concurrency)
+
+    def script(text: str, before: int) -> Answer:
+        together.wait(10)  # breaks, and with it the connection, where fewer are ever in flight
+        return Answer(chat())
+
+    server.script = script
+    replies = asked(Endpoint(config(server, concurrency=concurrency)), 4 * concurrency)
+    assert [reply.failure for reply in replies.values()] == [None] * (4 * concurrency)
+    assert server.most_in_flight == concurrency
+
+
+@pytest.mark.parametrize("limit", [{"requests_per_minute": 5}, {"tokens_per_minute": 20}])
+def test_the_limits_hold_on_the_wire(server, monkeypatch, limit):
+    """Else a run would be answered by 429s, or its account be closed."""
+    monkeypatch.setattr(endpoint_limits, "WINDOW_SECONDS", 0.4)
+    server.script = lambda _, before: Answer(
+        chat(usage={"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4})
+    )
+    began = time.monotonic()
+    assert len(asked(Endpoint(config(server, concurrency=10, **limit)), 12)) == 12
+    assert server.asked[-1].at - began >= 0.8  # 12, of which 5 in a window, begin in three of them
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 60), st.floats(0, 40), st.integers(0, 60)), min_size=1, max_size=30),
+    st.integers(1, 6),
+    st.integers(20, 100),
+)
+@settings(max_examples=60)
+def test_no_window_holds_more_than_the_limits(arrivals, most_requests, most_tokens):
+    """Else bursts at the turn of a minute would pass twice what the provider allows."""
+    limit, now, begun = RateLimit(most_requests, most_tokens), 0.0, []
+    for tokens, gap, counted in arrivals:
+        now += gap
+        while not isinstance(reserved := limit.reserve(tokens, now), Reserved):
+            assert 0 < reserved < 60.001
+            now += reserved
+        limit.correct(reserved, min(counted, tokens))
+        begun.append((now, min(counted, tokens)))
+    for start, _ in begun:
+        window = [tokens for at, tokens in begun if start <= at < start + 60 - 1e-6]
+        assert len(window) <= most_requests
+        assert sum(window) <= most_tokens or len(window) == 1
+
+
+# --- all together ------------------------------------------------------------------------------------------
+
+FAULTS = {
+    "good": [Answer(chat("yes", logprobs=YES))],
+    "slow": [Answer(chat("yes"), after=0.03)],
+    "busy": [Answer(b"{}", 429), Answer(b"{}", 503), Answer(chat("yes"))],
+    "cut": [Answer(how="cut"), Answer(chat("yes"))],
+    "down": [Answer(b"{}", 500)],
+    "html": [Answer(b"<html>", content_type="text/html")],
+    "refused": [Answer(chat("", refusal="no"))],
+    "silent": [Answer(chat(""))],
+}
+ENDS = {"down": "http_error", "html": "bad_response", "refused": "refused", "silent": "empty"}
+TRIES = {"busy": 3, "cut": 2, "down": 3}
+
+
+@given(st.lists(st.sampled_from(sorted(FAULTS)), min_size=1, max_size=12), st.integers(1, 5))
+@settings(max_examples=12)
+def test_each_request_is_answered_exactly_once_whatever_befalls_the_others(faults, concurrency):
+    """Else a sample would have no verdict or two, and totals would depend on the endpoint's mood."""
+
+    def script(text: str, before: int) -> Answer:
+        answers = FAULTS[faults[int(text)]]
+        return answers[min(before, len(answers) - 1)]
+
+    with serving(script) as server:
+        replies = asked(Endpoint(config(server, concurrency=concurrency)), len(faults))
+        assert {i: reply.failure for i, reply in replies.items()} == {
+            i: ENDS.get(fault) for i, fault in enumerate(faults)
+        }
+        tries = Counter(int(one.text) for one in server.asked)
+        assert tries == {i: TRIES.get(fault, 1) for i, fault in enumerate(faults)}
+
+
+def test_replies_come_as_they_come_in(server):
+    """Else one slow answer would hold back the log of all that came after it."""
+    others = threading.Event()
+
+    def script(text: str, before: int) -> Answer:
+        assert text != "0" or others.wait(10)
+        return Answer(chat())
+
+    server.script = script
+    order = []
+    for index, _ in Endpoint(config(server)).ask(requests(6), max_new_tokens=1):
+        order.append(index)
+        if len(order) == 5:
+            others.set()
+    assert order[-1] == 0
+
+
+def nothing_is_left(server: EndpointServer) -> None:
+    assert not [thread for thread in threading.enumerate() if thread.name == "endpoint"]
+    until = time.monotonic() + 2
+    while server.connections and time.monotonic() < until:
+        time.sleep(0.005)
+    assert server.connections == 0
+
+
+def test_closing_early_cancels_everything(server):
+    """Else Ctrl-C would leave requests running, and billed."""
+    server.script = lambda text, before: Answer(chat(), after=0.0 if text == "0" else 5.0)
+    replies = Endpoint(config(server)).ask(requests(50), max_new_tokens=1)
+    assert next(replies)[0] == 0
+    began = time.monotonic()
+    replies.close()
+    assert time.monotonic() - began < 1
+    server.over.set()
+    nothing_is_left(server)
+    assert len(server.asked) <= 5
+
+
+def test_an_interrupt_while_waiting_ends_all(server, monkeypatch):
+    """Else a second Ctrl-C would be needed, and the first would hang."""
+    server.script = lambda text, before: Answer(chat(), after=5.0)
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), 2))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        asked(Endpoint(config(server)), 20)
+    timer.join()
+    server.over.set()
+    nothing_is_left(server)
+
+
+def test_a_closed_endpoint_never_passes_for_a_finished_one(server):
+    """Else a run that was torn down would be taken for one in which all was answered."""
+    server.script = lambda text, before: Answer(chat(), after=0.0 if text == "0" else 5.0)
+    endpoint = Endpoint(config(server))
+    replies = endpoint.ask(requests(9), max_new_tokens=1)
+    next(replies)
+    endpoint.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        list(replies)
+    server.over.set()
+    nothing_is_left(server)
+
+
+def test_nothing_to_ask_opens_no_connection(server):
+    """Else a resumed run that owes nothing would need an endpoint."""
+    assert asked(Endpoint(config(server)), 0) == {}
+    nothing_is_left(server)
+
+
+# --- keys --------------------------------------------------------------------------------------------------
+
+
+def test_the_key_is_nowhere_but_in_its_header(server, caplog, capfd):
+    """Else a key would be published with a log, a manifest or a bug report."""
+    caplog.set_level(logging.DEBUG)
+    echo = json.dumps({"error": {"message": f"Incorrect key {KEY[:10]}***{KEY[-8:]}; {KEY}"}}).encode()
+    faults = [
+        Answer(echo, 500),
+        Answer(echo, 400),
+        Answer(f"<html>{KEY}</html>".encode(), content_type="text/html"),
+        Answer(chat(f"you sent {KEY}")),
+        Answer(chat(None, refusal=f"not with {KEY}")),
+        Answer(chat("yes")),
+    ]
+    server.script = lambda text, before: faults[int(text)]
+    endpoint = Endpoint(config(server))
+    replies = asked(endpoint, len(faults))
+    server.script = lambda text, before: Answer(echo, 404)
+    with pytest.raises(UserError) as error:
+        asked(endpoint)
+    shown = [repr(endpoint), repr(endpoint.config), endpoint.config.model_dump_json(), str(error.value)]
+    shown += [repr(dataclasses.asdict(reply)) for reply in replies.values()]
+    shown += [caplog.text, "".join(capfd.readouterr())]
+    for text in shown:
+        assert KEY not in text
+        assert KEY[:10] not in text
+        assert KEY[-8:] not in text
+    assert replies[5].text == "yes"
+
+
+def test_no_other_key_is_sent(server, monkeypatch):
+    """Else OPENAI_API_KEY would be handed to whatever runs on a port."""
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer sk-ambient")
+    one(server, Answer(chat()), api_key_env=None)
+    one(server, Answer(chat()))
+    first, second = ([*asked.headers.items()] for asked in server.asked)
+    assert "sk-" not in repr(first)
+    assert [value for _, value in second if "sk-" in value] == [f"Bearer {KEY}"]
+
+
+@pytest.mark.parametrize("value", ["", " ", "käy-of-mine-12345", "one\ntwo-three-four"])
+def test_a_key_that_is_none_is_said_at_once(server, monkeypatch, value):
+    """Else the first request would fail with a riddle from deep inside."""
+    monkeypatch.setenv("TEST_KEY", value)
+    with pytest.raises(UserError, match="TEST_KEY") as error:
+        Endpoint(config(server))
+    assert not value.strip() or value not in str(error.value)
+
+
+def test_a_placeholder_key_is_no_secret():
+    """Else a local server's key `EMPTY` would blank the word out of judged texts."""
+    assert redacted("EMPTY no", "EMPTY") == "EMPTY no"
+    assert redacted("no key", None) == "no key"
+
+
+# --- configuration -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"base_url": "api.openai.com/v1"},
+        {"base_url": "https://me:secret@host/v1"},
+        {"base_url": "https://host/v1?key=secret"},
+        {"api_key_env": "sk-proj-abc"},
+        {"max_cost": 3.0},
+        {"extra_body": {"stream": True}},
+        {"top_logprobs": 21},
+        {"concurrency": 0},
+    ],
+)
+def test_settings_that_can_not_work_are_refused(bad):
+    """Else a key in the wrong place would be in every dump, or a limit would never bind."""
+    with pytest.raises(ValidationError):
+        config("http://127.0.0.1:1/v1", **bad)
+
+
+ENDPOINTS = sorted(
+    path.stem
+    for path in (ROOT / "conf/engine").glob("*.yaml")
+    if yaml.safe_load(path.read_text())["kind"] == "openai"
+)
+
+
+@pytest.mark.parametrize("name", ENDPOINTS)
+def test_every_endpoint_of_the_tree_is_one(name):
+    """Else `engine=deepseek` would fail on the day somebody has a key for it."""
+    tree = yaml.safe_load((ROOT / f"conf/engine/{name}.yaml").read_text())
+    engine = OpenAiEngine.model_validate_json(json.dumps(tree))
+    assert engine.name == name
+    assert engine.api_key_env or engine.base_url.startswith("http://127.0.0.1")
+    assert {"openai", "openai_api", "deepseek", "gemini", "anthropic"} <= set(ENDPOINTS)
