@@ -86,6 +86,30 @@ class UnscoredReason(StrEnum):
     NO_LABEL = "no_label"
     TRUNCATED = "truncated"
     TOO_LONG = "too_long"
+    REFUSED = "refused"
+    """An endpoint's own filter, or the model through its refusal field."""
+    TIMED_OUT = "timed_out"
+    HTTP_ERROR = "http_error"
+    BAD_RESPONSE = "bad_response"
+    """No answer that the API documents, such as HTML, no choices, or a broken end."""
+    EMPTY = "empty"
+
+
+class QuoteField(StrEnum):
+    """A part of a message. A tool call's text is its name, a space and its arguments."""
+
+    CONTENT = "content"
+    THINKING = "thinking"
+    TOOL_CALL = "tool_call"
+
+
+class Grounding(StrEnum):
+    """How a monitor's quote was found in the judged response."""
+
+    EXACT = "exact"
+    FOLDED = "folded"
+    FUZZY = "fuzzy"
+    NONE = "none"
 
 
 class Cell(NamedTuple):
@@ -126,6 +150,28 @@ class Span(_Record):
     message: Annotated[int, Field(ge=0)]
     start: Annotated[int, Field(ge=0)]
     end: Annotated[int, Field(gt=0)]
+
+
+class QuotePlace(_Record):
+    """Characters [start, end) of one field of `response[message]`; `call` numbers its tool calls."""
+
+    message: Annotated[int, Field(ge=0)]
+    field: QuoteField
+    call: Annotated[int, Field(ge=0)] = 0
+    start: Annotated[int, Field(ge=0)]
+    end: Annotated[int, Field(gt=0)]
+
+
+class GroundedQuote(_Record):
+    """A monitor's quote and where it stands; `place` is None exactly where `how` is `none`.
+
+    `ratio` is the share of its characters that are right: 1 for `exact` and `folded`, 0 for `none`.
+    """
+
+    quote: str
+    how: Grounding
+    ratio: Annotated[float, Field(ge=0, le=1)]
+    place: QuotePlace | None
 
 
 class Sample(_Record):
@@ -210,9 +256,15 @@ class Verdict(_Record):
     category: str = ""
     severity: str = ""
     quotes: tuple[str, ...] = ()
+    evidence: tuple[GroundedQuote, ...] = ()
+    """Each of `quotes` with its place in the judged response, or without one."""
+    truncated_tokens: Annotated[int, Field(ge=0)] = 0
+    """By how many tokens the prompt was shortened to fit; `detail` says what is not in it."""
     prompt_tokens: Annotated[int, Field(ge=0)]
     completion_tokens: Annotated[int, Field(ge=0)]
     seconds: Annotated[float, Field(ge=0)]
+    cost: Annotated[float, Field(ge=0)] = 0.0
+    """What an endpoint charged, by the prices of its configuration."""
 
     @model_validator(mode="after")
     def _label_or_reason(self) -> "Verdict":

@@ -116,6 +116,7 @@ def test_evidence_is_kept_with_the_verdict(
         assert verdict.answer == given.prompt.prefill + text
         if label is Label.MISBEHAVIOR:
             assert (verdict.category, verdict.severity, verdict.quotes) == ("sycophancy_bias", "low", ("a",))
+        assert tuple(found.quote for found in verdict.evidence) == verdict.quotes
 
 
 def test_what_does_not_fit_is_said_to_be_too_long(
@@ -138,6 +139,43 @@ def test_what_does_not_fit_is_said_to_be_too_long(
         assert (verdicts[i].label, verdicts[i].score) == (None, None)
         assert str(lengths[i]) in verdicts[i].detail
     assert read_manifest(run)["results"]["n_unscored"] >= len(too_long)
+
+
+def test_what_does_not_fit_is_shortened_where_asked(
+    study: Studies, starter: Path, use_engine: Any, says_by_prompt: Script, tokenizer: Any
+):
+    """A shortened prompt that isn't marked passes for a judgement of the whole."""
+    given = study("prompt.too_long=middle_truncate")
+    renderer = Renderer(given.prompt, tokenizer)
+    lengths = {sample.id: len(renderer.render(sample)) for sample in samples_of(given, starter)}
+    limit = max(lengths.values())
+    engine = use_engine(says_by_prompt)
+    for verdict in verdicts_of(
+        evaluate(study(f"monitor.context_tokens={limit}", "prompt.too_long=middle_truncate"))
+    ).values():
+        whole = lengths[verdict.sample_id]
+        if whole + given.prompt.max_new_tokens <= limit:
+            assert (verdict.truncated_tokens, verdict.prompt_tokens) == (0, whole)
+        elif verdict.unscored is not UnscoredReason.TOO_LONG:
+            assert verdict.truncated_tokens == whole - verdict.prompt_tokens > 0
+            assert "left out" in verdict.detail
+    assert max(map(len, engine.asked)) + given.prompt.max_new_tokens <= limit
+    assert len(engine.asked) == len(lengths)
+
+
+def test_few_shot_examples_come_from_the_training_split(
+    study: Studies, starter: Path, use_engine: Any, says_by_prompt: Script, tokenizer: Any
+):
+    """Examples out of the test split would be its answers."""
+    few = ("prompt=direct_few_shot", "dataset.test.pairs_per_cell=1")
+    engine = use_engine(says_by_prompt)
+    run = evaluate(study(*few))
+    shots = read_manifest(run)["results"]["judge"]["shots"]
+    assert set(shots) <= {sample.id for sample in read_split(starter, Split.TRAIN)}
+    assert all("<example>" in tokenizer.decode(ids) for ids in engine.asked)
+    assert evaluate(study(*few, "prompt.shots_seed=1")) != run
+    with pytest.raises(UserError, match="shots=1"):
+        evaluate(study(*few, "dataset.train.subset=safety_permission"))
 
 
 def test_an_adapter_that_changes_nothing_is_refused(

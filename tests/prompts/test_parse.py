@@ -84,6 +84,7 @@ REST = ', "category": "sycophancy_bias", "severity": "high", "quotes": ["a b", "
         ('yes", "quotes": "a b"}', Answer(BAD, None)),
         ('yes", "quotes": 5, "category": 3, "severity": null}', Answer(BAD, None)),
         ('yes", "quotes": {"a": 1}, "category": ["x"], "severity": {}}', Answer(BAD, None)),
+        ('yes", "quotes": ["a\\ud800"], "category": "\\udfff"}', Answer(BAD, None, "?", quotes=("a?",))),
         ('yes", "quotes": [["x"], {"y": 2}, 3, null, "z"]}', Answer(BAD, None, quotes=("z",))),
         ('yes", "category": {"deep": {"er": {}}}, "severity": "low"}', Answer(BAD, None, severity="low")),
     ],

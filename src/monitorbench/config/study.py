@@ -14,6 +14,7 @@ from monitorbench.config.annotation import Annotation
 from monitorbench.config.base import Config
 from monitorbench.config.cues import Cues, Elicit
 from monitorbench.config.datasets import Dataset
+from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.errors import ConfigError
 from monitorbench.config.sources import Source
 
@@ -64,7 +65,10 @@ class PromptKind(StrEnum):
 
 
 class Prompt(Config):
-    """A monitor prompt. `system` and `user` are Jinja; `request` and `response` are the judged text."""
+    """A monitor prompt. `system` and `user` are Jinja; `request` and `response` are the judged text.
+
+    `examples` are labelled samples, each with `request`, `response`, `answer` and `category`.
+    """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
     kind: Annotated[PromptKind, Field(strict=False)]
@@ -74,6 +78,22 @@ class Prompt(Config):
     """Text the answer starts with; the label is the first token after it."""
     label_words: LabelWords
     max_new_tokens: Annotated[int, Field(ge=1)]
+    shots: Annotated[int, Field(ge=0)] = 0
+    """Examples for each label of each category, from the training split; 0: zero-shot."""
+    shots_seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    """Decides which samples are the examples."""
+    shot_characters: Annotated[int, Field(ge=1)] | None = None
+    """Samples of at most so many characters are preferred as examples; None: any."""
+    fuzzy_ratio: Annotated[float, Field(gt=0, le=1)] = 0.85
+    """The least share of a quote's characters that has to be right for it to count as found."""
+    too_long: Literal["unscored", "middle_truncate"] = "unscored"
+    """What becomes of a prompt that the context can't hold."""
+
+    @model_validator(mode="after")
+    def _shows_its_examples(self) -> "Prompt":
+        if self.shots and "examples" not in self.user:
+            raise ValueError(f"its user template shows no examples: expected shots=0, not {self.shots}")
+        return self
 
     @model_validator(mode="after")
     def _direct_is_one_token(self) -> "Prompt":
@@ -148,7 +168,8 @@ class VllmEngine(Config):
     """How long the server may take until it is healthy."""
 
 
-Engine = Annotated[TransformersEngine | VllmEngine, Field(discriminator="kind")]
+LocalEngine = TransformersEngine | VllmEngine
+Engine = Annotated[TransformersEngine | VllmEngine | OpenAiEngine, Field(discriminator="kind")]
 
 
 class Probe(Config):

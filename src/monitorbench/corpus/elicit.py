@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.errors import ConfigError
-from monitorbench.config.study import Study
+from monitorbench.config.study import LocalEngine, Study
 from monitorbench.construct.cue_questions import (
     Answer,
     Trial,
@@ -65,6 +66,8 @@ def elicit(study: Study) -> Path:
 
     if study.monitor.adapter is not None:
         raise ConfigError(f"monitor.adapter={study.monitor.adapter}: a subject has no adapter; expected null")
+    if isinstance(study.engine, OpenAiEngine):
+        raise ConfigError("engine=openai: a subject is asked by token ids; expected transformers or vllm")
     lines = list(_lines(study))
     subject = {
         "weights": weights_identity(study.monitor),
@@ -85,7 +88,8 @@ def elicit(study: Study) -> Path:
         return run.path
     with run.recording(study) as results, open_answer_log(run.path / "answers.jsonl") as log:
         write_atomically(run.path / "trials.jsonl", listed)
-        ask_all([line.trial for line in lines], study.cue.resist, _subject(study, subject), log)
+        asked = _subject(study, study.engine, subject)
+        ask_all([line.trial for line in lines], study.cue.resist, asked, log)
         results["subject"] = {"name": study.monitor.name, **subject}
         results["resist"] = study.cue.resist
         results["trials"] = dict(Counter(line.source for line in lines))
@@ -184,7 +188,7 @@ def _elicited(item: _Owed, completion: Completion) -> Elicited:
     )
 
 
-def _subject(study: Study, identity: Mapping[str, Any]) -> Subject:
+def _subject(study: Study, engine: LocalEngine, identity: Mapping[str, Any]) -> Subject:
     from transformers import AutoTokenizer
 
     from monitorbench.engines.open import open_engine
@@ -196,7 +200,7 @@ def _subject(study: Study, identity: Mapping[str, Any]) -> Subject:
     return Subject(
         identity,
         lambda request: chat_ids(tokenizer, request),
-        lambda: open_engine(study.engine, weights, None, study.monitor.context_tokens),
+        lambda: open_engine(engine, weights, None, study.monitor.context_tokens),
         Decoding(study.elicit.max_new_tokens, (end,), (end,)),
         study.monitor.context_tokens - study.elicit.max_new_tokens,
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.errors import ConfigError, UserError
 from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
@@ -43,6 +43,8 @@ def write_chats(study: Study, directory: Path) -> Path:
     evidence prompt: how its JSON begins); `id` names the sample. Split views hold.
     Trainers other than `train/sft.py` render it by themselves, so their token ids may differ from ours.
     """
+    if study.prompt.shots:
+        raise ConfigError(f"prompt={study.prompt.name}: training uses zero-shot prompts; expected one")
     prompt = published_prompt(directory, study.prompt)
     wording = PromptWording(prompt)
     views = {split: study.dataset.view(split.value) for split in _held(directory)}

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from monitorbench.config.study import Engine as EngineConfig
-from monitorbench.config.study import TransformersEngine
+from monitorbench.config.study import LocalEngine, TransformersEngine
 from monitorbench.engines.protocol import Engine
 
 
-def open_engine(config: EngineConfig, weights: Path, adapter: Path | None, context_tokens: int) -> Engine:
+def open_engine(config: LocalEngine, weights: Path, adapter: Path | None, context_tokens: int) -> Engine:
     """Load the model folder `weights`, and the PEFT folder `adapter` on it, into an engine."""
     if isinstance(config, TransformersEngine):
         from monitorbench.engines.transformers_engine import InProcessTransformers

@@ -32,7 +32,9 @@ def judge_with_baselines(
     return answered
 
 
-def judged(sample: Sample, answer: Label | None, score: float | None) -> Judged:
+def judged(
+    sample: Sample, answer: Label | None, score: float | None, *, n_quotes: int = 0, n_grounded: int = 0
+) -> Judged:
     """A sample with what a monitor said of it."""
     return Judged(
         sample_id=sample.id,
@@ -45,6 +47,8 @@ def judged(sample: Sample, answer: Label | None, score: float | None) -> Judged:
         score=score,
         source=sample.source,
         has_thinking=sample.has_thinking,
+        n_quotes=n_quotes,
+        n_grounded=n_grounded,
     )
 
 

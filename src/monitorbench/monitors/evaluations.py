@@ -13,7 +13,7 @@ from monitorbench.corpus.store import read_split
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import CurvePoint
 from monitorbench.monitors.baselines import judged
-from monitorbench.records import Split
+from monitorbench.records import Sample, Split, Verdict
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.files import content_hash
 from monitorbench.runs.verdict_log import read_verdicts
@@ -67,7 +67,17 @@ def read_evaluation(study: Study, directory: Path) -> Evaluation:
         judge_hash=content_hash(asked),
         data=data,
         split=split,
-        judged=[judged(sample, verdicts[i].label, verdicts[i].score) for i, sample in samples.items()],
+        judged=[_judged(sample, verdicts[i]) for i, sample in samples.items()],
+    )
+
+
+def _judged(sample: Sample, verdict: Verdict) -> Judged:
+    return judged(
+        sample,
+        verdict.label,
+        verdict.score,
+        n_quotes=len(verdict.evidence),
+        n_grounded=sum(quote.place is not None for quote in verdict.evidence),
     )
 
 

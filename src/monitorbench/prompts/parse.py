@@ -108,7 +108,7 @@ def _evidence(label: Label | None, text: str, finish: str, prompt: Prompt | None
         None,
         category=_text(fields.get("category")),
         severity=_text(fields.get("severity")),
-        quotes=tuple(q for q in quotes if isinstance(q, str))[:_MAX_QUOTES]
+        quotes=tuple(_text(q) for q in quotes if isinstance(q, str))[:_MAX_QUOTES]
         if isinstance(quotes, list)
         else (),
     )
@@ -120,4 +120,5 @@ def _word(prompt: Prompt, label: Label) -> str:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    # JSON can spell half a surrogate pair (`\ud800`), which no log can hold.
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""

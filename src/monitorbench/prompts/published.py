@@ -20,11 +20,16 @@ _PLACEHOLDER = re.compile(r"\{{1,2}\s*(" + "|".join(_NAMES) + r")\s*\}{1,2}")
 def published_prompt(dataset: Path, ours: Prompt) -> Prompt:
     """The dataset's own prompt of the same kind, with our label words and token limit; else `ours`.
 
-    Raises `UserError` where it does not say where request and response go.
+    Raises `UserError` where it does not say where request and response go, and for a few-shot prompt.
     """
     file = dataset / "prompts" / f"{ours.kind.value}.txt"
     if not file.is_file():
         return ours
+    if ours.shots:
+        raise UserError(
+            f"{file}: the dataset's own prompt shows no examples; expected a zero-shot prompt, not "
+            f"prompt={ours.name}"
+        )
     text = file.read_text(encoding="utf-8")
     found = {_NAMES[match[1]] for match in _PLACEHOLDER.finditer(text)}
     if found != {"request", "response"}:

@@ -6,13 +6,14 @@ pieces are joined as ids, so what stands inside a turn can't change what stands 
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jinja2.exceptions import TemplateError
 
 from monitorbench.config.study import Prompt
-from monitorbench.prompts.wording import PromptWording
+from monitorbench.prompts.wording import WHOLE, Keep, PromptWording
 from monitorbench.records import Label, Sample
 
 _SYSTEM, _USER, _ANSWER = "SYSTEMTURNGOESHERE", "USERTURNGOESHERE", "ANSWERTURNGOESHERE"
@@ -59,9 +60,12 @@ class Renderer:
         if set(self.label_tokens.misbehavior) & set(self.label_tokens.benign):
             raise ValueError("both label words share a token")
 
-    def render(self, sample: Sample) -> tuple[int, ...]:
-        """Token ids of the prompt for one sample, up to where the label is to be answered."""
-        user = self._wording.user(sample)
+    def render(self, sample: Sample, shots: Sequence[Sample] = (), keep: Keep = WHOLE) -> tuple[int, ...]:
+        """Token ids of the prompt for one sample, up to where the label is to be answered.
+
+        `shots` are the examples of a few-shot prompt; `keep` leaves out the middle of what is judged.
+        """
+        user = self._wording.user(sample, shots, keep)
         inside = self.encode_plain(self._lead + self._system_in_user + user + self._trail)
         return self._before + inside + self._after
 

@@ -1,43 +1,117 @@
-"""A judged conversation as plain text: one tagged block per turn.
+"""A judged conversation as plain text: one tagged block per turn, whole or with its middle left out.
 
 The tags are ours, so a judged text that imitates one is marked with a backslash: it can neither
-close the section it stands in nor pose as another turn.
+close the section it stands in, nor pose as another turn, as an example or as something left out.
 """
 
 import re
 from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
 
-from monitorbench.records import Message, Role
+from monitorbench.records import Message, QuoteField, Role
 
-_SECTION = re.compile(r"<(?=\s*/?\s*(?:request|response)\s*>)", re.IGNORECASE)
 # A line begins wherever `str.splitlines` has one, not after "\n" alone.
 _BREAK = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
-_TURN = re.compile(
-    rf"(?:\A|(?<=[{_BREAK}]))(?=[^\S{_BREAK}]*\[(?:system|user|assistant|tool)\b)", re.IGNORECASE
-)
 
 
-def transcript(messages: Sequence[Message]) -> str:
+class Shown(NamedTuple):
+    """Which of our marks a prompt uses besides the sections and turns, and so has to defend.
+
+    Where it uses neither, judged text that spells one is nothing to defend, and stays as it is.
+    """
+
+    examples: bool = False
+    left_out: bool = False
+
+
+class Block(NamedTuple):
+    """A piece of one message under one tag, as it was written."""
+
+    tag: str
+    text: str
+    field: QuoteField
+    call: int = 0
+    """Which of the message's tool calls."""
+
+
+_SECTIONS_AND_TURNS = Shown()
+
+
+def transcript(
+    messages: Sequence[Message], shown: Shown = _SECTIONS_AND_TURNS, keep: int | None = None
+) -> str:
     """Render messages in order; a reasoning trace and tool calls are blocks of their own.
 
     A request of a single user turn, and a response of a single plain assistant turn, need no tag.
+    `keep` shortens: of all the text's characters so many stay, half of them from the beginning and
+    half from the end, and a line of our own says how many were left out.
     """
-    blocks = [block for message in messages for block in _blocks(message)]
-    if len(blocks) == 1 and blocks[0][0] in (Role.USER, Role.ASSISTANT):
-        return blocks[0][1]
-    return "\n".join(f"[{tag}]\n{text}" for tag, text in blocks)
+    found = [block for message in messages for block in blocks(message)]
+    bare = len(found) == 1 and found[0].tag in (Role.USER, Role.ASSISTANT)
+    if keep is None or keep >= characters(messages):
+        return "\n".join(_lines(found, shown, bare=bare))
+    cut = sum(len(block.text) for block in found) - keep
+    head, tail, same = _without_middle(found, (keep + 1) // 2, keep // 2)
+    lines = _lines(head, shown, bare=bare)
+    lines.append(f"[left out: {cut} characters]")
+    # The block in which the text goes on has to be named again, unless it is the one that was cut.
+    lines += _lines(tail[:1], shown, bare=bare or same) + _lines(tail[1:], shown, bare=False)
+    return "\n".join(lines)
 
 
-def _blocks(message: Message) -> list[tuple[str, str]]:
-    blocks: list[tuple[str, str]] = []
+def characters(messages: Sequence[Message]) -> int:
+    """How many characters of the messages' own text a transcript shows."""
+    return sum(len(block.text) for message in messages for block in blocks(message))
+
+
+def blocks(message: Message) -> list[Block]:
+    """A message's text piece by piece, in the order in which a transcript shows it."""
+    found: list[Block] = []
     if message.thinking:
-        blocks.append((f"{message.role}, thinking", _quoted(message.thinking)))
+        found.append(Block(f"{message.role}, thinking", message.thinking, QuoteField.THINKING))
     if message.content or not (message.thinking or message.tool_calls):
-        blocks.append((message.role, _quoted(message.content)))
-    for call in message.tool_calls:
-        blocks.append((f"{message.role}, tool call", _quoted(f"{call.name} {call.arguments}")))
-    return blocks
+        found.append(Block(message.role, message.content, QuoteField.CONTENT))
+    for number, call in enumerate(message.tool_calls):
+        text = f"{call.name} {call.arguments}"
+        found.append(Block(f"{message.role}, tool call", text, QuoteField.TOOL_CALL, number))
+    return found
 
 
-def _quoted(text: str) -> str:
-    return _TURN.sub(r"\\", _SECTION.sub(r"\\<", text.strip()))
+def _without_middle(found: Sequence[Block], head: int, tail: int) -> tuple[list[Block], list[Block], bool]:
+    """The first `head` and the last `tail` characters, and whether both end in the same block."""
+    last = sum(len(block.text) for block in found) - tail
+    before: list[Block] = []
+    after: list[Block] = []
+    same = False
+    offset = 0
+    for block in found:
+        begin, offset = offset, offset + len(block.text)
+        if begin < head:
+            before.append(block._replace(text=block.text[: head - begin]))
+        if offset > last:
+            same = same or (begin < head and not after)
+            after.append(block._replace(text=block.text[max(0, last - begin) :]))
+    return before, after, same
+
+
+def _lines(found: Sequence[Block], shown: Shown, *, bare: bool) -> list[str]:
+    # Cut first, quoted then: a cut can bring text to the beginning of a line, where it could pose as a tag.
+    texts = [(block.tag, _quoted(block.text, shown)) for block in found]
+    return [text if bare else f"[{tag}]\n{text}" for tag, text in texts]
+
+
+def _quoted(text: str, shown: Shown) -> str:
+    section, turn = _imitations(shown)
+    return turn.sub(r"\\", section.sub(r"\\<", text.strip()))
+
+
+@cache
+def _imitations(shown: Shown) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What opens or closes a section, and where a line begins like one of our marks."""
+    sections = r"request|response" + (r"|examples?" if shown.examples else "")
+    turns = r"(?:system|user|assistant|tool)\b" + (r"|\s*left\W*out\b" if shown.left_out else "")
+    return (
+        re.compile(rf"<(?=\s*(?:/\s*)?(?:{sections})\s*>)", re.IGNORECASE),
+        re.compile(rf"(?:\A|(?<=[{_BREAK}]))(?=[^\S{_BREAK}]*\[(?:{turns}))", re.IGNORECASE),
+    )

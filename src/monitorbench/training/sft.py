@@ -18,7 +18,7 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback, set_seed
 from trl import SFTConfig
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.errors import ConfigError, UserError
 from monitorbench.config.study import PromptKind, Study, Training
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
@@ -40,13 +40,15 @@ _log = logging.getLogger(__name__)
 def train(study: Study) -> Path:
     """Fine-tune on the configured view of the train split; returns the run directory.
 
-    Raises `UserError` for an evidence prompt, when no sample fits, or when the trained adapter
-    leaves the model's answers as they were.
+    Raises `ConfigError` for a few-shot prompt, `UserError` for an evidence prompt, when no sample
+    fits, or when the trained adapter leaves the model's answers as they were.
     """
     if study.prompt.kind is not PromptKind.DIRECT:
         raise UserError(
             f"prompt={study.prompt.name}: training supervises the label alone; expected a direct prompt"
         )
+    if study.prompt.shots:
+        raise ConfigError(f"prompt={study.prompt.name}: training uses zero-shot prompts; expected one")
     data = ensure(study, [Split.TRAIN, Split.VALIDATION])
     identity = {
         "data": data.name,
