@@ -97,7 +97,7 @@ def _judge_identity(study: Study) -> dict[str, Any]:
     if isinstance(study.engine, OpenAiEngine):
         if study.monitor.adapter is not None:
             raise ConfigError(
-                f"monitor.adapter={study.monitor.adapter}: an endpoint has its own adapters; expected null, and "
+                f"monitor.adapter={study.monitor.adapter}: an endpoint has its own; expected null, and "
                 "engine.model as the endpoint names it"
             )
         return endpoint_identity(study.engine)
