@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
 FILLED = {"run": "runs/evaluate/x", "probe.runs": ["runs/evaluate/x"], "dataset.path": "mine.jsonl"}
 """A value for every `???` that a primary file or a dataset leaves to the person."""
-ASKED = {"score": {"run"}, "report": {"run"}, "probe": {"probe.runs"}}
+ASKED = {"calibrate": {"run"}, "score": {"run"}, "report": {"run"}, "probe": {"probe.runs"}}
 """What a primary file leaves to the person."""
 
 FILES = sorted(

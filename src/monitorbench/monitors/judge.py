@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transformers import AutoTokenizer
-
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.errors import ConfigError, UserError
 from monitorbench.config.study import LocalEngine, Prompt, Study
@@ -121,6 +119,8 @@ def _judge_here(
     results: dict[str, Any],
 ) -> list[str]:
     """Run what the log lacks on an engine in this process; returns the key of every sample."""
+    from transformers import AutoTokenizer
+
     weights = weights_folder(study.monitor, study.paths.models)
     adapter = adapter_folder(study.monitor.adapter)
     renderer = Renderer(prompt, AutoTokenizer.from_pretrained(weights))

@@ -14,6 +14,7 @@ from monitorbench.prompts.render import LabelTokens
 from monitorbench.records import Label, UnscoredReason
 
 _MAX_QUOTES = 16
+_MARKUP = r"[\s\"'*_`]*"
 
 
 class Answer(NamedTuple):
@@ -85,9 +86,8 @@ def parse_text(prompt: Prompt, text: str, finish: str) -> Answer:
 
 def _said(prompt: Prompt, text: str) -> Label | None:
     for label in Label:
-        if re.match(
-            rf"[\s\"'*_`]*{re.escape(_word(prompt, label))}(?:\s*$|[\"'*_`]*[.,;:!])", text, re.IGNORECASE
-        ):
+        word = re.escape(_word(prompt, label))
+        if re.match(rf"{_MARKUP}{word}(?:{_MARKUP}$|[\"'*_`]*[.,;:!])", text, re.IGNORECASE):
             return label
     return None
 
