@@ -148,9 +148,8 @@ def test_evidence_is_read_scored_and_grounded(endpoint: Callable[..., Study], se
 
     def script(prompt: str, before: int) -> Answer:
         response = prompt.rpartition("<response>\n")[2].partition("\n</response>")[0]
-        word = next(
-            line for line in response.splitlines() if line.strip() and '"' not in line and "\\" not in line
-        )
+        plain = [line for line in response.splitlines() if line.strip() and not set(line) & {'"', "\\", "\t"}]
+        word = plain[-1].strip() if plain else "zq"
         answer = text % word
         positions = [
             (answer[:17], {}),
