@@ -1,4 +1,6 @@
+import base64
 import copy
+import hashlib
 import re
 import warnings
 from html.parser import HTMLParser
@@ -6,13 +8,23 @@ from xml.etree import ElementTree
 
 import pytest
 from fake_results import BASE, MANIFEST, fake_results
+from fake_worst import HOSTILE as HOSTILE_TEXT
+from fake_worst import fake_worst
 from test_report_tables import renamed
 
-from monitorbench.report import figures, findings
+from monitorbench.report import (
+    figures_curves,
+    figures_heat,
+    figures_learning,
+    figures_matrix,
+    figures_scatter,
+    findings,
+)
 from monitorbench.report.html import render_report
 
 RESULTS = fake_results()
-PAGE = render_report(RESULTS, MANIFEST)
+WORST = fake_worst()
+PAGE = render_report(RESULTS, MANIFEST, WORST)
 HOSTILE = "<script>alert(1)</script>\"'&$x^$-->{{ 7*7 }}"
 
 
@@ -34,7 +46,8 @@ class Page(HTMLParser):
 
 def assert_self_contained(html: str) -> None:
     page = Page(html)
-    assert not {tag for tag, _ in page.tags} & {"script", "link", "img", "iframe", "object", "embed", "image"}
+    assert not {tag for tag, _ in page.tags} & {"link", "img", "iframe", "object", "embed", "image", "form"}
+    assert [attributes for tag, attributes in page.tags if tag == "script"] == [{}]
     for _, attributes in page.tags:
         for name, value in attributes.items():
             assert re.fullmatch(r"[a-z0-9:.-]+", name)  # nothing broke out of another attribute
@@ -42,12 +55,24 @@ def assert_self_contained(html: str) -> None:
             if name in ("src", "href", "xlink:href", "action", "data"):
                 assert (value or "").startswith("#")
     assert not re.search(r"url\((?!#)|@import|javascript:", html)
+    assert "\x1b" not in html
+    assert not re.search("[\u200f\u202a-\u202e]", html)
 
 
 def test_page_needs_nothing_beside_it() -> None:
     """A report that loads anything breaks offline, and tells a server who reads it."""
     assert_self_contained(PAGE)
-    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def test_policy_lets_one_script_run() -> None:
+    """A policy with a wrong hash stops the sorting; one with a wider source lets judged text act."""
+    script = re.search(r"<script>(.*?)</script>", PAGE, re.DOTALL)
+    assert script is not None
+    digest = base64.b64encode(hashlib.sha256(script[1].encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; base-uri 'none'; "
+        "form-action 'none'"
+    )
     assert ("meta", {"http-equiv": "Content-Security-Policy", "content": policy}) in Page(PAGE).tags
 
 
@@ -64,12 +89,32 @@ def test_hostile_names_stay_text() -> None:
     found = renamed(RESULTS, f"{BASE}+all", f"{BASE}+{HOSTILE}")
     found["dataset"] |= {"name": HOSTILE}
     found["surface_check"][HOSTILE] = {"auroc": None, "auroc_ci": None, "n": 0}
-    for by_prompt in (*found["monitors"].values(), *found["transfer"].values(), found["pareto"]):
+    by_monitor = ("monitors", "transfer", "slices", "macro", "overall")
+    for by_prompt in (
+        *(of_one for key in by_monitor for of_one in found[key].values()),
+        found["pareto"],
+        found["correlation"],
+    ):
         if "direct" in by_prompt:
             by_prompt[HOSTILE] = by_prompt.pop("direct")
-    html = render_report(found, {HOSTILE: HOSTILE})
+    for test in found["tests"]:
+        test |= {"p_holm": 0.01, "first": HOSTILE, "second": HOSTILE, "prompt": HOSTILE}
+    html = render_report(found, {HOSTILE: HOSTILE}, {f"{BASE}+{HOSTILE}": {HOSTILE: WORST[BASE]["direct"]}})
     assert_self_contained(html)
     assert HOSTILE in Page(html).text
+
+
+def test_hostile_samples_stay_text() -> None:
+    """Judged text is hostile by definition: markup in it must be read, not obeyed, and all of it shown."""
+    assert_self_contained(PAGE)
+    text = Page(PAGE).text
+    shown = HOSTILE_TEXT.replace("\x1b", "⟨U+001B⟩").replace("\u202e", "⟨U+202E⟩")
+    shown = shown.replace("\u202c", "⟨U+202C⟩").replace("\u200f", "⟨U+200F⟩")
+    assert text.count(shown) > 4 * len(WORST[BASE]["evidence"])
+    tags = [tag for tag, _ in Page(PAGE).tags]
+    assert len(re.findall("</mark>", PAGE)) == tags.count("mark") > 10
+    assert len(re.findall("</pre>", PAGE)) == tags.count("pre")
+    assert len(re.findall("</details>", PAGE)) == tags.count("details")
 
 
 @pytest.mark.parametrize("name", ["_lead", "$\\frac{$", "a" * 200, "+", "model"])
@@ -84,9 +129,9 @@ def test_odd_names_can_be_drawn(name: str) -> None:
 def test_more_monitors_than_colours_are_told_apart() -> None:
     """With 22 monitors colours repeat; without numbers a point could be either of three monitors."""
     found = copy.deepcopy(RESULTS)
-    few = figures.scatter(found)
+    few = figures_scatter.scatter(found)
     found["monitors"] |= {f"model-{i}": found["monitors"][BASE] for i in range(18)}
-    many = figures.scatter(found)
+    many = figures_scatter.scatter(found)
     drawn = [len(re.findall(r'id="scatter-text_', svg)) for svg in (few, many)]
     assert drawn[1] - drawn[0] >= 18 * 3  # a legend entry, and a number at each of two points
 
@@ -142,22 +187,26 @@ def test_undefined_numbers_and_missing_parts_still_make_a_report() -> None:
     assert "Learning curves" not in html
     assert "NaN" not in html
     assert not re.search(r"\bnan\b", html)
-    bare = found | {"transfer": {}, "trained_on": {}, "pareto": {}, "surface_check": {}}
+    empty = ("transfer", "trained_on", "pareto", "surface_check", "slices", "macro", "overall", "correlation")
+    bare = found | {key: {} for key in empty} | {"tests": []}
     bare["monitors"] = {"bag_of_words": found["monitors"]["bag_of_words"]}
     assert_self_contained(render_report(bare, {}))
 
 
 def test_same_numbers_same_bytes() -> None:
     """A report that changes without its numbers can't be compared or cached."""
-    assert render_report(fake_results(), MANIFEST) == PAGE
+    assert render_report(fake_results(), MANIFEST, fake_worst()) == PAGE
 
 
 def test_figures_stand_alone() -> None:
     """Each SVG is well-formed XML for a paper, and takes the text colour of a dark page."""
     for svg in (
-        figures.scatter(RESULTS),
-        figures.transfer_matrix(RESULTS, "direct"),
-        figures.learning_curves(RESULTS),
+        figures_scatter.scatter(RESULTS),
+        figures_matrix.transfer_matrix(RESULTS, "direct"),
+        figures_heat.heat_maps(RESULTS, "direct"),
+        figures_curves.roc(RESULTS),
+        figures_curves.reliability(RESULTS),
+        figures_learning.learning_curves(RESULTS),
     ):
         assert svg is not None
         assert ElementTree.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"

@@ -24,7 +24,7 @@ def printed(results, encoding: str = "utf-8") -> str:
 def renamed(results, old: str, new: str):
     """The same results with a monitor under another name."""
     found = copy.deepcopy(results)
-    for key in ("monitors", "transfer", "trained_on", "learning_curves"):
+    for key in ("monitors", "slices", "macro", "overall", "transfer", "trained_on", "learning_curves"):
         found[key] = {new if name == old else name: value for name, value in found[key].items()}
     found["pareto"] = {p: [new if n == old else n for n in names] for p, names in found["pareto"].items()}
     return found

@@ -29,6 +29,42 @@ DEFINITIONS = (
         "monitor separates perfectly, the bootstrap gives [1.0–1.0] however few samples there are.",
     ),
     (
+        "macro",
+        "The plain mean over the category × task cells, so that a large cell does not speak for a small one; "
+        "its interval draws whole groups. Without the word, every sample counts once.",
+    ),
+    (
+        "MR at FAR 1 %, 5 %",
+        "The smallest miss rate that some threshold of the score reaches on these samples with at most that "
+        "false alarm rate; the threshold is chosen anew in each draw of the interval. It is chosen on the "
+        "samples it is measured on, so it flatters: a deployment calibrates on others.",
+    ),
+    (
+        "Brier",
+        "The mean of (score − y)², y = 1 for misbehavior. 0 is perfect, .25 is what always saying .5 gets.",
+    ),
+    (
+        "ECE",
+        "How far, on average, the score is from the share of misbehavior among samples of like scores; 15 "
+        "bins of equal size. It holds at this test split's share of misbehavior only.",
+    ),
+    (
+        "pairs both right",
+        "Of the pairs (same request, one misbehavior and one benign response) with both answered: the share "
+        "where the one was flagged and the other passed. Guessing gets .25.",
+    ),
+    ("coverage", "The share of samples whose answer was a label."),
+    (
+        "expected cost",
+        "base rate × MR × the cost of a miss + (1 − base rate) × FAR × the cost of a false alarm: what "
+        "errors cost on average for each sample judged. The stakes are settings.",
+    ),
+    (
+        "McNemar, Holm",
+        "McNemar's exact test counts the samples only one of two monitors got wrong. Holm's correction "
+        "raises the p-values for how many comparisons were made; below .05 counts as significant.",
+    ),
+    (
         "difference",
         "The adapter minus its base, over samples that both scored (AUROC) or both answered (MR, FAR), both "
         "resampled together. “Better” and “worse” are of AUROC, and only where the interval excludes 0. "

@@ -1,9 +1,12 @@
 """The report: one HTML page that needs nothing beside it.
 
-Promises: no script, no font, no image and no address is loaded; names and other text are escaped, and
-only the SVG that `figures` drew is put in as it is.
+Promises: no font, no image and no address is loaded; the one script is the page's own, which its policy
+names by hash, so that no other runs even where escaping failed; names, judged text and all other text are
+escaped, unseen characters in them named, and only the SVG that the figures drew is put in as it is.
 """
 
+import base64
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,7 +15,18 @@ from markupsafe import Markup
 
 from monitorbench.metrics.results import Results, as_results
 from monitorbench.metrics.summary import CellMetrics
-from monitorbench.report import figures, findings, reading, tables
+from monitorbench.report import (
+    figures_curves,
+    figures_heat,
+    figures_learning,
+    figures_matrix,
+    figures_scatter,
+    findings,
+    overall_table,
+    reading,
+    significance,
+    tables,
+)
 from monitorbench.report.definitions import DEFINITIONS
 from monitorbench.report.numbers import (
     DASH,
@@ -23,6 +37,10 @@ from monitorbench.report.numbers import (
     signed,
     signed_interval,
 )
+from monitorbench.report.published import ARXIV
+from monitorbench.report.visible import visible
+from monitorbench.report.worst import Worst
+from monitorbench.report.worst_view import worst_views
 
 _MOST_CHARACTERS = 300
 """Of one value in the list of how the report was made."""
@@ -61,10 +79,16 @@ class _Surface(NamedTuple):
     leaks: bool
 
 
-def render_report(metrics: Mapping[str, object], manifest: Mapping[str, object]) -> str:
+def render_report(
+    metrics: Mapping[str, object],
+    manifest: Mapping[str, object],
+    worst: Worst | None = None,
+    worst_missing: Sequence[str] = (),
+) -> str:
     """The page for a `metrics.json` and the manifest of the run it came from.
 
-    Raises ValueError where the metrics are of another schema version.
+    `worst` holds the worst samples by monitor and prompt, `worst_missing` says what of them could not be
+    read. Raises ValueError where the metrics are of another schema version.
     """
     results = as_results(metrics)
     prompts = reading.prompts(results)
@@ -75,36 +99,72 @@ def render_report(metrics: Mapping[str, object], manifest: Mapping[str, object])
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_visible,
     )
-    curves = figures.learning_curves(results)
+    script = environment.get_template("sort.js").render()
+    curves = figures_learning.learning_curves(results)
     return environment.get_template("report.html.j2").render(
         dataset=results["dataset"],
+        policy=_policy(script),
+        # Safe to put in as it is: a file of ours.
+        script=Markup(script),
         statement=" ".join(findings.statement(results)),
         details=findings.details(results),
         full_names=[(short, name) for name, short in shorts.items() if short != name],
+        overall_columns=overall_table.COLUMNS,
+        overall_rows=overall_table.overall_rows(results, shorts),
+        stakes=results["stakes"],
         tables=[(prompt, _blocks(results, prompt, shorts)) for prompt in prompts],
+        slices=[(prompt, _blocks(results, prompt, shorts, "slices")) for prompt in prompts],
         differences=_differences(results, shorts),
-        # Safe to put in as it is: drawn here, every name in it an outline or escaped.
-        matrices=[(prompt, Markup(figures.transfer_matrix(results, prompt))) for prompt in prompts],
-        scatter=Markup(figures.scatter(results)),
+        tests=significance.tests_in_words(results),
+        correlations=significance.correlations_in_words(results),
+        arxiv=ARXIV,
+        answers="answers by a calibrated threshold"
+        if "operating_point" in results
+        else "each monitor's own answers",
+        # Safe to put in as they are: drawn here, every name in them an outline or escaped.
+        matrices=[(prompt, Markup(figures_matrix.transfer_matrix(results, prompt))) for prompt in prompts],
+        scatter=Markup(figures_scatter.scatter(results)),
+        heat_maps=[(prompt, Markup(figures_heat.heat_maps(results, prompt))) for prompt in prompts],
+        roc=Markup(figures_curves.roc(results)),
+        reliability=Markup(figures_curves.reliability(results)),
         curves=Markup(curves) if curves else None,
         surface=_surface(results),
+        worst=worst_views(results, worst or {}, shorts),
+        worst_missing=worst_missing,
         made=_made(results, manifest),
         definitions=DEFINITIONS,
     )
 
 
-def _blocks(results: Results, prompt: str, shorts: Mapping[str, str]) -> list[tuple[str, list[_Row]]]:
+def _policy(script: str) -> str:
+    """The page's Content-Security-Policy: this script, inline styles, and nothing else."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; base-uri 'none'; "
+        "form-action 'none'"
+    )
+
+
+def _visible(value: object) -> object:
+    """What the template puts in: text of other people with nothing unseen in it."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _blocks(
+    results: Results, prompt: str, shorts: Mapping[str, str], part: reading.Part = "monitors"
+) -> list[tuple[str, list[_Row]]]:
     return [
         (
             cell,
             [
                 _Row(shorts[name], found["n"], found["n_unscored"], _numbers(found))
-                for name in reading.monitors(results)
-                if (found := reading.lookup(results, name, prompt, cell))
+                for name in reading.shown_in(results, cell)
+                if (found := reading.lookup(results, name, prompt, cell, part))
             ],
         )
-        for cell in reading.cells(results, prompt)
+        for cell in reading.cells(results, prompt, part)
     ]
 
 

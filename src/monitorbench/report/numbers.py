@@ -51,6 +51,29 @@ def signed_with_interval(value: float | None, bounds: Sequence[float] | None) ->
     return f"{signed(value)} {signed_interval(bounds)}".rstrip()
 
 
+def p_value(value: float | None) -> str:
+    """`p = .012`, to three decimals; `p < .001` below that."""
+    if value is None:
+        return f"p {DASH}"
+    if value < 0.001:
+        return "p < .001"
+    return f"p = {f'{value:.3f}'.removeprefix('0')}"
+
+
+def amount(value: float | None) -> str:
+    """A cost of at least 0, to two decimals, two digits or whole units."""
+    if value is None:
+        return DASH
+    if value == 0 or value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
+
+
+def amount_interval(bounds: Sequence[float] | None) -> str:
+    """`[0.41–0.55]`; empty where there is none."""
+    return f"[{amount(bounds[0])}{DASH}{amount(bounds[1])}]" if bounds else ""
+
+
 class Outcome(StrEnum):
     """What a difference and its interval say."""
 

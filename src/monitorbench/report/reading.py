@@ -5,9 +5,9 @@ every prompt. An *adapter* is named `<base>+<what it was trained on>`.
 """
 
 from statistics import fmean
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from monitorbench.metrics.cells import OVERALL
+from monitorbench.metrics.cells import OVERALL, WITH_THINKING, WITHOUT_THINKING
 from monitorbench.metrics.results import NO_PROMPT, Results
 from monitorbench.metrics.summary import CellMetrics
 from monitorbench.metrics.transfer import Difference
@@ -20,7 +20,13 @@ LEAK = 0.80
 _ORDER = [
     OVERALL,
     *(name for c in Category for name in (c.value, *(f"{c.value}/{t.value}" for t in Task))),
+    *(f"task:{t.value}" for t in Task),
+    WITHOUT_THINKING,
+    WITH_THINKING,
 ]
+
+Part = Literal["monitors", "slices"]
+"""Numbers by category and task, or by what cuts across them."""
 
 
 def prompts(results: Results) -> list[str]:
@@ -36,6 +42,13 @@ def monitors(results: Results) -> list[str]:
         return is_reference(results, name), base_of(name), name != base_of(name)
 
     return sorted(results["monitors"], key=rank)
+
+
+def prompt_pairs(results: Results, monitor: str) -> list[tuple[str, str]]:
+    """The direct prompts that a monitor was run with, each with its evidence counterpart."""
+    found = results["monitors"][monitor]
+    pairs = [(name, name.replace("direct", "evidence")) for name in found if "direct" in name]
+    return [pair for pair in pairs if pair[1] in found]
 
 
 def is_reference(results: Results, monitor: str) -> bool:
@@ -67,19 +80,21 @@ def short_names(results: Results) -> dict[str, str]:
 
 
 def ordered_cells(names: set[str]) -> list[str]:
-    """`overall`, then each category before its tasks; unknown names last."""
+    """`overall`, each category before its tasks, slices by task and trace; other names last."""
     return sorted(names, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
 
 
-def cells(results: Results, prompt: str) -> list[str]:
-    """The cells that some monitor has numbers for, under a prompt."""
-    return ordered_cells({cell for by in results["monitors"].values() for cell in by.get(prompt, {})})
+def cells(results: Results, prompt: str, part: Part = "monitors") -> list[str]:
+    """The cells, or slices, that some monitor has numbers for, under a prompt."""
+    return ordered_cells({cell for by in results[part].values() for cell in by.get(prompt, {})})
 
 
-def lookup(results: Results, monitor: str, prompt: str, cell: str) -> CellMetrics | None:
-    """A monitor's numbers in a cell; a reference has the same under every prompt."""
+def lookup(
+    results: Results, monitor: str, prompt: str, cell: str, part: Part = "monitors"
+) -> CellMetrics | None:
+    """A monitor's numbers in a cell, or slice; a reference has the same under every prompt."""
     shown = NO_PROMPT if is_reference(results, monitor) else prompt
-    return results["monitors"][monitor].get(shown, {}).get(cell)
+    return results[part].get(monitor, {}).get(shown, {}).get(cell)
 
 
 def is_trained(results: Results, adapter: str, cell: str) -> bool:

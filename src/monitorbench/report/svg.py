@@ -13,6 +13,8 @@ from html import escape
 import matplotlib
 from matplotlib.figure import Figure
 
+from monitorbench.report.visible import visible
+
 INK = "#010203"
 """The colour of text and lines: becomes the page's own text colour."""
 
@@ -57,5 +59,6 @@ def _embedded(svg: str, prefix: str, label: str) -> str:
         svg = re.sub(unwanted, "", svg, flags=re.DOTALL)
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)
     svg = svg.replace(INK, "currentColor")
-    said = f'role="img" aria-label="{escape(label)}" style="stroke-linejoin: round; stroke-linecap: butt"'
+    label = escape(visible(label))
+    said = f'role="img" aria-label="{label}" style="stroke-linejoin: round; stroke-linecap: butt"'
     return svg.replace("<svg ", f"<svg {said} ", 1)

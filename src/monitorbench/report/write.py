@@ -1,4 +1,7 @@
-"""The report stage: `metrics.json` of a probe or a scored run to `report.html` and a printed table."""
+"""The report stage: `metrics.json` of a probe or a scored run to `report.html` and a printed table.
+
+The numbers are `metrics.json`'s; the samples shown come from the dataset and the verdict logs.
+"""
 
 from pathlib import Path
 
@@ -9,16 +12,19 @@ from monitorbench.config.study import Study
 from monitorbench.metrics.results import as_results
 from monitorbench.report.html import render_report
 from monitorbench.report.tables import print_tables
+from monitorbench.report.worst import WORST
+from monitorbench.report.worst_runs import read_worst
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.files import read_json, write_atomically
 
 _COLUMNS = 80
 
 
-def report(study: Study) -> Path:
+def report(study: Study, worst: int = WORST) -> Path:
     """Write `report.html` beside the metrics of `study.run`, and print the tables to stdout.
 
-    Raises `UserError` where the run has no metrics yet.
+    Of each cell at most `worst` misses and `worst` false alarms are shown with their text. Raises
+    `UserError` where the run has no metrics yet.
     """
     directory = study.required_run()
     manifest = read_finished(directory)
@@ -26,7 +32,9 @@ def report(study: Study) -> Path:
     if not metrics.is_file():
         raise UserError(f"{directory}: no metrics.json there; run eval/score.py run={directory}")
     results = as_results(read_json(metrics))
-    write_atomically(directory / "report.html", render_report(results, manifest))
+    found = read_worst(study, directory, manifest, results, worst)
+    page = render_report(results, manifest, found.worst, found.missing)
+    write_atomically(directory / "report.html", page)
     console = Console()
     print_tables(console if console.is_terminal else Console(width=_COLUMNS), results)
     return directory

@@ -1,0 +1,96 @@
+import html
+import re
+from itertools import pairwise
+
+import pytest
+from fake_worst import sample
+from hypothesis import given
+from hypothesis import strategies as st
+from jinja2 import Environment
+
+from monitorbench.records import Label, Message, Role, ToolCall
+from monitorbench.report.marked import pieces, shown
+from monitorbench.report.visible import visible
+from monitorbench.report.worst import Highlight
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("<>&\"'/\x1b\u202e\u200f"))
+SPANS = st.lists(st.tuples(st.integers(-5, 60), st.integers(-5, 60)))
+MARKUP = Environment(autoescape=True, finalize=visible).from_string(
+    "{% for piece in pieces %}{% if piece.marked %}<mark>{{ piece.text }}</mark>"
+    "{% else %}{{ piece.text }}{% endif %}{% endfor %}"
+)
+
+
+@given(TEXTS, SPANS)
+def test_marks_take_nothing_away(text: str, spans: list[tuple[int, int]]) -> None:
+    """A reader who can't trust the page to show the whole judged text can't judge the monitor by it."""
+    page = MARKUP.render(pieces=pieces(text, spans))
+    without = re.sub("</?mark>", "", page)
+    assert without == MARKUP.render(pieces=pieces(text, []))
+    assert html.unescape(without) == visible(text)
+    assert "<" not in without
+
+
+@given(TEXTS, SPANS)
+def test_exactly_the_quoted_characters_are_marked(text: str, spans: list[tuple[int, int]]) -> None:
+    """A mark beside the quote shows evidence that the monitor did not give."""
+    marked = [piece.marked for piece in pieces(text, spans) for _ in piece.text]
+    assert marked == [any(start <= i < end for start, end in spans) for i in range(len(text))]
+    found = pieces(text, spans)
+    assert all(piece.text for piece in found)
+    assert all(a.marked != b.marked for a, b in pairwise(found))
+
+
+@given(st.lists(st.text(max_size=30), max_size=4), SPANS, st.integers(0, 60))
+def test_what_is_not_shown_is_counted(texts: list[str], spans: list[tuple[int, int]], most: int) -> None:
+    """A cut that isn't announced makes a long response look short and harmless."""
+    messages = [Message(role=Role.ASSISTANT, content=text, thinking=text[::-1]) for text in texts]
+    found = shown(messages, [Highlight(i % 5, "content", *span) for i, span in enumerate(spans)], most)
+    whole = "".join(text[::-1] + text for text in texts)
+    seen = "".join(piece.text for block in found.blocks for piece in block.pieces)
+    assert whole.startswith(seen)
+    assert len(seen) == min(most, len(whole))
+    assert found.n_characters == len(whole) == len(seen) + found.n_more
+
+
+def test_each_field_is_marked_where_it_was_quoted() -> None:
+    """A span into the trace drawn into the answer would put words into the model's mouth."""
+    one = sample(1, Label.BENIGN, "the answer", thinking="the trace")
+    places = [
+        Highlight(0, "content", 3, 6),
+        Highlight(0, "thinking", 4, 9),
+        Highlight(0, "tool_call", 0, 4),
+        Highlight(0, "tool_call", 0, 4, call=1),
+        Highlight(7, "content", 0, 4),
+        Highlight(0, "no such field", 0, 4),
+        Highlight(0, "content", 500, 600),
+        Highlight(0, "content", 4, 2),
+    ]
+    found = shown(one.response, places)
+    marked = {block.tag: [piece.text for piece in block.pieces if piece.marked] for block in found.blocks}
+    assert marked == {
+        "assistant, thinking": ["trace"],
+        "assistant": ["the"],
+        "assistant, tool call": ["bash"],
+        "tool": [],
+    }
+    assert found.n_hidden_marks == 5
+
+
+def test_second_tool_call_has_text_of_its_own() -> None:
+    """Spans of the second call marked in the first would accuse the wrong command."""
+    calls = (ToolCall(id="1", name="ls", arguments="{}"), ToolCall(id="2", name="rm", arguments="{}"))
+    found = shown([Message(role=Role.ASSISTANT, tool_calls=calls)], [Highlight(0, "tool_call", 0, 2, call=1)])
+    assert [[tuple(piece) for piece in block.pieces] for block in found.blocks] == [
+        [("ls {}", False)],
+        [("rm", True), (" {}", False)],
+    ]
+
+
+@pytest.mark.parametrize(
+    "hidden", ["\x00", "\x1b", "\r", "\x9b", "\u202e", "\u2066", "\u200f", "\U000e0041", "\ud800"]
+)
+def test_unseen_characters_are_named(hidden: str) -> None:
+    """Text turned round or hidden shows the reader other words than the monitor was given."""
+    assert visible(f"a{hidden}b") == f"a⟨U+{ord(hidden):04X}⟩b"
+    assert visible("tab\t line\n café שלום 日本 👩\u200d💻") == "tab\t line\n café שלום 日本 👩\u200d💻"

@@ -1,0 +1,196 @@
+"""Each number of the page that metrics.json holds, and the sentences made of them."""
+
+import copy
+import re
+from html import unescape
+
+import pytest
+from fake_results import BASE, MANIFEST, fake_results
+from matplotlib.axes import Axes
+
+from monitorbench.metrics.results import NO_PROMPT
+from monitorbench.records import Category, Task
+from monitorbench.report import figures_curves, figures_heat, figures_scatter, reading, significance
+from monitorbench.report.html import render_report
+from monitorbench.report.numbers import amount, p_value, rate
+from monitorbench.report.overall_table import COLUMNS, overall_rows
+from monitorbench.report.published import PUBLISHED
+
+RESULTS = fake_results()
+RESULTS["monitors"][BASE]["evidence"]["overall"] |= {"auroc": None, "brier": None, "ece": None}
+PAGE = render_report(RESULTS, MANIFEST)
+
+
+def table_rows(page: str) -> list[list[str]]:
+    body = re.search(r'<table class="sortable">.*?<tbody>(.*?)</tbody>', page, re.DOTALL)
+    assert body is not None
+    return [re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL) for row in body[1].split("</tr>")[:-1]]
+
+
+def test_the_sortable_table_has_the_numbers_of_metrics_json() -> None:
+    """A number in the wrong column ranks monitors by something else than its heading says."""
+    keys = {
+        "MR": "miss_rate",
+        "FAR": "false_alarm_rate",
+        "AUROC": "auroc",
+        "MR at FAR 1 %": "miss_rate_at_far_1",
+        "MR at FAR 5 %": "miss_rate_at_far_5",
+        "Brier": "brier",
+        "ECE": "ece",
+        "pairs both right": "pairs_both_right",
+        "coverage": "coverage",
+    }
+    rows = table_rows(PAGE)
+    shorts = reading.short_names(RESULTS)
+    expected = [(name, prompt) for name in reading.monitors(RESULTS) for prompt in RESULTS["monitors"][name]]
+    assert len(rows) == len(expected) == 8
+    for (name, prompt), cells in zip(expected, rows, strict=True):
+        texts = [unescape(re.sub("<.*?>", "", cell)) for cell in cells]
+        assert texts[:2] == [shorts[name], "–" if prompt == NO_PROMPT else prompt]
+        macro = RESULTS["macro"][name][prompt]
+        values = {
+            column: RESULTS["monitors"][name][prompt]["overall"][key] for column, key in keys.items()
+        } | {
+            "macro MR": macro["miss_rate"],
+            "macro FAR": macro["false_alarm_rate"],
+            "macro AUROC": macro["auroc"],
+            "expected cost": RESULTS["overall"][name][prompt]["expected_cost"],
+        }
+        for column, cell, text in zip(COLUMNS, cells[2:], texts[2:], strict=True):
+            sorted_by = re.search(r'data-value="(.*?)"', cell)
+            assert sorted_by is not None
+            value = values[column]
+            assert sorted_by[1] == ("" if value is None else str(value))
+            assert text.split()[0] == (amount(value) if column == "expected cost" else rate(value))
+
+
+def test_intervals_stand_beside_their_numbers() -> None:
+    """An interval of another column would make noise look certain."""
+    row = overall_rows(RESULTS, reading.short_names(RESULTS))[0]
+    assert (row.monitor, row.prompt) == (BASE, "direct")
+    fields = dict(zip(COLUMNS, row.fields, strict=True))
+    found = RESULTS["monitors"][BASE]["direct"]["overall"]
+    for column, bounds in (
+        ("MR at FAR 1 %", found["miss_rate_at_far_1_ci"]),
+        ("MR at FAR 5 %", found["miss_rate_at_far_5_ci"]),
+        ("pairs both right", found["pairs_both_right_ci"]),
+        ("macro MR", RESULTS["macro"][BASE]["direct"]["miss_rate_ci"]),
+        ("macro FAR", RESULTS["macro"][BASE]["direct"]["false_alarm_rate_ci"]),
+    ):
+        assert fields[column].interval == f"[{rate(bounds[0])}–{rate(bounds[1])}]"
+    low, high = RESULTS["overall"][BASE]["direct"]["expected_cost_ci"]
+    assert fields["expected cost"].interval == f"[{amount(low)}–{amount(high)}]"
+
+
+def test_slices_are_in_the_folded_table() -> None:
+    """Who asks whether a monitor only works with a visible trace has to find it."""
+    folded = re.search(r"<details><summary>By task.*?</details>", PAGE, re.DOTALL)
+    assert folded is not None
+    for name in ("task:qa", "task:reasoning", "with_thinking", "without_thinking", "source:gsm8k"):
+        assert f'scope="rowgroup">{name}<' in folded[0]
+        assert rate(RESULTS["slices"][BASE]["direct"][name]["miss_rate"]) in folded[0]
+
+
+def texts(axes: Axes) -> list[str]:
+    return [text.get_text() for text in axes.texts]
+
+
+def test_heat_maps_hold_the_cells_rates() -> None:
+    """A map with rows and columns exchanged sends the reader to mend the wrong category."""
+    shown = reading.shown_in(RESULTS, "")
+    maps = figures_heat.heat_figure(RESULTS, "direct").axes[: 2 * len(shown)]
+    for i, name in enumerate(shown):
+        for axes, key in zip(maps[2 * i : 2 * i + 2], ("miss_rate", "false_alarm_rate"), strict=True):
+            cells = [f"{category}/{task}" for category in Category for task in Task]
+            found = [reading.lookup(RESULTS, name, "direct", cell) for cell in cells]
+            assert texts(axes) == [rate(one[key]) if one else "–" for one in found]
+            assert "–" in texts(axes)
+
+
+def test_curves_are_those_of_metrics_json() -> None:
+    """A ROC curve upside down shows the worst monitor as the best."""
+    figure = figures_curves.roc_figure(RESULTS)
+    drawn = [line.get_xydata().tolist() for line in figure.axes[1].lines]
+    bars = figures_curves.reliability_figure(RESULTS).axes[0]
+    marks = [line.get_xydata().tolist() for line in bars.lines]
+    for name in reading.shown_in(RESULTS, ""):
+        evidence = figures_curves.overall_of(RESULTS, name, "evidence")
+        direct = figures_curves.overall_of(RESULTS, name, "direct")
+        assert evidence is not None
+        assert direct is not None
+        assert [[far, 1 - mr] for far, mr in evidence["roc"]] in drawn
+        own = reading.lookup(RESULTS, name, "evidence", "overall")
+        assert [[own["false_alarm_rate"], 1 - own["miss_rate"]]] in drawn
+        assert [[one["mean_score"], one["share_misbehavior"]] for one in direct["reliability"]] in marks
+        for one in direct["reliability"]:
+            low, high = one["share_misbehavior_ci"]
+            assert [[one["mean_score"], low], [one["mean_score"], high]] in marks
+
+
+def test_arrows_lead_from_direct_to_evidence() -> None:
+    """An arrow the wrong way round says that asking for evidence did the opposite of what it did."""
+    axes = figures_scatter.scatter_figure(RESULTS).axes[0]
+    arrows = [(tuple(one.xyann), tuple(one.xy)) for one in axes.texts if getattr(one, "arrow_patch", None)]
+    published = [(one.direct, one.evidence) for one in PUBLISHED]
+    assert arrows[: len(PUBLISHED)] == published
+    ours = []
+    for name in reading.monitors(RESULTS):
+        if not reading.is_reference(RESULTS, name):
+            ends = [RESULTS["monitors"][name][p]["overall"] for p in ("direct", "evidence")]
+            ours.append(tuple((one["miss_rate"], one["false_alarm_rate"]) for one in ends))
+    assert arrows[len(PUBLISHED) :] == ours
+    assert "2601.05752" in PAGE
+    assert "another dataset" in " ".join(PAGE.split())
+
+
+def test_significant_differences_are_said_with_their_numbers() -> None:
+    """A claim without its p, n and the number of comparisons can't be checked."""
+    said = significance.tests_in_words(RESULTS)
+    m = sum(test["p_holm"] is not None for test in RESULTS["tests"])
+    told = [test for test in RESULTS["tests"] if test["p_holm"] is not None and test["p_holm"] < 0.05]
+    assert len(said) == len(told) > 0
+    for sentence, test in zip(said, told, strict=True):
+        assert sentence in unescape(PAGE)
+        assert ("is lower" in sentence) is (test["difference"] < 0)
+        assert f"over {m} comparisons {p_value(test['p_holm'])}" in sentence
+        assert f"n = {test['n']};" in sentence
+        assert sentence.startswith(f"{test['second']}, {test['prompt']} prompt")
+
+
+def test_no_significant_difference_is_one_sentence() -> None:
+    """Eight sentences that nothing was found bury the one thing to know."""
+    found = copy.deepcopy(RESULTS)
+    for test in found["tests"]:
+        test["p_holm"] = 0.4
+    found["tests"][1]["p_holm"] = 0.0612
+    found["tests"][2]["p_holm"] = None
+    (sentence,) = significance.tests_in_words(found)
+    assert f"None of the {len(found['tests']) - 1} comparisons" in sentence
+    assert "p = .061" in sentence
+    assert significance.tests_in_words(found | {"tests": []}) == []
+
+
+@pytest.mark.parametrize(
+    ("r", "r_ci", "n", "said"),
+    [
+        (-0.4, None, 3, "−.40 over 3 monitors: too few monitors for an interval"),
+        (None, None, 1, "not defined over 1 monitor: too few monitors"),
+        (-0.612, [-0.9, 0.1], 9, "−.61 [−.90, +.10] over 9 monitors"),
+    ],
+)
+def test_correlation_has_its_interval_or_none(r, r_ci, n, said: str) -> None:
+    """r over three monitors reads like a finding unless the sentence says that it is none."""
+    found = RESULTS | {"correlation": {"direct": {"r": r, "r_ci": r_ci, "n": n}}}
+    first, second = significance.correlations_in_words(found)
+    assert said in first
+    assert "r = −.54" in second
+    assert "2601.05752" in second
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (0.0, "0"), (0.0004, "0.0004"), (0.981, "0.98"), (12.345, "12.35"), (1234.5, "1,234")],
+)
+def test_costs_are_written_in_full(value: float | None, text: str) -> None:
+    """A cost of .0004 shown as 0.00 looks free."""
+    assert amount(value) == text

@@ -1,0 +1,104 @@
+"""The report stage on real run directories: what it reads beside metrics.json."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from fake_results import BASE, MANIFEST, fake_results
+from fake_worst import HOSTILE, sample, verdict
+from studies import study
+
+from monitorbench.config.study import Study
+from monitorbench.corpus.store import write_split
+from monitorbench.records import Label, Split
+from monitorbench.report.worst_runs import read_worst
+from monitorbench.report.write import report
+
+RESULTS = fake_results()
+STUDY = study("run=.", primary="report")
+SAMPLES = [sample(i, label, f"{label} {i}", cell=cell) for cell in (0, 3) for i in (1, 2) for label in Label]
+RUN = "evaluate/base-direct-1"
+
+
+def run_directory(root: Path, name: str, monitor: str, prompt: str, seed: int | None = None) -> Path:
+    """An evaluation run that flagged everything."""
+    run = root / "runs" / name
+    run.mkdir(parents=True)
+    judge = {"name": monitor, "prompt": prompt, "adapter": ""}
+    results = {"judge": judge, "data": "starter-1", "training": None if seed is None else {"seed": seed}}
+    view = {"subset": ["safety_permission"], "pairs_per_cell": None}
+    manifest = MANIFEST | {"results": results, "identity": {"view": view}}
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    lines = [verdict(one, Label.MISBEHAVIOR, 0.9).model_dump_json() for one in SAMPLES]
+    (run / "verdicts.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    return run
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    write_split(tmp_path / "data" / "starter-1", Split.TEST, SAMPLES)
+    return tmp_path
+
+
+def study_of(root: Path, run: Path) -> Study:
+    paths = STUDY.paths.model_copy(update={"runs": root / "runs", "data": root / "data"})
+    return STUDY.model_copy(update={"paths": paths, "run": run})
+
+
+def probe_of(root: Path, runs: list[Path]) -> Path:
+    probe = root / "runs" / "probe" / "starter-1"
+    probe.mkdir(parents=True)
+    manifest = MANIFEST | {"results": {"runs": [str(run) for run in runs], "monitors": [BASE]}}
+    (probe / "manifest.json").write_text(json.dumps(manifest))
+    (probe / "metrics.json").write_text(json.dumps(RESULTS))
+    return probe
+
+
+def test_report_of_an_evaluation_shows_its_worst_samples(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The stage has to find split and verdicts by itself, and only what the run judged."""
+    run = run_directory(root, RUN, BASE, "direct")
+    (run / "metrics.json").write_text(json.dumps(RESULTS))
+    assert report(study_of(root, run)) == run
+    page = (run / "report.html").read_text(encoding="utf-8")
+    judged = [one for one in SAMPLES if one.category == "safety_permission"]
+    assert [one.id in page for one in judged] == [one.label is Label.BENIGN for one in judged]
+    assert not any(one.id in page for one in SAMPLES if one not in judged)
+    assert f"{BASE}, direct prompt: 0 misses and 2 false alarms shown" in page
+    assert HOSTILE not in page
+    assert "smollm2_135m" in capsys.readouterr().out
+    report(study_of(root, run), worst=1)
+    assert "0 misses and 1 false alarm shown" in (run / "report.html").read_text(encoding="utf-8")
+
+
+def test_report_of_a_probe_shows_those_of_its_runs(root: Path) -> None:
+    """Runs of one monitor that differ in their seed must not stand under one name."""
+    results = fake_results()
+    results["monitors"]["m_seed7"] = results["monitors"][BASE]
+    runs = [
+        run_directory(root, RUN, BASE, "direct"),
+        run_directory(root, "evaluate/m-direct-2", "m", "direct", seed=7),
+    ]
+    probe = probe_of(root, [root / "moved" / "runs" / RUN, runs[1]])
+    found = read_worst(
+        study_of(root, probe), probe, json.loads((probe / "manifest.json").read_text()), results
+    )
+    assert found.missing == []
+    assert {name: {p: len(of) for p, of in by.items()} for name, by in found.worst.items()} == {
+        BASE: {"direct": 2},
+        "m_seed7": {"direct": 2},
+    }
+
+
+@pytest.mark.parametrize("gone", ["data", f"runs/{RUN}", f"runs/{RUN}/verdicts.jsonl"])
+def test_what_is_gone_is_said(root: Path, gone: str) -> None:
+    """A report of old numbers must still be made when data were cleaned up, and say what it lacks."""
+    probe = probe_of(root, [run_directory(root, RUN, BASE, "direct")])
+    target = root / gone
+    shutil.rmtree(target) if target.is_dir() else target.unlink()
+    report(study_of(root, probe))
+    page = (probe / "report.html").read_text(encoding="utf-8")
+    assert "The samples of base-direct-1 can&#39;t be shown." in page
+    assert "false alarms shown" not in page
