@@ -24,6 +24,8 @@ from hydra import compose, initialize_config_dir
 
 from monitorbench.config.datasets import PaperDataset
 from monitorbench.config.load import load
+from monitorbench.config.study import Study
+from monitorbench.corpus.build import directory_of
 from monitorbench.corpus.candidates import located
 from monitorbench.corpus.recipes import units
 
@@ -47,6 +49,8 @@ def main() -> None:
     rows: dict[str, Measured] = {}
     for times in (1, 2):
         size = f"{times * SAMPLES:,} samples"
+        # What an earlier run left would be reused, and nothing measured.
+        shutil.rmtree(ROOT / directory_of(study(overrides(times))).path, ignore_errors=True)
         rows[f"monitorbench: construct what is missing, mix, {size}"] = built = build(times)
         shutil.rmtree(ROOT / built.output)
         rows[f"monitorbench: mix, {size}"] = build(times)
@@ -86,12 +90,17 @@ def overrides(times: int) -> list[str]:
     return ["dataset=paper_local", f"dataset.synthetic_samples={times * SAMPLES}", *quotas]
 
 
-def dataset(*changes: str) -> PaperDataset:
+def dataset() -> PaperDataset:
     """The dataset that is built."""
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        made = load(compose("build", ["dataset=paper_local", *changes])).dataset
+    made = study(["dataset=paper_local"]).dataset
     assert isinstance(made, PaperDataset)
     return made
+
+
+def study(changes: list[str]) -> Study:
+    """The whole configuration."""
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        return load(compose("build", changes))
 
 
 def build(times: int) -> Measured:
@@ -105,16 +114,14 @@ def build(times: int) -> Measured:
 
 def usual(benchmark: Path) -> Measured:
     """The usual way, from the candidates of the single size."""
-    changes = overrides(1)
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        study = load(compose("build", changes))
-    assert isinstance(study.dataset, PaperDataset)
-    folders = [str(ROOT / found.folder) for found in located(study, units(study, study.dataset))]
+    whole = study(overrides(1))
+    assert isinstance(whole.dataset, PaperDataset)
+    folders = [str(ROOT / found.folder) for found in located(whole, units(whole, whole.dataset))]
     job = {
         "candidates": folders,
         "benchmark": str(ROOT / benchmark),
         "out": str(WORK / "usual"),
-        "quotas": study.dataset.corpus_quotas,
+        "quotas": whole.dataset.corpus_quotas,
     }
     (WORK / "usual.json").write_text(json.dumps(job))
     return measured([sys.executable, str(ROOT / "benchmarks" / "corpus_usual.py"), str(WORK / "usual.json")])

@@ -35,7 +35,7 @@ def ensure(study: Study, splits: Sequence[Split] = ()) -> Path:
     content has opposite labels.
     """
     wanted = sorted({*map(Split, study.dataset.splits), *splits}, key=list(Split).index)
-    directory = RunDirectory(study.paths.data, study.dataset.name, _inputs(study))
+    directory = directory_of(study)
     if directory.done:
         held = read_manifest(directory.path)["results"]["splits"]
         if all(split in held for split in wanted):
@@ -48,6 +48,11 @@ def ensure(study: Study, splits: Sequence[Split] = ()) -> Path:
         except SandboxUnavailable as error:
             raise UserError(str(error)) from error
     return directory.path
+
+
+def directory_of(study: Study) -> RunDirectory:
+    """Where the study's dataset is, or will be, by the hash of what decides its content."""
+    return RunDirectory(study.paths.data, study.dataset.name, _inputs(study))
 
 
 def _inputs(study: Study) -> dict[str, Any]:
