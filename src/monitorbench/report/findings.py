@@ -43,7 +43,8 @@ def details(results: Results) -> list[str]:
         for adapter in results["transfer"]
         if reading.is_trained(results, adapter, OVERALL)
     ]
-    found += [text for name in reading.monitors(results) for text in _one_sided(results, name)]
+    judges = [name for name in reading.monitors(results) if not reading.is_reference(results, name)]
+    found += [text for name in judges for text in _one_sided(results, name)]
     told = sum(outcome(one.difference["auroc_difference_ci"]) is not Outcome.UNKNOWN for one in compared)
     if told > 1:
         found.append(
