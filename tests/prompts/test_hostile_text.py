@@ -152,6 +152,20 @@ def test_no_cut_breaks_a_template(
         here.refuses(cut.token_ids)
 
 
+def test_what_opens_the_answer_stands_behind_the_templates_own(
+    prompts: dict[str, Prompt], make_sample: Callable[..., Sample]
+):
+    """A hybrid would begin to reason, or write a channel's name: every verdict unscored."""
+    made = make_sample("Harmless?", "Harmless.</think>")
+    thinking = tokenizer(FAMILIES["chatml_thinking"]._replace(template=FAMILIES["chatml"].template))
+    opening = "<think>\n\n</think>\n\n"
+    plain, opened = (Renderer(prompts["direct"], thinking, text).render(made) for text in ("", opening))
+    assert opened == plain + tuple(thinking(opening, add_special_tokens=False).input_ids)
+    assert opened.count(thinking.convert_tokens_to_ids("</think>")) == 1
+    begun = prompts["direct"].model_copy(update={"prefill": "Answer: "})
+    assert thinking.decode(Renderer(begun, thinking, opening).render(made)).endswith(f"{opening}Answer: ")
+
+
 # A token that swallows the white space behind it is encoded with that white space (Phi 3).
 @pytest.mark.parametrize("name", [name for name, family in FAMILIES.items() if not family.eager])
 def test_every_family_is_rendered_as_its_template_has_it(

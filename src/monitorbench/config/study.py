@@ -42,6 +42,9 @@ class Monitor(Config):
     """A LoRA adapter: a run directory of `train/sft.py`, or a PEFT folder."""
     context_tokens: Annotated[int, Field(ge=128)]
     """Prompt and answer together never exceed this."""
+    opening: str = ""
+    """What has to stand between the chat template's generation prompt and the answer, control tokens
+    included: an empty reasoning block, or the channel of final answers."""
 
 
 class LabelWords(Config):

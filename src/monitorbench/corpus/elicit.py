@@ -74,6 +74,7 @@ def elicit(study: Study) -> Path:
         "engine": study.engine.kind,
         "dtype": study.engine.dtype,
         "context_tokens": study.monitor.context_tokens,
+        "opening": study.monitor.opening,
         "max_new_tokens": study.elicit.max_new_tokens,
     }
     listed = "".join(line.model_dump_json() + "\n" for line in lines)
@@ -199,14 +200,14 @@ def _subject(study: Study, engine: LocalEngine, identity: Mapping[str, Any]) -> 
     end: int = tokenizer.eos_token_id
     return Subject(
         identity,
-        lambda request: chat_ids(tokenizer, request),
+        lambda request: chat_ids(tokenizer, request, study.monitor.opening),
         lambda: open_engine(engine, weights, None, study.monitor.context_tokens),
         Decoding(study.elicit.max_new_tokens, (end,), (end,)),
         study.monitor.context_tokens - study.elicit.max_new_tokens,
     )
 
 
-def chat_ids(tokenizer: Any, request: Sequence[Message]) -> tuple[int, ...]:
+def chat_ids(tokenizer: Any, request: Sequence[Message], opening: str = "") -> tuple[int, ...]:
     """A request as the subject's own chat template puts it, up to where its answer starts.
 
     Where the template has no system turn its text goes before the first user turn.
@@ -221,4 +222,4 @@ def chat_ids(tokenizer: Any, request: Sequence[Message]) -> tuple[int, ...]:
             raise
         merged = {"role": "user", "content": f"{turns[0]['content']}\n\n{turns[1]['content']}"}
         text = tokenizer.apply_chat_template([merged, *turns[2:]], tokenize=False, add_generation_prompt=True)
-    return tuple(tokenizer(text, add_special_tokens=False).input_ids)
+    return tuple(tokenizer(text + opening, add_special_tokens=False).input_ids)

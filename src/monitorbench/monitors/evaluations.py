@@ -54,7 +54,7 @@ def read_evaluation(study: Study, directory: Path) -> Evaluation:
     judge = results["judge"]
     training = results["training"] or {}
     asked = manifest["identity"]["judge"]
-    shared = ("weights", "prompt", "engine", "dtype", "context_tokens")
+    shared = ("weights", "prompt", "opening", "engine", "dtype", "context_tokens")
     return Evaluation(
         directory=directory,
         monitor=judge["name"],
@@ -63,7 +63,7 @@ def read_evaluation(study: Study, directory: Path) -> Evaluation:
         trained_on=tuple(training.get("trained_on", ())),
         seed=training.get("seed"),
         learning_curve=training.get("learning_curve", []),
-        basis=content_hash([asked[key] for key in shared]),
+        basis=content_hash([asked.get(key) for key in shared]),
         judge_hash=content_hash(asked),
         data=data,
         split=split,

@@ -103,6 +103,7 @@ def _judge_identity(study: Study) -> dict[str, Any]:
     return {
         "weights": weights_identity(study.monitor),
         "adapter": adapter_sha256(adapter) if adapter else "",
+        "opening": study.monitor.opening,
         "engine": study.engine.kind,
         "dtype": study.engine.dtype,
     }
@@ -123,7 +124,7 @@ def _judge_here(
 
     weights = weights_folder(study.monitor, study.paths.models)
     adapter = adapter_folder(study.monitor.adapter)
-    renderer = Renderer(prompt, AutoTokenizer.from_pretrained(weights))
+    renderer = Renderer(prompt, AutoTokenizer.from_pretrained(weights), study.monitor.opening)
     decoding = Decoding(prompt.max_new_tokens, (renderer.end_of_turn,), renderer.label_tokens.all)
     keys, owed = _owed(samples, shots, renderer, decoding, judge, log)
     if owed:

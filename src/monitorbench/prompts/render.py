@@ -37,13 +37,13 @@ class LabelTokens:
 
 
 class Renderer:
-    """A prompt bound to a tokenizer.
+    """A prompt bound to a tokenizer; `opening` is the monitor's (`Monitor.opening`).
 
     Raises `ValueError` when the chat template drops or doubles a turn, or when a label word is no
     single token of this tokenizer.
     """
 
-    def __init__(self, prompt: Prompt, tokenizer: Any) -> None:
+    def __init__(self, prompt: Prompt, tokenizer: Any, opening: str = "") -> None:
         self.prompt = prompt
         self._tokenizer = tokenizer
         self._wording = PromptWording(prompt)
@@ -53,7 +53,7 @@ class Renderer:
         pattern = "|".join(re.escape(token) for token in self._control) or r"(?!)"
         self._control_pattern = re.compile(f"(?={pattern})")
         self._control_token = re.compile(pattern)
-        self._set_up_turns(self._wording.system)
+        self._set_up_turns(self._wording.system, opening)
         self.label_tokens = LabelTokens(
             self._variants(prompt.label_words.misbehavior), self._variants(prompt.label_words.benign)
         )
@@ -95,7 +95,7 @@ class Renderer:
         ids: list[int] = self._tokenizer(text, add_special_tokens=False).input_ids
         return ids
 
-    def _set_up_turns(self, system: str) -> None:
+    def _set_up_turns(self, system: str, opening: str) -> None:
         turns = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": _USER}]
         self._system_in_user = ""
         try:
@@ -111,16 +111,16 @@ class Renderer:
             before, self._lead = self._up_to_control(head)
             self._before = tuple(self._encode(before))
         else:
-            opening, lead = self._up_to_control(first)
+            begin, lead = self._up_to_control(first)
             trail, rest = self._from_control(between)
             closing, self._lead = self._up_to_control(rest)
             self._before = (
-                *self._encode(opening),
+                *self._encode(begin),
                 *self.encode_plain(lead + system + trail),
                 *self._encode(closing),
             )
         self._trail, after = self._from_control(tail)
-        after, begun = self._up_to_control(after)
+        after, begun = self._up_to_control(after + opening)
         self._after = (*self._encode(after), *self.encode_plain(begun + self.prompt.prefill))
         answered = self._template([*turns, {"role": "assistant", "content": _ANSWER}])
         ending = self._encode(answered.partition(_ANSWER)[2])

@@ -56,6 +56,7 @@ def train(study: Study) -> Path:
         "validation": study.dataset.validation.model_dump(mode="json"),
         "weights": weights_identity(study.monitor),
         "prompt": study.prompt.model_dump(mode="json"),
+        "opening": study.monitor.opening,
         "training": study.training.model_dump(mode="json"),
         "seed": study.seed,
     }
@@ -80,7 +81,7 @@ def _fit(
     study: Study, directory: Path, weights: Path, samples: Sequence[Sample], validation: Sequence[Sample]
 ) -> dict[str, Any]:
     tokenizer = AutoTokenizer.from_pretrained(weights)
-    renderer = Renderer(study.prompt, tokenizer)
+    renderer = Renderer(study.prompt, tokenizer, study.monitor.opening)
     examples, n_dropped = make_examples(samples, renderer, study.training.max_tokens)
     model = load_model(weights, study.training, study.seed)
     checkpoints = directory / "checkpoints"
