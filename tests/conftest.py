@@ -5,6 +5,7 @@ reaches the network.
 """
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,10 @@ from monitorbench.records import (
 
 settings.register_profile("monitorbench", deadline=None, derandomize=True, database=None)
 settings.load_profile("monitorbench")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell's background job ignores Ctrl-C, and so would all that the tests start and interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 

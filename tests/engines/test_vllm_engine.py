@@ -103,7 +103,11 @@ def test_the_server_answers_and_ends_with_us(adapter, tmp_path):
             assert choice["logprobs"]["token_logprobs"][0] <= 0
         finally:
             process.send_signal(signal.SIGINT)
-            process.wait(120)
+            try:
+                process.wait(120)
+            except subprocess.TimeoutExpired:
+                process.kill()  # else the `with` would wait for it for good
+                raise
     assert process.returncode == 0
     assert not (directory / "server.json").exists()
     with pytest.raises(urllib.error.URLError):
