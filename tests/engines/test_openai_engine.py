@@ -289,7 +289,10 @@ def test_a_fault_that_passes_is_asked_again(server, fault, failure):
 
 def test_retry_after_is_honoured_in_seconds_and_as_a_date(server):
     """Else a provider would block a client that comes back too early."""
-    soon = lambda: email.utils.formatdate(time.time() + 2, usegmt=True)  # noqa: E731
+
+    def soon() -> str:
+        return email.utils.formatdate(time.time() + 2, usegmt=True)
+
     for header, least in ((lambda: "0.4", 0.4), (soon, 0.9)):  # a date has whole seconds
         server.asked.clear()
         server.script = lambda _, before, header=header: (

@@ -81,7 +81,7 @@ def test_order_of_samples_is_nothing(rule: str) -> None:
         is_misbehavior=fitted.is_misbehavior[turn],
         group_ids=fitted.group_ids[turn],
     )
-    first, second = (choose_members(held, rule, size=2) for held in (fitted, turned))  # type: ignore[arg-type]
+    first, second = (choose_members(held, rule, size=2) for held in (fitted, turned))
     assert first.members == second.members
     assert first.weights == pytest.approx(second.weights, abs=1e-8)
     assert first.intercept == pytest.approx(second.intercept, abs=1e-8)
@@ -93,7 +93,7 @@ def test_mean_and_max_are_over_those_who_scored(rows: list[tuple[float | None, .
     """A judge without a score must not count as 0 in the mean; nobody's score is no score."""
     scores = dict(zip("abc", zip(*rows, strict=True), strict=True))
     for rule, function in (("mean", np.mean), ("max", np.max)):
-        found = combine(Ensemble(rule=rule, members=tuple("abc")), scores)  # type: ignore[arg-type]
+        found = combine(Ensemble(rule=rule, members=tuple("abc")), scores)
         for row, value in zip(rows, found, strict=True):
             present = [score for score in row if score is not None]
             assert value == pytest.approx(function(present)) if present else np.isnan(value)

@@ -45,9 +45,9 @@ def test_labels_are_those_of_the_rule(rows: list[tuple[float | None, Label | Non
     """A label turned round, or made where there is no score, changes MR and FAR without a trace."""
     scores, answers, categories = ([row[i] for row in rows] for i in range(3))
     given_ = {"monitor": "judge", "scores": scores, "answers": answers, "categories": categories}
-    assert labels_at(GREEDY, **given_) == answers  # type: ignore[arg-type]
-    overall = labels_at(threshold_point(threshold(0.5)), **given_)  # type: ignore[arg-type]
-    each = labels_at(threshold_point(threshold(0.5, "qa"), threshold(0.0, "code")), **given_)  # type: ignore[arg-type]
+    assert labels_at(GREEDY, **given_) == answers
+    overall = labels_at(threshold_point(threshold(0.5)), **given_)
+    each = labels_at(threshold_point(threshold(0.5, "qa"), threshold(0.0, "code")), **given_)
     for (score, _, category), one, other in zip(rows, overall, each, strict=True):
         limit = {"qa": 0.5, "code": 0.0}[category]
         assert one == (None if score is None else BAD if score > 0.5 else GOOD)
@@ -58,9 +58,9 @@ def test_a_category_without_a_threshold_is_unscored_an_unknown_one_an_error() ->
     """Neither may borrow another category's threshold: the guarantee is not theirs."""
     point = threshold_point(threshold(0.5, "qa"), threshold(None, "code"))
     rows = {"monitor": "judge", "scores": [0.9, 0.9], "answers": [GOOD, GOOD]}
-    assert labels_at(point, **rows, categories=["qa", "code"]) == [BAD, None]  # type: ignore[arg-type]
+    assert labels_at(point, **rows, categories=["qa", "code"]) == [BAD, None]
     with pytest.raises(UserError, match="no threshold for category reasoning"):
-        labels_at(point, **rows, categories=["qa", "reasoning"])  # type: ignore[arg-type]
+        labels_at(point, **rows, categories=["qa", "reasoning"])
 
 
 def test_no_threshold_at_all_says_why() -> None:
@@ -100,7 +100,7 @@ def test_contradictory_points_are_refused(
 ) -> None:
     """A file that says two things would be read as either."""
     with pytest.raises(ValidationError, match=message):
-        OperatingPoint(rule=rule, thresholds=tuple(thresholds))  # type: ignore[arg-type]
+        OperatingPoint(rule=rule, thresholds=tuple(thresholds))
 
 
 def test_from_calibration_to_file_to_labels() -> None:
@@ -124,6 +124,6 @@ def test_from_calibration_to_file_to_labels() -> None:
     }
     fresh = rng.random(2000)
     rows = {"scores": fresh, "answers": [None] * 2000, "categories": ["qa", "code"] * 1000}
-    labels = labels_at(read, monitor="judge", **rows)  # type: ignore[arg-type]
-    assert labels == labels_at(point, monitor="judge", **rows)  # type: ignore[arg-type]
+    labels = labels_at(read, monitor="judge", **rows)
+    assert labels == labels_at(point, monitor="judge", **rows)
     assert 0 < np.mean([label is BAD for label in labels]) < 0.15

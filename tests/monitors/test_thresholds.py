@@ -177,7 +177,7 @@ def test_order_is_nothing_and_alpha_is_monotone(
 ) -> None:
     """A log in another order must give the same threshold; allowing more alarms never raises it."""
     turned = list(scores)
-    random.shuffle(turned)  # type: ignore[attr-defined]
+    random.shuffle(turned)
     strict, lax = (chosen(scores, alpha=alpha) for alpha in sorted([first, second]))
     assert strict == chosen(turned, alpha=min(first, second))
     if strict.threshold is not None:
@@ -238,7 +238,7 @@ def test_conformal_risk_is_the_theorem_over_a_table(
     scores: list[float | None], alpha: float, random: object
 ) -> None:
     """The fast path over scores has to be theorem 1 written out, unscored samples always losing."""
-    losses = np.array([random.choice([0.1, 0.5, 1.0]) for _ in scores])  # type: ignore[attr-defined]
+    losses = np.array([random.choice([0.1, 0.5, 1.0]) for _ in scores])
     filled = np.array([np.inf if s is None else s for s in scores])
     grid = np.unique(filled[np.isfinite(filled)])
     table = losses[:, None] * (filled[:, None] > grid)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.study import LabelWords
-from monitorbench.prompts.label_logprobs import label_score, score_range
+from monitorbench.prompts.label_logprobs import label_score
 from monitorbench.prompts.parse import score
 from monitorbench.prompts.render import LabelTokens
 
@@ -48,23 +48,10 @@ def test_no_label_word_is_no_score(top):
 
 
 def test_a_missing_word_counts_as_nothing_and_the_range_says_so():
-    """Else a score of exactly 1 would pass for certainty."""
+    """Else a score of exactly 1 would pass for certainty: the mass beside it says what was seen."""
     top = logs(yes=0.6, maybe=0.3)
     assert label_score(top, WORDS).score == 1.0
-    assert score_range(top, WORDS) == pytest.approx((0.6 / 0.7, 1.0))
-    assert score_range({}, WORDS) == (0.0, 1.0)
-
-
-@given(st.dictionaries(st.sampled_from(YES + NO + OTHER), st.floats(1e-6, 1), min_size=2), st.integers(1, 9))
-def test_the_range_holds_the_whole_vocabularys_score(weights, reported):
-    """Else the bound would be wrong just where few tokens are reported."""
-    total = sum(weights.values())
-    logprobs = {token: math.log(weight / total) for token, weight in weights.items()}
-    whole = label_score(logprobs, WORDS).score
-    kept = dict(sorted(logprobs.items(), key=lambda item: -item[1])[:reported])
-    low, high = score_range(kept, WORDS)
-    assert 0 <= low <= high <= 1
-    assert whole is None or low - 1e-9 <= whole <= high + 1e-9
+    assert label_score(top, WORDS).label_mass == pytest.approx(0.6)
 
 
 def test_words_match_whatever_their_own_case():

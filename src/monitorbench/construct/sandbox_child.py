@@ -15,7 +15,6 @@ and write to descriptors it already has: no socket, no file, no new process, no 
 The filter is a list of what is allowed, so a system call nobody thought of is refused as well.
 """
 
-import _signal  # type: ignore[import-not-found]  # `signal` as well, but without loading `enum`
 import ast
 import ctypes
 import errno
@@ -25,6 +24,7 @@ import marshal
 import os
 import resource
 import select
+import signal
 import struct
 import sys
 import time
@@ -204,10 +204,10 @@ def _run_locked(payload: bytes, tokens: int, answers: int) -> None:
     try:
         code, check, cpu_seconds, memory_bytes = marshal.loads(payload)
         if sys.platform == "linux":
-            ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, ctypes.c_ulong(_signal.SIGKILL))
+            ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, ctypes.c_ulong(signal.SIGKILL))
         # The limit counts whole seconds and is the backstop; the timer below ends the candidate before.
         _limit_resources(int(cpu_seconds) + 1, memory_bytes)
-        _signal.setitimer(_signal.ITIMER_PROF, cpu_seconds)
+        signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
         _lock(_imported_modules(code) + _imported_modules(check))
     except (OSError, ValueError, EOFError, MemoryError) as error:
         os.write(answers, f"{type(error).__name__}: {error}".encode())
@@ -261,7 +261,7 @@ def _answer_of(
         if not part:
             break
         answer += part
-    os.kill(child, _signal.SIGKILL)
+    os.kill(child, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     for descriptor in (tokens, token_end, answers):
         os.close(descriptor)

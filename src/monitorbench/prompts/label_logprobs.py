@@ -20,23 +20,12 @@ def label_score(top_logprobs: Mapping[str, float] | None, words: LabelWords) -> 
     `top_logprobs` maps token texts to natural log-probabilities at the label's position. Variants of a
     word differ in case and in blanks and quotes around it (`yes`, `Yes`, ` yes`, `"yes`). Both values are
     None where there are no log-probabilities or no token is a label word. Where one of the two words is
-    missing, each of its tokens is less likely than the least likely one reported: its mass counts as 0,
-    the score as exactly 0 or 1, and `score_range` says how far off that can be.
+    missing, each of its tokens is less likely than the least likely one reported: its mass counts as 0
+    and the score as exactly 0 or 1; `label_mass` says how much of the probability the other one has.
     """
     misbehavior, benign = _masses(top_logprobs or {}, words)
     mass = misbehavior + benign
     return Score(misbehavior / mass, min(mass, 1.0)) if mass > 0 else Score(None, None)
-
-
-def score_range(top_logprobs: Mapping[str, float], words: LabelWords) -> tuple[float, float]:
-    """The lowest and the highest score that agree with the tokens reported; (0, 1) where nothing is known.
-
-    What is left of the probability (1 minus the sum of the reported) may belong to either label.
-    """
-    misbehavior, benign = _masses(top_logprobs, words)
-    rest = max(0.0, 1.0 - math.fsum(math.exp(logprob) for logprob in top_logprobs.values()))
-    whole = misbehavior + benign + rest
-    return (misbehavior / whole, (misbehavior + rest) / whole) if whole > 0 else (0.0, 1.0)
 
 
 def _masses(top_logprobs: Mapping[str, float], words: LabelWords) -> tuple[float, float]:
