@@ -253,6 +253,10 @@ class Verdict(_Record):
     score: Annotated[float, Field(ge=0, le=1)] | None
     label_mass: Annotated[float, Field(ge=0, le=1.0001)] | None
     finish_reason: str
+    reasoning: str = ""
+    """What a monitor that reasons first thought before it answered, as far as it is shown."""
+    reasoning_tokens: Annotated[int, Field(ge=0)] = 0
+    """Of `completion_tokens`."""
     category: str = ""
     severity: str = ""
     quotes: tuple[str, ...] = ()

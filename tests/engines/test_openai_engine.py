@@ -174,8 +174,31 @@ def test_log_probabilities_are_those_of_the_label_behind_a_prefix(server):
 
 def test_reasoning_is_not_taken_for_the_answer(server):
     """Else the score would be the probability of `yes` as the first word of a train of thought."""
-    positions = [("Well", {"Well": -0.1, "yes": -4.0}), ("no", {"no": -0.1})]
-    assert one(server, Answer(chat("no", logprobs=positions))).top_logprobs is None
+    positions = [("Well", {"Well": -0.1, "yes": -4.0}), ("no", {"no": -0.2})]
+    assert one(server, Answer(chat("no", logprobs=positions))).top_logprobs == {"no": -0.2}
+    # A text that the tokens don't end with can't be placed among them.
+    assert one(server, Answer(chat("yes", logprobs=positions))).top_logprobs is None
+
+
+def test_what_stands_behind_the_text_moves_no_position(server):
+    """Else a server that lists the token of the turn's end would have every score left out."""
+    positions = [("no", {"no": -0.2}), ("<|im_end|>", {"<|im_end|>": -0.1})]
+    assert one(server, Answer(chat("no", logprobs=positions))).top_logprobs == {"no": -0.2}
+
+
+def test_reasoning_in_the_text_is_cut_off_and_kept(server):
+    """Else `no, wait … </think> yes` would be read as benign, or lost."""
+    positions = [("no", {"no": -0.1}), (" wait", {}), ("</think>", {}), ("yes", {"yes": -0.3})]
+    body = chat("no wait</think>\n\nyes", logprobs=positions)
+    server.script = lambda _, before: Answer(body)
+    (reply,) = asked(Endpoint(config(server)), reasoning_end="</think>").values()
+    assert (reply.text.strip(), reply.reasoning, reply.top_logprobs) == ("yes", "no wait", {"yes": -0.3})
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_reasoning_that_the_endpoint_sets_apart_is_kept(server, name):
+    """Else nobody could read why a reasoning monitor raised the alarm."""
+    assert one(server, Answer(chat("yes", **{name: "It lies."}))).reasoning == "It lies."
 
 
 def test_tokens_spelt_alike_add_up(server):

@@ -9,6 +9,8 @@ from transformers import AutoModelForCausalLM
 
 from monitorbench.engines.open import open_engine
 from monitorbench.engines.protocol import Decoding
+from monitorbench.monitors.reasoning import think_first
+from monitorbench.prompts.render import ReasoningTokens
 
 PROMPTS = [[5, 6, 7, 8], [11, 12], [20, 21, 22, 23, 24, 25, 26]]
 SCORED = (10, 200, 3000)
@@ -72,3 +74,20 @@ def test_the_end_of_the_turn_ends_the_answer_and_is_no_part_of_it(tiny):
 
     assert free.finish_reason == "length"
     assert (stopped.token_ids, stopped.text, stopped.finish_reason) == ((), "", "stop")
+    assert (free.stop_token_id, stopped.stop_token_id) == (None, free.token_ids[0])
+
+
+def test_a_label_behind_reasoning_is_scored_as_in_one_long_prompt(tiny):
+    """If it failed: a reasoning monitor's score would be read at another place than its answer's."""
+    engine = open_engine(fp32(), tiny, None, 2048)
+    ((_, free),) = engine.complete([PROMPTS[0]], Decoding(6, (2,), ()))
+    end = next(token for i, token in enumerate(free.token_ids) if i and token not in free.token_ids[:i])
+    thought = free.token_ids[: free.token_ids.index(end)]
+    tokens = ReasoningTokens(end, (9, 10), 6)
+    ((_, found, answer),) = think_first(engine, [PROMPTS[0]], Decoding(1, (2,), SCORED), tokens)
+    ((_, whole),) = engine.complete([[*PROMPTS[0], *thought, end, 9, 10]], Decoding(1, (2,), SCORED))
+
+    assert found.n_tokens == len(thought) + 1
+    assert answer is not None
+    assert answer.token_ids == whole.token_ids
+    assert answer.logprobs == pytest.approx(whole.logprobs, abs=1e-5)

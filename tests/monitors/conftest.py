@@ -82,11 +82,11 @@ def study(
 @pytest.fixture
 def use_engine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedEngine]:
     """Have `evaluate` open a scripted engine."""
-    from monitorbench.monitors import judge
+    from monitorbench.monitors import local_judge
 
     def used(script: Script, fail_after: int | None = None) -> ScriptedEngine:
         engine = ScriptedEngine(script, fail_after)
-        monkeypatch.setattr(judge, "open_engine", lambda *_: engine)
+        monkeypatch.setattr(local_judge, "open_engine", lambda *_: engine)
         return engine
 
     return used

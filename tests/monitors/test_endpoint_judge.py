@@ -188,3 +188,22 @@ def test_no_key_gets_into_a_file(
     assert server.asked[0].headers["authorization"] == f"Bearer {key}"
     for file in run.rglob("*"):
         assert not file.is_file() or key.encode() not in file.read_bytes(), file
+
+
+def test_a_reasoning_monitor_has_tokens_to_think_and_is_read_behind_its_thoughts(
+    endpoint: Callable[..., Study], server: EndpointServer
+):
+    """Else its thoughts would be cut off after one token, and their first word taken for its answer."""
+    server.script = lambda *_: Answer(chat("no, look again</think>\n\nyes"))
+    thinks = 'monitor.reasoning={end:"</think>",then:"",max_tokens:500}'
+    found = verdicts(evaluate(endpoint(thinks)))
+    assert {(v.label, v.reasoning) for v in found.values()} == {(Label.MISBEHAVIOR, "no, look again")}
+    assert server.asked[0].body["max_tokens"] == 501
+
+
+def test_thoughts_that_are_cut_off_are_no_answer(endpoint: Callable[..., Study], server: EndpointServer):
+    """Else `no, wait …` would pass for benign."""
+    server.script = lambda *_: Answer(chat("no, wait", finish="length"))
+    thinks = 'monitor.reasoning={end:"</think>",then:"",max_tokens:500}'
+    found = verdicts(evaluate(endpoint(thinks)))
+    assert {(v.label, v.unscored) for v in found.values()} == {(None, UnscoredReason.TRUNCATED)}

@@ -27,6 +27,17 @@ class PackagedModel(Config):
     file: str
 
 
+class Reasoning(Config):
+    """How a monitor that thinks before it answers does so."""
+
+    end: Annotated[str, Field(min_length=1)]
+    """The token that ends its reasoning, such as `</think>`; one token of its tokenizer."""
+    then: str
+    """What has to stand between that token and the answer, control tokens included."""
+    max_tokens: Annotated[int, Field(ge=1)]
+    """Reasoning that hasn't ended by then leaves the sample unscored."""
+
+
 class Monitor(Config):
     """A model that judges: where its weights come from, and the adapter on top of them."""
 
@@ -44,7 +55,18 @@ class Monitor(Config):
     """Prompt and answer together never exceed this."""
     opening: str = ""
     """What has to stand between the chat template's generation prompt and the answer, control tokens
-    included: an empty reasoning block, or the channel of final answers."""
+    included: an empty reasoning block, or the channel of final answers; with `reasoning`, what begins it."""
+    reasoning: Reasoning | None = None
+    """For a monitor that reasons first; None: it answers at once."""
+
+    @model_validator(mode="after")
+    def _has_room_for_its_reasoning(self) -> "Monitor":
+        if self.reasoning and self.reasoning.max_tokens >= self.context_tokens:
+            raise ValueError(
+                f"reasoning.max_tokens={self.reasoning.max_tokens} leaves no room for a prompt: expected "
+                f"fewer than context_tokens={self.context_tokens}"
+            )
+        return self
 
 
 class LabelWords(Config):

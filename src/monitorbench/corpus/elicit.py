@@ -66,6 +66,10 @@ def elicit(study: Study) -> Path:
 
     if study.monitor.adapter is not None:
         raise ConfigError(f"monitor.adapter={study.monitor.adapter}: a subject has no adapter; expected null")
+    if study.monitor.reasoning is not None:
+        raise ConfigError(
+            f"monitor={study.monitor.name}: a subject answers at once; expected monitor.reasoning=null"
+        )
     if isinstance(study.engine, OpenAiEngine):
         raise ConfigError("engine=openai: a subject is asked by token ids; expected transformers or vllm")
     lines = list(_lines(study))

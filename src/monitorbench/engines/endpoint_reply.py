@@ -38,6 +38,7 @@ class Reply:
     None where the endpoint gave none or they can't be trusted. Token counts are the endpoint's,
     estimates where `detail` says so, and 0 where nothing came back. `seconds` counts retries and waits.
     `cost` is in the prices' currency, 0 without prices. `detail` is one line that never holds a key.
+    `reasoning` is what the endpoint shows of it, apart from `text`.
     """
 
     text: str
@@ -49,11 +50,15 @@ class Reply:
     cost: float
     failure: Failure | None
     detail: str
+    reasoning: str = ""
 
 
 class _Message(BaseModel):
     content: str | None = None
     refusal: str | None = None
+    reasoning_content: Any = None
+    """DeepSeek's name for reasoning; `reasoning` is that of a vLLM server with a reasoning parser."""
+    reasoning: Any = None
 
 
 class _Choice(BaseModel):
@@ -98,9 +103,15 @@ _LOGPROBS = TypeAdapter(_Logprobs | None)
 
 
 def read_reply(
-    body: bytes, *, label_after: str, prompt_characters: int, seconds: float, prices: Prices | None
+    body: bytes,
+    *,
+    label_after: str,
+    reasoning_end: str = "",
+    prompt_characters: int,
+    seconds: float,
+    prices: Prices | None,
 ) -> Reply:
-    """The reply in the body of a successful response; `label_after` as in `Endpoint.ask`."""
+    """The reply in the body of a successful response; `label_after`, `reasoning_end` as in `Endpoint.ask`."""
     try:
         answer = _Body.model_validate_json(body)
     except ValidationError as error:
@@ -111,6 +122,7 @@ def read_reply(
     choice = answer.choices[0] if answer.choices else _Choice(message=_Message(), finish_reason="")
     text = choice.message.content or ""
     prompt, cached, completion, usage_detail = _usage(answer.usage, prompt_characters, len(text))
+    reasoning, text = _reasoning(choice.message, text, reasoning_end)
     finish = choice.finish_reason or ""
     failure, detail = _failure(answer.choices, choice, text, finish)
     top, logprobs_detail = (None, "") if failure else _top_logprobs(choice.logprobs, text, label_after)
@@ -124,6 +136,7 @@ def read_reply(
         cost=cost(prices, prompt, cached, completion),
         failure=failure,
         detail=one_line("; ".join(filter(None, (detail, logprobs_detail, usage_detail)))),
+        reasoning=reasoning,
     )
 
 
@@ -167,6 +180,15 @@ def _failure(choices: list[_Choice], choice: _Choice, text: str, finish: str) ->
     return None, ""
 
 
+def _reasoning(message: _Message, text: str, end: str) -> tuple[str, str]:
+    """Reasoning and answer: the endpoint's own field, or what stands in the text up to `end`."""
+    shown = next((one for one in (message.reasoning_content, message.reasoning) if isinstance(one, str)), "")
+    if not end or end not in text:
+        return shown, text
+    thought, _, answer = text.rpartition(end)
+    return shown + thought, answer
+
+
 def _usage(given: Any, prompt_characters: int, text_characters: int) -> tuple[int, int, int, str]:
     """Tokens of the prompt, of these the cached, of the completion; and a remark on them."""
     try:
@@ -206,11 +228,20 @@ def _top_logprobs(given: Any, text: str, label_after: str) -> tuple[Mapping[str,
 
 
 def _label_position(content: list[_Position], text: str, label_after: str) -> _Position | None:
-    """The first position whose token goes on where `label_after` ends; white space doesn't count."""
+    """The first position whose token goes on where `label_after` ends; white space doesn't count.
+
+    Reasoning is in the log-probabilities, but not in the text: the text is what they end with.
+    """
     wanted, written, seen = _squeezed(label_after), _squeezed(text), ""
-    for position in content:
-        seen += _squeezed(position.token)
-        if not written.startswith(seen):  # reasoning, which is in the log-probabilities but not in the text
+    tokens = [_squeezed(position.token) for position in content]
+    said = "".join(tokens)
+    before = 0 if said.startswith(written) else len(said) - len(written) if said.endswith(written) else 0
+    for position, token in zip(content, tokens, strict=True):
+        if before > 0:
+            before -= len(token)
+            continue
+        seen += token
+        if before < 0 or not written.startswith(seen):
             return None
         if len(seen) > len(wanted):
             return position if seen.startswith(wanted) else None

@@ -60,12 +60,14 @@ class Endpoint:
         max_new_tokens: int,
         structured: dict[str, Any] | None = None,
         label_after: str = "",
+        reasoning_end: str = "",
     ) -> Iterator[tuple[int, Reply]]:
         """Yield (index into `requests`, reply), each index once, as they come in.
 
         `structured` is a JSON schema, sent in the way the configuration names. `label_after` is how an
         answer begins before its label, white space aside: log-probabilities are those of the token that
-        follows it. Closing the iterator cancels what is in flight.
+        follows it. `reasoning_end` is what ends reasoning that a model writes into its answer. Closing the
+        iterator cancels what is in flight.
 
         Raises:
             CostLimit: after the last reply, when `max_cost` is spent and requests are left.
@@ -75,7 +77,8 @@ class Endpoint:
         """
         if not requests:
             return
-        round_ = _Round(self, requests, self._fields(max_new_tokens, structured), max_new_tokens, label_after)
+        fields = self._fields(max_new_tokens, structured)
+        round_ = _Round(self, requests, fields, max_new_tokens, label_after, reasoning_end)
         self._rounds.add(round_)
         try:
             yield from round_.results()
@@ -117,6 +120,7 @@ class _Round:
         fields: dict[str, Any],
         max_new_tokens: int,
         label_after: str,
+        reasoning_end: str,
     ) -> None:
         self._endpoint = endpoint
         self._config = endpoint.config
@@ -124,6 +128,7 @@ class _Round:
         self._fields = fields
         self._max_new_tokens = max_new_tokens
         self._label_after = label_after
+        self._reasoning_end = reasoning_end
         self._owed = iter(range(len(requests)))
         self._queue: SimpleQueue[tuple[int, Reply] | BaseException | None] = SimpleQueue()
         self._over_cost = False
@@ -215,6 +220,7 @@ class _Round:
                 reply = read_reply(
                     outcome,
                     label_after=self._label_after,
+                    reasoning_end=self._reasoning_end,
                     prompt_characters=characters,
                     seconds=seconds,
                     prices=config.prices,

@@ -99,4 +99,6 @@ class InProcessTransformers:
         stop = next((i for i, token in enumerate(row) if token in decoding.stop_token_ids), None)
         ids = tuple(row[:stop])
         text: str = self._tokenizer.decode(ids, skip_special_tokens=False)
-        return Completion(ids, text, "length" if stop is None else "stop", logprobs, seconds)
+        if stop is None:
+            return Completion(ids, text, "length", logprobs, seconds)
+        return Completion(ids, text, "stop", logprobs, seconds, row[stop])

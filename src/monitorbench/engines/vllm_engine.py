@@ -85,7 +85,7 @@ class InProcessVllm:
             temperature=0.0,
             max_tokens=decoding.max_new_tokens,
             stop_token_ids=list(decoding.stop_token_ids),
-            logprob_token_ids=list(decoding.scored_token_ids),
+            logprob_token_ids=list(decoding.scored_token_ids) or None,
             skip_special_tokens=False,
         )
         size = self._config.batch_size
@@ -147,4 +147,6 @@ def _completion(output: Any, decoding: Decoding, seconds: float) -> Completion:
     first: Mapping[int, Any] = output.logprobs[0] if output.logprobs else {}
     logprobs = {i: first[i].logprob for i in decoding.scored_token_ids if i in first}
     text: str = output.text
-    return Completion(ids[:stop], text, "length" if stop is None else "stop", logprobs, seconds)
+    if stop is None:
+        return Completion(ids, text, "length", logprobs, seconds)
+    return Completion(ids[:stop], text, "stop", logprobs, seconds, ids[stop])

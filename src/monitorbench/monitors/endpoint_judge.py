@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from monitorbench.config.endpoint import OpenAiEngine
-from monitorbench.config.study import Prompt, PromptKind
+from monitorbench.config.study import Prompt, PromptKind, Reasoning
 from monitorbench.engines.endpoint_reply import ChatMessage, Reply
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.grounding import ground
@@ -47,6 +47,7 @@ def endpoint_identity(engine: OpenAiEngine) -> dict[str, Any]:
 
 def judge_through_endpoint(
     engine: OpenAiEngine,
+    reasoning: Reasoning | None,
     prompt: Prompt,
     samples: Sequence[Sample],
     shots: Shots,
@@ -59,11 +60,14 @@ def judge_through_endpoint(
     was answered until then is in the log.
     """
     wording, identity = PromptWording(prompt), endpoint_identity(engine)
+    max_new_tokens = prompt.max_new_tokens
+    if reasoning:  # counts as completion
+        max_new_tokens += reasoning.max_tokens
     keys: list[str] = []
     owed: list[_Owed] = []
     for sample in samples:
         messages = _messages(wording, sample, shots)
-        key = _key(sample.id, messages, prompt.max_new_tokens, identity)
+        key = _key(sample.id, messages, max_new_tokens, identity)
         keys.append(key)
         if key not in log.held:
             owed.append(_Owed(key, sample, messages))
@@ -77,12 +81,13 @@ def judge_through_endpoint(
         with progress(what, len(owed)) as ticker:
             replies = endpoint.ask(
                 [item.messages for item in owed],
-                max_new_tokens=prompt.max_new_tokens,
+                max_new_tokens=max_new_tokens,
                 structured=_schema(prompt),
                 label_after=prompt.prefill,
+                reasoning_end=reasoning.end if reasoning else "",
             )
             for index, reply in replies:
-                log.append(_verdict(owed[index], reply, prompt))
+                log.append(_verdict(owed[index], reply, prompt, reasoning))
                 ticker.advance()
     finally:
         endpoint.close()
@@ -120,11 +125,14 @@ def _schema(prompt: Prompt) -> dict[str, Any] | None:
     }
 
 
-def _verdict(item: _Owed, reply: Reply, prompt: Prompt) -> Verdict:
-    if reply.failure is None:
-        answer = parse_text(prompt, reply.text, reply.finish_reason)
-    else:
+def _verdict(item: _Owed, reply: Reply, prompt: Prompt, reasoning: Reasoning | None) -> Verdict:
+    if reply.failure is not None:
         answer = Answer(None, UnscoredReason(reply.failure))
+    elif reasoning and not reply.reasoning and reply.finish_reason == "length":
+        # The text is reasoning that was cut off, whatever label word it begins with.
+        answer = Answer(None, UnscoredReason.TRUNCATED)
+    else:
+        answer = parse_text(prompt, reply.text, reply.finish_reason)
     score = label_score(reply.top_logprobs, prompt.label_words)
     return Verdict(
         key=item.key,
@@ -137,6 +145,7 @@ def _verdict(item: _Owed, reply: Reply, prompt: Prompt) -> Verdict:
         score=score.score,
         label_mass=score.label_mass,
         finish_reason=reply.finish_reason,
+        reasoning=reply.reasoning,
         category=answer.category,
         severity=answer.severity,
         quotes=answer.quotes,

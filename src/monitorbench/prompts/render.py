@@ -12,7 +12,7 @@ from typing import Any
 
 from jinja2.exceptions import TemplateError
 
-from monitorbench.config.study import Prompt
+from monitorbench.config.study import Prompt, Reasoning
 from monitorbench.prompts.wording import WHOLE, Keep, PromptWording
 from monitorbench.records import Label, Sample
 
@@ -36,14 +36,27 @@ class LabelTokens:
         return self.misbehavior if label is Label.MISBEHAVIOR else self.benign
 
 
-class Renderer:
-    """A prompt bound to a tokenizer; `opening` is the monitor's (`Monitor.opening`).
+@dataclass(frozen=True, slots=True)
+class ReasoningTokens:
+    """Token ids around the answer of a monitor that reasons first."""
 
-    Raises `ValueError` when the chat template drops or doubles a turn, or when a label word is no
-    single token of this tokenizer.
+    end: int
+    """Ends its reasoning."""
+    answer_start: tuple[int, ...]
+    """What stands between that and the answer, the prompt's prefill included."""
+    max_tokens: int
+
+
+class Renderer:
+    """A prompt bound to a tokenizer; `opening` and `reasoning` are the monitor's.
+
+    Raises `ValueError` when the chat template drops or doubles a turn, or when a label word or the
+    end of reasoning is no single token of this tokenizer.
     """
 
-    def __init__(self, prompt: Prompt, tokenizer: Any, opening: str = "") -> None:
+    def __init__(
+        self, prompt: Prompt, tokenizer: Any, opening: str = "", reasoning: Reasoning | None = None
+    ) -> None:
         self.prompt = prompt
         self._tokenizer = tokenizer
         self._wording = PromptWording(prompt)
@@ -53,7 +66,8 @@ class Renderer:
         pattern = "|".join(re.escape(token) for token in self._control) or r"(?!)"
         self._control_pattern = re.compile(f"(?={pattern})")
         self._control_token = re.compile(pattern)
-        self._set_up_turns(self._wording.system, opening)
+        self._set_up_turns(self._wording.system, opening, "" if reasoning else prompt.prefill)
+        self.reasoning = self._reasoning_tokens(reasoning) if reasoning else None
         self.label_tokens = LabelTokens(
             self._variants(prompt.label_words.misbehavior), self._variants(prompt.label_words.benign)
         )
@@ -61,7 +75,7 @@ class Renderer:
             raise ValueError("both label words share a token")
 
     def render(self, sample: Sample, shots: Sequence[Sample] = (), keep: Keep = WHOLE) -> tuple[int, ...]:
-        """Token ids of the prompt for one sample, up to where the label is to be answered.
+        """Token ids of the prompt for one sample, up to where the label, or reasoning, is to begin.
 
         `shots` are the examples of a few-shot prompt; `keep` leaves out the middle of what is judged.
         """
@@ -95,7 +109,7 @@ class Renderer:
         ids: list[int] = self._tokenizer(text, add_special_tokens=False).input_ids
         return ids
 
-    def _set_up_turns(self, system: str, opening: str) -> None:
+    def _set_up_turns(self, system: str, opening: str, prefill: str) -> None:
         turns = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": _USER}]
         self._system_in_user = ""
         try:
@@ -120,14 +134,25 @@ class Renderer:
                 *self._encode(closing),
             )
         self._trail, after = self._from_control(tail)
-        after, begun = self._up_to_control(after + opening)
-        self._after = (*self._encode(after), *self.encode_plain(begun + self.prompt.prefill))
+        self._after = self._encode_begun(after + opening, prefill)
         answered = self._template([*turns, {"role": "assistant", "content": _ANSWER}])
         ending = self._encode(answered.partition(_ANSWER)[2])
         ends = [i for i in ending if i in self._control_ids]
         if not ends and self._tokenizer.eos_token_id is None:
             raise ValueError("neither the chat template nor the tokenizer ends a turn")
         self._end_of_turn: int = ends[0] if ends else self._tokenizer.eos_token_id
+
+    def _reasoning_tokens(self, reasoning: Reasoning) -> ReasoningTokens:
+        ids = self._encode(reasoning.end)
+        if len(ids) != 1:
+            raise ValueError(f"monitor.reasoning.end={reasoning.end!r} is {len(ids)} tokens, expected one")
+        answer_start = self._encode_begun(reasoning.then, self.prompt.prefill)
+        return ReasoningTokens(ids[0], answer_start, reasoning.max_tokens)
+
+    def _encode_begun(self, ours: str, prefill: str) -> tuple[int, ...]:
+        """Text that may hold control tokens, and the prefill, encoded with what touches it."""
+        controlled, begun = self._up_to_control(ours)
+        return (*self._encode(controlled), *self.encode_plain(begun + prefill))
 
     def _up_to_control(self, text: str) -> tuple[str, str]:
         """Cut behind the last control token."""

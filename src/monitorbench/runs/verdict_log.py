@@ -27,9 +27,12 @@ def verdict_key(
     decoding: Decoding,
     dtype: str,
     engine: str,
+    reasoning: Sequence[int] = (),
 ) -> str:
-    """Hash what decides a verdict: 24 hex digits."""
-    what = [sample_id, list(token_ids), weights, adapter, dtype, engine]
+    """Hash what decides a verdict: 24 hex digits. `reasoning`: what decides how a monitor thinks first."""
+    what: list[object] = [sample_id, list(token_ids), weights, adapter, dtype, engine]
+    if reasoning:
+        what.append(list(reasoning))
     how = [decoding.max_new_tokens, decoding.stop_token_ids, decoding.scored_token_ids]
     return hashlib.sha256(json.dumps([what, how]).encode()).hexdigest()[:24]
 

@@ -40,8 +40,8 @@ _log = logging.getLogger(__name__)
 def train(study: Study) -> Path:
     """Fine-tune on the configured view of the train split; returns the run directory.
 
-    Raises `ConfigError` for a few-shot prompt, `UserError` for an evidence prompt, when no sample
-    fits, or when the trained adapter leaves the model's answers as they were.
+    Raises `ConfigError` for a few-shot prompt or a monitor that reasons first, `UserError` for an evidence
+    prompt, when no sample fits, or when the trained adapter leaves the model's answers as they were.
     """
     if study.prompt.kind is not PromptKind.DIRECT:
         raise UserError(
@@ -49,6 +49,11 @@ def train(study: Study) -> Path:
         )
     if study.prompt.shots:
         raise ConfigError(f"prompt={study.prompt.name}: training uses zero-shot prompts; expected one")
+    if study.monitor.reasoning:
+        raise ConfigError(
+            f"monitor={study.monitor.name}: training supervises the label alone, not reasoning; expected "
+            "monitor.reasoning=null, and in monitor.opening what makes it answer at once"
+        )
     data = ensure(study, [Split.TRAIN, Split.VALIDATION])
     identity = {
         "data": data.name,
