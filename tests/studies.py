@@ -11,6 +11,8 @@ CONF = Path(__file__).parent.parent / "conf"
 
 
 def study(*overrides: str, primary: str = "train") -> Study:
-    """The study that `<primary> <overrides>` composes to."""
+    """The study that `<primary> <overrides>` composes to; without W&B, unless they say otherwise."""
+    if not any(one.startswith("tracking") for one in overrides):
+        overrides = ("tracking=none", *overrides)
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return load(compose(primary, list(overrides)))

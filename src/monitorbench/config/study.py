@@ -17,6 +17,7 @@ from monitorbench.config.datasets import Dataset
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.errors import ConfigError
 from monitorbench.config.sources import Source
+from monitorbench.config.tracking import Tracking
 
 
 class PackagedModel(Config):
@@ -269,6 +270,7 @@ class Study(Config):
     prompt: Prompt
     training: Training
     engine: Engine
+    tracking: Tracking
     probe: Probe
     stakes: Stakes
     evaluate: Evaluate

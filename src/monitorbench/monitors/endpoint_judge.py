@@ -19,7 +19,8 @@ from monitorbench.prompts.label_logprobs import label_score
 from monitorbench.prompts.parse import Answer, parse_text
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.records import Category, Sample, UnscoredReason, Verdict
-from monitorbench.runs.progress import progress
+from monitorbench.runs.judging import judging
+from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import VerdictLog
 
 
@@ -53,6 +54,7 @@ def judge_through_endpoint(
     shots: Shots,
     log: VerdictLog,
     what: str,
+    track: Track,
 ) -> list[str]:
     """Ask what the log lacks; returns the key of every sample.
 
@@ -78,7 +80,8 @@ def judge_through_endpoint(
     spent = sum(verdict.cost for verdict in log.held.values())
     endpoint = Endpoint(engine, spent=spent)
     try:
-        with progress(what, len(owed)) as ticker:
+        priced = engine.prices is not None
+        with judging(what, samples, keys, log, track, priced=priced) as display:
             replies = endpoint.ask(
                 [item.messages for item in owed],
                 max_new_tokens=max_new_tokens,
@@ -87,8 +90,9 @@ def judge_through_endpoint(
                 reasoning_end=reasoning.end if reasoning else "",
             )
             for index, reply in replies:
-                log.append(_verdict(owed[index], reply, prompt, reasoning))
-                ticker.advance()
+                verdict = _verdict(owed[index], reply, prompt, reasoning)
+                log.append(verdict)
+                display.add(owed[index].sample.label, verdict)
     finally:
         endpoint.close()
     return keys

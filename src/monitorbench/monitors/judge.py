@@ -22,6 +22,7 @@ from monitorbench.prompts.published import published_prompt
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory, read_manifest
 from monitorbench.runs.files import read_json
+from monitorbench.runs.tracking import tracking
 from monitorbench.runs.verdict_log import open_verdict_log
 
 _log = logging.getLogger(__name__)
@@ -58,16 +59,20 @@ def evaluate(study: Study) -> Path:
     if run.done:
         _log.info("evaluate: reusing %s", run.path)
         return run.path
-    with run.recording(study) as results, open_verdict_log(run.path / "verdicts.jsonl") as log:
+    with (
+        tracking(study, run.path, "evaluate") as track,
+        run.recording(study) as results,
+        open_verdict_log(run.path / "verdicts.jsonl") as log,
+    ):
         what = f"{name}, {prompt.name}"
         if isinstance(study.engine, OpenAiEngine):
             keys = judge_through_endpoint(
-                study.engine, study.monitor.reasoning, prompt, samples, shots, log, what
+                study.engine, study.monitor.reasoning, prompt, samples, shots, log, what, track
             )
             results["cost"] = sum(log.held[key].cost for key in keys)
         else:
             asked = Asked(study.monitor, study.engine, study.paths.models, prompt, judge)
-            keys, adapter_gate = judge_locally(asked, samples, shots, log, what)
+            keys, adapter_gate = judge_locally(asked, samples, shots, log, what, track)
             if adapter_gate is not None:
                 results["adapter_gate"] = adapter_gate
         results |= {

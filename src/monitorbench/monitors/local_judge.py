@@ -22,7 +22,8 @@ from monitorbench.prompts.parse import Answer, Score, parse, score
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.truncate import middle_truncate
 from monitorbench.records import Sample, UnscoredReason, Verdict
-from monitorbench.runs.progress import progress
+from monitorbench.runs.judging import JudgingDisplay, judging
+from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import VerdictLog, verdict_key
 
 
@@ -46,7 +47,7 @@ class _Owed(NamedTuple):
 
 
 def judge_locally(
-    asked: Asked, samples: Sequence[Sample], shots: Shots, log: VerdictLog, what: str
+    asked: Asked, samples: Sequence[Sample], shots: Shots, log: VerdictLog, what: str, track: Track
 ) -> tuple[list[str], float | None]:
     """Run what the log lacks; returns the key of every sample, and an adapter's `refuse_idle_adapter`.
 
@@ -71,7 +72,8 @@ def judge_locally(
         try:
             if adapter:
                 adapter_gate = refuse_idle_adapter(engine, owed[0].token_ids, decoding)
-            _judge_owed(engine, owed, renderer, decoding, log, what)
+            with judging(what, samples, keys, log, track) as display:
+                _judge_owed(engine, owed, renderer, decoding, log, display)
         finally:
             engine.close()
     return keys, adapter_gate
@@ -141,17 +143,22 @@ def _reasoning_room(renderer: Renderer) -> int:
 
 
 def _judge_owed(
-    engine: Engine, owed: Sequence[_Owed], renderer: Renderer, decoding: Decoding, log: VerdictLog, what: str
+    engine: Engine,
+    owed: Sequence[_Owed],
+    renderer: Renderer,
+    decoding: Decoding,
+    log: VerdictLog,
+    display: JudgingDisplay,
 ) -> None:
     prompts = [item.token_ids for item in owed]
-    with progress(what, len(owed)) as ticker:
-        if renderer.reasoning:
-            thoughts = think_first(engine, prompts, decoding, renderer.reasoning)
-        else:
-            thoughts = ((index, NO_THOUGHT, answer) for index, answer in engine.complete(prompts, decoding))
-        for index, thought, completion in thoughts:
-            log.append(_verdict(owed[index], thought, completion, renderer))
-            ticker.advance()
+    if renderer.reasoning:
+        answered = think_first(engine, prompts, decoding, renderer.reasoning)
+    else:
+        answered = ((index, NO_THOUGHT, answer) for index, answer in engine.complete(prompts, decoding))
+    for index, thought, completion in answered:
+        verdict = _verdict(owed[index], thought, completion, renderer)
+        log.append(verdict)
+        display.add(owed[index].sample.label, verdict)
 
 
 def _verdict(item: _Owed, thought: Thought, completion: Completion | None, renderer: Renderer) -> Verdict:

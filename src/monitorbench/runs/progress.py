@@ -15,7 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-_SECONDS_BETWEEN_LINES = 15.0
+SECONDS_BETWEEN_LINES = 15.0
 _log = logging.getLogger(__name__)
 
 
@@ -33,7 +33,7 @@ class Ticker:
         self._done += by
         if self._bar is not None and self._task is not None:
             self._bar.advance(self._task, by)
-        elif self._done >= self._total or time.monotonic() - self._said_at >= _SECONDS_BETWEEN_LINES:
+        elif self._done >= self._total or time.monotonic() - self._said_at >= SECONDS_BETWEEN_LINES:
             self._said_at = time.monotonic()
             _log.info("%s: %d/%d", self._name, self._done, self._total)
 

@@ -1,0 +1,213 @@
+"""An evaluation's verdicts as they come: counted, shown on stderr, and handed to W&B.
+
+`Judging` has the numbers and shows nothing; `judging` shows them: one line of a terminal, elsewhere a
+plain line now and then.
+"""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task
+from rich.table import Column
+from rich.text import Text
+
+from monitorbench.records import Label, Sample, Verdict
+from monitorbench.runs.progress import SECONDS_BETWEEN_LINES
+from monitorbench.runs.tracking import Track
+from monitorbench.runs.verdict_log import VerdictLog
+
+_SECONDS_BETWEEN_TRACKED = 2.0
+_WINDOW_SECONDS = 30.0
+_SECONDS_BETWEEN_MARKS = 0.5
+_log = logging.getLogger(__name__)
+
+
+class JudgingNumbers(NamedTuple):
+    """How far an evaluation is, and what its verdicts say so far; reused ones count in all but speed."""
+
+    done: int
+    total: int
+    verdicts_per_second: float | None
+    """Over the last half minute or so; None before the first verdict of this process."""
+    miss_rate: float | None
+    """Over the scored verdicts so far, as is `false_alarm_rate`; None where there is none to divide by."""
+    false_alarm_rate: float | None
+    n_unscored: int
+    cost: float | None
+    """None where nothing has a price."""
+    eta_seconds: float | None
+
+
+class Judging:
+    """Counts verdicts as they come. It knows no display."""
+
+    def __init__(
+        self,
+        total: int,
+        reused: Iterable[tuple[Label, Verdict]] = (),
+        *,
+        priced: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`reused`: verdicts that the log had; they count, but for no speed."""
+        self._total, self._priced, self._clock = total, priced, clock
+        self._scored = dict.fromkeys(Label, 0)
+        self._wrong = dict.fromkeys(Label, 0)
+        self._done = self._n_unscored = 0
+        self._cost = 0.0
+        for label, verdict in reused:
+            self._count(label, verdict)
+        self.n_reused = self._done
+        self._marks = deque([(clock(), self._done)])
+
+    def add(self, label: Label, verdict: Verdict) -> None:
+        """Count one verdict on a sample whose true label is `label`."""
+        self._count(label, verdict)
+        now = self._clock()
+        if now - self._marks[-1][0] >= _SECONDS_BETWEEN_MARKS:
+            self._marks.append((now, self._done))
+        # The oldest stays just outside the window, so that verdicts in rare bursts have a speed too.
+        while len(self._marks) > 2 and now - self._marks[1][0] >= _WINDOW_SECONDS:
+            self._marks.popleft()
+
+    def numbers(self) -> JudgingNumbers:
+        """The numbers as of now."""
+        began, done_then = self._marks[0]
+        seconds = self._clock() - began
+        speed = (self._done - done_then) / seconds if seconds > 0 and self._done > done_then else None
+        return JudgingNumbers(
+            done=self._done,
+            total=self._total,
+            verdicts_per_second=speed,
+            miss_rate=self._rate(Label.MISBEHAVIOR),
+            false_alarm_rate=self._rate(Label.BENIGN),
+            n_unscored=self._n_unscored,
+            cost=self._cost if self._priced else None,
+            eta_seconds=(self._total - self._done) / speed if speed else None,
+        )
+
+    def _count(self, label: Label, verdict: Verdict) -> None:
+        self._done += 1
+        self._cost += verdict.cost
+        if verdict.label is None:
+            self._n_unscored += 1
+        else:
+            self._scored[label] += 1
+            self._wrong[label] += verdict.label is not label
+
+    def _rate(self, label: Label) -> float | None:
+        return self._wrong[label] / self._scored[label] if self._scored[label] else None
+
+
+def shown(numbers: JudgingNumbers) -> list[str]:
+    """The numbers as a person reads them, plain ASCII, at most 78 columns with single spaces between."""
+    speed, eta = numbers.verdicts_per_second, numbers.eta_seconds
+    parts = [
+        f"{numbers.done}/{numbers.total}",
+        "-/s" if speed is None else f"{speed:.1f}/s" if speed < 99.95 else f"{speed:.0f}/s",
+        f"MR {_or_dash(numbers.miss_rate)}",
+        f"FAR {_or_dash(numbers.false_alarm_rate)}",
+        f"{numbers.n_unscored} unscored",
+    ]
+    if numbers.cost is not None:
+        decimals = 4 if numbers.cost < 1 else 2 if numbers.cost < 1000 else 0
+        parts.append(f"cost {numbers.cost:.{decimals}f}")
+    minutes, seconds = divmod(round(eta or 0), 60)
+    parts.append("ETA -" if eta is None else f"ETA {minutes // 60}:{minutes % 60:02}:{seconds:02}")
+    return parts
+
+
+def _or_dash(rate: float | None) -> str:
+    return "-" if rate is None else f"{rate:.3f}"
+
+
+class JudgingDisplay:
+    """What `judging` yields: takes the verdicts."""
+
+    def __init__(self, name: str, judging: Judging, track: Track, bar: Progress | None) -> None:
+        self._name, self._judging, self._track, self._bar = name, judging, track, bar
+        self._said_at = self._tracked_at = time.monotonic()
+
+    def add(self, label: Label, verdict: Verdict) -> None:
+        """Note one verdict on a sample whose true label is `label`."""
+        self._judging.add(label, verdict)
+        now = time.monotonic()
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], advance=1)
+        elif now - self._said_at >= SECONDS_BETWEEN_LINES:
+            self._said_at = now
+            self._say()
+        if now - self._tracked_at >= _SECONDS_BETWEEN_TRACKED:
+            self._tracked_at = now
+            self._tell()
+
+    def end(self) -> None:
+        """Say the last numbers."""
+        if self._bar is None:
+            self._say()
+        self._tell()
+
+    def _say(self) -> None:
+        _log.info("%s: %s", self._name, ", ".join(shown(self._judging.numbers())))
+
+    def _tell(self) -> None:
+        numbers = self._judging.numbers()
+        self._track.log(numbers._asdict(), step=numbers.done)
+
+
+class _Numbers(ProgressColumn):
+    """The numbers beside the bar."""
+
+    def __init__(self, judging: Judging) -> None:
+        self._judging = judging
+        super().__init__()
+
+    def render(self, task: Task) -> Text:
+        return Text(" ".join(shown(self._judging.numbers())), no_wrap=True, overflow="ellipsis")
+
+
+@contextmanager
+def judging(
+    name: str,
+    samples: Sequence[Sample],
+    keys: Sequence[str],
+    log: VerdictLog,
+    track: Track,
+    *,
+    priced: bool = False,
+) -> Iterator[JudgingDisplay]:
+    """Show how an evaluation goes: verdicts done, speed, MR, FAR, unscored, cost, time left.
+
+    `keys` are those of `samples`. Verdicts that the log holds already count in all but the speed, and the
+    first line says how many. A failure's last numbers are shown, too.
+    """
+    pairs = zip(samples, keys, strict=True)
+    reused = [(sample.label, log.held[key]) for sample, key in pairs if key in log.held]
+    counts = Judging(len(samples), reused, priced=priced)
+    of = f" of {len(samples)}; the {len(reused)} in the log count below" if reused else ""
+    _log.info("%s: judging %d%s", name, len(samples) - len(reused), of)
+    console = Console(stderr=True)
+    bar = judging_bar(counts, console) if console.is_terminal else None
+    display = JudgingDisplay(name, counts, track, bar)
+    try:
+        if bar is None:
+            yield display
+        else:
+            with bar:
+                yield display
+    finally:
+        display.end()
+
+
+def judging_bar(counts: Judging, console: Console) -> Progress:
+    """One line of a terminal: the numbers, and a bar in what they leave of its width."""
+    rest = BarColumn(bar_width=None, table_column=Column(ratio=1))
+    bar = Progress(rest, _Numbers(counts), console=console, expand=True)
+    numbers = counts.numbers()
+    bar.add_task("", total=numbers.total, completed=numbers.done)
+    return bar
