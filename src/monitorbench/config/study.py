@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from monitorbench.config.annotation import Annotation
 from monitorbench.config.base import Config
+from monitorbench.config.combine import Combine
 from monitorbench.config.cues import Cues, Elicit
 from monitorbench.config.datasets import Dataset
 from monitorbench.config.endpoint import OpenAiEngine
@@ -275,6 +276,7 @@ class Study(Config):
     stakes: Stakes
     evaluate: Evaluate
     calibrate: Calibrate
+    combine: Combine
     operating_point: Path | None
     """A run of `calibrate.py` whose threshold `score.py` applies; none: the judge's own answers."""
     paths: Paths

@@ -9,7 +9,14 @@ from pathlib import Path
 
 from monitorbench.config.errors import UserError
 from monitorbench.config.study import Calibrate, Study
-from monitorbench.monitors.calibration import Calibration, calibration, per_category
+from monitorbench.monitors.calibration import (
+    Calibration,
+    FittedOn,
+    calibration,
+    divide,
+    per_category,
+    refuse_fitted_samples,
+)
 from monitorbench.monitors.evaluations import Evaluation, read_evaluation
 from monitorbench.monitors.operating_point import OperatingPoint, threshold_point
 from monitorbench.monitors.thresholds import CalibratedThreshold, conformal_risk, neyman_pearson
@@ -28,7 +35,7 @@ def calibrate_run(study: Study) -> Path:
     promise: the line says how many benign questions it would take.
     """
     judged = read_evaluation(study, study.required_run())
-    held = _calibration(judged)
+    held = _unseen(judged)
     settings = study.calibrate
     parts = per_category(held) if settings.per_category else (held,)
     thresholds = [_threshold(part, settings) for part in parts]
@@ -55,6 +62,18 @@ def read_operating_point(directory: Path) -> OperatingPoint:
 def judge_id(evaluation: Evaluation) -> str:
     """What a threshold is bound to: the judge, its prompt, and everything that decides its scores."""
     return f"{evaluation.monitor}/{evaluation.prompt}/{evaluation.judge_hash}"
+
+
+def _unseen(judged: Evaluation) -> Calibration:
+    """What a threshold may be set on: of a combination fitted on the first half, the second."""
+    held = _calibration(judged)
+    combined = read_finished(judged.directory)["results"].get("combined")
+    if not combined or combined["rule"]["fitted_on"] is None:
+        return held
+    _, rest = divide(held)
+    refuse_fitted_samples(FittedOn.model_validate(combined["rule"]["fitted_on"]), rest)
+    _log.info("calibrate: on the half that %s was not fitted on", judged.monitor)
+    return rest
 
 
 def _calibration(judged: Evaluation) -> Calibration:

@@ -30,6 +30,8 @@ from monitorbench.monitors.calibration import (
 Rule = Literal["mean", "max", "stacked"]
 _EDGE = 1e-9
 """Scores are kept this far from 0 and 1 before the logit, which is then within ±20.8."""
+_DECIMALS = 9
+"""Of fitted numbers: an ensemble's JSON names runs, so that rounding errors must not get into it."""
 
 
 class Ensemble(BaseModel):
@@ -105,9 +107,10 @@ def fit_stack(fitted: Calibration, members: Sequence[str] | None = None, *, pena
     if silent := [names[i] for i in np.flatnonzero(np.isnan(logits).all(axis=0))]:
         raise UserError(f"{fitted.data}: {', '.join(silent)} scored no sample of the calibration split")
     refuse_one_label(fitted.data, flags)
-    centres, spread = np.nanmean(logits, axis=0), np.nanstd(logits, axis=0)
+    centres = np.nanmean(logits, axis=0).round(_DECIMALS)
+    spread = np.nanstd(logits, axis=0).round(_DECIMALS)
     # A member that always says the same has a spread of rounding only: leave it at 0.
-    scales = np.where(spread > 1e-9, spread, 1.0)
+    scales = np.where(spread > 1e-6, spread, 1.0)
     scaled = np.where(np.isnan(logits), 0.0, (logits - centres) / scales)
     model = LogisticRegression(C=1 / penalty, solver="newton-cholesky", tol=1e-10, max_iter=1000)
     model.fit(scaled, flags)
@@ -117,8 +120,8 @@ def fit_stack(fitted: Calibration, members: Sequence[str] | None = None, *, pena
         fitted_on=FittedOn(data=fitted.data, part=fitted.part, n=len(flags)),
         centres=tuple(centres.tolist()),
         scales=tuple(scales.tolist()),
-        weights=tuple(model.coef_[0].tolist()),
-        intercept=float(model.intercept_[0]),
+        weights=tuple(model.coef_[0].round(_DECIMALS).tolist()),
+        intercept=round(float(model.intercept_[0]), _DECIMALS),
     )
 
 
