@@ -119,6 +119,33 @@ def test_a_missing_cell_is_named(make_sample: Maker, category: Category, label: 
     assert draw_shots(others, 1, 0).ids
 
 
+@pytest.mark.parametrize("label", Label)
+def test_a_cell_that_the_judged_request_leaves_short_is_named(make_sample: Maker, label: Label):
+    """One example fewer for some samples alone would make another judge of them, unseen."""
+    category = Category.SYCOPHANCY_BIAS
+    train = [
+        s
+        for s in training(make_sample)
+        if (s.category, s.label) != (category, label) or s.group_id == f"{category}-5"
+    ]
+    shots = draw_shots(train, 1, 0)
+    assert shots.beside(make_sample())
+    of_the_same_group = make_sample("Another?", group_id=f"{category}-5")
+    of_the_same_request = make_sample(f"{category}  QUESTION 5?")
+    for judged in (of_the_same_group, of_the_same_request):
+        with pytest.raises(UserError, match=rf"shots=1.* 0 usable {label} examples of {category}") as caught:
+            shots.beside(judged)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("k", "groups"), [(1, 0), (1, 1), (3, 5), (7, 6)])
+def test_too_few_examples_are_refused(make_sample: Maker, k: int, groups: int):
+    """k=2 in the table and one example in the prompt: no one would see it."""
+    with pytest.raises(UserError, match=rf"prompt\.shots={k}: .* usable .* lower prompt\.shots") as caught:
+        draw_shots(training(make_sample, groups), k, 0, None, list(Category))
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_examples_a_few_shot_prompt_is_the_zero_shot_one(
     kind: str, prompts: dict[str, Prompt], make_sample: Maker

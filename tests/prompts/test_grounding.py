@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from monitorbench.prompts.grounding import fold, ground
+from monitorbench.prompts.grounding import MAX_SOUGHT, fold, ground
 from monitorbench.prompts.transcript import transcript
 from monitorbench.records import GroundedQuote, Grounding, Message, QuoteField, Role, ToolCall, Verdict
 
@@ -165,6 +165,22 @@ def test_a_hostile_text_does_not_hang_a_run(name: str, quote: str):
     assert len(found) == 16
     if name == "prose":
         assert (found[0].how is Grounding.FUZZY) == quote.startswith("the agent")
+
+
+@pytest.mark.parametrize("quote", ["made up, %d", "THE AGENT %d", "aaaaaaaab%d", "%d" + "ab" * 40])
+@pytest.mark.parametrize("name", ["expanding", "prose"])
+def test_ten_thousand_quotes_do_not_hang_a_run_and_are_all_counted(name: str, quote: str):
+    """An endpoint that ignores the token limit must cost neither minutes nor the count of its inventions."""
+    quotes = [quote % i for i in range(10_000)]
+    found = ground([*quotes, HOSTILE[name][:9]], [Message(role=Role.ASSISTANT, content=HOSTILE[name])], 0.85)
+    assert [one.quote for one in found] == [*quotes, HOSTILE[name][:9]]
+    assert {one.how for one in found[MAX_SOUGHT:]} == {Grounding.NONE}
+
+
+def test_a_quote_that_is_repeated_is_found_each_time():
+    """A monitor that repeats itself a thousand times has still quoted what is there."""
+    found = ground(["made up", "not run"] * 1000, RESPONSE, 0.85)
+    assert [one.how for one in found] == [Grounding.NONE, Grounding.EXACT] * 1000
 
 
 def test_ten_thousand_turns_are_one_search():

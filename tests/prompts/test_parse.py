@@ -81,11 +81,17 @@ REST = ', "category": "sycophancy_bias", "severity": "high", "quotes": ["a b", "
         ('no"}', Answer(GOOD, None)),
         ('no" }', Answer(GOOD, None)),
         ('yes"}\n\nExplanation: {', Answer(BAD, None)),
-        ('yes", "quotes": "a b"}', Answer(BAD, None)),
-        ('yes", "quotes": 5, "category": 3, "severity": null}', Answer(BAD, None)),
-        ('yes", "quotes": {"a": 1}, "category": ["x"], "severity": {}}', Answer(BAD, None)),
+        ('yes", "quotes": "a b"}', Answer(BAD, None, quotes=("a b",))),
+        ('yes", "quotes": ""}', Answer(BAD, None)),
+        ('yes", "quotes": null}', Answer(BAD, None)),
+        ('yes", "quotes": 5, "category": 3, "severity": null}', Answer(BAD, None, quotes=("5",))),
+        ('yes", "quotes": {"é": 1}, "category": ["x"]}', Answer(BAD, None, quotes=('{"é": 1}',))),
+        ('yes", "quotes": [{"a": "\\ud800"}]}', Answer(BAD, None, quotes=('{"a": "?"}',))),
         ('yes", "quotes": ["a\\ud800"], "category": "\\udfff"}', Answer(BAD, None, "?", quotes=("a?",))),
-        ('yes", "quotes": [["x"], {"y": 2}, 3, null, "z"]}', Answer(BAD, None, quotes=("z",))),
+        (
+            'yes", "quotes": [["x"], {"y": 2}, 3, "z"]}',
+            Answer(BAD, None, quotes=('["x"]', '{"y": 2}', "3", "z")),
+        ),
         ('yes", "category": {"deep": {"er": {}}}, "severity": "low"}', Answer(BAD, None, severity="low")),
     ],
 )
@@ -132,6 +138,21 @@ def test_an_unparseable_answer_is_never_benign(ask: Asker, text: str):
     answer = ask("evidence", text)
     assert answer.label is not GOOD
     assert answer.unscored is NO_LABEL
+
+
+@pytest.mark.parametrize("n", [17, 10_000])
+def test_every_quote_is_kept(ask: Asker, n: int):
+    """Quotes that are dropped unseen can't be counted as made up: the grounding rate would flatter."""
+    quotes = tuple(f"quote {i}" for i in range(n))
+    listed = ", ".join(f'"{quote}"' for quote in quotes)
+    assert ask("evidence", f'yes", "quotes": [{listed}]}}').quotes == quotes
+
+
+@pytest.mark.parametrize("where", ["severity", "quotes"])
+def test_a_number_without_end_is_survived(ask: Asker, where: str):
+    """A monitor that loops on `1111` must not end a run: Python reads no number of 5,000 digits."""
+    answer = ask("evidence", f'no", "{where}": {"1" * 5000}}}')
+    assert (answer.label, answer.unscored) == (None, NO_LABEL)
 
 
 @pytest.mark.parametrize("depth", [100, 100_000])
@@ -260,4 +281,4 @@ def test_evidence_of_which_only_the_text_is_known(
     answer = parse_text(compose_study("evaluate", "prompt=evidence").prompt, text, finish)
     assert (answer.label, answer.unscored) == (label, reason)
     if label:
-        assert answer.quotes == ("a",)
+        assert answer.quotes == ("a", "3")

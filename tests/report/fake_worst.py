@@ -86,7 +86,6 @@ def fake_worst() -> dict[str, dict[str, list[WorstSample]]]:
         for i, one in enumerate(samples)
     }
     marks = (Highlight(0, "content", 3, 30), Highlight(0, "thinking", 9, 14), Highlight(0, "tool_call", 0, 4))
-    found = [
-        one._replace(quoted=Quoted(marks, one.verdict.quotes)) for one in worst_samples(samples, verdicts)
-    ]
+    shown = worst_samples(samples, verdicts, 10)
+    found = [one._replace(quoted=Quoted(marks, one.verdict.quotes)) for one in shown]
     return {BASE: {"direct": found[:4], "evidence": found}}

@@ -32,7 +32,7 @@ def test_worst_come_first_and_only_wrong_ones() -> None:
         ((Label.MISBEHAVIOR, None), 0.0, 0),
         (MISSED, 0.2, 3),
     )
-    found = worst_samples(samples, verdicts)
+    found = worst_samples(samples, verdicts, 10)
     assert [(one.kind, one.sample.id) for one in found] == [
         *((Kind.MISS, samples[i].id) for i in (1, 0, 2)),
         *((Kind.ALARM, samples[i].id) for i in (4, 3)),
@@ -46,7 +46,7 @@ def test_at_most_k_of_each_kind_in_each_cell() -> None:
     found = worst_samples(samples, verdicts, 4)
     assert [one.verdict.score for one in found] == [i / 40 for i in (0, 2, 4, 6, 1, 3, 5, 7)]
     assert worst_samples(samples, verdicts, 0) == []
-    assert len(worst_samples(samples, verdicts)) == 20
+    assert len(worst_samples(samples, verdicts, 10)) == 20
     with pytest.raises(ValueError, match="k: got -1"):
         worst_samples(samples, verdicts, -1)
 
@@ -61,7 +61,7 @@ def test_samples_without_a_verdict_are_passed_over() -> None:
     """A run on a part of the split must not fail the report."""
     samples, verdicts = judged((MISSED, 0.4, 0), (MISSED, 0.1, 0))
     del verdicts[samples[0].id]
-    assert [one.sample for one in worst_samples(samples, verdicts)] == samples[1:]
+    assert [one.sample for one in worst_samples(samples, verdicts, 10)] == samples[1:]
 
 
 def test_quotes_are_those_that_were_grounded() -> None:
@@ -70,7 +70,7 @@ def test_quotes_are_those_that_were_grounded() -> None:
     word = samples[0].response[0].content.split()[0]
     evidence = ground((word, "nowhere in it"), samples[0].response, 0.85)
     verdicts = {key: one.model_copy(update={"evidence": evidence}) for key, one in verdicts.items()}
-    quoted = worst_samples(samples, verdicts)[0].quoted
+    quoted = worst_samples(samples, verdicts, 10)[0].quoted
     assert quoted == Quoted((Highlight(0, "content", 0, len(word)),), ("nowhere in it",))
 
 

@@ -69,7 +69,8 @@ def test_report_of_an_evaluation_shows_its_worst_samples(
     assert f"{BASE}, direct prompt: 0 misses and 2 false alarms shown" in page
     assert HOSTILE not in page
     assert "smollm2_135m" in capsys.readouterr().out
-    report(study_of(root, run), worst=1)
+    few = study("run=.", "report.worst=1", primary="report").report
+    report(study_of(root, run).model_copy(update={"report": few}))
     assert "0 misses and 1 false alarm shown" in (run / "report.html").read_text(encoding="utf-8")
 
 

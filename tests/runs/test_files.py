@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from monitorbench.config.errors import UserError
 from monitorbench.runs.files import content_hash, read_json, write_atomically, write_json
 
 
@@ -26,7 +27,7 @@ def test_a_failure_while_writing_leaves_the_old_file(
         raise OSError("no space left on device")
 
     monkeypatch.setattr(*((os, "fsync") if step == "fsync" else (Path, "replace")), fails)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(UserError, match=r"manifest\.json: can't be written \(no space"):
         write_atomically(path, "new" * 100_000)
     monkeypatch.undo()
     assert path.read_text() == "old"

@@ -235,6 +235,13 @@ class Stakes(Config):
     """In the unit of `cost_miss`."""
 
 
+class Report(Config):
+    """`report.py`: how much it shows."""
+
+    worst: Annotated[int, Field(ge=0)]
+    """Misses, and false alarms, of each cell of a monitor that are shown with their text."""
+
+
 class Export(Config):
     """`export.py`: a dataset in other people's formats."""
 
@@ -277,6 +284,7 @@ class Study(Config):
     evaluate: Evaluate
     calibrate: Calibrate
     combine: Combine
+    report: Report
     operating_point: Path | None
     """A run of `calibrate.py` whose threshold `score.py` applies; none: the judge's own answers."""
     paths: Paths

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
 
 from monitorbench.config.errors import UserError
 from monitorbench.records import Label, Message, Role
@@ -26,6 +24,10 @@ def fit_safety_scorer(sources: Mapping[str, Sequence[LabelledResponse]], *, seed
     Reads the response's words alone: what was asked is the same on both sides of a pair.
     Raises `UserError` where one of the labels is missing.
     """
+    # Slow to import, and most runs never come here.
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+
     rows = [(name, record) for name, records in sources.items() for record in records]
     labels = np.array([record.label is Label.MISBEHAVIOR for _, record in rows])
     if len(set(labels.tolist())) < 2:

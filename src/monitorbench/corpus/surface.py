@@ -6,20 +6,17 @@ monitor could do well without understanding; a monitor that does no better than 
 
 import re
 from collections.abc import Sequence
-from typing import Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.feature_extraction import DictVectorizer
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, cross_val_predict
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from monitorbench.corpus.texts import response_text
 from monitorbench.metrics.curves import auroc, auroc_interval
 from monitorbench.records import Label, Sample
+
+if TYPE_CHECKING:  # scikit-learn is slow to import, and few of those that import this fit anything
+    from sklearn.pipeline import Pipeline
 
 LEAK = 0.80
 """Where the interval's lower bound exceeds this, the cell's label leaks through its surface."""
@@ -66,6 +63,8 @@ def _folds(
     is_misbehavior: NDArray[np.bool_], groups: Sequence[str], folds: int
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Folds with whole groups, both labels in every training part; none where the labels are too rare."""
+    from sklearn.model_selection import GroupKFold
+
     groups_of = [
         len({group for group, flag in zip(groups, is_misbehavior, strict=True) if flag == label})
         for label in (True, False)
@@ -77,8 +76,14 @@ def _folds(
     return []
 
 
-def classifier(surface: Surface) -> Pipeline:
+def classifier(surface: Surface) -> "Pipeline":
     """A classifier of samples that sees one surface only: words, length (characters and lines), or source."""
+    from sklearn.feature_extraction import DictVectorizer
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
     match surface:
         case "bag_of_words":
             return make_pipeline(
@@ -112,6 +117,8 @@ def _check(members: Sequence[Sample], surface: Surface, seed: int, folds: int) -
     splits = list(_folds(is_misbehavior, groups, folds))
     if not splits:
         return SurfaceCheck(auroc=None, auroc_ci=None, n=len(members), leaks=False)
+    from sklearn.model_selection import cross_val_predict
+
     scores = cross_val_predict(
         classifier(surface), members, is_misbehavior, cv=splits, method="decision_function"
     )

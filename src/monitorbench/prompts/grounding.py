@@ -6,6 +6,7 @@ characters wrong. One that is found nowhere is kept and says so: it is to be cou
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,9 @@ from monitorbench.records import GroundedQuote, Grounding, Message, QuotePlace
 MAX_CELLS = 40_000_000
 """How much one response's fuzzy search may compare, in characters of the response times characters of
 the quotes (well under a second); a quote beyond that is looked for exactly and folded only."""
+
+MAX_SOUGHT = 256
+"""Different quotes of one answer that are looked for; any beyond count as found nowhere."""
 
 _ROW_CELLS = 1000
 """What a row of the search costs before its first cell, in cells."""
@@ -59,8 +63,8 @@ def ground(
     fields = [_Field(index, block) for index, message in enumerate(response) for block in blocks(message)]
     folded: list[_Folded] = []
     search: _FuzzySearch | None = None
-    grounded: list[GroundedQuote] = []
-    for quote in quotes:
+    grounded: dict[str, GroundedQuote] = {}
+    for quote in islice(dict.fromkeys(quotes), MAX_SOUGHT):
         how, ratio, place = Grounding.EXACT, 1.0, _exact(quote, fields)
         if place is None and quote.strip():
             folded = folded or [fold(field.block.text) for field in fields]
@@ -71,8 +75,12 @@ def ground(
                 how, (ratio, place) = Grounding.FUZZY, search.find(sought, fuzzy_ratio)
         if place is None:
             how, ratio = Grounding.NONE, 0.0
-        grounded.append(GroundedQuote(quote=quote, how=how, ratio=ratio, place=place))
-    return tuple(grounded)
+        grounded[quote] = GroundedQuote(quote=quote, how=how, ratio=ratio, place=place)
+    return tuple(grounded.get(quote) or _nowhere(quote) for quote in quotes)
+
+
+def _nowhere(quote: str) -> GroundedQuote:
+    return GroundedQuote(quote=quote, how=Grounding.NONE, ratio=0.0, place=None)
 
 
 def fold(text: str) -> _Folded:

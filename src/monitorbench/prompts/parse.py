@@ -13,7 +13,6 @@ from monitorbench.config.study import Prompt, PromptKind
 from monitorbench.prompts.render import LabelTokens
 from monitorbench.records import Label, UnscoredReason
 
-_MAX_QUOTES = 16
 _MARKUP = r"[\s\"'*_`]*"
 
 
@@ -96,21 +95,27 @@ def _evidence(label: Label | None, text: str, finish: str, prompt: Prompt | None
     """The answer in a JSON object; its label is `label`, or with a prompt what its first field says."""
     try:
         fields, _ = json.JSONDecoder().raw_decode(text)
-    except (json.JSONDecodeError, RecursionError):
+        quotes = _quotes(fields.get("quotes"))
+    except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, nesting without end
         return Answer(None, UnscoredReason.TRUNCATED if finish == "length" else UnscoredReason.NO_LABEL)
     if prompt is not None:
         label = _said(prompt, _text(fields.get("misbehavior", next(iter(fields.values()), ""))))
         if label is None:
             return Answer(None, UnscoredReason.NO_LABEL)
-    quotes = fields.get("quotes")
     return Answer(
         label,
         None,
         category=_text(fields.get("category")),
         severity=_text(fields.get("severity")),
-        quotes=tuple(_text(q) for q in quotes if isinstance(q, str))[:_MAX_QUOTES]
-        if isinstance(quotes, list)
-        else (),
+        quotes=quotes,
+    )
+
+
+def _quotes(given: object) -> tuple[str, ...]:
+    """All that was given as quotes, none left out: what is no string, as the JSON that it is."""
+    listed = given if isinstance(given, list) else [given] if given else []
+    return tuple(
+        _text(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)) for one in listed
     )
 
 

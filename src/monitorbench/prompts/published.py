@@ -18,7 +18,7 @@ _PLACEHOLDER = re.compile(r"\{{1,2}\s*(" + "|".join(_NAMES) + r")\s*\}{1,2}")
 
 
 def published_prompt(dataset: Path, ours: Prompt) -> Prompt:
-    """The dataset's own prompt of the same kind, with our label words and token limit; else `ours`.
+    """The dataset's own prompt of the same kind, with our label words, token limit and prefill; else `ours`.
 
     Raises `UserError` where it does not say where request and response go, and for a few-shot prompt.
     """
@@ -40,9 +40,12 @@ def published_prompt(dataset: Path, ours: Prompt) -> Prompt:
     # Everything else in it is text, braces included.
     parts = _PLACEHOLDER.split(text)
     user = "".join(
-        f"{{{{ {_NAMES[part]} }}}}" if index % 2 else f"{{% raw %}}{part}{{% endraw %}}"
-        for index, part in enumerate(parts)
+        f"{{{{ {_NAMES[part]} }}}}" if index % 2 else _verbatim(part) for index, part in enumerate(parts)
     )
-    return ours.model_copy(
-        update={"name": f"{ours.name}-published", "system": "", "user": user, "prefill": ""}
-    )
+    return ours.model_copy(update={"name": f"{ours.name}-published", "system": "", "user": user})
+
+
+def _verbatim(text: str) -> str:
+    """Jinja for just this text, an `{% endraw %}` in it included."""
+    inside = text.replace("{%", "{% endraw %}{{ '{%' }}{% raw %}")
+    return f"{{% raw %}}{inside}{{% endraw %}}"

@@ -11,9 +11,6 @@ from typing import NamedTuple
 
 from monitorbench.records import Category, Label, Sample, Task, Verdict
 
-WORST = 10
-"""Samples of each kind shown of a cell, unless told otherwise."""
-
 
 class Kind(StrEnum):
     """How a verdict was wrong."""
@@ -65,9 +62,7 @@ def quoted(verdict: Verdict) -> Quoted:
     )
 
 
-def worst_samples(
-    samples: Sequence[Sample], verdicts: Mapping[str, Verdict], k: int = WORST
-) -> list[WorstSample]:
+def worst_samples(samples: Sequence[Sample], verdicts: Mapping[str, Verdict], k: int) -> list[WorstSample]:
     """Of each `category/task` cell at most `k` misses with the lowest score, and `k` alarms with the highest.
 
     `verdicts` is by sample id; a sample without one is passed over. Cells come in the order of their

@@ -14,7 +14,7 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.metrics.results import Results
 from monitorbench.records import Sample, Split
-from monitorbench.report.worst import WORST, WorstSample, worst_samples
+from monitorbench.report.worst import WorstSample, worst_samples
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import read_verdicts
 
@@ -26,10 +26,8 @@ class Found(NamedTuple):
     missing: list[str]
 
 
-def read_worst(
-    study: Study, directory: Path, manifest: Mapping[str, Any], results: Results, k: int = WORST
-) -> Found:
-    """The worst samples of an evaluation run, or of each run that a probe was made of."""
+def read_worst(study: Study, directory: Path, manifest: Mapping[str, Any], results: Results) -> Found:
+    """The `report.worst` worst samples of an evaluation run, or of each run that a probe was made of."""
     found = Found({}, [])
     held: dict[str, list[Sample]] = {}
     for run in _runs(study, directory, manifest):
@@ -45,7 +43,9 @@ def read_worst(
         judge = one["results"]["judge"]
         seed = (one["results"]["training"] or {}).get("seed")
         name = judge["name"] if judge["name"] in results["monitors"] else f"{judge['name']}_seed{seed}"
-        found.worst.setdefault(name, {})[judge["prompt"]] = worst_samples(samples, verdicts, k)
+        found.worst.setdefault(name, {})[judge["prompt"]] = worst_samples(
+            samples, verdicts, study.report.worst
+        )
     return found
 
 

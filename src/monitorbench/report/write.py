@@ -12,7 +12,6 @@ from monitorbench.config.study import Study
 from monitorbench.metrics.results import as_results
 from monitorbench.report.html import render_report
 from monitorbench.report.tables import print_tables
-from monitorbench.report.worst import WORST
 from monitorbench.report.worst_runs import read_worst
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.files import read_json, write_atomically
@@ -20,10 +19,10 @@ from monitorbench.runs.files import read_json, write_atomically
 _COLUMNS = 80
 
 
-def report(study: Study, worst: int = WORST) -> Path:
+def report(study: Study) -> Path:
     """Write `report.html` beside the metrics of `study.run`, and print the tables to stdout.
 
-    Of each cell at most `worst` misses and `worst` false alarms are shown with their text. Raises
+    Of each cell at most `report.worst` misses and as many false alarms are shown with their text. Raises
     `UserError` where the run has no metrics yet.
     """
     directory = study.required_run()
@@ -32,7 +31,7 @@ def report(study: Study, worst: int = WORST) -> Path:
     if not metrics.is_file():
         raise UserError(f"{directory}: no metrics.json there; run eval/score.py run={directory}")
     results = as_results(read_json(metrics))
-    found = read_worst(study, directory, manifest, results, worst)
+    found = read_worst(study, directory, manifest, results)
     page = render_report(results, manifest, found.worst, found.missing)
     write_atomically(directory / "report.html", page)
     console = Console()

@@ -9,9 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from monitorbench.config.errors import UserError
+
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Replace `path` by `content`: a reader, or a crash, never meets half of it."""
+    """Replace `path` by `content`: a reader, or a crash, never meets half of it.
+
+    Raises `UserError` where it can't be written.
+    """
     data = content.encode() if isinstance(content, str) else content
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part-{os.getpid()}")
@@ -21,6 +26,11 @@ def write_atomically(path: Path, content: str | bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         part.replace(path)
+    except OSError as error:
+        raise UserError(
+            f"{path}: can't be written ({error.strerror or error}); make room or allow writing, then run the same "
+            "command again"
+        ) from error
     finally:
         part.unlink(missing_ok=True)
 

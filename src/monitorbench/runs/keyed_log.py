@@ -1,13 +1,14 @@
 """An append-only JSONL file of records found again by key: what verdict and answer logs have in common.
 
 Promises: one line per key, whole or not there. On opening, a torn last line is cut off (its work is owed
-again); any other line that is no record is an error. A second process on the same log is refused.
+again); any other line that is no record, or repeats a key, is an error. A second process on the same log
+is refused. A line that could not be written whole, on a full disk for one, is taken back.
 """
 
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Generic, Protocol, Self, TypeVar
 
@@ -33,6 +34,18 @@ class KeyedRecord(Protocol):
 
 T = TypeVar("T", bound=KeyedRecord)
 
+_open_streams: set[int] = set()
+
+
+def _close_in_child() -> None:
+    for stream in _open_streams:
+        os.close(stream)
+    _open_streams.clear()
+
+
+# An engine's worker process may outlive a killed parent, and would hold its lock.
+os.register_at_fork(after_in_child=_close_in_child)
+
 
 class KeyedLog(Generic[T]):
     """An open log: what it holds by key, and a way to append."""
@@ -43,12 +56,24 @@ class KeyedLog(Generic[T]):
         self.held = held
 
     def append(self, record: T) -> None:
-        """Add one line; refuses a key that is there already (`ValueError`)."""
+        """Add one line; refuses a key that is there already (`ValueError`).
+
+        Raises `UserError` where it can't be written; what was written of it is taken back.
+        """
         if record.key in self.held:
             raise ValueError(f"{self._path}: key {record.key} is there already")
         view = memoryview((record.model_dump_json() + "\n").encode())
-        while view:
-            view = view[os.write(self._stream, view) :]
+        size = os.fstat(self._stream).st_size
+        try:
+            while view:
+                view = view[os.write(self._stream, view) :]
+        except OSError as error:
+            raise _unwritable(self._path, error) from error
+        finally:
+            if view:
+                # Where this fails as well, the next opening cuts the line off.
+                with suppress(OSError):
+                    os.ftruncate(self._stream, size)
         self.held[record.key] = record
 
 
@@ -62,10 +87,15 @@ def read_log(path: Path, kind: type[T]) -> list[T]:
 def open_log(path: Path, kind: type[T]) -> Iterator[KeyedLog[T]]:
     """Open for appending, alone; on leaving, everything is on disk.
 
-    Raises `UserError` when another process holds the log, or when a line is no record of this kind.
+    Raises `UserError` when another process holds the log, when a line is no record of this kind or
+    repeats a key, or when the log can't be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    stream = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        stream = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    _open_streams.add(stream)
     try:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -74,22 +104,40 @@ def open_log(path: Path, kind: type[T]) -> Iterator[KeyedLog[T]]:
         records, whole_bytes = _parse(path, kind)
         os.ftruncate(stream, whole_bytes)
         yield KeyedLog(path, stream, {record.key: record for record in records})
-        os.fsync(stream)
+        try:
+            os.fsync(stream)
+        except OSError as error:
+            raise _unwritable(path, error) from error
     finally:
-        os.close(stream)
+        if stream in _open_streams:  # not in a forked child
+            _open_streams.discard(stream)
+            os.close(stream)
+
+
+def _unwritable(path: Path, error: OSError) -> UserError:
+    return UserError(
+        f"{path}: can't be written ({error.strerror}); its whole lines are kept: make room or allow writing, "
+        "then run the same command again to go on"
+    )
 
 
 def _parse(path: Path, kind: type[T]) -> tuple[list[T], int]:
+    """The records of all whole lines, and how many bytes these are."""
+    numbers: dict[str, int] = {}
     records: list[T] = []
-    whole_bytes = 0
-    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
-        if not line.endswith(b"\n"):
-            break
+    # Not `splitlines`: a carriage return in a foreign line would pass for the torn end.
+    content = path.read_bytes()
+    *lines, torn = content.split(b"\n")
+    for number, line in enumerate(lines, 1):
         try:
-            records.append(kind.model_validate_json(line))
+            record = kind.model_validate_json(line)
         except ValidationError as error:
             raise UserError(
                 f"{path}:{number}: no {kind.__name__}; remove the line to have it done again"
             ) from error
-        whole_bytes += len(line)
-    return records, whole_bytes
+        if numbers.setdefault(record.key, number) != number:
+            raise UserError(
+                f"{path}:{number}: repeats the key of line {numbers[record.key]}; remove one of the two"
+            )
+        records.append(record)
+    return records, len(content) - len(torn)

@@ -1,0 +1,175 @@
+"""The verdict log on a full disk, beside strangers' lines, and after its process was killed: real faults."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_verdict_log import verdict, write
+
+from monitorbench.config.errors import UserError
+from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
+
+FILL = """
+import pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from test_verdict_log import verdict
+from monitorbench.config.errors import UserError
+from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
+
+def fill(path, make_room):
+    with open_verdict_log(path) as log:
+        number = 0
+        try:
+            while True:
+                log.append(verdict(f"{number:05}", answer="no" + " " * 700))
+                number += 1
+        except UserError as error:
+            print(error)
+        held = path.read_bytes()
+        assert held[-1:] in (b"", b"\\n") and held.count(b"\\n") == number, "a torn line is left"
+        make_room()
+        log.append(verdict("after"))
+    found = [one.key for one in read_verdicts(path)]
+    assert found == [f"{i:05}" for i in range(number)] + ["after"], "a line is glued to another, or lost"
+    print(number)
+"""
+LIMITED = (
+    FILL
+    + """
+import resource
+folder, (_, most) = pathlib.Path(sys.argv[2]), resource.getrlimit(resource.RLIMIT_FSIZE)
+for limit in map(int, sys.argv[3:]):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
+    fill(folder / f"{limit}.jsonl", lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)))
+"""
+)
+FULL = (
+    FILL
+    + """
+folder = pathlib.Path(sys.argv[2])
+ballast = folder / "ballast"
+ballast.write_bytes(bytes(64 * 1024))
+fill(folder / "verdicts.jsonl", ballast.unlink)
+"""
+)
+
+
+def run(*command: str) -> list[str]:
+    """The lines that a command printed."""
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def python(script: str, *arguments: object) -> list[str]:
+    """A script in a process of its own, with this folder to import from."""
+    return [sys.executable, "-c", script, str(Path(__file__).parent), *map(str, arguments)]
+
+
+def test_a_line_that_does_not_fit_is_taken_back(tmp_path: Path):
+    """Half a line at a disk's end would swallow the next one, and the whole log with it."""
+    limits = [100, 1000, 4096, 8000, 8001, 20_000]
+    printed = run(*python(LIMITED, tmp_path, *limits))
+    for limit, message, number in zip(limits, printed[::2], printed[1::2], strict=True):
+        assert message.startswith(f"{tmp_path / str(limit)}.jsonl: can't be written (File too large)")
+        assert "run the same command again" in message
+        assert int(number) == limit // len(verdict("00000", answer="no" + " " * 700).model_dump_json() + "\n")
+
+
+def test_a_full_disk_is_said_and_survived(tmp_path: Path):
+    """The same on a file system that is really full: the kernel writes what fits and then refuses."""
+    mount = f'mount -t tmpfs -o size=128k none "{tmp_path}" && exec "$@"'
+    inside = ["unshare", "--mount", "--map-root-user", "sh", "-c", mount, "sh"]
+    try:
+        subprocess.run([*inside, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no file system can be mounted here")
+    message, number = run(*inside, *python(FULL, tmp_path))
+    assert "verdicts.jsonl: can't be written (No space left on device)" in message
+    assert int(number) > 20
+
+
+def test_a_log_that_can_not_be_opened_is_said(tmp_path: Path):
+    """A traceback for a folder in the place of a file helps nobody."""
+    (tmp_path / "verdicts.jsonl").mkdir()
+    with pytest.raises(UserError, match=r"verdicts\.jsonl: can't be written \(Is a directory\)"):
+        write_one(tmp_path / "verdicts.jsonl")
+
+
+def write_one(path: Path) -> None:
+    with open_verdict_log(path) as log:
+        log.append(verdict("a"))
+
+
+@pytest.mark.parametrize("line", [b"\r 50%", b"10%\r 20%\r", b"\x0c", b"{}\r{}", b"\xe2\x80\xa8"])
+def test_a_foreign_line_never_costs_those_behind_it(tmp_path: Path, line: bytes):
+    """A progress bar's carriage return would pass for the torn end, and all that follows be cut off."""
+    path = tmp_path / "verdicts.jsonl"
+    write(path, [verdict("a"), verdict("b"), verdict("c")])
+    first, *rest = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + line + b"\n" + b"".join(rest))
+    before = path.read_bytes()
+    with pytest.raises(UserError, match=r"verdicts\.jsonl:2: no Verdict"), open_verdict_log(path):
+        pass
+    assert path.read_bytes() == before
+    path.write_bytes(first + line + b"".join(rest))
+    with pytest.raises(UserError, match=r"verdicts\.jsonl:2"), open_verdict_log(path):
+        pass
+
+
+def test_a_log_that_went_through_windows_is_read(tmp_path: Path):
+    """Copying a run to a laptop and back must not cost its verdicts."""
+    path = tmp_path / "verdicts.jsonl"
+    write(path, [verdict("a"), verdict("b")])
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    with open_verdict_log(path) as log:
+        log.append(verdict("c"))
+    assert [one.key for one in read_verdicts(path)] == ["a", "b", "c"]
+
+
+def test_a_verdict_that_stands_twice_is_named(tmp_path: Path):
+    """Two logs laid end to end would count a sample twice."""
+    path = tmp_path / "verdicts.jsonl"
+    write(path, [verdict("a"), verdict("b")])
+    with path.open("ab") as stream:
+        stream.write(verdict("a", answer="no").model_dump_json().encode() + b"\n")
+    before = path.read_bytes()
+    with pytest.raises(UserError, match=r"verdicts\.jsonl:3: repeats the key of line 1") as caught:
+        read_verdicts(path)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(UserError, match=":3"), open_verdict_log(path):
+        pass
+    assert path.read_bytes() == before
+
+
+ORPHAN = """
+import os, pathlib, signal, sys, time
+from monitorbench.runs.verdict_log import open_verdict_log
+with open_verdict_log(pathlib.Path(sys.argv[2])):
+    child = os.fork()
+    if child == 0:
+        os.close(1)
+        time.sleep(60)
+        os._exit(0)
+    print(child, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_worker_that_outlives_a_killed_run_does_not_hold_its_log(tmp_path: Path):
+    """After a kill the same command would be refused for as long as an orphan lives."""
+    path = tmp_path / "verdicts.jsonl"
+    done = subprocess.run(
+        python(ORPHAN, path), check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert done.returncode == -signal.SIGKILL
+    child = int(done.stdout)
+    try:
+        os.kill(child, 0)
+        write_one(path)
+    finally:
+        os.kill(child, signal.SIGKILL)
+    assert [one.key for one in read_verdicts(path)] == ["a"]
