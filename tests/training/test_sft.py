@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import small_runs
 import torch
 from safetensors.torch import load_file
 from sklearn.metrics import roc_auc_score
@@ -12,32 +13,16 @@ from studies import study
 from transformers import AutoTokenizer
 
 from monitorbench.config.errors import UserError
-from monitorbench.corpus.store import write_split
 from monitorbench.engines.open import open_engine
 from monitorbench.engines.protocol import Decoding
 from monitorbench.prompts.parse import score
 from monitorbench.prompts.render import Renderer
-from monitorbench.records import Label, Split
+from monitorbench.records import Label
 from monitorbench.training import sft
 
 
-@pytest.fixture
-def planted(tmp_path, monkeypatch):
-    """A data set of the planted phrase in place of the starter."""
-    directory = tmp_path / "data" / "planted-0"
-    for split, (n_pairs, seed) in {
-        Split.TRAIN: (100, 1),
-        Split.VALIDATION: (4, 2),
-        Split.TEST: (20, 3),
-    }.items():
-        write_split(directory, split, planted_samples(n_pairs, seed))
-    monkeypatch.setattr(sft, "ensure", lambda study, splits: directory)
-    return tmp_path
-
-
 def settings(root, *more, weights=None):
-    paths = [f"paths.{name}={root / name}" for name in ("data", "runs", "models")]
-    return study(*paths, f"monitor.path={weights or smollm2_folder()}", *more)
+    return small_runs.settings(root, weights or smollm2_folder(), *more)
 
 
 @pytest.mark.slow
@@ -63,14 +48,14 @@ def test_an_interrupted_run_ends_as_an_undisturbed_one(planted, monkeypatch):
     fp32 = (*short, "training.dtype=float32")
     undisturbed = sft.train(settings(planted / "a", *fp32, weights=weights))
 
-    def stop_at_step_5(self, step, loss, measure=sft._LearningCurve.measure):
+    def stop_at_step_5(self, step, loss, measure=sft.LearningCurve.measure):
         if step == 3 and stop:
             stop.clear()
             raise KeyboardInterrupt
         measure(self, step, loss)
 
     stop = [True]
-    monkeypatch.setattr(sft._LearningCurve, "measure", stop_at_step_5)
+    monkeypatch.setattr(sft.LearningCurve, "measure", stop_at_step_5)
     interrupted = settings(planted / "b", *fp32, weights=weights)
     with pytest.raises(KeyboardInterrupt):
         sft.train(interrupted)

@@ -19,6 +19,7 @@ from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.errors import ConfigError
 from monitorbench.config.sources import Source
 from monitorbench.config.tracking import Tracking
+from monitorbench.config.training import Push, Training
 
 
 class PackagedModel(Config):
@@ -126,42 +127,6 @@ class Prompt(Config):
     def _direct_is_one_token(self) -> "Prompt":
         if self.kind is PromptKind.DIRECT and self.max_new_tokens != 1:
             raise ValueError("a direct prompt answers in one token: expected max_new_tokens=1")
-        return self
-
-
-class Training(Config):
-    """LoRA supervised fine-tuning on the label tokens alone."""
-
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
-    learning_rate: Annotated[float, Field(gt=0, le=1)]
-    lora_rank: Annotated[int, Field(ge=1)]
-    lora_alpha: Annotated[int, Field(ge=1)]
-    lora_dropout: Annotated[float, Field(ge=0, lt=1)]
-    max_steps: Annotated[int, Field(ge=1)]
-    """Optimizer steps; the samples are gone through as often as that takes."""
-    batch_size: Annotated[int, Field(ge=1)]
-    """Samples per optimizer step."""
-    micro_batch_size: Annotated[int, Field(ge=1)]
-    """Samples per forward pass; divides `batch_size`."""
-    warmup_share: Annotated[float, Field(ge=0, lt=1)]
-    weight_decay: Annotated[float, Field(ge=0)]
-    max_grad_norm: Annotated[float, Field(gt=0)]
-    max_tokens: Annotated[int, Field(ge=16)]
-    """Longer samples are dropped and counted; nothing is truncated."""
-    dtype: Literal["float32", "bfloat16"]
-    """Of the frozen base weights; the adapter's are float32."""
-    device: Literal["auto", "cpu", "cuda"]
-    gradient_checkpointing: bool
-    validate_every: Annotated[int, Field(ge=1)]
-    """Steps between points of the learning curve (AUROC on the validation split)."""
-    checkpoint_every: Annotated[int, Field(ge=1)]
-
-    @model_validator(mode="after")
-    def _divides(self) -> "Training":
-        if self.batch_size % self.micro_batch_size:
-            raise ValueError(
-                f"micro_batch_size={self.micro_batch_size} has to divide batch_size={self.batch_size}"
-            )
         return self
 
 
@@ -274,6 +239,7 @@ class Study(Config):
     elicit: Elicit
     annotation: Annotation
     export: Export
+    push: Push
     monitor: Monitor
     prompt: Prompt
     training: Training
@@ -289,7 +255,8 @@ class Study(Config):
     """A run of `calibrate.py` whose threshold `score.py` applies; none: the judge's own answers."""
     paths: Paths
     run: Path | None
-    """The run directory that `score.py`, `report.py` and the import of `annotate.py` read."""
+    """The run directory that `score.py`, `report.py`, `merge.py`, `push.py` and the import of `annotate.py`
+    read."""
 
     def required_run(self) -> Path:
         """`run`, or a `ConfigError` where none is given."""

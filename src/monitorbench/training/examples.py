@@ -4,7 +4,7 @@ Checked before step 1: every example supervises the label word and the end of th
 is truncated; what is too long is dropped and counted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -15,24 +15,45 @@ from monitorbench.records import Sample
 
 
 class Example(NamedTuple):
-    """Token ids of prompt and completion; `completion` is the label word and the end of the turn."""
+    """Token ids of prompt and completion; `completion` is what is supervised.
+
+    Of a judged sample that is the label word and the end of the turn.
+    """
 
     prompt: tuple[int, ...]
     completion: tuple[int, ...]
 
+    @property
+    def n_tokens(self) -> int:
+        """Prompt and completion together."""
+        return len(self.prompt) + len(self.completion)
+
 
 class Batch(NamedTuple):
-    """Left-padded, so that the completions (all K tokens long) end in the last column."""
+    """One forward pass over N examples, and where its S supervised tokens are predicted.
+
+    Padded: a row an example, padded on the left, so that completions end in the last column. Packed: all
+    examples in one row; positions start anew with each, and there is no mask, which is what makes the
+    attention of transformers block-diagonal (`masking_utils.find_packed_sequence_indices`).
+    """
 
     ids_BT: torch.Tensor
-    mask_BT: torch.Tensor
     positions_BT: torch.Tensor
+    mask_BT: torch.Tensor | None
+    keep: int | torch.Tensor
+    """Which columns get logits, as `logits_to_keep` takes it: so many last ones, or these."""
+    rows_S: torch.Tensor
+    columns_S: torch.Tensor
+    """Among the kept columns."""
+    targets_S: torch.Tensor
+    example_S: torch.Tensor
+    """Of which of the N examples a supervised token is; an example's tokens stand together, in order."""
 
 
 def make_examples(
     samples: Sequence[Sample], renderer: Renderer, max_tokens: int
-) -> tuple[list[Example], int]:
-    """Render samples; returns the examples and how many were dropped as longer than `max_tokens`.
+) -> tuple[list[Sample], list[Example]]:
+    """Render samples; returns those that fit into `max_tokens`, and their examples.
 
     Raises `UserError` when nothing is left, `ValueError` when a completion supervises no label or
     lacks the end of the turn.
@@ -43,10 +64,11 @@ def make_examples(
             raise ValueError(f"sample {sample.id}: the completion does not start with its label word")
         if example.completion[-1] != renderer.end_of_turn:
             raise ValueError(f"sample {sample.id}: the completion does not end the turn")
-    kept = [example for example in rendered if len(example.prompt) + len(example.completion) <= max_tokens]
+    pairs = zip(samples, rendered, strict=True)
+    kept = [(sample, example) for sample, example in pairs if example.n_tokens <= max_tokens]
     if not kept:
         raise UserError(f"training.max_tokens={max_tokens}: every one of {len(rendered)} samples is longer")
-    return kept, len(rendered) - len(kept)
+    return [sample for sample, _ in kept], [example for _, example in kept]
 
 
 def collate(examples: Sequence[Example], pad: int) -> Batch:
@@ -55,4 +77,42 @@ def collate(examples: Sequence[Example], pad: int) -> Batch:
     longest = max(map(len, rows))
     ids_BT = torch.tensor([[pad] * (longest - len(row)) + row for row in rows])
     mask_BT = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
-    return Batch(ids_BT, mask_BT, (mask_BT.cumsum(-1) - 1).clamp(min=0))
+    n_kept = max(len(example.completion) for example in examples) + 1
+    # The token in column c is predicted in column c - 1, and the last column predicts nothing.
+    columns = [range(n_kept - 1 - len(e.completion), n_kept - 1) for e in examples]
+    return Batch(
+        ids_BT=ids_BT,
+        positions_BT=(mask_BT.cumsum(-1) - 1).clamp(min=0),
+        mask_BT=mask_BT,
+        keep=n_kept,
+        rows_S=_owner(examples),
+        columns_S=_flat(columns),
+        targets_S=_flat(example.completion for example in examples),
+        example_S=_owner(examples),
+    )
+
+
+def pack(examples: Sequence[Example]) -> Batch:
+    """Put all examples into one row, none of which sees another."""
+    ends = torch.tensor([example.n_tokens for example in examples]).cumsum(0).tolist()
+    predicting = _flat(
+        range(end - len(e.completion) - 1, end - 1) for e, end in zip(examples, ends, strict=True)
+    )
+    return Batch(
+        ids_BT=_flat((*example.prompt, *example.completion) for example in examples)[None],
+        positions_BT=_flat(range(example.n_tokens) for example in examples)[None],
+        mask_BT=None,
+        keep=predicting,
+        rows_S=torch.zeros_like(predicting),
+        columns_S=torch.arange(len(predicting)),
+        targets_S=_flat(example.completion for example in examples),
+        example_S=_owner(examples),
+    )
+
+
+def _owner(examples: Sequence[Example]) -> torch.Tensor:
+    return _flat([number] * len(example.completion) for number, example in enumerate(examples))
+
+
+def _flat(parts: Iterable[Iterable[int]]) -> torch.Tensor:
+    return torch.tensor([value for part in parts for value in part], dtype=torch.long)

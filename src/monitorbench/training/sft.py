@@ -1,38 +1,37 @@
-"""Supervised fine-tuning of a monitor: a LoRA adapter that answers with the label.
+"""Fine-tuning of a monitor: a LoRA adapter that answers with the label.
 
 Writes a training run: `adapter/` (PEFT, safetensors), `learning_curve.json` and a manifest.
 Interrupted, the same command goes on from the last checkpoint; finished, the run is reused.
 """
 
 import logging
-import math
 import shutil
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from datasets import Dataset
-from peft import LoraConfig, get_peft_model
-from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback, set_seed
-from trl import SFTConfig
+from transformers import AutoTokenizer
 
 from monitorbench.config.errors import ConfigError, UserError
-from monitorbench.config.study import PromptKind, Study, Training
+from monitorbench.config.study import PromptKind, Study
+from monitorbench.config.training import Training
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
-from monitorbench.engines.protocol import ADAPTER_GATE
 from monitorbench.engines.weights import weights_folder, weights_identity
-from monitorbench.metrics.curves import auroc, auroc_interval
-from monitorbench.prompts.parse import score
 from monitorbench.prompts.render import Renderer
-from monitorbench.records import Label, Sample, Split
+from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory
-from monitorbench.runs.files import read_json, write_json
 from monitorbench.runs.progress import progress
-from monitorbench.training.examples import Example, collate, make_examples
-from monitorbench.training.trainer import Collator, EveryFewSteps, LabelTrainer
+from monitorbench.training import processes
+from monitorbench.training.arguments import arguments
+from monitorbench.training.curve import LearningCurve
+from monitorbench.training.examples import Example, make_examples
+from monitorbench.training.instructions import make_instructions, read_instructions
+from monitorbench.training.model import load_model, refuse_idle_adapter, restore_adapter, save_adapter
+from monitorbench.training.plan import find_pairs, make_plan
+from monitorbench.training.trainer import EveryFewSteps, Work, make_trainer
 
 _log = logging.getLogger(__name__)
 
@@ -41,20 +40,14 @@ def train(study: Study) -> Path:
     """Fine-tune on the configured view of the train split; returns the run directory.
 
     Raises `ConfigError` for a few-shot prompt or a monitor that reasons first, `UserError` for an evidence
-    prompt, when no sample fits, or when the trained adapter leaves the model's answers as they were.
+    prompt, when no sample fits, when the objective has nothing to work on, or when the trained adapter
+    leaves the model's answers as they were.
     """
-    if study.prompt.kind is not PromptKind.DIRECT:
-        raise UserError(
-            f"prompt={study.prompt.name}: training supervises the label alone; expected a direct prompt"
-        )
-    if study.prompt.shots:
-        raise ConfigError(f"prompt={study.prompt.name}: training uses zero-shot prompts; expected one")
-    if study.monitor.reasoning:
-        raise ConfigError(
-            f"monitor={study.monitor.name}: training supervises the label alone, not reasoning; expected "
-            "monitor.reasoning=null, and in monitor.opening what makes it answer at once"
-        )
-    data = ensure(study, [Split.TRAIN, Split.VALIDATION])
+    _refuse_other_prompts(study)
+    processes.join(study.training)
+    if not processes.is_first():
+        processes.wait()  # the first builds the data and converts the weights
+    data = ensure(study, _needed(study.training))
     identity = {
         "data": data.name,
         "train": study.dataset.train.model_dump(mode="json"),
@@ -67,81 +60,136 @@ def train(study: Study) -> Path:
     }
     name = "+".join(study.dataset.train.subset).replace("/", "_")
     run = RunDirectory(study.paths.runs / "train", f"{study.monitor.name}-{name}", identity)
-    if run.done:
+    weights = weights_folder(study.monitor, study.paths.models)
+    done = run.done
+    if processes.is_first():
+        processes.wait()
+    processes.wait()  # nobody writes before everybody has looked
+    if done:
         _log.info("train: reusing %s", run.path)
         return run.path
-    with run.recording(study) as results:
+    with run.recording(study) if processes.is_first() else nullcontext({}) as results:
         samples = read_split(data, Split.TRAIN, study.dataset.train)
         validation = read_split(data, Split.VALIDATION, study.dataset.validation)
-        weights = weights_folder(study.monitor, study.paths.models)
         results |= {
             "name": name,
             "trained_on": sorted({str(sample.cell) for sample in samples}),
-            **_fit(study, run.path, weights, samples, validation),
+            "data": data.name,
+            **_fit(study, run.path, weights, _material(study, data, weights, samples), validation),
         }
     return run.path
 
 
-def _fit(
-    study: Study, directory: Path, weights: Path, samples: Sequence[Sample], validation: Sequence[Sample]
-) -> dict[str, Any]:
+class _Material(NamedTuple):
+    """What is trained on, and what the manifest says of it."""
+
+    renderer: Renderer
+    work: Work
+    facts: dict[str, Any]
+
+
+def _material(study: Study, data: Path, weights: Path, samples: Sequence[Sample]) -> _Material:
+    training = study.training
     tokenizer = AutoTokenizer.from_pretrained(weights)
     renderer = Renderer(study.prompt, tokenizer, study.monitor.opening)
-    examples, n_dropped = make_examples(samples, renderer, study.training.max_tokens)
-    model = load_model(weights, study.training, study.seed)
-    checkpoints = directory / "checkpoints"
+    kept, examples = make_examples(samples, renderer, training.max_tokens)
+    facts: dict[str, Any] = {"n_samples": len(kept), "n_dropped_too_long": len(samples) - len(kept)}
+    instructions: list[Example] = []
+    if training.objective == "mixed":
+        judged = [s for split in _needed(training) for s in read_split(data, split)]
+        read = read_instructions(study)
+        instructions, left_out = make_instructions(read, judged, tokenizer, training.max_tokens)
+        facts |= {"n_instructions": len(instructions), "n_instructions_left_out": left_out}
+    pairs = find_pairs(kept) if training.objective == "pairwise" else []
+    if training.objective == "pairwise":
+        facts["n_pairs"] = len(pairs)
+        _log.info("train: %d of %d samples have their twin beside them", 2 * len(pairs), len(kept))
+    everything = [*examples, *instructions]
+    lengths = [example.n_tokens for example in everything]
+    plan = make_plan(kept, lengths, len(instructions), training, study.seed)
+    facts |= {
+        "supervised_tokens": sum(len(example.completion) for example in everything),
+        "tokens_per_sample": round(float(np.mean(lengths)), 1),
+    }
+    work = Work(tokenizer, renderer.end_of_turn, renderer.label_tokens, everything, pairs, plan)
+    return _Material(renderer, work, facts)
+
+
+def _fit(
+    study: Study, directory: Path, weights: Path, material: _Material, validation: Sequence[Sample]
+) -> dict[str, Any]:
+    training, renderer = study.training, material.renderer
+    model = load_model(weights, training, study.seed)
+    checkpoints, best = directory / "checkpoints", directory / "best"
     resumed_from = _last_whole_checkpoint(checkpoints)
-    curve = _LearningCurve(directory / "learning_curve.json", model, renderer, validation, study.seed)
-    with progress(f"train on {'+'.join(study.dataset.train.subset)}", study.training.max_steps) as ticker:
+    curve = LearningCurve(
+        directory / "learning_curve.json", model, renderer, validation, study.seed, processes.is_first()
+    )
+    patience = training.early_stopping_patience
+
+    def measure(step: int, loss: float | None) -> bool:
+        curve.measure(step, loss)
+        if patience and curve.best_step == step and processes.is_first():
+            save_adapter(model, best, study.monitor.hub_id)
+        return curve.exhausted(patience)
+
+    with progress(f"train on {'+'.join(study.dataset.train.subset)}", training.max_steps) as ticker:
         if resumed_from:
             done = int(resumed_from.name.rpartition("-")[2])
             _log.info("train: going on from step %d", done)
             ticker.advance(done)
-        trainer = LabelTrainer(
-            model=model,
-            args=_arguments(study.training, checkpoints, study.seed),
-            train_dataset=Dataset.from_list(
-                [{"prompt_ids": list(e.prompt), "completion_ids": list(e.completion)} for e in examples]
-            ),
-            data_collator=Collator(renderer.end_of_turn),
-            processing_class=tokenizer,
-            callbacks=[EveryFewSteps(study.training.validate_every, curve.measure, ticker.advance)],
+        trainer = make_trainer(
+            model,
+            training,
+            arguments(training, checkpoints, study.seed),
+            material.work,
+            [EveryFewSteps(training.validate_every, measure, ticker.advance)],
         )
-        trainer.remove_callback(PrinterCallback)
         if not resumed_from:
             curve.measure(0, None)
-        trainer.train(resume_from_checkpoint=str(resumed_from) if resumed_from else None)
-    change = _refuse_idle_adapter(model, renderer, examples[0])
-    _save_adapter(model, directory / "adapter", study.monitor.hub_id)
-    shutil.rmtree(checkpoints, ignore_errors=True)
-    tokens = [len(example.prompt) + len(example.completion) for example in examples]
+            if patience and curve.points[0]["auroc"] is None:
+                raise UserError(
+                    "training.early_stopping_patience: the validation split holds one label; expected "
+                    "both, or null"
+                )
+        # Interrupted after it had stopped: the decision stands.
+        if not (resumed_from and curve.exhausted(patience)):
+            trainer.train(resume_from_checkpoint=str(resumed_from) if resumed_from else None)
+    processes.wait()
+    if patience:
+        restore_adapter(model, best)
+    change = refuse_idle_adapter(model, renderer, material.work.examples[0])
+    kept_step = curve.best_step if patience else curve.points[-1]["step"]
+    if processes.is_first():
+        save_adapter(model, directory / "adapter", study.monitor.hub_id)
+        for folder in (checkpoints, best):
+            shutil.rmtree(folder, ignore_errors=True)
     return {
-        "n_samples": len(examples),
-        "n_dropped_too_long": n_dropped,
-        "supervised_tokens": sum(len(example.completion) for example in examples),
-        "tokens_per_sample": round(float(np.mean(tokens)), 1),
+        **material.facts,
         "adapter_gate": change,
         "training_loss": curve.points[-1]["loss"],
+        "steps": curve.points[-1]["step"],
+        "kept_step": kept_step,
     }
 
 
-def load_model(weights: Path, training: Training, seed: int) -> Any:
-    """The frozen base in `training.dtype`, with a fresh LoRA adapter in float32 on every linear layer."""
-    set_seed(seed)
-    device = training.device
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    base = AutoModelForCausalLM.from_pretrained(
-        weights, dtype=getattr(torch, training.dtype), attn_implementation="sdpa"
-    ).to(device)
-    lora = LoraConfig(
-        r=training.lora_rank,
-        lora_alpha=training.lora_alpha,
-        lora_dropout=training.lora_dropout,
-        target_modules="all-linear",
-        task_type="CAUSAL_LM",
-    )
-    return get_peft_model(base, lora)
+def _refuse_other_prompts(study: Study) -> None:
+    if study.prompt.kind is not PromptKind.DIRECT:
+        raise UserError(
+            f"prompt={study.prompt.name}: training supervises the label alone; expected a direct prompt"
+        )
+    if study.prompt.shots:
+        raise ConfigError(f"prompt={study.prompt.name}: training uses zero-shot prompts; expected one")
+    if study.monitor.reasoning:
+        raise ConfigError(
+            f"monitor={study.monitor.name}: training supervises the label alone, not reasoning; expected "
+            "monitor.reasoning=null, and in monitor.opening what makes it answer at once"
+        )
+
+
+def _needed(training: Training) -> list[Split]:
+    """The splits that are read: the test split's requests too, where instructions must differ from them."""
+    return [Split.TRAIN, Split.VALIDATION, *([Split.TEST] if training.objective == "mixed" else [])]
 
 
 def _last_whole_checkpoint(folder: Path) -> Path | None:
@@ -149,128 +197,5 @@ def _last_whole_checkpoint(folder: Path) -> Path | None:
     found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
     whole = [path for path in found if (path / "trainer_state.json").is_file()]
     for path in set(found) - set(whole):
-        shutil.rmtree(path)
+        shutil.rmtree(path, ignore_errors=True)
     return whole[-1] if whole else None
-
-
-def _save_adapter(model: Any, folder: Path, hub_id: str) -> None:
-    model.save_pretrained(folder, safe_serialization=True)
-    (folder / "README.md").unlink(missing_ok=True)  # an empty card
-    # A path of this machine has no place in an adapter that others load.
-    config = read_json(folder / "adapter_config.json")
-    write_json(folder / "adapter_config.json", {**config, "base_model_name_or_path": hub_id})
-
-
-def _arguments(training: Training, checkpoints: Path, seed: int) -> SFTConfig:
-    return SFTConfig(
-        output_dir=str(checkpoints),
-        max_steps=training.max_steps,
-        per_device_train_batch_size=training.micro_batch_size,
-        gradient_accumulation_steps=training.batch_size // training.micro_batch_size,
-        learning_rate=training.learning_rate,
-        lr_scheduler_type="cosine",
-        warmup_steps=round(training.warmup_share * training.max_steps),
-        weight_decay=training.weight_decay,
-        max_grad_norm=training.max_grad_norm,
-        gradient_checkpointing=training.gradient_checkpointing,
-        bf16=False,  # the base is in `training.dtype` already; the adapter stays in float32
-        use_cpu=training.device == "cpu",
-        seed=seed,
-        data_seed=seed,
-        logging_steps=1,
-        disable_tqdm=True,
-        dataloader_pin_memory=False,
-        report_to=[],
-        save_strategy="steps",
-        save_steps=training.checkpoint_every,
-        save_total_limit=1,
-        remove_unused_columns=False,
-        max_length=None,
-        dataset_kwargs={"skip_prepare_dataset": True},
-    )
-
-
-class _LearningCurve:
-    """AUROC, Miss Rate and False Alarm Rate on the validation split, by step, kept on disk."""
-
-    def __init__(
-        self, path: Path, model: Any, renderer: Renderer, validation: Sequence[Sample], seed: int
-    ) -> None:
-        self._path, self._model, self._renderer, self._seed = path, model, renderer, seed
-        self._samples = sorted(validation, key=lambda sample: len(renderer.render(sample)))
-        self.points: list[dict[str, Any]] = read_json(path) if path.is_file() else []
-
-    def measure(self, step: int, loss: float | None) -> None:
-        """Add the point of a step; a point that a resumed run reaches again is replaced."""
-        tokens = self._renderer.label_tokens
-        logprobs_BV = label_logprobs(self._model, self._renderer, self._samples)
-        scored = [score({i: row[i].item() for i in tokens.all}, tokens).score for row in logprobs_BV]
-        greedy = [int(row.argmax()) for row in logprobs_BV]
-        is_misbehavior = np.array([sample.label is Label.MISBEHAVIOR for sample in self._samples])
-        missed = np.array([token in tokens.benign for token in greedy])
-        alarmed = np.array([token in tokens.misbehavior for token in greedy])
-        labelled = missed | alarmed
-        groups = [sample.group_id for sample in self._samples]
-        values = np.array([math.nan if value is None else value for value in scored])
-        interval = auroc_interval(values, is_misbehavior, groups, resamples=500, seed=self._seed)
-        self.points = [point for point in self.points if point["step"] < step]
-        self.points.append(
-            {
-                "step": step,
-                "loss": loss,
-                "auroc": auroc(values, is_misbehavior),
-                "auroc_ci": list(interval) if interval else None,
-                "miss_rate": _rate(missed[is_misbehavior & labelled]),
-                "false_alarm_rate": _rate(alarmed[~is_misbehavior & labelled]),
-                "n": len(self._samples),
-            }
-        )
-        write_json(self._path, self.points)
-
-
-@torch.inference_mode()
-def label_logprobs(
-    model: Any, renderer: Renderer, samples: Sequence[Sample], batch_size: int = 8
-) -> list[Any]:
-    """Log-probabilities over the vocabulary where the label is answered, a [V] tensor per sample."""
-    was_training = model.training
-    model.eval()
-    rows: list[Any] = []
-    for start in range(0, len(samples), batch_size):
-        batch = [Example(renderer.render(sample), ()) for sample in samples[start : start + batch_size]]
-        ids_BT, mask_BT, positions_BT = (
-            part.to(model.device) for part in collate(batch, renderer.end_of_turn)
-        )
-        logits_BV = model(
-            input_ids=ids_BT,
-            attention_mask=mask_BT,
-            position_ids=positions_BT,
-            logits_to_keep=1,
-            use_cache=False,
-        ).logits[:, -1]
-        rows += list(logits_BV.float().log_softmax(-1).cpu())
-    model.train(was_training)
-    return rows
-
-
-@torch.inference_mode()
-def _refuse_idle_adapter(model: Any, renderer: Renderer, example: Example) -> float:
-    model.eval()
-    ids_BT = torch.tensor([example.prompt], device=model.device)
-    label_ids = list(renderer.label_tokens.all)
-
-    def logprobs() -> Any:
-        return model(input_ids=ids_BT, logits_to_keep=1).logits[0, -1].float().log_softmax(-1)[label_ids]
-
-    tuned = logprobs()
-    with model.disable_adapter():
-        change = float((tuned - logprobs()).abs().max())
-    if not change >= ADAPTER_GATE:
-        raise UserError(
-            f"the trained adapter changes no label's log-probability (largest change {change:.2g})"
-        )
-    return change
-
-
-def _rate(wrong: Any) -> float | None:
-    return float(wrong.mean()) if len(wrong) else None

@@ -1,37 +1,66 @@
-"""TRL's SFT trainer, with the loss computed from the label positions alone.
-
-A stock trainer projects every position onto the whole vocabulary and throws nearly all of it away.
-Completions here have one length and end in the last column, so the model is asked for those
-logits only (`logits_to_keep`); loss and gradients are the same.
-"""
+"""TRL's SFT trainer on a plan: every forward pass is given, and so is the loss."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from torch.nn import functional
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
-from trl import SFTTrainer
+from datasets import Dataset
+from torch.utils.data import SequentialSampler
+from transformers import (
+    PrinterCallback,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+from trl import SFTConfig, SFTTrainer
 
-from monitorbench.training.examples import Example, collate
+from monitorbench.config.training import Training
+from monitorbench.prompts.render import LabelTokens
+from monitorbench.training.examples import Batch, Example, collate, pack
+from monitorbench.training.loss import Margin, label_loss, margin_loss, supervised_logits
+from monitorbench.training.plan import MicroBatch, Unit
 
 
-def label_loss(
-    model: Any, ids_BT: torch.Tensor, mask_BT: torch.Tensor, positions_BT: torch.Tensor, k: int
-) -> Any:
-    """Mean next-token cross-entropy over the last `k` tokens of every row."""
-    logits_BKV = model(
-        input_ids=ids_BT,
-        attention_mask=mask_BT,
-        position_ids=positions_BT,
-        logits_to_keep=k + 1,
-        use_cache=False,
-    ).logits[:, :-1]
-    return functional.cross_entropy(logits_BKV.float().flatten(0, 1), ids_BT[:, -k:].flatten())
+class Work(NamedTuple):
+    """What is trained on: examples of judged samples first, then of instructions, and their order."""
+
+    tokenizer: Any
+    pad: int
+    label_tokens: LabelTokens
+    examples: Sequence[Example]
+    pairs: Sequence[Unit]
+    plan: Sequence[MicroBatch]
+
+
+def make_trainer(
+    model: Any, training: Training, args: SFTConfig, work: Work, callbacks: Sequence[TrainerCallback]
+) -> "LabelTrainer":
+    """A trainer that goes through the plan once."""
+    trainer = LabelTrainer(
+        model=model,
+        args=args,
+        train_dataset=Dataset.from_list([{"units": units} for units in work.plan]),
+        data_collator=Collator(work.examples, work.pairs, work.pad, training.batching == "packed"),
+        processing_class=work.tokenizer,
+        callbacks=list(callbacks),
+    )
+    trainer.micro_batch_size = training.micro_batch_size
+    trainer.in_bfloat16 = training.dtype == "bfloat16"
+    if training.objective == "pairwise":
+        trainer.margin = Margin(work.label_tokens, training.margin, training.pair_weight)
+    trainer.remove_callback(PrinterCallback)
+    return trainer
 
 
 class LabelTrainer(SFTTrainer):
-    """An SFT trainer on `Example` rows that were tokenised by the one renderer."""
+    """An SFT trainer whose rows are forward passes of `make_plan`, taken in their order."""
+
+    micro_batch_size = 1
+    """Samples that a forward pass has on average."""
+    margin: Margin | None = None
+    in_bfloat16 = False
+    """Whether a forward pass is computed in bfloat16, whatever the weights are kept in."""
 
     def compute_loss(
         self,
@@ -40,28 +69,58 @@ class LabelTrainer(SFTTrainer):
         return_outputs: bool = False,
         num_items_in_batch: Any = None,
     ) -> Any:
-        """See `label_loss`. Every micro-batch supervises the same number of tokens per sample."""
-        loss = label_loss(model, inputs["ids_BT"], inputs["mask_BT"], inputs["positions_BT"], inputs["k"])
+        """The forward pass's share of the step's loss, times the number of passes in a step.
+
+        The trainer divides by that number, over accumulation and processes, so a step's loss is the mean
+        over its samples however they are spread; the margin's is the mean over half as many duos.
+        """
+        batch = Batch(**inputs["batch"])
+        # The adapter's weights are float32, its products need not be: they'd cost more than the base's.
+        with torch.autocast(batch.ids_BT.device.type, torch.bfloat16, enabled=self.in_bfloat16):
+            logits_SV = supervised_logits(model, batch)
+        loss = label_loss(logits_SV, batch) * (inputs["n_examples"] / self.micro_batch_size)
+        if self.margin is not None and len(inputs["pairs_P2"]):
+            term = margin_loss(logits_SV, batch, inputs["pairs_P2"], self.margin)
+            loss = loss + self.margin.weight * term / (self.micro_batch_size / 2)
         return (loss, None) if return_outputs else loss
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Any:
+        return SequentialSampler(train_dataset if train_dataset is not None else self.train_dataset)
 
 
 class Collator:
-    """Rows of the training set to the keyword arguments of `label_loss`."""
+    """A planned forward pass to the tensors of `compute_loss`."""
 
-    def __init__(self, pad: int) -> None:
-        self.pad = pad
+    def __init__(
+        self, examples: Sequence[Example], pairs: Sequence[tuple[int, ...]], pad: int, packed: bool
+    ) -> None:
+        self._examples, self._pairs, self._pad, self._packed = examples, set(pairs), pad, packed
 
-    def __call__(self, rows: Sequence[dict[str, list[int]]]) -> dict[str, Any]:
-        """Collate rows with the keys `prompt_ids` and `completion_ids`."""
-        examples = [Example(tuple(row["prompt_ids"]), tuple(row["completion_ids"])) for row in rows]
-        return {**collate(examples, self.pad)._asdict(), "k": len(examples[0].completion)}
+    def __call__(self, rows: Sequence[dict[str, list[list[int]]]]) -> dict[str, Any]:
+        """Collate one row with the key `units`."""
+        (row,) = rows
+        examples = [self._examples[i] for unit in row["units"] for i in unit]
+        pairs, at = [], 0
+        for unit in row["units"]:
+            if tuple(unit) in self._pairs:
+                pairs.append((at, at + 1))
+            at += len(unit)
+        batch = pack(examples) if self._packed else collate(examples, self._pad)
+        return {
+            "batch": batch._asdict(),
+            "n_examples": len(examples),
+            "pairs_P2": torch.tensor(pairs, dtype=torch.long).reshape(-1, 2),
+        }
 
 
 class EveryFewSteps(TrainerCallback):
-    """Calls `advance` at every step and `measure(step, mean training loss since the last call)` at some."""
+    """Calls `advance` at every step and `measure(step, mean training loss since the last call)` at some.
+
+    Training ends where `measure` says so.
+    """
 
     def __init__(
-        self, every: int, measure: Callable[[int, float | None], None], advance: Callable[[], None]
+        self, every: int, measure: Callable[[int, float | None], bool], advance: Callable[[], None]
     ) -> None:
         self._every, self._measure, self._advance = every, measure, advance
 
@@ -83,4 +142,5 @@ class EveryFewSteps(TrainerCallback):
         # From the trainer's own history, which a checkpoint keeps: a resumed run means the same steps.
         since = (step - 1) // self._every * self._every
         window = [e["loss"] for e in state.log_history if "loss" in e and since < e["step"] <= step]
-        self._measure(step, sum(window) / len(window))
+        if self._measure(step, sum(window) / len(window)):
+            control.should_training_stop = True

@@ -1,0 +1,118 @@
+"""How a monitor is fine-tuned: `conf/training/<name>.yaml`, and how the result is published."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from monitorbench.config.base import Config
+
+
+class Training(Config):
+    """LoRA fine-tuning on the label tokens, by one of four objectives."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+    objective: Literal["sft", "pairwise", "curriculum", "mixed"] = "sft"
+    """`sft`: the label alone. `pairwise` adds a margin between the scores of a pair, `curriculum` goes from
+    explicit to implicit categories, `mixed` adds instruction-following data."""
+    batching: Literal["padded", "length_grouped", "packed"] = "length_grouped"
+    """How the samples of an optimizer step become forward passes; the step's gradient is the same in all."""
+    balance: Literal["none", "label", "cell"] = "none"
+    """`label`: both labels equally often; `cell`: every cell equally often, and both labels in each."""
+    learning_rate: Annotated[float, Field(gt=0, le=1)]
+    lora_rank: Annotated[int, Field(ge=1)]
+    lora_alpha: Annotated[int, Field(ge=1)]
+    lora_dropout: Annotated[float, Field(ge=0, lt=1)]
+    max_steps: Annotated[int, Field(ge=1)]
+    """Optimizer steps; the samples are gone through as often as that takes."""
+    batch_size: Annotated[int, Field(ge=1)]
+    """Samples per optimizer step, over all processes."""
+    micro_batch_size: Annotated[int, Field(ge=1)]
+    """Samples per forward pass, on average where packed; divides `batch_size`."""
+    warmup_share: Annotated[float, Field(ge=0, lt=1)]
+    weight_decay: Annotated[float, Field(ge=0)]
+    max_grad_norm: Annotated[float, Field(gt=0)]
+    max_tokens: Annotated[int, Field(ge=16)]
+    """Longer samples are dropped and counted; nothing is truncated."""
+    dtype: Literal["float32", "bfloat16"]
+    """Of the frozen base weights; the adapter's are float32."""
+    device: Literal["auto", "cpu", "cuda"]
+    loader: Literal["transformers", "unsloth"] = "transformers"
+    """Who loads the model: everything else is one code path. `unsloth` needs a GPU."""
+    gradient_checkpointing: bool
+    validate_every: Annotated[int, Field(ge=1)]
+    """Steps between points of the learning curve (AUROC on the validation split)."""
+    early_stopping_patience: Annotated[int, Field(ge=1)] | None = None
+    """Stop after so many validations without a better AUROC, and keep the best adapter; None: the last."""
+    checkpoint_every: Annotated[int, Field(ge=1)]
+    margin: Annotated[float, Field(ge=0)] = 2.0
+    """`pairwise`: by how much a misbehavior sample's score (a logit) shall exceed its twin's."""
+    pair_weight: Annotated[float, Field(gt=0)] = 1.0
+    """`pairwise`: weight of the margin term beside the label's loss."""
+    curriculum_shares: tuple[
+        Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]
+    ] = (0.3, 0.3, 0.4)
+    """`curriculum`: shares of the steps at which each category joins, from explicit to implicit."""
+    mix_source: Literal["gsm8k", "mbpp"] = "gsm8k"
+    """`mixed`: worked answers to plain requests, from this source's own files."""
+    mix_share: Annotated[float, Field(gt=0, lt=1)] = 0.25
+    """`mixed`: share of every step's samples that are instructions."""
+
+    @property
+    def n_mixed(self) -> int:
+        """Instruction samples in a step."""
+        return round(self.mix_share * self.batch_size) if self.objective == "mixed" else 0
+
+    @model_validator(mode="after")
+    def _divides(self) -> Self:
+        if self.batch_size % self.micro_batch_size:
+            raise ValueError(
+                f"micro_batch_size={self.micro_batch_size} has to divide batch_size={self.batch_size}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _objective_fits(self) -> Self:
+        if self.objective == "pairwise" and self.micro_batch_size % 2:
+            raise ValueError(
+                "objective=pairwise keeps a pair in one forward pass: expected an even micro_batch_size, "
+                f"not {self.micro_batch_size}"
+            )
+        if self.objective == "pairwise" and self.balance == "label":
+            raise ValueError("objective=pairwise: a pair holds both labels; expected balance=none or cell")
+        if self.objective == "mixed" and not 0 < self.n_mixed < self.batch_size:
+            raise ValueError(
+                f"mix_share={self.mix_share} of batch_size={self.batch_size} is {self.n_mixed} samples: "
+                "expected at least one instruction and one label in every step"
+            )
+        if self.objective == "curriculum" and abs(sum(self.curriculum_shares) - 1) > 1e-6:
+            raise ValueError(f"curriculum_shares={list(self.curriculum_shares)}: expected a sum of 1")
+        return self
+
+    @model_validator(mode="after")
+    def _is_validated(self) -> Self:
+        if self.early_stopping_patience and self.validate_every > self.max_steps:
+            raise ValueError(
+                f"early_stopping_patience needs validations: expected validate_every <= max_steps="
+                f"{self.max_steps}, not {self.validate_every}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _loads(self) -> Self:
+        if self.loader == "unsloth" and self.device == "cpu":
+            raise ValueError("loader=unsloth needs a GPU: expected device=cuda, or loader=transformers")
+        if self.loader == "unsloth" and self.batching == "packed":
+            raise ValueError("loader=unsloth takes no packed rows: expected batching=length_grouped")
+        return self
+
+
+class Push(Config):
+    """`push.py`: a trained adapter, or the merged model, as a repository on the hub."""
+
+    repo: str | None
+    """`owner/name` on the hub."""
+    private: bool
+    merged: bool
+    """The full model of `merge.py` in place of the adapter."""
+    dry_run: bool
+    """Show the card and the files, and upload nothing."""

@@ -1,0 +1,97 @@
+"""Instruction-following data for `objective=mixed`: plain requests with worked answers.
+
+GSM8K's reference solutions or MBPP's reference code, from the source's own files. A chat has no system
+turn of ours, and the whole answer is supervised. What a judged request of the study holds, or what spells
+a control token, is left out.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from monitorbench.config.errors import UserError
+from monitorbench.config.study import Study
+from monitorbench.records import Sample
+from monitorbench.sources.fetch import find
+from monitorbench.sources.read import SourceFiles, filled
+from monitorbench.training.examples import Example
+
+_CALCULATOR = re.compile(r"<<[^<>]*>>")
+_RESULT = re.compile(r"\n#### *(.+)\s*$")
+
+
+class Instruction(NamedTuple):
+    """A request and the answer to it."""
+
+    request: str
+    answer: str
+
+
+def read_instructions(study: Study) -> list[Instruction]:
+    """All of `training.mix_source`'s; raises `UserError` where its files can't be had."""
+    name = study.training.mix_source
+    cache = study.paths.data / ".sources"
+    files = find(name, study.source[name], study.paths.sources, cache, "error")
+    return list(_worked_problems(files) if name == "gsm8k" else _programs(files))
+
+
+def make_instructions(
+    instructions: Sequence[Instruction], judged: Sequence[Sample], tokenizer: Any, max_tokens: int
+) -> tuple[list[Example], int]:
+    """Chats as the model's own template writes them; returns them and how many were left out."""
+    control = tuple(tokenizer.get_added_vocab())
+    requests = {_plain(m.content) for sample in judged for m in sample.request}
+    whole = "\n".join(requests)
+    examples = []
+    for request, answer in instructions:
+        if _plain(request) in whole or any(token in request + answer for token in control):
+            continue
+        user = {"role": "user", "content": request}
+        prompt = _ids(tokenizer, [user], add_generation_prompt=True)
+        chat = _ids(tokenizer, [user, {"role": "assistant", "content": answer}])
+        if chat[: len(prompt)] != prompt:
+            raise UserError("objective=mixed: this model's chat template does not keep its generation prompt")
+        completion = chat[len(prompt) :]
+        ends = [k for k, token in enumerate(completion) if token in tokenizer.added_tokens_decoder]
+        example = Example(prompt, completion[: ends[0] + 1] if ends else completion)
+        if example.n_tokens <= max_tokens:
+            examples.append(example)
+    if not examples:
+        raise UserError(
+            f"training.mix_source: none of {len(instructions)} instructions fits training.max_tokens="
+            f"{max_tokens}"
+        )
+    return examples, len(instructions) - len(examples)
+
+
+def _ids(
+    tokenizer: Any, turns: list[dict[str, str]], *, add_generation_prompt: bool = False
+) -> tuple[int, ...]:
+    return tuple(
+        tokenizer.apply_chat_template(
+            turns, tokenize=True, add_generation_prompt=add_generation_prompt, return_dict=False
+        )
+    )
+
+
+def _worked_problems(files: SourceFiles) -> Iterator[Instruction]:
+    """GSM8K's training file alone; the test file belongs to the benchmark."""
+    return files.jsonl("train.jsonl", _worked_problem)
+
+
+def _worked_problem(row: Mapping[str, Any]) -> Instruction:
+    answer = _CALCULATOR.sub("", filled(row, "answer"))
+    return Instruction(filled(row, "question").strip(), _RESULT.sub(r"\nThe answer is \1.", answer).strip())
+
+
+def _programs(files: SourceFiles) -> Iterator[Instruction]:
+    return files.jsonl("mbpp.jsonl", _program)
+
+
+def _program(row: Mapping[str, Any]) -> Instruction:
+    code = "\n".join(line.rstrip() for line in filled(row, "code").replace("\t", "    ").splitlines())
+    return Instruction(filled(row, "text").strip(), f"```python\n{code.strip()}\n```")
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())

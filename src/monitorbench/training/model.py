@@ -1,0 +1,94 @@
+"""The model that is trained: loaded with a fresh adapter, checked afterwards, its adapter written."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import LoraConfig, get_peft_model, set_peft_model_state_dict
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, set_seed
+
+from monitorbench.config.errors import UserError
+from monitorbench.config.training import Training
+from monitorbench.engines.protocol import ADAPTER_GATE
+from monitorbench.prompts.render import Renderer
+from monitorbench.runs.files import read_json, write_json
+from monitorbench.training.examples import Example
+from monitorbench.training.processes import on_cpu
+
+
+def load_model(weights: Path, training: Training, seed: int) -> Any:
+    """The frozen base in `training.dtype`, with a fresh LoRA adapter in float32 on every linear layer."""
+    set_seed(seed)
+    if training.loader == "unsloth":
+        return _load_with_unsloth(weights, training, seed)
+    base = AutoModelForCausalLM.from_pretrained(
+        weights, dtype=getattr(torch, training.dtype), attn_implementation="sdpa"
+    ).to("cpu" if on_cpu(training) else "cuda")
+    lora = LoraConfig(
+        r=training.lora_rank,
+        lora_alpha=training.lora_alpha,
+        lora_dropout=training.lora_dropout,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+    return get_peft_model(base, lora)
+
+
+def _load_with_unsloth(weights: Path, training: Training, seed: int) -> Any:
+    """The same through Unsloth's kernels. Written against its documentation; not run here, no GPU."""
+    try:
+        from unsloth import FastLanguageModel
+    except (ImportError, NotImplementedError) as error:  # without a GPU it can't be imported at all
+        raise UserError(
+            f"training.loader=unsloth: {' '.join(str(error).split())[:120]}; set training.loader=transformers"
+        ) from error
+    model, _ = FastLanguageModel.from_pretrained(
+        str(weights),
+        max_seq_length=training.max_tokens,
+        dtype=getattr(torch, training.dtype),
+        load_in_4bit=False,
+    )
+    return FastLanguageModel.get_peft_model(
+        model,
+        r=training.lora_rank,
+        lora_alpha=training.lora_alpha,
+        lora_dropout=training.lora_dropout,
+        target_modules=["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+        use_gradient_checkpointing="unsloth" if training.gradient_checkpointing else False,
+        random_state=seed,
+    )
+
+
+def save_adapter(model: Any, folder: Path, hub_id: str) -> None:
+    """Write the adapter as safetensors, its base named as on the hub."""
+    model.save_pretrained(folder, safe_serialization=True)
+    (folder / "README.md").unlink(missing_ok=True)  # an empty card
+    # A path of this machine has no place in an adapter that others load.
+    config = read_json(folder / "adapter_config.json")
+    write_json(folder / "adapter_config.json", {**config, "base_model_name_or_path": hub_id})
+
+
+def restore_adapter(model: Any, folder: Path) -> None:
+    """Give the model the adapter that `save_adapter` wrote."""
+    set_peft_model_state_dict(model, load_file(folder / "adapter_model.safetensors"))
+
+
+@torch.inference_mode()
+def refuse_idle_adapter(model: Any, renderer: Renderer, example: Example) -> float:
+    """The largest change of a label's log-probability; `UserError` where the adapter changes none."""
+    model.eval()
+    ids_BT = torch.tensor([example.prompt], device=model.device)
+    label_ids = list(renderer.label_tokens.all)
+
+    def logprobs() -> Any:
+        return model(input_ids=ids_BT, logits_to_keep=1).logits[0, -1].float().log_softmax(-1)[label_ids]
+
+    tuned = logprobs()
+    with model.disable_adapter():
+        change = float((tuned - logprobs()).abs().max())
+    if not change >= ADAPTER_GATE:
+        raise UserError(
+            f"the trained adapter changes no label's log-probability (largest change {change:.2g})"
+        )
+    return change

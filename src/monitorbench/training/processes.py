@@ -1,0 +1,47 @@
+"""Training on several processes, as `torchrun` or `accelerate launch` start them: who does what.
+
+Every process trains; the first alone writes files.
+"""
+
+import os
+
+import torch
+from accelerate import PartialState
+
+from monitorbench.config.errors import UserError
+from monitorbench.config.training import Training
+
+N_PROCESSES = "WORLD_SIZE"
+
+
+def n_processes() -> int:
+    """How many processes train together."""
+    return int(os.environ.get(N_PROCESSES, "1"))
+
+
+def is_first() -> bool:
+    """Whether this process is the one that writes."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def on_cpu(training: Training) -> bool:
+    """Whether it trains on the CPU, `device=auto` resolved."""
+    return training.device == "cpu" or (training.device == "auto" and not torch.cuda.is_available())
+
+
+def join(training: Training) -> None:
+    """Meet the other processes; `UserError` where a step can't be divided among them."""
+    n_passes = training.batch_size // training.micro_batch_size
+    if n_passes % n_processes():
+        raise UserError(
+            f"training.batch_size={training.batch_size} is {n_passes} forward passes a step, not to be "
+            f"divided among {n_processes()} processes; lower training.micro_batch_size"
+        )
+    if n_processes() > 1:
+        PartialState(cpu=on_cpu(training), **({"backend": "gloo"} if on_cpu(training) else {}))
+
+
+def wait() -> None:
+    """Until every process is here."""
+    if n_processes() > 1:
+        PartialState().wait_for_everyone()

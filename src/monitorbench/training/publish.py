@@ -1,0 +1,111 @@
+"""What becomes of a training run: a merged model folder, or a repository on the hub with its card.
+
+A push shows what it would do unless `push.dry_run` is false. The card is made of the run's own files and
+of finished evaluations of the same adapter; it states what is not known as not known.
+"""
+
+import logging
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from monitorbench.config.errors import UserError
+from monitorbench.config.study import Monitor, Study
+from monitorbench.engines.weights import adapter_sha256, merge, weights_folder, weights_identity
+from monitorbench.runs.directory import read_finished
+from monitorbench.runs.files import read_json, write_atomically
+from monitorbench.sources.fetch import hub_errors
+from monitorbench.training.card import model_card
+
+_log = logging.getLogger(__name__)
+
+
+def merge_run(study: Study) -> Path:
+    """Write `<run>/merged`, the base with the run's adapter in it, in the run's dtype; returns that folder.
+
+    The value for `monitor.path`. Raises `UserError` where the run or its base is not what it was.
+    """
+    run = _training_run(study.required_run())
+    target = run / "merged"
+    if target.is_dir():
+        _log.info("merge: reusing %s", target)
+        return target
+    config, manifest = read_json(run / "config.json"), read_finished(run)
+    monitor = _monitor(config)
+    if weights_identity(monitor) != manifest["identity"]["weights"]:
+        raise UserError(
+            f"{run}: its base {monitor.path} is not the one that was trained; expected its weights"
+        )
+    part = run / f".merged.part-{os.getpid()}"
+    try:
+        merge(weights_folder(monitor, study.paths.models), run / "adapter", part, config["training"]["dtype"])
+        write_atomically(
+            part / "README.md", model_card(run, merged=True, evaluations=_evaluations(study, run))
+        )
+        part.rename(target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return target
+
+
+def push_run(study: Study) -> Path:
+    """Upload the adapter, or the merged model, to `push.repo`, or show what would be uploaded.
+
+    The token is read by the hub's own client from the environment; it is never part of a config.
+    """
+    run = _training_run(study.required_run())
+    folder = run / ("merged" if study.push.merged else "adapter")
+    if not folder.is_dir():
+        raise UserError(f"{folder}: not there; make it with train/merge.py run={run}")
+    card = model_card(run, merged=study.push.merged, evaluations=_evaluations(study, run))
+    # Beside the adapter, whose own folder stays as it was trained.
+    write_atomically(run / "README.md", card)
+    files = sorted(path.name for path in folder.iterdir() if path.is_file() and path.name != "README.md")
+    repo = study.push.repo
+    if study.push.dry_run:
+        _log.info(
+            "dry run: would upload to %s: README.md, %s", repo or "(no push.repo given)", ", ".join(files)
+        )
+        _log.info("%s", card)
+        return run
+    if not repo:
+        raise UserError("push.repo=null: no repository given; expected push.repo=OWNER/NAME")
+    from huggingface_hub import HfApi
+
+    try:
+        api = HfApi()
+        api.create_repo(repo, repo_type="model", private=study.push.private, exist_ok=True)
+        api.upload_file(path_or_fileobj=card.encode(), path_in_repo="README.md", repo_id=repo)
+        api.upload_folder(repo_id=repo, folder_path=folder, allow_patterns=files)
+    except hub_errors() as error:
+        reason = " ".join(str(error).split())[:160]
+        raise UserError(f"push.repo={repo}: the hub refused ({type(error).__name__}: {reason})") from error
+    return run
+
+
+def _training_run(run: Path) -> Path:
+    read_finished(run)
+    if not (run / "learning_curve.json").is_file():
+        raise UserError(f"run={run}: not a training run; expected a run directory of train/sft.py")
+    return run
+
+
+def _monitor(config: Mapping[str, Any]) -> Monitor:
+    fields = {key: config["monitor"][key] for key in Monitor.model_fields if key in config["monitor"]}
+    return Monitor.model_validate(fields, strict=False)
+
+
+def _evaluations(study: Study, run: Path) -> list[dict[str, Any]]:
+    """Of this adapter, the finished and scored ones: prompt, data, and the numbers of each cell."""
+    digest = adapter_sha256(run / "adapter")
+    found = []
+    for file in sorted((study.paths.runs / "evaluate").glob("*/metrics.json")):
+        results = read_json(file.parent / "manifest.json").get("results", {})
+        judge = results.get("judge", {})
+        if judge.get("adapter") != digest:
+            continue
+        cells = read_json(file)["monitors"].get(judge["name"], {}).get(judge["prompt"], {})
+        found.append({"prompt": judge["prompt"], "data": results["data"], "cells": cells})
+    return found
