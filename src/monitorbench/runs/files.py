@@ -28,8 +28,8 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         part.replace(path)
     except OSError as error:
         raise UserError(
-            f"{path}: can't be written ({error.strerror or error}); make room or allow writing, then run the same "
-            "command again"
+            f"{path}: can't be written ({error.strerror or error}); make room or allow writing, then run "
+            "the same command again"
         ) from error
     finally:
         part.unlink(missing_ok=True)
