@@ -180,7 +180,7 @@ class VllmEngine(Config):
     kind: Literal["vllm"]
     dtype: Literal["float32", "bfloat16"]
     batch_size: Annotated[int, Field(ge=1)]
-    """Prompts handed over at once; progress moves by as many."""
+    """Prompts in the model's hands at once; it is never short of work with as many as it can run."""
     block_size: Annotated[int, Field(ge=1)]
     """Tokens in a block of the KV cache: only whole blocks of a shared prefix are reused."""
     kv_cache_gib: Annotated[int, Field(ge=1)]

@@ -88,7 +88,7 @@ def n_rows(directory: Path, split: Split) -> int:
 def read_split(directory: Path, split: Split, view: SplitView | None = None) -> list[Sample]:
     """Read a split, or the part of it that `view` keeps; `UserError` where it is missing or empty."""
     shards = shards_of(directory, split)
-    samples = [sample for shard in shards for sample in from_table(pq.read_table(shard))]
+    samples = [sample for shard in shards for sample in from_table(pq.ParquetFile(shard).read())]
     kept = samples if view is None else select(samples, view)
     if not kept and view is not None:
         raise UserError(
