@@ -54,10 +54,12 @@ def against_raw(judged: Judged, work: Path) -> dict[str, Any]:
     """Ours, raw at the same settings, raw at its defaults: prompts a second, and their ratios."""
     study, config = judged.study, judged.study.engine
     assert isinstance(config, VllmEngine)
-    engine = InProcessVllm(config, judged.weights, None, study.monitor.context_tokens)
     decoding = decoding_of(judged)
     warm_up = [judged.prompts[0][:40]]
-    loading = seconds_of(lambda: list(engine.complete(warm_up, decoding)))
+    began = time.perf_counter()
+    engine = InProcessVllm(config, judged.weights, None, study.monitor.context_tokens)
+    list(engine.complete(warm_up, decoding))
+    loading = time.perf_counter() - began
     from vllm import LLM  # after the engine has set the environment
 
     began = time.perf_counter()

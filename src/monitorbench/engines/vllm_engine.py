@@ -99,6 +99,8 @@ class InProcessVllm:
         """The `vllm.LLM`, once the first prompts have been asked."""
         self._request_numbers = count()
         self._loaded: Path | None = None
+        if adapter is None:  # else it depends on who is asked first
+            self._load(weights)
 
     def complete(
         self, prompts: Sequence[Sequence[int]], decoding: Decoding, *, with_adapter: bool = True
