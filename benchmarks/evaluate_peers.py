@@ -175,18 +175,18 @@ def differences(judged: Judged, work: Path) -> dict[str, float]:
         if words.misbehavior in top and words.benign in top:
             log_odds_of[sample["id"]] = top[words.misbehavior] - top[words.benign]
     ours = {v.sample_id: v.score for v in read_verdicts(log) if v.score is not None}
-    found = {
-        "Inspect AI's score and ours": max(abs(score_of[key] - score) for key, score in ours.items()),
-        "lm-eval's log-odds and Inspect's": 0.0,
-    }
+    gaps = []
     for line in harness.read_text().splitlines():
         row = json.loads(line)
         if row["doc"]["id"] in log_odds_of:
             misbehavior, benign = (float(choice[0]) for choice in row["filtered_resps"])
-            gap = abs(misbehavior - benign - log_odds_of[row["doc"]["id"]])
-            key = "lm-eval's log-odds and Inspect's"
-            found[key] = max(found[key], gap)
-    return found
+            gaps.append(abs(misbehavior - benign - log_odds_of[row["doc"]["id"]]))
+    if not gaps:
+        raise SystemExit("benchmarks/evaluate_peers.py: no sample of lm-eval's is among Inspect's")
+    return {
+        "Inspect AI's score and ours": max(abs(score_of[key] - score) for key, score in ours.items()),
+        f"lm-eval's log-odds and Inspect's ({len(gaps)} samples)": max(gaps),
+    }
 
 
 def write_samples(judged: Judged, work: Path) -> None:

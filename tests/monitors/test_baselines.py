@@ -2,15 +2,21 @@
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from monitorbench.config.study import Study
 from monitorbench.corpus.columns import sample_columns
+from monitorbench.corpus.store import write_split
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.curves import auroc
 from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
+from monitorbench.monitors.baseline_numbers import baseline_numbers
 from monitorbench.monitors.baselines import BAG_OF_WORDS, judge_with_baselines
-from monitorbench.records import Label, Sample
+from monitorbench.monitors.numbers import Numbers
+from monitorbench.records import Label, Sample, Split
+from monitorbench.runs.files import write_json
 
 WORDS = [f"word{i}" for i in range(50)]
 
@@ -106,3 +112,30 @@ def test_length_sees_length_alone(make_sample: Callable[..., Sample]):
 def test_without_a_training_split_the_fitted_ones_are_left_out(samples: list[Sample]):
     """A benchmark without a corpus could not be scored at all."""
     assert set(judge([], samples)) == {"always_benign", "always_misbehavior", "random"}
+
+
+def test_a_train_split_that_comes_later_brings_the_fitted_ones(
+    compose_study: Callable[..., Study], make_sample: Callable[..., Sample], tmp_path: Path
+):
+    """Kept numbers of a dataset without a train split would leave out the bag of words for good."""
+    data = tmp_path / "data" / "made-0123456789ab"
+    study = compose_study("score", f"paths.runs={tmp_path / 'runs'}", "probe.resamples=100", "run=none")
+
+    def built(*splits: Split) -> dict[str, Numbers]:
+        for split in splits:
+            pairs = [
+                make_sample(
+                    f"Q {split} {i}", f"A {label} {i}", pair_id=f"{split}{i}", label=label, split=split
+                )
+                for i in range(6)
+                for label in Label
+            ]
+            write_split(data, split, pairs)
+        results = {"splits": {split.value: {"samples": 12} for split in splits}}
+        write_json(data / "manifest.json", {"status": "done", "identity": {}, "results": results})
+        return baseline_numbers(study, data)
+
+    constant = {"always_benign", "always_misbehavior", "random"}
+    assert built(Split.TEST).keys() == constant
+    assert built(Split.TRAIN, Split.TEST).keys() == constant | {"length", "bag_of_words"}
+    assert built(Split.TEST).keys() == constant

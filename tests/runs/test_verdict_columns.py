@@ -105,6 +105,9 @@ def changed(**changes: object) -> bytes:
         b"",
         b"[1]",
         b'{"key": "x"}',
+        b'{"sample_id": "a", "label": "benign"}',
+        changed(key=None),
+        changed(answer=None),
         b"\xff\xfe",
         b"Traceback (most recent call last):",
         b"\x00" * 8,
@@ -133,3 +136,12 @@ def test_a_foreign_line_is_named_as_the_strict_reader_names_it(tmp_path: Path, l
     with pytest.raises(UserError) as caught:
         read_verdict_columns(path)
     assert str(caught.value) == str(strict.value)
+
+
+def test_a_repeated_key_is_named_as_the_strict_reader_names_it(tmp_path: Path):
+    """Of two verdicts under one key with opposite labels, one would win in silence."""
+    path = tmp_path / "verdicts.jsonl"
+    first, second = lines(2)
+    path.write_bytes(first + second + changed(key="k0", label="misbehavior") + b"\n")
+    with pytest.raises(UserError, match=r":3: repeats the key of line 1"):
+        read_verdict_columns(path)

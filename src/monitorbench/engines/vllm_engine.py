@@ -186,6 +186,10 @@ def _completion(output: Any, decoding: Decoding, seconds: float) -> Completion:
     first: Mapping[int, Any] = output.logprobs[0] if output.logprobs else {}
     logprobs = {i: first[i].logprob for i in decoding.scored_token_ids if i in first}
     text: str = output.text
-    if stop is None:
-        return Completion(ids, text, "length", logprobs, seconds)
-    return Completion(ids[:stop], text, "stop", logprobs, seconds, ids[stop])
+    if stop is not None:
+        return Completion(ids[:stop], text, "stop", logprobs, seconds, ids[stop])
+    if output.finish_reason == "stop":  # the model's own end, which the chat template doesn't use
+        return Completion(ids[:-1], text, "stop", logprobs, seconds, ids[-1])
+    if output.finish_reason != "length":  # no answer: the sample stays owed
+        raise RuntimeError(f"vLLM gave a prompt up: {output.finish_reason}")
+    return Completion(ids, text, "length", logprobs, seconds)

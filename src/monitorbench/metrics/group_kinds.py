@@ -73,15 +73,17 @@ def draws(n_groups: IntArray, resamples: int, seed: int, per_draw: int) -> Itera
     total = int(n_groups.sum())
     common, rare = np.flatnonzero(n_groups > _RARE), np.flatnonzero(n_groups <= _RARE)
     kind_of_rare_group = np.repeat(rare, n_groups[rare])
-    shares = np.append(n_groups[common], len(kind_of_rare_group)) / total
+    sizes = [*n_groups[common], len(kind_of_rare_group)] if len(rare) else n_groups[common]
+    shares = np.asarray(sizes) / total
     for start in range(0, resamples, batch):
         size = min(batch, resamples - start)
         counts = shared.multinomial(total, shares, size=size)
-        at = np.repeat(np.arange(size) * len(n_groups), counts[:, -1])
-        if len(at):
+        found = np.zeros((size, len(n_groups)))
+        if len(rare):  # else the last count, which takes up all rounding, would be of none
+            at = np.repeat(np.arange(size) * len(n_groups), counts[:, -1])
             at += kind_of_rare_group[picked.integers(len(kind_of_rare_group), size=len(at))]
-        found = np.bincount(at, minlength=size * len(n_groups)).reshape(size, -1).astype(np.float64)
-        found[:, common] = counts[:, :-1]
+            found += np.bincount(at, minlength=size * len(n_groups)).reshape(size, -1)
+        found[:, common] = counts[:, : len(common)]
         yield found
 
 

@@ -18,7 +18,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     Raises `UserError` where it can't be written.
     """
     data = content.encode() if isinstance(content, str) else content
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     part = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:
         with part.open("wb") as stream:
@@ -27,12 +27,25 @@ def write_atomically(path: Path, content: str | bytes) -> None:
             os.fsync(stream.fileno())
         part.replace(path)
     except OSError as error:
-        raise UserError(
-            f"{path}: can't be written ({error.strerror or error}); make room or allow writing, then run "
-            "the same command again"
-        ) from error
+        raise unwritable(path, error) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those around it; `UserError` where it can't be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def unwritable(path: Path, error: OSError) -> UserError:
+    """What a person is told of a full disk or a missing permission."""
+    return UserError(
+        f"{path}: can't be written ({error.strerror or error}); make room or allow writing, then run the "
+        "same command again"
+    )
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -1,8 +1,8 @@
 """`verdicts.jsonl` as columns: what was answered, without a record for each line.
 
 Promises: what `verdict_log.read_verdicts` says of the same file; where a line is doubtful, that reader is
-asked, and names it. Of a line only what the metrics need is looked at. Memory does not grow with the
-answers' texts.
+asked, and names it. Of what the metrics don't need, only that it is there is looked at. Memory does not
+grow with the answers' texts.
 """
 
 from collections.abc import Iterator
@@ -24,13 +24,21 @@ _LONGEST_LINE = 2**22
 _PLACE = pa.struct([("message", pa.int64())])
 _SCHEMA = pa.schema(
     [
+        ("key", pa.string()),
         ("sample_id", pa.string()),
+        ("prompt", pa.string()),
+        ("answer", pa.string()),
+        ("finish_reason", pa.string()),
+        ("prompt_tokens", pa.int64()),
+        ("completion_tokens", pa.int64()),
+        ("seconds", pa.float64()),
         ("label", pa.string()),
         ("unscored", pa.string()),
         ("score", pa.float64()),
         ("evidence", pa.list_(pa.struct([("place", _PLACE)]))),
     ]
 )
+_ALWAYS_THERE = _SCHEMA.names[:8]
 _LABELS = pa.array([label.value for label in Label])
 _REASONS = pa.array([reason.value for reason in UnscoredReason])
 
@@ -38,6 +46,7 @@ _REASONS = pa.array([reason.value for reason in UnscoredReason])
 class VerdictColumns(NamedTuple):
     """One entry a line, in the log's order, all [lines]."""
 
+    keys: pa.Array
     sample_ids: pa.Array
     flagged: NDArray[np.float64]
     """1 misbehavior, 0 benign, NaN unscored."""
@@ -52,19 +61,25 @@ def read_verdict_columns(path: Path) -> VerdictColumns:
     """All whole lines of a log, the last one left out when torn; `UserError` on a foreign line."""
     try:
         parts = [_parsed(block) for block in _blocks(path)]
+        _refuse_repeated([part.keys for part in parts])
     except (pa.ArrowInvalid, _DoubtfulError):
         parts = [_of_records(path)]
     return VerdictColumns(
-        pa.concat_arrays([part.sample_ids for part in parts] or [pa.array([], pa.string())]),
+        *(pa.concat_arrays([part[i] for part in parts] or [pa.array([], pa.string())]) for i in (0, 1)),
         *(
             np.concatenate([np.empty(0, dtype), *(part[i] for part in parts)])
-            for i, dtype in ((1, np.float64), (2, np.float64), (3, np.int64), (4, np.int64))
+            for i, dtype in ((2, np.float64), (3, np.float64), (4, np.int64), (5, np.int64))
         ),
     )
 
 
 class _DoubtfulError(Exception):
     """A line may be no verdict."""
+
+
+def _refuse_repeated(keys: list[pa.Array]) -> None:
+    if pc.count_distinct(pa.chunked_array(keys, pa.string())).as_py() < sum(map(len, keys)):
+        raise _DoubtfulError
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
@@ -100,7 +115,7 @@ def _columns(table: pa.Table) -> VerdictColumns:
     labels, reasons, scores = (table[name] for name in ("label", "unscored", "score"))
     label = pc.index_in(labels, value_set=_LABELS)
     is_known = (
-        table["sample_id"].null_count == 0
+        all(table[name].null_count == 0 for name in _ALWAYS_THERE)
         and label.null_count == labels.null_count
         and pc.index_in(reasons, value_set=_REASONS).null_count == reasons.null_count
         and pc.all(pc.xor(labels.is_valid(), reasons.is_valid()), min_count=0).as_py()
@@ -113,6 +128,7 @@ def _columns(table: pa.Table) -> VerdictColumns:
     places = pc.struct_field(pc.list_flatten(evidence), "place").is_valid()
     of_line = pc.list_parent_indices(evidence).to_numpy()
     return VerdictColumns(
+        keys=_whole(table["key"]),
         sample_ids=_whole(table["sample_id"]),
         flagged=flagged[pc.fill_null(label, len(Label)).to_numpy()],
         scores=pc.fill_null(scores, np.nan).to_numpy(),
