@@ -1,7 +1,8 @@
 """All of `metrics.json` for some evaluation runs: rates, curves, baselines, and adapters against bases."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from monitorbench.metrics.results import (
     SCHEMA_VERSION,
     CorrelationFacts,
     Results,
+    SurfaceCheck,
 )
 from monitorbench.metrics.summary import CellMetrics, as_list
 from monitorbench.metrics.transfer import Difference, difference, differences, matched
@@ -28,6 +30,7 @@ from monitorbench.monitors.evaluations import Evaluation
 from monitorbench.monitors.numbers import Drawn, drawn_by, numbers, stakes_of
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
+from monitorbench.runs.files import read_json
 
 
 def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
@@ -38,7 +41,6 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
     data = evaluations[0].data
     pairs = _with_bases(evaluations)
     drawn, stakes = drawn_by(study), stakes_of(study)
-    manifest = read_finished(data)["results"]
     found = [(e.monitor, e.prompt, numbers(e.judged, stakes, drawn)) for e in evaluations]
     found += [(name, NO_PROMPT, known) for name, known in baseline_numbers(study, data).items()]
     monitors: dict[str, dict[str, dict[str, CellMetrics]]] = {}
@@ -67,7 +69,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
         correlation=_correlations(monitors),
         trained_on={e.monitor: list(e.trained_on) for e in evaluations if e.trained_on},
         pareto=_pareto(monitors),
-        surface_check=manifest["surface_check"],
+        surface_check=_surface_check(data),
         learning_curves={e.monitor: e.learning_curve for e in evaluations if e.learning_curve},
     )
 
@@ -126,6 +128,20 @@ def _parts(tuned: Evaluation) -> dict[str, BoolArray]:
     """Which samples are of the cells that the adapter was trained on, and which of the others."""
     trained = tuned.judged.in_cells(tuned.trained_on)
     return {"trained": trained, "held_out": ~trained}
+
+
+def _surface_check(data: Path) -> dict[str, SurfaceCheck]:
+    """As the dataset's manifest has it; of one that has none, the test split's as audited; else empty."""
+    if found := read_finished(data)["results"].get("surface_check"):
+        return cast(dict[str, SurfaceCheck], found)
+    audit = data / "audit.json"
+    if not audit.is_file():
+        return {}
+    cells = read_json(audit)["splits"].get(Split.TEST, {})
+    words = {cell: facts["surface"]["bag_of_words"] for cell, facts in cells.items()}
+    return {
+        cell: SurfaceCheck(auroc=w["auroc"], auroc_ci=w["auroc_ci"], n=w["n"]) for cell, w in words.items()
+    }
 
 
 def _correlations(monitors: Mapping[str, Mapping[str, Any]]) -> dict[str, CorrelationFacts]:
