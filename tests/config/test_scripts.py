@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted(
-    script for folder in ("data_build", "train", "eval", "slurm") for script in (ROOT / folder).glob("*.py")
+    script for folder in ("data_build", "train", "eval") for script in (ROOT / folder).glob("*.py")
 )
 HEAVY = {"torch", "transformers", "vllm", "trl", "datasets", "pyarrow", "peft", "accelerate"}
 FILLED = ("run=x", "probe.runs=[x]")

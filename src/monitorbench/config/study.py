@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from monitorbench.config.annotation import Annotation
 from monitorbench.config.base import Config
+from monitorbench.config.cluster import Cluster
 from monitorbench.config.combine import Combine
 from monitorbench.config.cues import Cues, Elicit
 from monitorbench.config.datasets import Dataset
@@ -279,6 +280,7 @@ class Study(Config):
     training: Training
     engine: Engine
     tracking: Tracking
+    cluster: Cluster
     probe: Probe
     stakes: Stakes
     evaluate: Evaluate

@@ -32,6 +32,7 @@ from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import read_json, write_json
 from monitorbench.runs.progress import progress
 from monitorbench.training.examples import Example, collate, make_examples
+from monitorbench.training.preempted import StopWhenPreempted, raise_if_preempted
 from monitorbench.training.trainer import Collator, EveryFewSteps, LabelTrainer
 
 _log = logging.getLogger(__name__)
@@ -105,12 +106,16 @@ def _fit(
             ),
             data_collator=Collator(renderer.end_of_turn),
             processing_class=tokenizer,
-            callbacks=[EveryFewSteps(study.training.validate_every, curve.measure, ticker.advance)],
+            callbacks=[
+                EveryFewSteps(study.training.validate_every, curve.measure, ticker.advance),
+                StopWhenPreempted(),
+            ],
         )
         trainer.remove_callback(PrinterCallback)
         if not resumed_from:
             curve.measure(0, None)
         trainer.train(resume_from_checkpoint=str(resumed_from) if resumed_from else None)
+    raise_if_preempted(trainer.state)
     change = _refuse_idle_adapter(model, renderer, examples[0])
     _save_adapter(model, directory / "adapter", study.monitor.hub_id)
     shutil.rmtree(checkpoints, ignore_errors=True)
