@@ -72,6 +72,7 @@ def against_raw(judged: Judged, work: Path) -> dict[str, Any]:
     defaults: list[Raw] = []
     for number in range(ROUNDS):
         log = work / f"verdicts-{number}.jsonl"
+        log.unlink(missing_ok=True)  # verdicts of an earlier run would be reused
         engine.llm.reset_prefix_cache()
         ours.append(seconds_of(lambda log=log: judge(judged, engine, log)))
         same.append(generate(engine.llm, ordered, judged))

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import platform
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,10 +66,11 @@ def folder_in_the_making(target: Path) -> Iterator[Path]:
     Replaces a `target` that is there. What processes that were killed left behind is swept.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    for stale in target.parent.glob(f".{target.name}.part-*"):
-        if not _is_running(int(stale.name.rpartition("-")[2])):
+    host = platform.node()  # on a shared disk another machine's processes may be filling theirs
+    for stale in target.parent.glob(f".{target.name}.part-*@{host}"):
+        if not _is_running(int(stale.name.removesuffix(f"@{host}").rpartition("-")[2])):
             shutil.rmtree(stale, ignore_errors=True)
-    part = target.with_name(f".{target.name}.part-{os.getpid()}")
+    part = target.with_name(f".{target.name}.part-{os.getpid()}@{host}")
     part.mkdir()
     try:
         yield part
