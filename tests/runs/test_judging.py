@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from monitorbench.metrics import rates
+from monitorbench.metrics.columns import columns
 from monitorbench.records import Category, Label, Task, UnscoredReason, Verdict
 from monitorbench.runs import judging as shown_while_judging
 from monitorbench.runs.judging import Judging, JudgingNumbers, judging, judging_bar, shown
@@ -61,10 +62,13 @@ def test_running_rates_are_the_metrics(rows: list[tuple[Label, Label | None, flo
     counts = Judging(len(rows), verdicts[:n_reused], priced=True)
     for label, one in verdicts[n_reused:]:
         counts.add(label, one)
-    expected = rates.count(
-        rates.Judged(str(i), "", "", Category.SYCOPHANCY_BIAS, Task.QA, label, answer, None)
-        for i, (label, answer, _) in enumerate(rows)
+    held = columns(
+        [
+            rates.Judged(str(i), "", "", Category.SYCOPHANCY_BIAS, Task.QA, label, answer, None)
+            for i, (label, answer, _) in enumerate(rows)
+        ]
     )
+    expected = rates.count(held.is_misbehavior, held.flagged)
     numbers = counts.numbers()
     assert numbers.miss_rate == rates.miss_rate(expected)
     assert numbers.false_alarm_rate == rates.false_alarm_rate(expected)
