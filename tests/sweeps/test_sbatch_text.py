@@ -29,7 +29,7 @@ CLUSTER = Cluster(
 )
 
 
-def _sweep(folder: str = "/work/my study") -> Sweep:
+def _sweep(folder: str = "/shared/my study") -> Sweep:
     manifest = Manifest(
         script=Path(f"{folder}/train/sft.py"), folder=Path(folder), overrides=(), points=(), git_commit=None
     )
@@ -54,8 +54,8 @@ def test_everything_the_cluster_config_says_is_asked_for():
         "--dependency=afterok:41:42",
         "--kill-on-invalid-dep=yes",
         "--constraint=nvlink&ib",
-        "--chdir=/work/my study",
-        "--output=/work/my study/runs/sweeps/sft-0123456789ab/run-%3a.log",
+        "--chdir=/shared/my study",
+        "--output=/shared/my study/runs/sweeps/sft-0123456789ab/run-%3a.log",
     } <= set(asked)
     lines = text.splitlines()
     assert lines[0] == "#!/usr/bin/env bash"

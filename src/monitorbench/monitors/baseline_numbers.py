@@ -4,14 +4,13 @@ They depend on the dataset, the draws and the stakes, never on the judge that is
 more than it does: the texts have to be read.
 """
 
-import hashlib
 import importlib.metadata
 import logging
-from importlib.resources import files
 from pathlib import Path
 from typing import cast
 
 from monitorbench.config.study import Study
+from monitorbench.corpus.code import sha256_of_code
 from monitorbench.corpus.columns import read_batches, read_columns
 from monitorbench.corpus.store import read_split
 from monitorbench.monitors.baselines import judge_with_baselines
@@ -44,7 +43,7 @@ def baseline_numbers(study: Study, data: Path) -> dict[str, Numbers]:
         "splits": {name: splits[name] for name in (Split.TRAIN, Split.TEST) if name in splits},
         "stakes": stakes,
         **drawn,
-        "code": _fingerprint(),
+        "code": sha256_of_code(_CODE),
         "versions": {name: importlib.metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")},
     }
     run = RunDirectory(study.paths.runs / "baselines", data.name.rpartition("-")[0], identity)
@@ -59,15 +58,3 @@ def baseline_numbers(study: Study, data: Path) -> dict[str, Numbers]:
         write_json(run.path / _FILE, found)
         results["baselines"] = list(found)
     return found
-
-
-def _fingerprint() -> str:
-    """SHA-256 of the code that the numbers come from."""
-    digest = hashlib.sha256()
-    for place in _CODE:
-        found = files("monitorbench").joinpath(place)
-        modules = [found] if found.is_file() else sorted(found.iterdir(), key=lambda file: file.name)
-        for module in modules:
-            if module.name.endswith(".py"):
-                digest.update(module.read_bytes())
-    return digest.hexdigest()
