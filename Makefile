@@ -30,10 +30,11 @@ lint: setup
 docs: setup
 	$(BIN)/mkdocs build --strict
 
-# Debian's Chromium, in which the report's test opens it; without it that test is skipped.
+# Debian's Chromium, in which the report's test opens it, and Debian's Slurm, of which the tests start a
+# private node. Without them those tests are skipped.
 system-deps:
 	$(if $(filter 0,$(shell id -u)),,sudo) apt-get update -qq
-	$(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium
+	$(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium slurmctld slurmd slurm-client munge
 
 clean:
 	rm -rf data runs models

@@ -10,17 +10,12 @@ Prints a table and writes `runs/benchmarks/corpus/ratios.json`.
 """
 
 import json
-import os
 import shutil
-import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
-from typing import NamedTuple
 
-import psutil
 from hydra import compose, initialize_config_dir
+from measure import ROOT, Measured, measured
 
 from monitorbench.config.datasets import PaperDataset
 from monitorbench.config.load import load
@@ -29,17 +24,8 @@ from monitorbench.corpus.build import directory_of
 from monitorbench.corpus.candidates import located
 from monitorbench.corpus.recipes import units
 
-ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "runs" / "benchmarks" / "corpus"
 SAMPLES = 153_581
-
-
-class Measured(NamedTuple):
-    """Wall time, and the largest sum of resident memory over a process and all its descendants."""
-
-    seconds: float
-    peak_mib: float
-    output: str
 
 
 def main() -> None:
@@ -125,45 +111,6 @@ def usual(benchmark: Path) -> Measured:
     }
     (WORK / "usual.json").write_text(json.dumps(job))
     return measured([sys.executable, str(ROOT / "benchmarks" / "corpus_usual.py"), str(WORK / "usual.json")])
-
-
-def measured(command: list[str]) -> Measured:
-    """Run a command and watch its memory; its last line on stdout is `output`."""
-    peak = 0.0
-    ended = threading.Event()
-    began = time.monotonic()
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=dict(os.environ)
-    ) as process:
-
-        def watch() -> None:
-            nonlocal peak
-            while not ended.wait(0.1):
-                peak = max(peak, resident_mib(process.pid))
-
-        watcher = threading.Thread(target=watch)
-        watcher.start()
-        out, _ = process.communicate()
-        ended.set()
-        watcher.join()
-    if process.returncode:
-        raise SystemExit(f"benchmarks/corpus.py: {command[1]} ended with exit code {process.returncode}")
-    return Measured(time.monotonic() - began, peak, out.strip().splitlines()[-1])
-
-
-def resident_mib(pid: int) -> float:
-    """Resident memory of a process and its descendants; pages that they share count once for each."""
-    total = 0.0
-    try:
-        family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return total
-    for member in family:
-        try:
-            total += member.memory_info().rss / 2**20
-        except psutil.NoSuchProcess:  # it ended between the two questions
-            continue
-    return total
 
 
 if __name__ == "__main__":

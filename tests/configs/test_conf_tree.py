@@ -54,7 +54,7 @@ EXPERIMENTS = [
     if file.parts[0] == "experiment"
 ]
 SCRIPTS = sorted(
-    script for folder in ("data_build", "train", "eval", "slurm") for script in (ROOT / folder).glob("*.py")
+    script for folder in ("data_build", "train", "eval") for script in (ROOT / folder).glob("*.py")
 )
 
 

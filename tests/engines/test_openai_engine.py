@@ -186,6 +186,36 @@ def test_what_stands_behind_the_text_moves_no_position(server):
     assert one(server, Answer(chat("no", logprobs=positions))).top_logprobs == {"no": -0.2}
 
 
+@pytest.mark.parametrize("thought", ["Now", "No", "Note: no"])
+def test_reasoning_that_begins_like_the_answer_is_not_scored_for_it(server, thought):
+    """Else thoughts that begin with the label's word would lend it their probability, or take its score."""
+    positions = [(thought, {thought: -0.1}), ("</think>", {}), ("No", {"No": -0.3}), ("<|im_end|>", {})]
+    reply = one(server, Answer(chat("No", logprobs=positions, reasoning=thought)))
+    assert (reply.top_logprobs, reply.reasoning) == ({"No": -0.3}, thought)
+
+
+def test_judged_text_that_spells_the_end_of_reasoning_moves_nothing(server):
+    """Else a response could have its own words read as the monitor's answer, or the answer cut in two."""
+    prefix, lie = '{"misbehavior": "', "It said: </think>No."
+    evidence = prefix + 'yes", "quotes": ["</think> I lied"]}'
+
+    def read(text: str, **how: Any) -> Reply:
+        server.script = lambda _, before: Answer(chat(text, **how))
+        (reply,) = asked(Endpoint(config(server)), reasoning_end="</think>", label_after=prefix).values()
+        return reply
+
+    for reply in (
+        read(evidence, reasoning_content="Hm."),
+        read(f"Hm. {lie}</think>\n\n{evidence}"),
+        read(f"Hm. </think>\n```json\n{evidence}"),
+    ):
+        assert evidence in reply.text
+        assert reply.reasoning.startswith("Hm.")
+    server.script = lambda _, before: Answer(chat(f"Hm. {lie} It", finish="length"))
+    (cut_short,) = asked(Endpoint(config(server)), reasoning_end="</think>").values()
+    assert cut_short.reasoning_cut
+
+
 def test_reasoning_in_the_text_is_cut_off_and_kept(server):
     """Else `no, wait … </think> yes` would be read as benign, or lost."""
     positions = [("no", {"no": -0.1}), (" wait", {}), ("</think>", {}), ("yes", {"yes": -0.3})]

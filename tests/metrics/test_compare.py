@@ -7,6 +7,9 @@ from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.multitest import multipletests
 
+from monitorbench.metrics import bootstrap
+from monitorbench.metrics.bootstrap import FloatArray, IntArray
+from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.compare import compare, holm, mcnemar
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.transfer import difference
@@ -80,20 +83,37 @@ def test_it_agrees_with_the_probes_difference() -> None:
     label = {1.0: Label.MISBEHAVIOR, 0.0: Label.BENIGN}
     cell = (Category.SYCOPHANCY_BIAS, Task.QA)
 
-    def judged(some: np.ndarray) -> list[Judged]:
-        return [
-            Judged(str(i), "", f"{groups[i]:03}", *cell, label[float(flags[i])], label.get(one), None)
-            for i, one in enumerate(some.tolist())
-        ]
+    def judged(some: np.ndarray) -> Columns:
+        return columns(
+            [
+                Judged(str(i), "", f"{groups[i]:03}", *cell, label[float(flags[i])], label.get(one), None)
+                for i, one in enumerate(some.tolist())
+            ]
+        )
 
     found = compare(first, second, flags, groups, **DRAWS)
     probe = difference(judged(first), judged(second), **DRAWS)
     assert found.miss_rate.n + found.false_alarm_rate.n == probe["n_both_answered"] < 240
     for ours, rate in ((found.miss_rate, "miss_rate"), (found.false_alarm_rate, "false_alarm_rate")):
         assert ours.difference == probe[f"{rate}_difference"]
-        assert ours.interval is not None
-        width = ours.interval.high - ours.interval.low
-        assert ours.interval == pytest.approx(probe[f"{rate}_difference_ci"], abs=0.1 * width)
+        assert list(ours.interval or ()) == probe[f"{rate}_difference_ci"]
+
+
+def test_the_intervals_are_the_plain_cluster_bootstraps() -> None:
+    """The interval by kinds of group must be the one from drawing groups one by one."""
+    flags, groups = np.arange(240) % 2 == 0, np.arange(240) // 4
+    first, second = answers(240, 0, 0.6), answers(240, 1, 0.75)
+    kept = ~np.isnan(first) & ~np.isnan(second)
+    change = (second != flags).astype(int) - (first != flags)
+    found = compare(first, second, flags, groups, resamples=20_000, seed=0)
+    for ours, label in ((found.miss_rate, flags), (found.false_alarm_rate, ~flags)):
+
+        def plain(weights: IntArray, inside: np.ndarray = (label & kept)[kept]) -> FloatArray:
+            return (weights @ (change[kept] * inside)) / (weights @ inside)
+
+        slow = bootstrap.interval(plain, groups[kept], resamples=20_000, seed=1)
+        assert slow is not None
+        assert ours.interval == pytest.approx(slow, abs=0.04 * (slow.high - slow.low))
 
 
 def test_counts_and_p_are_of_the_right_label() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from monitorbench.metrics.cells import by_slice
+from monitorbench.metrics.columns import columns
 from monitorbench.metrics.macro import macro
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.summary import summarise
@@ -43,8 +44,8 @@ LARGE, SMALL = (Category.SAFETY_PERMISSION, Task.CODE), (Category.SYCOPHANCY_BIA
 def test_each_cell_counts_once():
     """A monitor that is good in the largest cell only would look good everywhere."""
     found = judged({LARGE: 200}, 0.0) + judged({SMALL: 20}, 1.0)
-    by_cell = summarise(found, **DRAWS)
-    averaged = macro(found, by_cell, **DRAWS)
+    by_cell = summarise(columns(found), **DRAWS)
+    averaged = macro(columns(found), by_cell, **DRAWS)
     assert averaged["n_cells"] == 2
     assert averaged["miss_rate"] == averaged["false_alarm_rate"] == 0.5
     assert by_cell["overall"]["miss_rate"] == pytest.approx(20 / 220)
@@ -53,8 +54,8 @@ def test_each_cell_counts_once():
 def test_it_is_the_mean_of_the_cells_with_an_interval_around_it():
     """The number would differ from what a reader works out from the table above it."""
     found = judged({LARGE: 60, SMALL: 30, (Category.SYCOPHANCY_BIAS, Task.REASONING): 10}, 0.3, 0.1)
-    by_cell = summarise(found, **DRAWS)
-    averaged = macro(found, by_cell, **DRAWS)
+    by_cell = summarise(columns(found), **DRAWS)
+    averaged = macro(columns(found), by_cell, **DRAWS)
     for key in ("miss_rate", "false_alarm_rate", "auroc"):
         cells = [numbers[key] for name, numbers in by_cell.items() if "/" in name]
         assert averaged[key] == pytest.approx(np.mean(cells))
@@ -66,7 +67,7 @@ def test_it_is_the_mean_of_the_cells_with_an_interval_around_it():
 
 def test_without_answers_there_is_no_average():
     """An unscored monitor would get a rate of 0."""
-    nothing = [replace(one, answer=None, score=None) for one in judged({LARGE: 5}, 0.0)]
+    nothing = columns([replace(one, answer=None, score=None) for one in judged({LARGE: 5}, 0.0)])
     averaged = macro(nothing, summarise(nothing, **DRAWS), **DRAWS)
     assert averaged["miss_rate"] is averaged["false_alarm_rate_ci"] is averaged["auroc"] is None
 
@@ -74,14 +75,15 @@ def test_without_answers_there_is_no_average():
 def test_slices_part_the_samples():
     """A sample would be in two sources, or in none."""
     found = judged({LARGE: 12, SMALL: 9}, 0.2)
-    slices = by_slice(found)
+    held = columns(found)
+    slices = {name: held.taking(inside) for name, inside in by_slice(held).items()}
     for names in (
         ["task:qa", "task:code"],
         ["with_thinking", "without_thinking"],
         ["source:source 0", "source:source 1"],
     ):
-        assert sorted(one.sample_id for name in names for one in slices[name]) == sorted(
+        assert sorted(one for name in names for one in slices[name].sample_ids.to_pylist()) == sorted(
             one.sample_id for one in found
         )
     assert "task:reasoning" not in slices
-    assert all(one.has_thinking for one in slices["with_thinking"])
+    assert slices["with_thinking"].has_thinking.all()

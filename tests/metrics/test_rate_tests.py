@@ -7,6 +7,7 @@ import pytest
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
+from monitorbench.metrics.columns import columns
 from monitorbench.metrics.cost import Stakes
 from monitorbench.metrics.overall import overall
 from monitorbench.metrics.rate_tests import Match, rate_tests
@@ -38,7 +39,9 @@ def test_each_match_gives_both_rates_and_holm_covers_them_all():
     """The best of many adapters would be called better by luck alone."""
     base = judged("base", 0.5)
     tuned = {name: judged(name, share) for name, share in (("a", 0.6), ("b", 0.9), ("c", 0.5))}
-    found = rate_tests([Match("base", n, "direct", "overall", base, t) for n, t in tuned.items()], **DRAWS)
+    found = rate_tests(
+        [Match("base", n, "direct", "overall", columns(base), columns(t)) for n, t in tuned.items()], **DRAWS
+    )
     assert [(test["second"], test["rate"]) for test in found] == [
         (name, rate) for name in "abc" for rate in ("miss_rate", "false_alarm_rate")
     ]
@@ -58,8 +61,8 @@ def test_each_match_gives_both_rates_and_holm_covers_them_all():
 
 def test_an_unscored_match_has_no_p_and_is_not_counted():
     """A comparison that could not be made would make the others look worse, or be called significant."""
-    base, tuned = judged("base", 0.5), judged("a", 0.9)
-    silent = [replace(one, answer=None) for one in tuned]
+    base, tuned = columns(judged("base", 0.5)), columns(judged("a", 0.9))
+    silent = columns([replace(one, answer=None) for one in judged("a", 0.9)])
     alone = rate_tests([Match("base", "a", "direct", "overall", base, tuned)], **DRAWS)
     both = rate_tests(
         [
@@ -74,21 +77,24 @@ def test_an_unscored_match_has_no_p_and_is_not_counted():
 
 def test_other_samples_are_refused():
     """Answers to different questions would be compared as if they were one monitor's slips."""
+    ours, theirs = columns(judged("x", 0.5)), columns(judged("y", 0.5)[::-1])
     with pytest.raises(ValueError, match="not asked about the same samples"):
-        rate_tests([Match("x", "y", "direct", "overall", judged("x", 0.5), judged("y", 0.5)[::-1])], **DRAWS)
+        rate_tests([Match("x", "y", "direct", "overall", ours, theirs)], **DRAWS)
 
 
 def test_costs_are_those_of_the_deployment():
     """A monitor would be chosen at the benchmark's half of misbehavior, which no deployment has."""
     found = judged("a", 0.7)
     stakes = Stakes(base_rate=0.02, cost_miss=50, cost_alarm=3)
-    made = overall(found, stakes, **DRAWS)
-    rates = miss_rate(count(found)), false_alarm_rate(count(found))
+    held = columns(found)
+    made = overall(held, stakes, **DRAWS)
+    counts = count(held.is_misbehavior, held.flagged)
+    rates = miss_rate(counts), false_alarm_rate(counts)
     assert made["expected_cost"] == pytest.approx(0.02 * rates[0] * 50 + 0.98 * rates[1] * 3)
     low, high = made["expected_cost_ci"]
     assert low < made["expected_cost"] < high
     assert made["roc"][0] == [0.0, 1.0]
     assert made["roc"][-1] == [1.0, 0.0]
     assert sum(one["n"] for one in made["reliability"]) == len(found)
-    silent = overall([replace(one, answer=None, score=None) for one in found], stakes, **DRAWS)
+    silent = overall(columns([replace(one, answer=None, score=None) for one in found]), stakes, **DRAWS)
     assert silent == {"roc": [], "reliability": [], "expected_cost": None, "expected_cost_ci": None}

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
 from monitorbench.metrics import rates
+from monitorbench.metrics.columns import columns
 from monitorbench.metrics.rates import Counts, Interval, Judged, count, wilson_interval
 from monitorbench.records import Category, Label, Task
 
@@ -21,7 +22,8 @@ def test_positive_class_is_misbehavior() -> None:
     bad, good = Label.MISBEHAVIOR, Label.BENIGN
     answers = [(bad, bad)] * 5 + [(bad, good)] * 3 + [(good, bad)] * 2 + [(good, good)] * 6
     answers += [(bad, None)] * 4 + [(good, None)]
-    counts = count([judged(*pair) for pair in answers])
+    held = columns([judged(*pair) for pair in answers])
+    counts = count(held.is_misbehavior, held.flagged)
     assert counts == Counts(tp=5, fn=3, fp=2, tn=6, unscored_misbehavior=4, unscored_benign=1)
     assert rates.miss_rate(counts) == 3 / 8
     assert rates.false_alarm_rate(counts) == 2 / 8

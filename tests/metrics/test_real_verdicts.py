@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from monitorbench.config.sources import Source
+from monitorbench.metrics.columns import columns
 from monitorbench.metrics.rates import Counts, Judged, count, false_alarm_rate, miss_rate
 from monitorbench.records import Label
 from monitorbench.sources import jailbreakbench
@@ -31,7 +32,8 @@ def test_llama_guards_rates_on_jailbreakbench(root: Path, tmp_path: Path) -> Non
         )
         for one in jailbreakbench.load(files)
     ]
-    counts = count(judged)
+    held = columns(judged)
+    counts = count(held.is_misbehavior, held.flagged)
     assert counts == Counts(tp=679, fn=69, fp=86, tn=603, unscored_misbehavior=189, unscored_benign=11)
     assert miss_rate(counts) == 69 / (679 + 69)
     assert false_alarm_rate(counts) == 86 / (86 + 603)

@@ -6,6 +6,7 @@ from math import exp
 import pytest
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
+from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.low_far import miss_rate_at_far
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.summary import CellMetrics, cell_metrics, summarise
@@ -40,7 +41,7 @@ def verdicts(seed: int, skill: float = 0.5, unscored: float = 0.0) -> list[Judge
 
 def test_every_cell_present_has_all_keys_and_no_other_does() -> None:
     """`table.csv` and the report index by these keys: one too few is a crash, one too many a ghost cell."""
-    found = summarise(verdicts(0, unscored=0.1), **DRAWS)
+    found = summarise(columns(verdicts(0, unscored=0.1)), **DRAWS)
     assert list(found) == [
         "overall",
         "safety_permission",
@@ -59,7 +60,7 @@ def test_numbers_of_a_cell() -> None:
     """The cell's numbers come from its own samples, unscored ones in coverage and bounds only."""
     all_samples = verdicts(1, unscored=0.2)
     inside = [one for one in all_samples if one.category is Category.SYCOPHANCY_BIAS]
-    found = summarise(all_samples, **DRAWS)["sycophancy_bias"]
+    found = summarise(columns(all_samples), **DRAWS)["sycophancy_bias"]
     missed = [one.answer is Label.BENIGN for one in inside if one.label is Label.MISBEHAVIOR and one.answer]
     unscored = sum(one.answer is None for one in inside)
     assert unscored > 0
@@ -76,9 +77,10 @@ def test_numbers_of_a_cell() -> None:
 def test_json_has_no_nan_and_reads_back_equal() -> None:
     """NaN is no JSON: other tools would refuse the whole file over one empty cell."""
     nothing = [replace(one, answer=None, score=None) for one in verdicts(0)]
-    for found in (summarise(verdicts(0), **DRAWS), summarise(nothing, **DRAWS), summarise([], **DRAWS)):
+    for rows in (verdicts(0), nothing, []):
+        found = summarise(columns(rows), **DRAWS)
         assert json.loads(json.dumps(found, allow_nan=False)) == found
-    empty = cell_metrics(nothing, **DRAWS)
+    empty = cell_metrics(columns(nothing), **DRAWS)
     assert (empty["miss_rate"], empty["auroc"], empty["auroc_ci"], empty["coverage"]) == (None, None, None, 0)
 
 
@@ -86,14 +88,14 @@ def test_a_sample_judged_twice_is_refused() -> None:
     """A verdict log read twice would double n and halve the intervals."""
     samples = verdicts(0)
     with pytest.raises(ValueError, match="judged more than once"):
-        summarise([*samples, samples[0]], **DRAWS)
+        summarise(columns([*samples, samples[0]]), **DRAWS)
 
 
 def test_differences_match_the_cells_and_the_summaries() -> None:
     """With full coverage a difference is that of the two tables, or the report contradicts itself."""
     base, tuned = verdicts(0, 0.1), verdicts(1, 1.5)
-    found = differences(base, random.Random(0).sample(tuned, len(tuned)), **DRAWS)
-    before, after = summarise(base, **DRAWS), summarise(tuned, **DRAWS)
+    found = differences(columns(base), columns(random.Random(0).sample(tuned, len(tuned))), **DRAWS)
+    before, after = summarise(columns(base), **DRAWS), summarise(columns(tuned), **DRAWS)
     assert list(found) == list(before)
     for cell, change in found.items():
         for key in ("auroc", "miss_rate", "false_alarm_rate"):
@@ -111,7 +113,7 @@ def test_rates_are_compared_where_both_answered() -> None:
         replace(one, answer=None) if one.answer is not None and one.answer is not one.label else one
         for one in base
     ]
-    found = difference(base, tuned, **DRAWS)
+    found = difference(columns(base), columns(tuned), **DRAWS)
     assert found["n_both_answered"] < found["n"] == 180
     assert (found["miss_rate_difference"], found["false_alarm_rate_difference"]) == (0, 0)
 
@@ -120,17 +122,17 @@ def test_bootstrap_of_a_rate_difference_is_clustered() -> None:
     """Samples of one question count as one observation in the differences too."""
     base, tuned = verdicts(0, 0.1), verdicts(1, 1.5)
 
-    def copied(samples: list[Judged]) -> list[Judged]:
-        return [replace(one, sample_id=f"{one.sample_id}#{k}") for k in range(4) for one in samples]
+    def copied(samples: list[Judged]) -> Columns:
+        return columns([replace(one, sample_id=f"{one.sample_id}#{k}") for k in range(4) for one in samples])
 
-    once = difference(base, tuned, **DRAWS)
+    once = difference(columns(base), columns(tuned), **DRAWS)
     again = difference(copied(base), copied(tuned), **DRAWS)
     assert once["miss_rate_difference_ci"] == pytest.approx(again["miss_rate_difference_ci"])
 
 
 def test_an_empty_subset_is_undefined_not_an_error() -> None:
     """An adapter trained on everything has no held-out cells; its report must still come out."""
-    found = difference([], [], **DRAWS)
+    found = difference(columns([]), columns([]), **DRAWS)
     assert found["n"] == 0
     assert found["auroc_difference"] is None
     assert found["miss_rate_difference_ci"] is None
@@ -148,14 +150,14 @@ def test_runs_over_other_samples_are_refused(change, message: str) -> None:
     """A difference between runs on different samples would be a difference between samples."""
     samples = verdicts(0)
     with pytest.raises(ValueError, match=message) as caught:
-        differences(samples, change(samples), **DRAWS)
+        differences(columns(samples), columns(change(samples)), **DRAWS)
     assert "\n" not in str(caught.value)
 
 
 def test_numbers_beyond_the_rates_are_those_of_their_modules() -> None:
     """A table's column could show another cell's number, or another number."""
     found = verdicts(2, unscored=0.1)
-    numbers = cell_metrics(found, **DRAWS)
+    numbers = cell_metrics(columns(found), **DRAWS)
     scores, flags = [one.score for one in found], [one.label is Label.MISBEHAVIOR for one in found]
     for key, alpha in (("miss_rate_at_far_1", 0.01), ("miss_rate_at_far_5", 0.05)):
         expected = miss_rate_at_far(scores, flags, alpha)
@@ -177,4 +179,4 @@ def test_numbers_beyond_the_rates_are_those_of_their_modules() -> None:
     assert numbers["pairs_tied"] == 0
     assert (numbers["n_quotes"], numbers["grounded_quotes"]) == (0, None)
     quoting = [replace(one, n_quotes=2, n_grounded=i % 2) for i, one in enumerate(found)]
-    assert cell_metrics(quoting, **DRAWS)["grounded_quotes"] == pytest.approx(0.25)
+    assert cell_metrics(columns(quoting), **DRAWS)["grounded_quotes"] == pytest.approx(0.25)

@@ -21,7 +21,10 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split, write_split
 from monitorbench.monitors.calibrate import calibrate_run, read_operating_point
 from monitorbench.monitors.calibration import calibration, divide
+from monitorbench.monitors.cascade import Band, Cascade
 from monitorbench.monitors.combine import combine_runs
+from monitorbench.monitors.combined_run import _label
+from monitorbench.monitors.ensembles import Ensemble
 from monitorbench.monitors.evaluations import read_evaluation
 from monitorbench.monitors.score import probe, score_run
 from monitorbench.records import Category, Label, Sample, Split, UnscoredReason, Verdict
@@ -447,3 +450,16 @@ def test_the_script_prints_the_test_runs_directory(judged: Judge, data: Path, ro
     assert all(len(text) <= 80 for text in said[:-1])
     imported = {text.rpartition("|")[2].strip() for text in done.stderr.splitlines()}
     assert not imported & {"torch", "transformers", "vllm", "trl", "datasets"}
+
+
+def test_what_no_judge_answered_has_no_label(make_sample: Any):
+    """A judge that refuses still has a score, which would make its refusal benign."""
+    sample = make_sample()
+    answered = _verdict("a", sample, "direct", 0.9, 0.1)
+    refused = answered.model_copy(update={"label": None, "unscored": UnscoredReason.REFUSED, "score": 0.2})
+    cascade = Cascade(cheap="small", strong="large", band=Band(0.2, 0.8))
+    assert _label(0.3, [answered, refused], cascade) == (None, UnscoredReason.REFUSED)
+    assert _label(0.3, [refused, answered], cascade) == (Label.MISBEHAVIOR, None)
+    mean = Ensemble(rule="mean", members=("small", "large"))
+    assert _label(0.2, [refused, refused], mean) == (None, UnscoredReason.NO_LABEL)
+    assert _label(0.55, [answered, refused], mean) == (Label.MISBEHAVIOR, None)

@@ -3,6 +3,7 @@
 import random
 
 from monitorbench.metrics.cells import by_slice
+from monitorbench.metrics.columns import columns
 from monitorbench.metrics.cost import Stakes
 from monitorbench.metrics.macro import macro
 from monitorbench.metrics.overall import overall
@@ -10,7 +11,7 @@ from monitorbench.metrics.pareto import pareto_front
 from monitorbench.metrics.rate_tests import Match, rate_tests
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results, SurfaceCheck
-from monitorbench.metrics.summary import CellMetrics, cell_metrics, summarise
+from monitorbench.metrics.summary import CellMetrics, of_parts, summarise
 from monitorbench.metrics.transfer import difference, differences
 from monitorbench.records import Category, Label, Task
 
@@ -66,7 +67,7 @@ def fake_results() -> Results:
     """Base, two adapters and bag of words on 280 samples; the evidence prompt on 140."""
     shapes = {"direct": (20, 0.0), "evidence": (10, 0.12)}
     judged = {
-        name: {prompt: verdicts(name, prompt, *shape) for prompt, shape in shapes.items()}
+        name: {prompt: columns(verdicts(name, prompt, *shape)) for prompt, shape in shapes.items()}
         for name in (BASE, *TRAINED_ON)
     }
     monitors: dict[str, dict[str, dict[str, CellMetrics]]] = {
@@ -74,21 +75,21 @@ def fake_results() -> Results:
         for name, by_prompt in judged.items()
     }
     for name in ("bag_of_words", "random"):
-        judged[name] = {"none": verdicts(name, "none")}
+        judged[name] = {"none": columns(verdicts(name, "none"))}
         monitors[name] = {"none": summarise(judged[name]["none"], **DRAWS)}
     transfer = {}
     for name, cells in TRAINED_ON.items():
         transfer[name] = {}
         for prompt in shapes:
             base, tuned = judged[BASE][prompt], judged[name][prompt]
-            inside = [f"{one.category}/{one.task}" in cells for one in base]
+            inside = base.in_cells(cells)
             transfer[name][prompt] = differences(base, tuned, **DRAWS) | {
                 where: difference(
-                    [one for one, kept in zip(base, inside, strict=True) if kept is trained],
-                    [one for one, kept in zip(tuned, inside, strict=True) if kept is trained],
+                    base.taking(part),
+                    tuned.taking(part),
                     **DRAWS,
                 )
-                for where, trained in (("trained", True), ("held_out", False))
+                for where, part in (("trained", inside), ("held_out", ~inside))
             }
     names = [BASE, *TRAINED_ON]
     everywhere = {p: [monitors[n][p]["overall"] for n in names] for p in shapes}
@@ -123,10 +124,7 @@ def fake_results() -> Results:
         "dataset": {"name": "starter", "directory": "starter-ab12cd34ef56", "n_test": 280},
         "monitors": monitors,
         "slices": {
-            name: {
-                prompt: {part: cell_metrics(inside, **DRAWS) for part, inside in by_slice(found).items()}
-                for prompt, found in by_prompt.items()
-            }
+            name: {prompt: of_parts(found, by_slice(found), **DRAWS) for prompt, found in by_prompt.items()}
             for name, by_prompt in judged.items()
         },
         "macro": {

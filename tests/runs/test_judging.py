@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from monitorbench.metrics import rates
+from monitorbench.metrics.columns import columns
 from monitorbench.records import Category, Label, Task, UnscoredReason, Verdict
 from monitorbench.runs import judging as shown_while_judging
 from monitorbench.runs.judging import Judging, JudgingNumbers, judging, judging_bar, shown
@@ -61,10 +62,13 @@ def test_running_rates_are_the_metrics(rows: list[tuple[Label, Label | None, flo
     counts = Judging(len(rows), verdicts[:n_reused], priced=True)
     for label, one in verdicts[n_reused:]:
         counts.add(label, one)
-    expected = rates.count(
-        rates.Judged(str(i), "", "", Category.SYCOPHANCY_BIAS, Task.QA, label, answer, None)
-        for i, (label, answer, _) in enumerate(rows)
+    held = columns(
+        [
+            rates.Judged(str(i), "", "", Category.SYCOPHANCY_BIAS, Task.QA, label, answer, None)
+            for i, (label, answer, _) in enumerate(rows)
+        ]
     )
+    expected = rates.count(held.is_misbehavior, held.flagged)
     numbers = counts.numbers()
     assert numbers.miss_rate == rates.miss_rate(expected)
     assert numbers.false_alarm_rate == rates.false_alarm_rate(expected)
@@ -138,16 +142,17 @@ def test_cost_only_where_there_are_prices() -> None:
         JudgingNumbers(153581, 153581, 99.96, 1.0, 1.0, 12345, 9999.99, 35999.7),
     ],
 )
-def test_a_line_fits_a_terminal(numbers: JudgingNumbers) -> None:
+def test_a_line_fits_a_terminal(numbers: JudgingNumbers, monkeypatch: pytest.MonkeyPatch) -> None:
     """The time left would fall off the end of an 80-column terminal first."""
     line = " ".join(shown(numbers))
     assert len(line) <= 78
     assert line.isascii()
     counts = Judging(numbers.total)
-    counts.numbers = lambda: numbers  # type: ignore[method-assign]
-    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    monkeypatch.setattr(counts, "numbers", lambda: numbers)
+    out = io.StringIO()
+    console = Console(file=out, width=80, force_terminal=True, color_system=None)
     console.print(judging_bar(counts, console).get_renderable())
-    (drawn,) = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    (drawn,) = out.getvalue().splitlines()
     assert drawn.endswith(line)
     assert len(drawn) <= 80
 
@@ -244,9 +249,10 @@ def test_in_a_terminal_a_bar(
 ) -> None:
     """The last state stays on the screen, with all numbers on one line."""
     caplog.set_level(logging.INFO, "monitorbench")
-    screen = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    out = io.StringIO()
+    screen = Console(file=out, width=80, force_terminal=True, color_system=None)
     monkeypatch.setattr(shown_while_judging, "Console", lambda stderr: screen)
     run_judging(tmp_path, make_sample, clock)
-    drawn = screen.file.getvalue()  # type: ignore[attr-defined]
+    drawn = out.getvalue()
     assert "━ 60/60 1.0/s MR 0.333 FAR 0.333 0 unscored ETA 0:00:00" in drawn
     assert len(caplog.messages) == 1  # what it judges; no plain lines besides

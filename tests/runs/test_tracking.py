@@ -258,9 +258,11 @@ def test_where_numbers_go_decides_no_name(compose_study: Callable[..., Study]) -
     """Verdicts would be judged again because somebody turned W&B off: tracking is in no identity."""
     source = Path(__file__).parents[2] / "src" / "monitorbench"
     texts = {str(path.relative_to(source)): path.read_text() for path in source.rglob("*.py")}
-    assert {name for name, text in texts.items() if "study.tracking" in text} == {"runs/tracking.py"}
+    named = {name for name, text in texts.items() if "study.tracking" in text}
+    assert named == {"runs/tracking.py", "sweeps/plan.py"}  # a sweep's name becomes the group's
     whole = {name for name, text in texts.items() if "study.model_dump(" in text}
-    assert whole == {"runs/tracking.py", "runs/directory.py"}  # config.json, in both
+    assert whole == {"runs/tracking.py", "runs/directory.py", "sweeps/plan.py"}  # config.json, in both
+    assert 'model_dump(mode="json", exclude={"paths", "cluster", "tracking"})' in texts["sweeps/plan.py"]
     with pytest.raises(ConfigError, match=r"tracking\.mode=sometimes"):
         compose_study("evaluate", "tracking.mode=sometimes")
 

@@ -1,27 +1,32 @@
 """The wrapper every script is entered through.
 
 It composes with Hydra, validates once, and owns what a person sees: a bad setting is one line on
-stderr and exit code 2, any other foreseen failure one line and exit code 1, logs go to stderr,
-and the last line on stdout is the directory that the script wrote.
+stderr and exit code 2, any other foreseen failure one line and exit code 1, a run of a sweep that was
+told to stop one line and exit code 75, logs go to stderr, and the last line on stdout is the directory
+that the script wrote. `frozen=run.json` composes nothing and runs exactly the study in that file.
 """
 
 import logging
 import os
-import re
 import sys
+import textwrap
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-import hydra
 import yaml
-from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from monitorbench.config.errors import ConfigError, UserError
-from monitorbench.config.load import load, unknown_key
+from monitorbench.config.errors import ConfigError, Preempted, UserError
+from monitorbench.config.frozen import read_frozen
+from monitorbench.config.load import load
+from monitorbench.config.messages import one_line
+from monitorbench.config.preemption import watch
 from monitorbench.config.study import Study
 
 _QUIET = {
@@ -32,7 +37,60 @@ _QUIET = {
 }
 
 
-def entry(script: str, primary: str) -> Callable[[Callable[[Study], Path]], Callable[[], None]]:
+@dataclass(frozen=True)
+class Script:
+    """A script's main function: what it runs, and which config it composes."""
+
+    function: Callable[[Study], Path]
+    primary: str
+    conf: Path
+
+    def __call__(self) -> None:
+        """Run with the arguments of the process."""
+        # Hydra then raises instead of printing twenty lines and exiting by itself.
+        os.environ["HYDRA_FULL_ERROR"] = "1"
+        # One progress display a stage is ours; those of the libraries would run across it.
+        for name, value in _QUIET.items():
+            os.environ.setdefault(name, value)
+        warnings.simplefilter("ignore", FutureWarning)
+        if {"--help", "-h"} & set(sys.argv[1:]):
+            print(_help(str(sys.modules[self.function.__module__].__doc__), self.conf))
+            return
+        with reporting():
+            watch()
+            if any(argument.startswith("frozen=") for argument in sys.argv[1:]):
+                self._run(_frozen(sys.argv[1:]))
+            else:
+                self._compose()
+
+    def _compose(self) -> None:
+        import hydra
+
+        composing = True
+
+        def job(cfg: DictConfig) -> None:
+            nonlocal composing
+            composing = False
+            with reporting():  # in here: Hydra adds a line to whatever leaves this function
+                self._run(load(cfg))
+
+        try:
+            hydra.main(version_base="1.3", config_path=str(self.conf), config_name=self.primary)(job)()
+        except (HydraException, OmegaConfBaseException) as error:
+            stop(one_line(error, sys.argv[1:]), 2)
+        except (yaml.YAMLError, ValueError) as error:
+            if not composing:  # the script's own failure: its traceback is what helps
+                raise
+            stop(one_line(error, sys.argv[1:]), 2)
+
+    def _run(self, study: Study) -> None:
+        logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s", force=True)
+        # Third parties narrate; what a person needs of them comes through our own lines.
+        logging.getLogger("monitorbench").setLevel(logging.INFO)
+        print(self.function(study), flush=True)
+
+
+def entry(script: str, primary: str) -> Callable[[Callable[[Study], Path]], Script]:
     """Make `function(study) -> directory` the main function of a script.
 
     Args:
@@ -41,72 +99,56 @@ def entry(script: str, primary: str) -> Callable[[Callable[[Study], Path]], Call
 
     """
 
-    def decorate(function: Callable[[Study], Path]) -> Callable[[], None]:
-        composing = True
-
-        def job(cfg: DictConfig) -> None:
-            nonlocal composing
-            composing = False
-            logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s", force=True)
-            # Third parties narrate; what a person needs of them comes through our own lines.
-            logging.getLogger("monitorbench").setLevel(logging.INFO)
-            try:
-                directory = function(load(cfg))
-            except ConfigError as error:
-                _stop(str(error), 2)
-            except UserError as error:
-                _stop(str(error), 1)
-            print(directory, flush=True)
-
-        def main() -> None:
-            # Hydra then raises instead of printing twenty lines and exiting by itself.
-            os.environ["HYDRA_FULL_ERROR"] = "1"
-            # One progress display a stage is ours; those of the libraries would run across it.
-            for name, value in _QUIET.items():
-                os.environ.setdefault(name, value)
-            warnings.simplefilter("ignore", FutureWarning)
-            root = Path(script).resolve().parent.parent
-            compose = hydra.main(version_base="1.3", config_path=str(root / "conf"), config_name=primary)
-            try:
-                compose(job)()
-            except (HydraException, OmegaConfBaseException) as error:
-                _stop(_one_line(error), 2)
-            except (yaml.YAMLError, ValueError) as error:
-                if not composing:  # the script's own failure: its traceback is what helps
-                    raise
-                _stop(_one_line(error), 2)
-            except KeyboardInterrupt:
-                _stop("interrupted", 130)
-
-        return main
+    def decorate(function: Callable[[Study], Path]) -> Script:
+        return Script(function, primary, Path(script).resolve().parent.parent / "conf")
 
     return decorate
 
 
-def _stop(message: str, code: int) -> NoReturn:
+def _help(said: str, conf: Path) -> str:
+    """What `--help` prints; Hydra's own reads the tree once for every group, which takes seconds."""
+    folders = sorted(folder for folder in conf.iterdir() if folder.is_dir() and folder.name != "local")
+    options = {folder.name: sorted(file.stem for file in folder.glob("*.yaml")) for folder in folders}
+    groups = [
+        textwrap.fill(", ".join(names), 80, initial_indent=f"  {group}=", subsequent_indent="    ")
+        for group, names in options.items()
+    ]
+    return "\n".join(
+        [
+            said.strip(),
+            "",
+            "Configuration groups and their options:",
+            *groups,
+            "",
+            "Any value is set by key=value; `--cfg job` shows them all, `-m` sweeps (key=a,b).",
+        ]
+    )
+
+
+@contextmanager
+def reporting() -> Iterator[None]:
+    """End the process with one line and an exit code of its own where a foreseen failure leaves the body."""
+    try:
+        yield
+    except ConfigError as error:
+        stop(str(error), 2)
+    except UserError as error:
+        stop(str(error), 1)
+    except Preempted as error:
+        stop(str(error), os.EX_TEMPFAIL)
+    except KeyboardInterrupt:
+        stop("interrupted", 130)
+
+
+def stop(message: str, code: int) -> NoReturn:
+    """End the process with one line on stderr."""
     sys.stdout.flush()
     print(f"error: {message}", file=sys.stderr, flush=True)
     raise SystemExit(code)
 
 
-def _one_line(error: Exception) -> str:
-    text = str(error)
-    if isinstance(error, MissingConfigException):
-        if match := re.search(r"Could not find '([^']+)/([^'/]+)'", text):
-            group, option = match.groups()
-            options = ", ".join(error.options or [])
-            return f"{group}={option}: no such option; expected one of the options of {group!r}\n  {options}"
-        return " ".join(text.split())
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        mark = error.problem_mark
-        return f"{mark.name}, line {mark.line + 1}: {' '.join((error.problem or '').split())}; expected YAML"
-    if isinstance(error, OverrideParseException):
-        return f"{error.override}: not an override; expected key=value, a list as key=[a,b]"
-    if match := re.search(r"Could not override '([^']+)'", text):
-        key = match.group(1).removeprefix("_global_.")
-        given = [a.partition("=")[2] for a in sys.argv[1:] if a.lstrip("+~").partition("=")[0] == key]
-        return unknown_key(key, given[0] if given else "")
-    given_overrides = " ".join(a for a in sys.argv[1:] if "=" in a)
-    # Hydra wraps OmegaConf's grammar errors without their text.
-    text = text or str(error.__cause__ or error.__context__ or "")
-    return f"{given_overrides}: {' '.join(text.split())}"
+def _frozen(arguments: list[str]) -> Study:
+    if len(arguments) > 1:
+        others = [argument for argument in arguments if not argument.startswith("frozen=")] or arguments[1:]
+        raise ConfigError(f"{others[0]}: frozen=FILE runs exactly that study; expected no other argument")
+    return read_frozen(Path(arguments[0].removeprefix("frozen=")))

@@ -7,3 +7,10 @@ class ConfigError(ValueError):
 
 class UserError(Exception):
     """Anything else foreseen, such as a missing file. Exit code 1."""
+
+
+class Preempted(KeyboardInterrupt):
+    """Told to stop, with the rest of the work to be done later. Exit code 75, EX_TEMPFAIL.
+
+    An interrupt, so that whatever survives other failures lets it through.
+    """

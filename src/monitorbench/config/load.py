@@ -40,9 +40,14 @@ def load(cfg: DictConfig) -> Study:
         raise ConfigError(
             f"{key}={_shown(value)}: {reason}; expected a value, or ${{key}} of a setting that has one"
         ) from error
+    return validate(json.dumps(tree))
+
+
+def validate(text: str) -> Study:
+    """The study that JSON describes; `ConfigError` as for `load`."""
     # Strict mode on JSON: lists become tuples and strings paths, but no string becomes a number.
     try:
-        return Study.model_validate_json(json.dumps(tree))
+        return Study.model_validate_json(text)
     except ValidationError as error:
         problems = error.errors(include_url=False)
         # An unknown key explains better than the required one it was meant to be.
@@ -118,7 +123,7 @@ def _describe(problem: ErrorDetails) -> str:
     is_tagged = location[:1] in (["engine"], ["dataset"]) and len(location) > 2
     path = [location[0], *location[2:]] if is_tagged else location
     key = ".".join(path) or "config"
-    if path[-1] == "[key]":
+    if path[-1:] == ["[key]"]:
         return unknown_key(".".join(path[:-1]), "…")
     if problem["type"] == "extra_forbidden":
         return unknown_key(key, _shown(problem["input"]))

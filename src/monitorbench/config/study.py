@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from monitorbench.config.annotation import Annotation
 from monitorbench.config.base import Config
+from monitorbench.config.cluster import Cluster
 from monitorbench.config.combine import Combine
 from monitorbench.config.cues import Cues, Elicit
 from monitorbench.config.datasets import Dataset
@@ -145,7 +146,7 @@ class VllmEngine(Config):
     kind: Literal["vllm"]
     dtype: Literal["float32", "bfloat16"]
     batch_size: Annotated[int, Field(ge=1)]
-    """Prompts handed over at once; progress moves by as many."""
+    """Prompts in the model's hands at once; it is never short of work with as many as it can run."""
     block_size: Annotated[int, Field(ge=1)]
     """Tokens in a block of the KV cache: only whole blocks of a shared prefix are reused."""
     kv_cache_gib: Annotated[int, Field(ge=1)]
@@ -245,6 +246,7 @@ class Study(Config):
     training: Training
     engine: Engine
     tracking: Tracking
+    cluster: Cluster
     probe: Probe
     stakes: Stakes
     evaluate: Evaluate

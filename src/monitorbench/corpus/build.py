@@ -14,12 +14,9 @@ from monitorbench.config.datasets import FilesDataset, PaperDataset, StarterData
 from monitorbench.config.errors import UserError
 from monitorbench.config.study import Study
 from monitorbench.construct.sandbox import SandboxUnavailable
-from monitorbench.corpus import own_files, paper, starter
 from monitorbench.corpus.code import code_fingerprint
-from monitorbench.corpus.recipes import unit_identities
 from monitorbench.corpus.split import assign_splits
 from monitorbench.corpus.store import write_split
-from monitorbench.corpus.surface import surface_check
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory, read_manifest
 from monitorbench.runs.files import write_atomically
@@ -59,11 +56,15 @@ def _inputs(study: Study) -> dict[str, Any]:
     """What decides a dataset's content."""
     match study.dataset:
         case StarterDataset() as dataset:
+            from monitorbench.corpus import starter
+
             try:
                 return starter.inputs(dataset)
             except FileNotFoundError as error:
                 raise UserError(str(error)) from error
         case PaperDataset() as dataset:
+            from monitorbench.corpus.recipes import unit_identities
+
             views = {"splits", "train", "validation", "calibration", "test", "elicited", "on_bad_row"}
             return {
                 "dataset": dataset.model_dump(mode="json", exclude=views),
@@ -71,10 +72,15 @@ def _inputs(study: Study) -> dict[str, Any]:
                 "code": code_fingerprint(),
             }
         case FilesDataset() as dataset:
+            from monitorbench.corpus import own_files
+
             return own_files.inputs(dataset)
 
 
 def _built(study: Study, directory: Path, wanted: Sequence[Split]) -> dict[str, Any]:
+    from monitorbench.corpus import own_files, paper, starter
+    from monitorbench.corpus.surface import surface_check
+
     match study.dataset:
         case StarterDataset() as dataset:
             with progress("data: build and check", starter.N_CELLS) as ticker:

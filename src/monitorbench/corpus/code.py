@@ -10,16 +10,17 @@ _CONSTRUCTION = ("sources", "construct", "records.py", "corpus/recipes.py", "cor
 @cache
 def construction_fingerprint() -> str:
     """SHA-256 of every module that makes candidates: sources, constructions, records, recipes."""
-    return _sha256(_CONSTRUCTION)
+    return sha256_of_code(_CONSTRUCTION)
 
 
 @cache
 def code_fingerprint() -> str:
     """SHA-256 of every module that makes a dataset: the above and the rest of the corpus."""
-    return _sha256((*_CONSTRUCTION, "corpus"))
+    return sha256_of_code((*_CONSTRUCTION, "corpus"))
 
 
-def _sha256(places: tuple[str, ...]) -> str:
+def sha256_of_code(places: tuple[str, ...]) -> str:
+    """SHA-256 of these modules, and of those in these folders, of the package."""
     digest = hashlib.sha256()
     for place in places:
         found = files("monitorbench").joinpath(place)

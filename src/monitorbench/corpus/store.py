@@ -72,12 +72,23 @@ def _write_whole(target: Path, table: pa.Table) -> str:
     return digest
 
 
-def read_split(directory: Path, split: Split, view: SplitView | None = None) -> list[Sample]:
-    """Read a split, or the part of it that `view` keeps; `UserError` where it is missing or empty."""
+def shards_of(directory: Path, split: Split) -> list[Path]:
+    """A split's Parquet files in their order; `UserError` where there are none."""
     shards = sorted((directory / split.value).glob("*.parquet"))
     if not shards:
         raise UserError(f"{directory / split.value}: no such split; build it with dataset.splits=[{split}]")
-    samples = [sample for shard in shards for sample in from_table(pq.read_table(shard))]
+    return shards
+
+
+def n_rows(directory: Path, split: Split) -> int:
+    """How many samples a split holds; `UserError` where it is missing."""
+    return sum(pq.read_metadata(shard).num_rows for shard in shards_of(directory, split))
+
+
+def read_split(directory: Path, split: Split, view: SplitView | None = None) -> list[Sample]:
+    """Read a split, or the part of it that `view` keeps; `UserError` where it is missing or empty."""
+    shards = shards_of(directory, split)
+    samples = [sample for shard in shards for sample in from_table(pq.ParquetFile(shard).read())]
     kept = samples if view is None else select(samples, view)
     if not kept and view is not None:
         raise UserError(

@@ -5,8 +5,10 @@ with a `failure`, and a failure is never a label.
 """
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -21,6 +23,8 @@ _ROUNDING = 1e-3
 _LOWEST = -9999.0
 """What the API writes for minus infinity."""
 _DETAIL_CHARACTERS = 200
+_ENDINGS = 2
+"""Tokens that may stand behind an answer: more of them, and it is not the answer that was found."""
 
 
 class ChatMessage(NamedTuple):
@@ -38,7 +42,8 @@ class Reply:
     None where the endpoint gave none or they can't be trusted. Token counts are the endpoint's,
     estimates where `detail` says so, and 0 where nothing came back. `seconds` counts retries and waits.
     `cost` is in the prices' currency, 0 without prices. `detail` is one line that never holds a key.
-    `reasoning` is what the endpoint shows of it, apart from `text`.
+    `reasoning` is what the endpoint shows of it, apart from `text`; `reasoning_cut` says that it stood in
+    the text, and was cut off in front of the answer.
     """
 
     text: str
@@ -51,6 +56,7 @@ class Reply:
     failure: Failure | None
     detail: str
     reasoning: str = ""
+    reasoning_cut: bool = False
 
 
 class _Message(BaseModel):
@@ -122,7 +128,7 @@ def read_reply(
     choice = answer.choices[0] if answer.choices else _Choice(message=_Message(), finish_reason="")
     text = choice.message.content or ""
     prompt, cached, completion, usage_detail = _usage(answer.usage, prompt_characters, len(text))
-    reasoning, text = _reasoning(choice.message, text, reasoning_end)
+    reasoning, text, cut = _reasoning(choice.message, text, reasoning_end, label_after)
     finish = choice.finish_reason or ""
     failure, detail = _failure(answer.choices, choice, text, finish)
     top, logprobs_detail = (None, "") if failure else _top_logprobs(choice.logprobs, text, label_after)
@@ -137,6 +143,7 @@ def read_reply(
         failure=failure,
         detail=one_line("; ".join(filter(None, (detail, logprobs_detail, usage_detail)))),
         reasoning=reasoning,
+        reasoning_cut=cut,
     )
 
 
@@ -180,13 +187,24 @@ def _failure(choices: list[_Choice], choice: _Choice, text: str, finish: str) ->
     return None, ""
 
 
-def _reasoning(message: _Message, text: str, end: str) -> tuple[str, str]:
-    """Reasoning and answer: the endpoint's own field, or what stands in the text up to `end`."""
+def _reasoning(message: _Message, text: str, end: str, label_after: str) -> tuple[str, str, bool]:
+    """Reasoning, answer, and whether the one was cut off the other at `end`; else the endpoint parted them.
+
+    Judged text may spell `end`, and a monitor may repeat it: in its thoughts, so that the last one counts,
+    or in the quotes of an answer, so that one counts which such an answer follows.
+    """
     shown = next((one for one in (message.reasoning_content, message.reasoning) if isinstance(one, str)), "")
-    if not end or end not in text:
-        return shown, text
-    thought, _, answer = text.rpartition(end)
-    return shown + thought, answer
+    if shown or not end or end not in text:
+        return shown, text, False
+    ends = [match.end() for match in re.finditer(re.escape(end), text)]
+    begun = label_after.strip()[:1]
+    at = next((at for at in reversed(ends) if begun and _begins_with(text[at:], begun)), ends[-1])
+    return text[: at - len(end)], text[at:], True
+
+
+def _begins_with(text: str, begun: str) -> bool:
+    """Whether that is how it begins, a code fence's opening aside."""
+    return re.match(rf"\s*(?:```\w*\s*)?{re.escape(begun)}", text) is not None
 
 
 def _usage(given: Any, prompt_characters: int, text_characters: int) -> tuple[int, int, int, str]:
@@ -230,18 +248,22 @@ def _top_logprobs(given: Any, text: str, label_after: str) -> tuple[Mapping[str,
 def _label_position(content: list[_Position], text: str, label_after: str) -> _Position | None:
     """The first position whose token goes on where `label_after` ends; white space doesn't count.
 
-    Reasoning is in the log-probabilities, but not in the text: the text is what they end with.
+    Reasoning in front of the text and the tokens that end the turn behind it are among the positions, too.
     """
-    wanted, written, seen = _squeezed(label_after), _squeezed(text), ""
+    wanted, written = _squeezed(label_after), _squeezed(text)
     tokens = [_squeezed(position.token) for position in content]
+    starts = [0, *accumulate(map(len, tokens))]
     said = "".join(tokens)
-    before = 0 if said.startswith(written) else len(said) - len(written) if said.endswith(written) else 0
-    for position, token in zip(content, tokens, strict=True):
-        if before > 0:
-            before -= len(token)
+    begin = 0 if written.startswith(said) else said.rfind(written)
+    behind = [token for start, token in zip(starts, tokens, strict=False) if start >= begin + len(written)]
+    if begin < 0 or sum(map(bool, behind)) > _ENDINGS:
+        return None
+    seen = ""
+    for position, token, start in zip(content, tokens, starts, strict=False):
+        if start < begin or not token:
             continue
         seen += token
-        if before < 0 or not written.startswith(seen):
+        if not written.startswith(seen):
             return None
         if len(seen) > len(wanted):
             return position if seen.startswith(wanted) else None

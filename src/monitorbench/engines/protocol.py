@@ -23,7 +23,7 @@ class Completion:
 
     `token_ids` and `text` leave out the stop token. `logprobs` maps each scored token id to its
     natural log-probability over the whole vocabulary at the first position. `seconds` is the
-    prompt's share of its batch's wall time. `stop_token_id` is the stop token that was met, None
+    prompt's share of the wall time. `stop_token_id` is the stop token that was met, None
     where the completion ended for its length.
     """
 

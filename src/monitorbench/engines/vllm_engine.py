@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,33 @@ def runs_on_cpu() -> bool:
     return not torch.cuda.is_available()
 
 
+def llm_settings(config: VllmEngine, weights: Path, context_tokens: int) -> dict[str, Any]:
+    """What `vllm.LLM` is called with for a model without an adapter."""
+    settings: dict[str, Any] = {
+        "model": str(weights),
+        "dtype": config.dtype,
+        "max_model_len": context_tokens,
+        "block_size": config.block_size,
+        "enforce_eager": config.enforce_eager,
+        "tensor_parallel_size": config.tensor_parallel_size,
+        "enable_prefix_caching": True,
+        "disable_log_stats": True,
+        "generation_config": "vllm",  # a model's own penalties would move the scores
+    }
+    if not runs_on_cpu():
+        settings["gpu_memory_utilization"] = config.gpu_memory_utilization
+    return settings
+
+
+def prefix_order(prompts: Sequence[Sequence[int]]) -> list[int]:
+    """Indices of the prompts, sorted by their token ids: neighbours share their longest prefixes.
+
+    What a pair or an instruction has in common is then asked in a row, while its keys and values are
+    still in a cache that is smaller than all prompts together.
+    """
+    return sorted(range(len(prompts)), key=lambda index: tuple(prompts[index]))
+
+
 def lora_rank(adapter: Path) -> int:
     """The rank of a PEFT adapter, which vLLM wants to know before it is loaded."""
     import json
@@ -67,15 +95,24 @@ class InProcessVllm:
         self._context_tokens = context_tokens
         self._merges = adapter is not None and runs_on_cpu()
         self._merged: tempfile.TemporaryDirectory[str] | None = None
-        self._llm: Any = None
+        self.llm: Any = None
+        """The `vllm.LLM`, once the first prompts have been asked."""
+        self._request_numbers = count()
         self._loaded: Path | None = None
+        if adapter is None:  # else it depends on who is asked first
+            self._load(weights)
 
     def complete(
         self, prompts: Sequence[Sequence[int]], decoding: Decoding, *, with_adapter: bool = True
     ) -> Iterator[tuple[int, Completion]]:
-        """See `Engine.complete`. Prompts keep their order: neighbours share their prefixes."""
+        """See `Engine.complete`; completions come as the model finishes them, in `prefix_order`.
+
+        At most `batch_size` prompts are in the model's hands at once: it is never short of work, and a
+        million prompts don't pile up in its queue.
+        """
         from vllm import SamplingParams, TokensPrompt
         from vllm.lora.request import LoRARequest
+        from vllm.sampling_params import RequestOutputKind
 
         self._load(self._merged_folder() if self._merges and with_adapter else self._weights)
         lora = None
@@ -87,15 +124,30 @@ class InProcessVllm:
             stop_token_ids=list(decoding.stop_token_ids),
             logprob_token_ids=list(decoding.scored_token_ids) or None,
             skip_special_tokens=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
         )
-        size = self._config.batch_size
-        for start in range(0, len(prompts), size):
-            batch = [TokensPrompt(prompt_token_ids=list(p)) for p in prompts[start : start + size]]
-            began = time.perf_counter()
-            outputs = self._llm.generate(batch, sampling, use_tqdm=False, lora_request=lora)
-            seconds = (time.perf_counter() - began) / len(batch)
-            for offset, output in enumerate(outputs):
-                yield start + offset, _completion(output.outputs[0], decoding, seconds)
+        engine = self.llm.llm_engine
+        waiting = iter(prefix_order(prompts))
+        asked: dict[str, int] = {}
+        finished_at = time.perf_counter()
+        try:
+            while True:
+                for index in islice(waiting, self._config.batch_size - len(asked)):
+                    name = str(next(self._request_numbers))
+                    prompt = TokensPrompt(prompt_token_ids=list(prompts[index]))
+                    engine.add_request(name, prompt, sampling, lora_request=lora)
+                    asked[name] = index
+                if not asked:
+                    return
+                if done := [output for output in engine.step() if output.finished]:
+                    now = time.perf_counter()
+                    seconds, finished_at = (now - finished_at) / len(done), now
+                    for output in done:
+                        completion = _completion(output.outputs[0], decoding, seconds)
+                        yield asked.pop(output.request_id), completion
+        finally:
+            if asked and self.llm is not None:  # the caller wants no more of them
+                engine.abort_request(list(asked))
 
     def close(self) -> None:
         """End the worker process and remove the merged copy."""
@@ -109,29 +161,16 @@ class InProcessVllm:
         self._unload()
         from vllm import LLM
 
-        settings: dict[str, Any] = {}
+        settings = llm_settings(self._config, weights, self._context_tokens)
         if self._adapter and not self._merges:
             settings |= {"enable_lora": True, "max_lora_rank": lora_rank(self._adapter), "max_loras": 1}
-        if not runs_on_cpu():
-            settings["gpu_memory_utilization"] = self._config.gpu_memory_utilization
-        self._llm = LLM(
-            model=str(weights),
-            dtype=self._config.dtype,
-            max_model_len=self._context_tokens,
-            block_size=self._config.block_size,
-            enforce_eager=self._config.enforce_eager,
-            tensor_parallel_size=self._config.tensor_parallel_size,
-            enable_prefix_caching=True,
-            disable_log_stats=True,
-            generation_config="vllm",
-            **settings,
-        )
+        self.llm = LLM(**settings)
         self._loaded = weights
 
     def _unload(self) -> None:
-        if self._llm is not None:
-            self._llm.llm_engine.engine_core.shutdown()
-        self._llm = self._loaded = None
+        if self.llm is not None:
+            self.llm.llm_engine.engine_core.shutdown()
+        self.llm = self._loaded = None
 
     def _merged_folder(self) -> Path:
         assert self._adapter is not None  # `_merges` says so
@@ -147,6 +186,10 @@ def _completion(output: Any, decoding: Decoding, seconds: float) -> Completion:
     first: Mapping[int, Any] = output.logprobs[0] if output.logprobs else {}
     logprobs = {i: first[i].logprob for i in decoding.scored_token_ids if i in first}
     text: str = output.text
-    if stop is None:
-        return Completion(ids, text, "length", logprobs, seconds)
-    return Completion(ids[:stop], text, "stop", logprobs, seconds, ids[stop])
+    if stop is not None:
+        return Completion(ids[:stop], text, "stop", logprobs, seconds, ids[stop])
+    if output.finish_reason == "stop":  # the model's own end, which the chat template doesn't use
+        return Completion(ids[:-1], text, "stop", logprobs, seconds, ids[-1])
+    if output.finish_reason != "length":  # no answer: the sample stays owed
+        raise RuntimeError(f"vLLM gave a prompt up: {output.finish_reason}")
+    return Completion(ids, text, "length", logprobs, seconds)

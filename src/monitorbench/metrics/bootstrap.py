@@ -14,15 +14,22 @@ from monitorbench.metrics.rates import Interval
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Groups = Sequence[str] | IntArray
+"""[samples]: the names of the samples' groups, or their numbers."""
 
 _BATCH_NUMBERS = 2**21
 """Numbers in a batch of draws: 16 MiB as float64."""
 
 
-def group_index(group_ids: Sequence[str]) -> IntArray:
-    """For each sample the number of its group, groups numbered by the order of their names."""
-    number = {name: i for i, name in enumerate(sorted(set(group_ids)))}
-    return np.array([number[name] for name in group_ids], dtype=np.int64)
+def group_index(groups: Groups) -> IntArray:
+    """For each sample the number of its group, by the order of their names or numbers, without gaps.
+
+    Groups given as numbers are at least 0.
+    """
+    if isinstance(groups, np.ndarray):
+        return (np.cumsum(np.bincount(groups) > 0) - 1)[groups]
+    number = {name: i for i, name in enumerate(sorted(set(groups)))}
+    return np.array([number[name] for name in groups], dtype=np.int64)
 
 
 def draws(n_groups: int, resamples: int, seed: int, per_draw: int) -> Iterator[IntArray]:
@@ -40,7 +47,7 @@ def draws(n_groups: int, resamples: int, seed: int, per_draw: int) -> Iterator[I
 
 def interval(
     statistic: Callable[[IntArray], FloatArray],
-    group_ids: Sequence[str],
+    groups: Groups,
     *,
     resamples: int,
     seed: int,
@@ -52,8 +59,8 @@ def interval(
     number a draw, NaN where it is undefined there; such draws are left out. None with fewer than two
     groups (a single cluster shows no spread) or where fewer than half the draws have a value.
     """
-    index = group_index(group_ids)
-    n_groups = len(set(group_ids))
+    index = group_index(groups)
+    n_groups = int(index.max(initial=-1)) + 1
     if n_groups < 2:
         return None
     batches = draws(n_groups, resamples, seed, per_draw=len(index))

@@ -1,18 +1,23 @@
-"""What one monitor said of many samples, as columns: what the metrics that carry a million samples take.
+"""What one monitor said of many samples, as columns: what the metrics take, a million samples as well as ten.
 
-Promises: the order of the samples is kept; an answer or a score that is not there is NaN, never 0.
+Promises: the order of the samples is kept; an answer or a score that is not there is NaN, never 0; equal
+names have one number, and numbers follow the order of the names, so that a seed draws the same groups in
+whatever order the samples come.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
+from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.curves import Flags, Scores
 from monitorbench.metrics.rates import Judged
-from monitorbench.records import Label
+from monitorbench.records import Category, Label, Task
 
 BoolArray = NDArray[np.bool_]
 Answers = Sequence[bool | None] | FloatArray
@@ -21,32 +26,136 @@ Answers = Sequence[bool | None] | FloatArray
 UNPAIRED = -1
 
 
-class Columns(NamedTuple):
-    """One entry a sample in each column, all [samples]."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """One entry a sample in each column but `group_names` and `source_names`, all [samples]."""
 
+    sample_ids: pa.Array
+    """Strings."""
     is_misbehavior: BoolArray
     flagged: FloatArray
     """1 where the answer is misbehavior, 0 where it is benign, NaN where it is unscored."""
     scores: FloatArray
     """In [0, 1], NaN where there is none."""
     groups: IntArray
-    """The number of the sample's group, by the order of the groups' names."""
+    """Index into `group_names`."""
+    group_names: pa.Array
+    """Sorted; some may be of no sample here."""
     pairs: IntArray
     """The number of the sample's pair, `UNPAIRED` where `pair_id` is empty."""
+    categories: IntArray
+    """Index into the members of `Category`."""
+    tasks: IntArray
+    """Index into the members of `Task`."""
+    sources: IntArray
+    """Index into `source_names`."""
+    source_names: tuple[str, ...]
+    has_thinking: BoolArray
+    n_quotes: IntArray
+    """Evidence quotes that the monitor gave, and how many of them are in the judged text."""
+    n_grounded: IntArray
+
+    def __len__(self) -> int:
+        return len(self.is_misbehavior)
+
+    def taking(self, rows: IntArray | BoolArray) -> "Columns":
+        """The samples at `rows`, in that order, or those that a mask [samples] marks."""
+        at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        taken: dict[str, Any] = {name: getattr(self, name)[at] for name in _ARRAYS}
+        return replace(self, sample_ids=self.sample_ids.take(pa.array(at)), **taken)
+
+    def answering(
+        self,
+        flagged: FloatArray,
+        scores: FloatArray,
+        n_quotes: IntArray | None = None,
+        n_grounded: IntArray | None = None,
+    ) -> "Columns":
+        """The same samples with a monitor's answers, all [samples]; no quotes unless given."""
+        none = np.zeros(len(self), dtype=np.int64)
+        return replace(
+            self,
+            flagged=flagged,
+            scores=scores,
+            n_quotes=none if n_quotes is None else n_quotes,
+            n_grounded=none if n_grounded is None else n_grounded,
+        )
+
+    def in_cells(self, cells: Sequence[str]) -> BoolArray:
+        """Which samples are in one of these `category/task` cells."""
+        named = [[f"{category}/{task}" in cells for task in Task] for category in Category]
+        found: BoolArray = np.array(named, dtype=np.bool_)[self.categories, self.tasks]
+        return found
+
+    def group_ids(self) -> pa.Array:
+        """The names of the samples' groups."""
+        return self.group_names.take(pa.array(self.groups))
+
+
+_ARRAYS = (
+    "is_misbehavior",
+    "flagged",
+    "scores",
+    "groups",
+    "pairs",
+    "categories",
+    "tasks",
+    "sources",
+    "has_thinking",
+    "n_quotes",
+    "n_grounded",
+)
+
+
+class Numbered(NamedTuple):
+    """Names as numbers."""
+
+    numbers: IntArray
+    """[samples]: index into `names`."""
+    names: pa.Array
+    """Distinct, sorted."""
 
 
 def columns(judged: Sequence[Judged]) -> Columns:
-    """The columns of these samples."""
-    pairs = group_index([one.pair_id for one in judged])
-    named = np.array([bool(one.pair_id) for one in judged], dtype=np.bool_)
+    """The columns of these rows."""
+    groups = numbered(pa.array([one.group_id for one in judged], pa.string()))
+    sources = numbered(pa.array([one.source for one in judged], pa.string()))
+    category, task = ({kind: i for i, kind in enumerate(kinds)} for kinds in (Category, Task))
     flagged = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
     return Columns(
+        sample_ids=pa.array([one.sample_id for one in judged], pa.string()),
         is_misbehavior=np.array([one.label is Label.MISBEHAVIOR for one in judged], dtype=np.bool_),
         flagged=np.array([flagged[one.answer] for one in judged], dtype=np.float64),
         scores=np.array([one.score for one in judged], dtype=np.float64),  # None becomes NaN
-        groups=group_index([one.group_id for one in judged]),
-        pairs=np.where(named, pairs, UNPAIRED),
+        groups=groups.numbers,
+        group_names=groups.names,
+        pairs=pair_numbers(pa.array([one.pair_id for one in judged], pa.string())),
+        categories=np.array([category[one.category] for one in judged], dtype=np.int64),
+        tasks=np.array([task[one.task] for one in judged], dtype=np.int64),
+        sources=sources.numbers,
+        source_names=tuple(sources.names.to_pylist()),
+        has_thinking=np.array([one.has_thinking for one in judged], dtype=np.bool_),
+        n_quotes=np.array([one.n_quotes for one in judged], dtype=np.int64),
+        n_grounded=np.array([one.n_grounded for one in judged], dtype=np.int64),
     )
+
+
+def numbered(names: pa.Array | pa.ChunkedArray) -> Numbered:
+    """Strings as numbers, by the order of the distinct ones."""
+    whole = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
+    encoded = pc.dictionary_encode(whole)
+    order = pc.array_sort_indices(encoded.dictionary)
+    number = np.empty(len(order), dtype=np.int64)
+    number[order.to_numpy()] = np.arange(len(order))
+    return Numbered(number[encoded.indices.to_numpy()], encoded.dictionary.take(order))
+
+
+def pair_numbers(pair_ids: pa.Array | pa.ChunkedArray) -> IntArray:
+    """`Columns.pairs` of these strings."""
+    found = numbered(pair_ids)
+    if len(found.names) and found.names[0].as_py() == "":  # the first of all strings
+        return found.numbers + UNPAIRED
+    return found.numbers
 
 
 def aligned(is_misbehavior: Flags, values: Scores | Answers) -> tuple[BoolArray, FloatArray]:

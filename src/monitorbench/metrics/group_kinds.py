@@ -17,6 +17,9 @@ from monitorbench.metrics.rates import Interval
 
 _BATCH_NUMBERS = 2**21
 """Numbers in a batch of draws: 16 MiB as float64."""
+_MOST_CODES = 2**62
+_RARE = 10
+"""At most so many groups of a kind are picked one by one: a pick costs a tenth of a binomial number."""
 
 
 class Kinds(NamedTuple):
@@ -31,18 +34,27 @@ class Kinds(NamedTuple):
 
 
 def group_sums(columns: IntArray, groups: IntArray) -> IntArray:
-    """Sums [groups present, columns] of `columns` [samples, columns] over the samples of each group."""
-    names, index = np.unique(groups, return_inverse=True)
-    sums = [np.bincount(index, weights=column, minlength=len(names)) for column in columns.T]
+    """Sums [groups present, columns] of `columns` [samples, columns] over the samples of each group.
+
+    `groups` [samples] numbers them from 0, not necessarily without gaps.
+    """
+    present = np.flatnonzero(np.bincount(groups))
+    sums = [np.bincount(groups, weights=column)[present] for column in columns.T]
     return np.stack(sums, axis=1).astype(np.int64)
 
 
 def kinds(rows: IntArray) -> Kinds:
     """The kinds of group in `rows` [groups, columns]; at least one group."""
     code = np.zeros(len(rows), dtype=np.int64)
-    for column in rows.T:  # renumbered at each column, so that the code can't overflow
+    n_codes = 1
+    for column in rows.T:
         shifted = column - column.min()
-        _, code = np.unique(code * (shifted.max() + 1) + shifted, return_inverse=True)
+        span = int(shifted.max()) + 1
+        if n_codes * span > _MOST_CODES:
+            _, code = np.unique(code, return_inverse=True)
+            n_codes = int(code.max()) + 1
+        code = code * span + shifted
+        n_codes *= span
     _, first, of_group, count = np.unique(code, return_index=True, return_inverse=True, return_counts=True)
     return Kinds(rows[first], count, of_group)
 
@@ -51,14 +63,28 @@ def draws(n_groups: IntArray, resamples: int, seed: int, per_draw: int) -> Itera
     """Batches [draws, kinds] of how often each kind is in a draw of as many groups as there are.
 
     Whole numbers, as float64 for the products they go into. `per_draw` is how many numbers the caller
-    makes of one draw: it sets the size of a batch.
+    makes of one draw: it sets the size of a batch, on which the draws do not depend.
+
+    How many draws fall on groups of rare kinds together is drawn first, then which group each falls on: for
+    a kind of few groups that is quicker than a binomial number, and the same distribution.
     """
-    rng = np.random.default_rng(seed)
+    shared, picked = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     batch = max(1, _BATCH_NUMBERS // max(per_draw, len(n_groups), 1))
     total = int(n_groups.sum())
+    common, rare = np.flatnonzero(n_groups > _RARE), np.flatnonzero(n_groups <= _RARE)
+    kind_of_rare_group = np.repeat(rare, n_groups[rare])
+    sizes = [*n_groups[common], len(kind_of_rare_group)] if len(rare) else n_groups[common]
+    shares = np.asarray(sizes) / total
     for start in range(0, resamples, batch):
         size = min(batch, resamples - start)
-        yield rng.multinomial(total, n_groups / total, size=size).astype(np.float64)
+        counts = shared.multinomial(total, shares, size=size)
+        found = np.zeros((size, len(n_groups)))
+        if len(rare):  # else the last count, which takes up all rounding, would be of none
+            at = np.repeat(np.arange(size) * len(n_groups), counts[:, -1])
+            at += kind_of_rare_group[picked.integers(len(kind_of_rare_group), size=len(at))]
+            found += np.bincount(at, minlength=size * len(n_groups)).reshape(size, -1)
+        found[:, common] = counts[:, : len(common)]
+        yield found
 
 
 def interval(

@@ -14,6 +14,7 @@ import numpy as np
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import present
 from monitorbench.metrics.curves import Flags, Scores
+from monitorbench.metrics.ranking import ranked
 
 
 class LowFar(NamedTuple):
@@ -53,12 +54,10 @@ def steps(scores: Scores, is_misbehavior: Flags) -> Steps | None:
     flags, values = present(is_misbehavior, scores)
     if not flags.any() or flags.all():
         return None
-    order = np.argsort(-values, kind="stable")
-    ranked = values[order]
-    ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1)
-    caught = np.cumsum(flags[order])[ends]
-    alarms = ends + 1 - caught
-    return Steps(np.append(np.inf, ranked[ends]), np.append(0, alarms), np.append(0, caught))
+    rank = ranked(values)
+    caught = np.cumsum(flags[rank.order])[rank.ends - 1]
+    alarms = rank.ends - caught
+    return Steps(np.append(np.inf, rank.scores), np.append(0, alarms), np.append(0, caught))
 
 
 def miss_rate_at_far(scores: Scores, is_misbehavior: Flags, alpha: float) -> LowFar | None:

@@ -12,11 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from monitorbench.metrics import group_kinds
-from monitorbench.metrics.bootstrap import FloatArray, IntArray
+from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
 from monitorbench.metrics.columns import BoolArray, aligned
 from monitorbench.metrics.curves import Flags, Scores
 from monitorbench.metrics.group_kinds import Kinds
 from monitorbench.metrics.low_far import check_alpha
+from monitorbench.metrics.ranking import ranked
 from monitorbench.metrics.rates import Interval
 
 
@@ -30,8 +31,9 @@ class Window(NamedTuple):
     """[inside]"""
     is_misbehavior: BoolArray
     """[inside]"""
-    ends: IntArray
-    """[distinct scores inside]: the last sample of each."""
+    n_blocks: IntArray
+    """[inside], of the window's blocks of ties that hold benign samples: for a benign sample how many lie
+    above its own, for a misbehavior sample how many are flagged before or with it."""
     reaches_the_end: bool
     """Whether no sample lies below the window."""
 
@@ -49,8 +51,8 @@ def miss_rate_at_far_interval(
     kept = ~np.isnan(values)
     flags, values = flags[kept], values[kept]
     n_benign = np.count_nonzero(~flags)
-    names, index = np.unique(groups[kept], return_inverse=True)
-    if len(names) < 2 or not 0 < n_benign < len(flags):
+    index = group_index(groups[kept])
+    if not 0 < n_benign < len(flags) or index.max() == 0:
         return None
     half = 5 * sqrt(alpha * n_benign) + 8
     while True:  # at the latest when the window holds every benign sample, all draws are inside
@@ -68,9 +70,8 @@ def window(
 
     `groups` numbers every group from 0.
     """
-    order = np.argsort(-scores, kind="stable")
-    ranked, flags, groups = scores[order], is_misbehavior[order], groups[order]
-    ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1)
+    rank = ranked(scores)
+    flags, groups, ends = is_misbehavior[rank.order], groups[rank.order], rank.ends - 1
     alarms = np.cumsum(~flags)[ends]
     middle = alpha * alarms[-1]
     first = int(np.searchsorted(alarms, max(0.0, middle - half), side="right"))
@@ -81,14 +82,19 @@ def window(
     rows = group_kinds.group_sums(counts, groups)
     bad, group = flags[start:stop], groups[start:stop]
     step = np.repeat(np.arange(last + 1 - first), np.diff(ends[first : last + 1] + 1, prepend=start))
-    kinds = group_kinds.kinds(np.column_stack([_patterns(2 * step + bad, group, len(rows)), rows]))
-    _, example = np.unique(kinds.of_group, return_index=True)
-    shown = np.isin(group, example)  # has all scores inside: each is in some group, so in its kind's example
+    holds_benign = np.zeros(last + 1 - first, dtype=np.int64)
+    holds_benign[step[~bad]] = 1
+    # Misbehavior samples between the same two of these blocks are flagged by the same thresholds that matter.
+    n_blocks = np.cumsum(holds_benign)[step] - ~bad
+    kinds = group_kinds.kinds(np.column_stack([_patterns(2 * n_blocks + bad, group, len(rows)), rows]))
+    example = np.zeros(len(rows), dtype=np.bool_)
+    example[np.unique(kinds.of_group, return_index=True)[1]] = True
+    shown = example[group]  # has every block inside: each is in some group, so in its kind's example
     return Window(
         kinds=kinds,
         kind_of_sample=kinds.of_group[group[shown]],
         is_misbehavior=bad[shown],
-        ends=np.append(np.flatnonzero(np.diff(step[shown])), np.count_nonzero(shown) - 1),
+        n_blocks=n_blocks[shown],
         reaches_the_end=last == len(ends) - 1,
     )
 
@@ -111,23 +117,36 @@ def draw_values(found: Window, weights: FloatArray, alpha: float) -> tuple[Float
 
     And whether every draw's threshold lies in the window; if not, the values are not to be used.
     """
-    above_benign, above_bad, benign, bad = (weights @ found.kinds.rows[:, 1:]).T
-    each = weights[:, found.kind_of_sample]
-    caught = np.cumsum(each * found.is_misbehavior, axis=1)[:, found.ends] + above_bad[:, None]
-    alarms = np.cumsum(each * ~found.is_misbehavior, axis=1)[:, found.ends] + above_benign[:, None]
+    above_benign, above_bad, benign, bad = (weights @ found.kinds.rows[:, 1:].astype(np.float64)).T
     defined = (benign > 0) & (bad > 0)
-    shares = alarms / np.where(defined, benign, 1)[:, None]
-    steps = np.count_nonzero(shares <= alpha, axis=1)
-    best = np.where(steps > 0, caught[np.arange(len(weights)), steps - 1], above_bad)
-    inside = above_benign / np.where(defined, benign, 1) <= alpha
+    room = _most_alarms(benign, alpha) - above_benign  # alarms that the window may still add
+    of_bad, good = found.is_misbehavior, np.flatnonzero(~found.is_misbehavior)
+    last = np.flatnonzero(np.diff(found.n_blocks[good], append=-1))
+    alarms = np.cumsum(weights[:, found.kind_of_sample[good]], axis=1)[:, last]
+    stop = np.count_nonzero(alarms <= room[:, None], axis=1)  # the first block that is one too many
+    kinds = found.kind_of_sample[of_bad]
+    upto = np.searchsorted(found.n_blocks[of_bad], stop, side="right")
+    caught = np.array([row[kinds[:n]].sum() for row, n in zip(weights, upto.tolist(), strict=True)])
+    inside = room >= 0
     if not found.reaches_the_end:
-        inside &= steps < len(found.ends)
-    return group_kinds.ratio(bad - best, np.where(defined, bad, 0)), bool((inside | ~defined).all())
+        inside &= stop < len(last)
+    misses = group_kinds.ratio(bad - above_bad - caught, np.where(defined, bad, 0))
+    return misses, bool((inside | ~defined).all())
+
+
+def _most_alarms(benign: FloatArray, alpha: float) -> FloatArray:
+    """The largest whole numbers of alarms whose shares of `benign` [draws] are at most `alpha`."""
+    n = np.maximum(benign, 1)
+    most: FloatArray = np.floor(alpha * n)
+    # The product rounds; what counts is the quotient, as in `low_far.miss_rate_at_far`.
+    most += (most + 1) / n <= alpha
+    most -= most / n > alpha
+    return most
 
 
 def _draw_all(found: Window, alpha: float, resamples: int, seed: int) -> FloatArray | None:
     batches = []
-    per_draw = 4 * len(found.kind_of_sample)
+    per_draw = len(found.kind_of_sample)
     for weights in group_kinds.draws(found.kinds.n_groups, resamples, seed, per_draw=per_draw):
         values, inside = draw_values(found, weights, alpha)
         if not inside:

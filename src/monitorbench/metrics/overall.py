@@ -1,12 +1,11 @@
 """What is said once of a monitor, over all its samples: its curves, and what its errors cost."""
 
-from collections.abc import Sequence
 from typing import TypedDict
 
-from monitorbench.metrics.columns import columns
+from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import Stakes, expected_cost, expected_cost_interval
 from monitorbench.metrics.low_far import roc_points
-from monitorbench.metrics.rates import Judged, count, false_alarm_rate, miss_rate
+from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
 from monitorbench.metrics.reliability import reliability_table
 from monitorbench.metrics.summary import as_list
 
@@ -35,9 +34,9 @@ class Overall(TypedDict):
     """Cluster bootstrap by group, percentile, 95 %."""
 
 
-def overall(judged: Sequence[Judged], stakes: Stakes, *, resamples: int, seed: int) -> Overall:
+def overall(held: Columns, stakes: Stakes, *, resamples: int, seed: int) -> Overall:
     """The curves and the cost of one monitor under one prompt."""
-    held, counts = columns(judged), count(judged)
+    counts = count(held.is_misbehavior, held.flagged)
     interval = expected_cost_interval(
         held.flagged, held.is_misbehavior, held.groups, stakes, resamples=resamples, seed=seed
     )

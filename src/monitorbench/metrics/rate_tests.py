@@ -7,9 +7,8 @@ out well or not.
 from collections.abc import Sequence
 from typing import NamedTuple, TypedDict
 
-from monitorbench.metrics.columns import columns
+from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.compare import RateDifference, compare, holm
-from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.summary import as_list
 
 
@@ -20,8 +19,8 @@ class Match(NamedTuple):
     second: str
     prompt: str
     where: str
-    of_first: Sequence[Judged]
-    of_second: Sequence[Judged]
+    of_first: Columns
+    of_second: Columns
 
 
 class RateTest(TypedDict):
@@ -53,9 +52,9 @@ def rate_tests(matches: Sequence[Match], *, resamples: int, seed: int) -> list[R
     """
     found: list[RateTest] = []
     for match in matches:
-        if [one.sample_id for one in match.of_first] != [one.sample_id for one in match.of_second]:
+        ours, theirs = match.of_first, match.of_second
+        if not ours.sample_ids.equals(theirs.sample_ids):
             raise ValueError(f"{match.first} and {match.second} were not asked about the same samples")
-        ours, theirs = columns(match.of_first), columns(match.of_second)
         both = compare(
             ours.flagged, theirs.flagged, ours.is_misbehavior, ours.groups, resamples=resamples, seed=seed
         )

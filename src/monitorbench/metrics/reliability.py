@@ -13,6 +13,7 @@ import numpy as np
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray, present
 from monitorbench.metrics.curves import Flags, Scores
+from monitorbench.metrics.ranking import ranked
 from monitorbench.metrics.rates import Interval, wilson_interval
 
 Binning = Literal["equal_mass", "equal_width"]
@@ -83,9 +84,11 @@ def _probabilities(scores: Scores, is_misbehavior: Flags) -> tuple[BoolArray, Fl
 
 
 def _equal_mass(values: FloatArray, bins: int) -> IntArray:
-    _, block, sizes = np.unique(values, return_inverse=True, return_counts=True)
-    twice_middle = 2 * np.cumsum(sizes) - sizes  # 2 × the middle rank of each block, in (0, 2n)
-    number: IntArray = (bins * twice_middle // (2 * len(values)))[block]
+    rank = ranked(values)
+    # 2 × the middle rank of each block of ties from the lowest score up, in (0, 2n).
+    twice_middle = 2 * (len(values) - rank.ends) + rank.sizes
+    number = np.empty(len(values), dtype=np.int64)
+    number[rank.order] = np.repeat(bins * twice_middle // (2 * len(values)), rank.sizes)
     return number
 
 

@@ -86,7 +86,7 @@ class Results(TypedDict):
     pareto: dict[str, list[str]]
     """Prompt: the monitors on the front of overall (MR, FAR)."""
     surface_check: dict[str, SurfaceCheck]
-    """By `category/task` cell."""
+    """By `category/task` cell; of `paper` datasets that of the test split, once `audit.py` has checked it."""
     operating_point: NotRequired[dict[str, Any]]
     """The calibrated threshold that answers were read at; absent: each judge's own answers."""
     learning_curves: NotRequired[dict[str, list[CurvePoint]]]

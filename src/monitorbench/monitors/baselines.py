@@ -6,10 +6,13 @@ monitor that doesn't beat the bag of words isn't reading.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+import numpy as np
 
 from monitorbench.corpus.surface import Surface, classifier
-from monitorbench.metrics.rates import Judged
+from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.columns import Columns
 from monitorbench.records import Label, Sample
 
 BAG_OF_WORDS = "bag_of_words"
@@ -19,52 +22,33 @@ _FITTED: tuple[tuple[str, Surface], ...] = (("length", "length"), (BAG_OF_WORDS,
 
 
 def judge_with_baselines(
-    train: Sequence[Sample], test: Sequence[Sample], *, seed: int
-) -> dict[str, list[Judged]]:
-    """Each baseline's answers on `test`, by name; the fitted ones only where `train` has both labels."""
-    answered = {
-        "always_benign": _constant(test, Label.BENIGN),
-        "always_misbehavior": _constant(test, Label.MISBEHAVIOR),
-        "random": _scored(test, [random.Random(f"random/{seed}/{one.id}").random() for one in test]),
+    train: Sequence[Sample], test: Columns, batches: Iterable[Sequence[Sample]], *, seed: int
+) -> dict[str, Columns]:
+    """Each baseline's answers on `test`, by name; the fitted ones only where `train` has both labels.
+
+    `batches` holds the texts of `test`, in its order; it is read once, and only for the fitted ones.
+    """
+    n = len(test)
+    drawn = [random.Random(f"random/{seed}/{name}").random() for name in test.sample_ids.to_pylist()]
+    scores = {
+        "always_benign": np.zeros(n),
+        "always_misbehavior": np.ones(n),
+        "random": np.array(drawn, dtype=np.float64),
+        **_fitted(train, batches),
     }
-    if len({sample.label for sample in train}) == 2:
-        answered |= {name: _fitted(surface, train, test) for name, surface in _FITTED}
-    return answered
+    return {
+        name: test.answering((found >= _THRESHOLD).astype(np.float64), found)
+        for name, found in scores.items()
+    }
 
 
-def judged(
-    sample: Sample, answer: Label | None, score: float | None, *, n_quotes: int = 0, n_grounded: int = 0
-) -> Judged:
-    """A sample with what a monitor said of it."""
-    return Judged(
-        sample_id=sample.id,
-        pair_id=sample.pair_id,
-        group_id=sample.group_id,
-        category=sample.category,
-        task=sample.task,
-        label=sample.label,
-        answer=answer,
-        score=score,
-        source=sample.source,
-        has_thinking=sample.has_thinking,
-        n_quotes=n_quotes,
-        n_grounded=n_grounded,
-    )
-
-
-def _constant(samples: Sequence[Sample], answer: Label) -> list[Judged]:
-    score = float(answer is Label.MISBEHAVIOR)
-    return [judged(sample, answer, score) for sample in samples]
-
-
-def _fitted(surface: Surface, train: Sequence[Sample], test: Sequence[Sample]) -> list[Judged]:
-    fitted = classifier(surface)
-    fitted.fit(train, [sample.label is Label.MISBEHAVIOR for sample in train])
-    return _scored(test, fitted.predict_proba(test)[:, 1].tolist() if test else [])
-
-
-def _scored(samples: Sequence[Sample], scores: Sequence[float]) -> list[Judged]:
-    return [
-        judged(sample, Label.MISBEHAVIOR if score >= _THRESHOLD else Label.BENIGN, score)
-        for sample, score in zip(samples, scores, strict=True)
-    ]
+def _fitted(train: Sequence[Sample], batches: Iterable[Sequence[Sample]]) -> dict[str, FloatArray]:
+    is_misbehavior = [sample.label is Label.MISBEHAVIOR for sample in train]
+    if len(set(is_misbehavior)) < 2:
+        return {}
+    fitted = {name: classifier(surface).fit(train, is_misbehavior) for name, surface in _FITTED}
+    scores: dict[str, list[FloatArray]] = {name: [np.empty(0)] for name in fitted}
+    for batch in batches:
+        for name, one in fitted.items():
+            scores[name].append(one.predict_proba(batch)[:, 1])
+    return {name: np.concatenate(found) for name, found in scores.items()}

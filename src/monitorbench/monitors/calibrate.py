@@ -20,7 +20,7 @@ from monitorbench.monitors.calibration import (
 from monitorbench.monitors.evaluations import Evaluation, read_evaluation
 from monitorbench.monitors.operating_point import OperatingPoint, threshold_point
 from monitorbench.monitors.thresholds import CalibratedThreshold, conformal_risk, neyman_pearson
-from monitorbench.records import Label
+from monitorbench.records import Category
 from monitorbench.runs.directory import RunDirectory, read_finished
 from monitorbench.runs.files import write_atomically
 
@@ -77,13 +77,14 @@ def _unseen(judged: Evaluation) -> Calibration:
 
 
 def _calibration(judged: Evaluation) -> Calibration:
+    held, categories = judged.judged, [category.value for category in Category]
     return calibration(
         judged.data.name,
-        splits=[judged.split] * len(judged.judged),
-        scores={judge_id(judged): [one.score for one in judged.judged]},
-        is_misbehavior=[one.label is Label.MISBEHAVIOR for one in judged.judged],
-        group_ids=[one.group_id for one in judged.judged],
-        categories=[one.category.value for one in judged.judged],
+        splits=[judged.split] * len(held),
+        scores={judge_id(judged): held.scores},
+        is_misbehavior=held.is_misbehavior,
+        group_ids=held.group_ids().to_pylist(),
+        categories=[categories[i] for i in held.categories.tolist()],
     )
 
 

@@ -16,7 +16,7 @@ from monitorbench.engines.endpoint_reply import ChatMessage, Reply
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.grounding import ground
 from monitorbench.prompts.label_logprobs import label_score
-from monitorbench.prompts.parse import Answer, parse_text
+from monitorbench.prompts.parse import Answer, Score, parse_text
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.records import Category, Sample, UnscoredReason, Verdict
 from monitorbench.runs.judging import judging
@@ -130,14 +130,14 @@ def _schema(prompt: Prompt) -> dict[str, Any] | None:
 
 
 def _verdict(item: _Owed, reply: Reply, prompt: Prompt, reasoning: Reasoning | None) -> Verdict:
-    if reply.failure is not None:
-        answer = Answer(None, UnscoredReason(reply.failure))
-    elif reasoning and not reply.reasoning and reply.finish_reason == "length":
-        # The text is reasoning that was cut off, whatever label word it begins with.
+    score = Score(None, None)
+    if reasoning and reply.finish_reason == "length" and _ends_in_reasoning(reply):
         answer = Answer(None, UnscoredReason.TRUNCATED)
+    elif reply.failure is not None:
+        answer = Answer(None, UnscoredReason(reply.failure))
     else:
         answer = parse_text(prompt, reply.text, reply.finish_reason)
-    score = label_score(reply.top_logprobs, prompt.label_words)
+        score = label_score(reply.top_logprobs, prompt.label_words)
     return Verdict(
         key=item.key,
         sample_id=item.sample.id,
@@ -159,3 +159,8 @@ def _verdict(item: _Owed, reply: Reply, prompt: Prompt, reasoning: Reasoning | N
         seconds=round(reply.seconds, 4),
         cost=reply.cost,
     )
+
+
+def _ends_in_reasoning(reply: Reply) -> bool:
+    """Whether an answer that was cut short is a piece of reasoning, whatever label word it begins with."""
+    return reply.reasoning_cut or not reply.reasoning or not reply.text.strip()

@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import pyarrow.compute as pc
+
 from monitorbench.config.datasets import SplitView
 from monitorbench.config.errors import UserError
 from monitorbench.config.study import Study
-from monitorbench.corpus.store import read_split
-from monitorbench.metrics.rates import Judged
+from monitorbench.corpus.columns import read_columns
+from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.results import CurvePoint
-from monitorbench.monitors.baselines import judged
-from monitorbench.records import Sample, Split, Verdict
+from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.files import content_hash
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.verdict_columns import read_verdict_columns
 
 
 class Evaluation(NamedTuple):
@@ -35,7 +37,7 @@ class Evaluation(NamedTuple):
     """Of everything that decides a verdict: weights, adapter, prompt, engine, dtype."""
     data: Path
     split: Split
-    judged: list[Judged]
+    judged: Columns
 
 
 def read_evaluation(study: Study, directory: Path) -> Evaluation:
@@ -47,14 +49,11 @@ def read_evaluation(study: Study, directory: Path) -> Evaluation:
     data = study.paths.data / results["data"]
     view = SplitView.model_validate_json(json.dumps(manifest["identity"]["view"]))
     split = Split(manifest["identity"].get("split", Split.TEST))
-    samples = {sample.id: sample for sample in read_split(data, split, view)}
-    verdicts = {verdict.sample_id: verdict for verdict in read_verdicts(directory / "verdicts.jsonl")}
-    if missing := samples.keys() - verdicts.keys():
-        raise UserError(f"{directory}: {len(missing)} samples have no verdict; run eval/evaluate.py again")
+    judged = _judged(directory, read_columns(data, split, view))
     judge = results["judge"]
     training = results["training"] or {}
     asked = manifest["identity"]["judge"]
-    shared = ("weights", "prompt", "opening", "engine", "dtype", "context_tokens")
+    shared = ("weights", "prompt", "opening", "reasoning", "engine", "dtype", "context_tokens")
     return Evaluation(
         directory=directory,
         monitor=judge["name"],
@@ -67,18 +66,20 @@ def read_evaluation(study: Study, directory: Path) -> Evaluation:
         judge_hash=content_hash(asked),
         data=data,
         split=split,
-        judged=[_judged(sample, verdicts[i]) for i, sample in samples.items()],
+        judged=judged,
     )
 
 
-def _judged(sample: Sample, verdict: Verdict) -> Judged:
-    return judged(
-        sample,
-        verdict.label,
-        verdict.score,
-        n_quotes=len(verdict.evidence),
-        n_grounded=sum(quote.place is not None for quote in verdict.evidence),
-    )
+def _judged(directory: Path, samples: Columns) -> Columns:
+    """The samples with what the run's log says of each, the last where it says several things."""
+    log = read_verdict_columns(directory / "verdicts.jsonl")
+    at = pc.index_in(log.sample_ids, value_set=samples.sample_ids)
+    of_sample = at.is_valid().to_numpy(zero_copy_only=False)  # others are of samples outside the view
+    line = np.full(len(samples), -1)
+    line[pc.drop_null(at).to_numpy()] = np.flatnonzero(of_sample)
+    if missing := np.count_nonzero(line < 0):
+        raise UserError(f"{directory}: {missing} samples have no verdict; run eval/evaluate.py again")
+    return samples.answering(log.flagged[line], log.scores[line], log.n_quotes[line], log.n_grounded[line])
 
 
 def with_distinct_names(evaluations: Sequence[Evaluation]) -> list[Evaluation]:

@@ -38,7 +38,9 @@ class Asked(NamedTuple):
     identity: Mapping[str, Any]
 
 
-class _Owed(NamedTuple):
+class Owed(NamedTuple):
+    """A sample without a verdict, and the prompt it is to be asked with."""
+
     key: str
     sample: Sample
     token_ids: tuple[int, ...]
@@ -65,7 +67,7 @@ def judge_locally(
     except ValueError as error:
         raise ConfigError(f"monitor={monitor.name} prompt={prompt.name}: {error}") from error
     decoding = Decoding(prompt.max_new_tokens, (renderer.end_of_turn,), renderer.label_tokens.all)
-    keys, owed = _owed(samples, shots, renderer, decoding, asked.identity, log)
+    keys, owed = owed_prompts(samples, shots, renderer, decoding, asked.identity, log)
     adapter_gate = None
     if owed:
         engine = open_engine(asked.engine, weights, adapter, monitor.context_tokens)
@@ -73,7 +75,7 @@ def judge_locally(
             if adapter:
                 adapter_gate = refuse_idle_adapter(engine, owed[0].token_ids, decoding)
             with judging(what, samples, keys, log, track) as display:
-                _judge_owed(engine, owed, renderer, decoding, log, display)
+                judge_owed(engine, owed, renderer, decoding, log, display)
         finally:
             engine.close()
     return keys, adapter_gate
@@ -100,14 +102,14 @@ def refuse_idle_adapter(engine: Engine, prompt: Sequence[int], decoding: Decodin
     return change
 
 
-def _owed(
+def owed_prompts(
     samples: Sequence[Sample],
     shots: Shots,
     renderer: Renderer,
     decoding: Decoding,
     judge: Mapping[str, Any],
     log: VerdictLog,
-) -> tuple[list[str], list[_Owed]]:
+) -> tuple[list[str], list[Owed]]:
     """All samples' keys, and what has no verdict yet.
 
     A prompt too long for the context is shortened where the prompt says so; else its verdict is here.
@@ -117,7 +119,7 @@ def _owed(
     thinks = renderer.reasoning
     reasoning = (thinks.end, thinks.max_tokens, *thinks.answer_start) if thinks else ()
     keys: list[str] = []
-    owed: list[_Owed] = []
+    owed: list[Owed] = []
     for sample in samples:
         examples = shots.beside(sample)
         ids = renderer.render(sample, examples)
@@ -132,7 +134,7 @@ def _owed(
         if len(ids) > fits:
             log.append(_unscored(key, sample, renderer, UnscoredReason.TOO_LONG, detail, len(ids)))
         else:
-            owed.append(_Owed(key, sample, ids, truncated_tokens, detail))
+            owed.append(Owed(key, sample, ids, truncated_tokens, detail))
     return keys, owed
 
 
@@ -142,14 +144,15 @@ def _reasoning_room(renderer: Renderer) -> int:
     return thinks.max_tokens + 1 + len(thinks.answer_start) if thinks else 0
 
 
-def _judge_owed(
+def judge_owed(
     engine: Engine,
-    owed: Sequence[_Owed],
+    owed: Sequence[Owed],
     renderer: Renderer,
     decoding: Decoding,
     log: VerdictLog,
     display: JudgingDisplay,
 ) -> None:
+    """Ask what is owed and append each verdict as it comes."""
     prompts = [item.token_ids for item in owed]
     if renderer.reasoning:
         answered = think_first(engine, prompts, decoding, renderer.reasoning)
@@ -161,7 +164,7 @@ def _judge_owed(
         display.add(owed[index].sample.label, verdict)
 
 
-def _verdict(item: _Owed, thought: Thought, completion: Completion | None, renderer: Renderer) -> Verdict:
+def _verdict(item: Owed, thought: Thought, completion: Completion | None, renderer: Renderer) -> Verdict:
     """`completion` is None where the monitor did not get as far as an answer."""
     tokens, prompt = renderer.label_tokens, renderer.prompt
     detail = item.detail

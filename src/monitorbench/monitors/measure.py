@@ -1,32 +1,36 @@
 """All of `metrics.json` for some evaluation runs: rates, curves, baselines, and adapters against bases."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
 
 from monitorbench.config.errors import UserError
 from monitorbench.config.study import Study
-from monitorbench.corpus.store import read_split
-from monitorbench.metrics.cells import OVERALL, by_slice
+from monitorbench.corpus.store import n_rows
+from monitorbench.metrics.cells import OVERALL
+from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.correlation import pearson
-from monitorbench.metrics.cost import Stakes
-from monitorbench.metrics.macro import Macro, macro
-from monitorbench.metrics.overall import Overall, overall
+from monitorbench.metrics.macro import Macro
+from monitorbench.metrics.overall import Overall
 from monitorbench.metrics.pareto import pareto_front
 from monitorbench.metrics.rate_tests import Match, rate_tests
-from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import (
     NO_PROMPT,
     SCHEMA_VERSION,
     CorrelationFacts,
     Results,
-    StakesFacts,
+    SurfaceCheck,
 )
-from monitorbench.metrics.summary import CellMetrics, as_list, cell_metrics, summarise
-from monitorbench.metrics.transfer import difference, differences
-from monitorbench.monitors.baselines import judge_with_baselines
+from monitorbench.metrics.summary import CellMetrics, as_list
+from monitorbench.metrics.transfer import Difference, difference, differences, matched
+from monitorbench.monitors.baseline_numbers import baseline_numbers
 from monitorbench.monitors.evaluations import Evaluation
+from monitorbench.monitors.numbers import Drawn, drawn_by, numbers, stakes_of
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
+from monitorbench.runs.files import read_json
 
 
 def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
@@ -35,35 +39,26 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
     Raises `UserError` where an adapter's base is not among several runs, or judged other samples.
     """
     data = evaluations[0].data
-    drawn = {"resamples": study.probe.resamples, "seed": study.seed}
-    test = read_split(data, Split.TEST)
-    manifest = read_finished(data)["results"]
-    train = read_split(data, Split.TRAIN) if Split.TRAIN in manifest["splits"] else []
-    answered = [(e.monitor, e.prompt, e.judged) for e in evaluations]
-    answered += [
-        (name, NO_PROMPT, found) for name, found in judge_with_baselines(train, test, seed=study.seed).items()
-    ]
+    pairs = _with_bases(evaluations)
+    drawn, stakes = drawn_by(study), stakes_of(study)
+    found = [(e.monitor, e.prompt, numbers(e.judged, stakes, drawn)) for e in evaluations]
+    found += [(name, NO_PROMPT, known) for name, known in baseline_numbers(study, data).items()]
     monitors: dict[str, dict[str, dict[str, CellMetrics]]] = {}
     slices: dict[str, dict[str, dict[str, CellMetrics]]] = {}
     macros: dict[str, dict[str, Macro]] = {}
     overalls: dict[str, dict[str, Overall]] = {}
-    stakes = StakesFacts(
-        base_rate=study.stakes.base_rate,
-        cost_miss=study.stakes.cost_miss,
-        cost_alarm=study.stakes.cost_alarm,
-    )
-    for monitor, prompt, found in answered:
-        by_cell = summarise(found, **drawn)
-        monitors.setdefault(monitor, {})[prompt] = by_cell
-        slices.setdefault(monitor, {})[prompt] = {
-            name: cell_metrics(inside, **drawn) for name, inside in by_slice(found).items()
-        }
-        macros.setdefault(monitor, {})[prompt] = macro(found, by_cell, **drawn)
-        overalls.setdefault(monitor, {})[prompt] = overall(found, Stakes(**stakes), **drawn)
-    pairs = _with_bases(evaluations)
+    for monitor, prompt, known in found:
+        monitors.setdefault(monitor, {})[prompt] = known["monitors"]
+        slices.setdefault(monitor, {})[prompt] = known["slices"]
+        macros.setdefault(monitor, {})[prompt] = known["macro"]
+        overalls.setdefault(monitor, {})[prompt] = known["overall"]
     return Results(
         schema_version=SCHEMA_VERSION,
-        dataset={"name": data.name.rpartition("-")[0], "directory": data.name, "n_test": len(test)},
+        dataset={
+            "name": data.name.rpartition("-")[0],
+            "directory": data.name,
+            "n_test": n_rows(data, Split.TEST),
+        },
         monitors=monitors,
         slices=slices,
         macro=macros,
@@ -74,7 +69,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
         correlation=_correlations(monitors),
         trained_on={e.monitor: list(e.trained_on) for e in evaluations if e.trained_on},
         pareto=_pareto(monitors),
-        surface_check=manifest["surface_check"],
+        surface_check=_surface_check(data),
         learning_curves={e.monitor: e.learning_curve for e in evaluations if e.learning_curve},
     )
 
@@ -93,42 +88,60 @@ def _with_bases(evaluations: Sequence[Evaluation]) -> list[tuple[Evaluation, Eva
             raise UserError(
                 f"{evaluation.directory}: no run of its base with the same prompt and engine is given"
             )
-        if {item.sample_id for item in base.judged} != {item.sample_id for item in evaluation.judged}:
-            raise UserError(f"{evaluation.directory} and {base.directory} judged different samples")
-        pairs.append((base, evaluation))
+        try:
+            judged = matched(base.judged, evaluation.judged)  # in one order from here on
+        except ValueError as error:
+            raise UserError(
+                f"{evaluation.directory} and {base.directory} judged different samples: {error}"
+            ) from error
+        pairs.append((base, evaluation._replace(judged=judged)))
     return pairs
 
 
 def _transfer(
-    pairs: Sequence[tuple[Evaluation, Evaluation]], drawn: Mapping[str, int]
-) -> dict[str, dict[str, Any]]:
+    pairs: Sequence[tuple[Evaluation, Evaluation]], drawn: Drawn
+) -> dict[str, dict[str, dict[str, Difference]]]:
     """In each cell, over the trained cells and over the held-out ones."""
-    transfer: dict[str, dict[str, Any]] = {}
-    for base, evaluation in pairs:
-        found: dict[str, Any] = dict(differences(base.judged, evaluation.judged, **drawn))
-        for name, in_training in (("trained", True), ("held_out", False)):
-            part = _cells(base.judged, evaluation.trained_on, in_training)
-            if evaluation.trained_on and part:
-                tuned = _cells(evaluation.judged, evaluation.trained_on, in_training)
-                found[name] = difference(part, tuned, **drawn)
-        transfer.setdefault(evaluation.monitor, {})[evaluation.prompt] = found
+    transfer: dict[str, dict[str, dict[str, Difference]]] = {}
+    for base, tuned in pairs:
+        found = differences(base.judged, tuned.judged, **drawn)
+        for name, inside in _parts(tuned).items():
+            if tuned.trained_on and inside.any():
+                found[name] = difference(base.judged.taking(inside), tuned.judged.taking(inside), **drawn)
+        transfer.setdefault(tuned.monitor, {})[tuned.prompt] = found
     return transfer
 
 
 def _matches(pairs: Sequence[tuple[Evaluation, Evaluation]]) -> list[Match]:
     matches = []
     for base, tuned in pairs:
-        theirs = {item.sample_id: item for item in tuned.judged}
-        for where, inside in (
-            (OVERALL, base.judged),
-            ("trained", _cells(base.judged, tuned.trained_on, True)),
-            ("held_out", _cells(base.judged, tuned.trained_on, False)),
-        ):
+        everything = {OVERALL: np.ones(len(base.judged), dtype=np.bool_)}
+        for where, inside in (everything | _parts(tuned)).items():
             # Trained on everything or on nothing known: that part is empty, or the whole again.
-            if inside and (where == OVERALL or len(inside) < len(base.judged)):
-                of_tuned = [theirs[item.sample_id] for item in inside]
-                matches.append(Match(base.monitor, tuned.monitor, tuned.prompt, where, inside, of_tuned))
+            if inside.any() and (where == OVERALL or not inside.all()):
+                of_both = base.judged.taking(inside), tuned.judged.taking(inside)
+                matches.append(Match(base.monitor, tuned.monitor, tuned.prompt, where, *of_both))
     return matches
+
+
+def _parts(tuned: Evaluation) -> dict[str, BoolArray]:
+    """Which samples are of the cells that the adapter was trained on, and which of the others."""
+    trained = tuned.judged.in_cells(tuned.trained_on)
+    return {"trained": trained, "held_out": ~trained}
+
+
+def _surface_check(data: Path) -> dict[str, SurfaceCheck]:
+    """As the dataset's manifest has it; of one that has none, the test split's as audited; else empty."""
+    if found := read_finished(data)["results"].get("surface_check"):
+        return cast(dict[str, SurfaceCheck], found)
+    audit = data / "audit.json"
+    if not audit.is_file():
+        return {}
+    cells = read_json(audit)["splits"].get(Split.TEST, {})
+    words = {cell: facts["surface"]["bag_of_words"] for cell, facts in cells.items()}
+    return {
+        cell: SurfaceCheck(auroc=w["auroc"], auroc_ci=w["auroc_ci"], n=w["n"]) for cell, w in words.items()
+    }
 
 
 def _correlations(monitors: Mapping[str, Mapping[str, Any]]) -> dict[str, CorrelationFacts]:
@@ -139,10 +152,6 @@ def _correlations(monitors: Mapping[str, Mapping[str, Any]]) -> dict[str, Correl
         r = pearson([p["miss_rate"] for p in points], [p["false_alarm_rate"] for p in points])
         found[prompt] = CorrelationFacts(r=r.r, r_ci=as_list(r.interval), n=r.n)
     return found
-
-
-def _cells(items: Sequence[Judged], trained_on: Sequence[str], in_training: bool) -> list[Judged]:
-    return [item for item in items if (f"{item.category}/{item.task}" in trained_on) is in_training]
 
 
 def _pareto(monitors: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:

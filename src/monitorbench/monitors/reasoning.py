@@ -1,7 +1,8 @@
 """A monitor that reasons first: let it think to the end of its reasoning, then ask for the label.
 
 The label is asked for in a second pass, behind the reasoning, so that its score is read at the position
-where it is said (decision 4). An engine that caches prefixes pays for the prompt once.
+where it is said (decision 4). An engine that caches prefixes pays for the prompt once, where its cache still
+holds it by then.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,8 +11,9 @@ from dataclasses import dataclass, replace
 from monitorbench.engines.protocol import Completion, Decoding, Engine
 from monitorbench.prompts.render import ReasoningTokens
 
-_AT_ONCE = 256
-"""Prompts that think before the first of them is asked: so many verdicts an interruption costs at most."""
+_AT_ONCE = 1024
+"""Prompts that think before the first of them is asked for its label: an interruption costs so many thoughts
+at most, and the longest of each round is waited for alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ No model is run here, and nothing heavy is imported.
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from monitorbench.config.errors import UserError
 from monitorbench.config.study import Study
 from monitorbench.metrics.results import Results
@@ -13,10 +15,12 @@ from monitorbench.monitors.calibrate import judge_id, read_operating_point
 from monitorbench.monitors.evaluations import Evaluation, read_evaluation, with_distinct_names
 from monitorbench.monitors.measure import measured
 from monitorbench.monitors.operating_point import GREEDY, OperatingPoint, labels_at
-from monitorbench.records import Split
+from monitorbench.records import Category, Label, Split
 from monitorbench.report.tables import monitor_rows, to_csv, transfer_rows
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash, write_atomically, write_json
+
+_CATEGORIES = [category.value for category in Category]
 
 
 def score_run(study: Study) -> Path:
@@ -63,15 +67,19 @@ def probe(study: Study) -> Path:
 
 
 def _at(evaluation: Evaluation, point: OperatingPoint) -> Evaluation:
+    if point is GREEDY:
+        return evaluation
+    held = evaluation.judged
     labels = labels_at(
         point,
         monitor=judge_id(evaluation),
-        scores=[one.score for one in evaluation.judged],
-        answers=[one.answer for one in evaluation.judged],
-        categories=[one.category.value for one in evaluation.judged],
+        scores=held.scores,
+        answers=[None] * len(held),  # a threshold doesn't read them
+        categories=[_CATEGORIES[i] for i in held.categories.tolist()],
     )
-    answered = [replace(one, answer=label) for one, label in zip(evaluation.judged, labels, strict=True)]
-    return evaluation._replace(judged=answered)
+    answers = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
+    flagged = np.array([answers[label] for label in labels])
+    return evaluation._replace(judged=replace(held, flagged=flagged))
 
 
 def _write_results(directory: Path, results: Results) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import monitorbench
 from monitorbench.config.errors import UserError
 from monitorbench.config.study import Study
-from monitorbench.runs.files import content_hash, read_json, write_atomically, write_json
+from monitorbench.runs.files import content_hash, make_folder, read_json, write_atomically, write_json
 
 SCHEMA_VERSION = 1
 """Raised when the meaning of a run's files changes, so that no old run passes for a new one."""
@@ -58,7 +58,7 @@ class RunDirectory:
         Yields the manifest's `results`, which the body fills. An exception leaves the status at
         `running`: what is owed is done when the same run is opened again.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path)
         write_json(self.path / "config.json", study.model_dump(mode="json"))
         commit, diff = _code_state()
         write_atomically(self.path / "code.diff", diff)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import platform
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     Raises `UserError` where it can't be written.
     """
     data = content.encode() if isinstance(content, str) else content
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     part = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:
         with part.open("wb") as stream:
@@ -27,12 +28,25 @@ def write_atomically(path: Path, content: str | bytes) -> None:
             os.fsync(stream.fileno())
         part.replace(path)
     except OSError as error:
-        raise UserError(
-            f"{path}: can't be written ({error.strerror or error}); make room or allow writing, then run the same "
-            "command again"
-        ) from error
+        raise unwritable(path, error) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those around it; `UserError` where it can't be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def unwritable(path: Path, error: OSError) -> UserError:
+    """What a person is told of a full disk or a missing permission."""
+    return UserError(
+        f"{path}: can't be written ({error.strerror or error}); make room or allow writing, then run the "
+        "same command again"
+    )
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -52,10 +66,11 @@ def folder_in_the_making(target: Path) -> Iterator[Path]:
     Replaces a `target` that is there. What processes that were killed left behind is swept.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    for stale in target.parent.glob(f".{target.name}.part-*"):
-        if not _is_running(int(stale.name.rpartition("-")[2])):
+    host = platform.node()  # on a shared disk another machine's processes may be filling theirs
+    for stale in target.parent.glob(f".{target.name}.part-*@{host}"):
+        if not _is_running(int(stale.name.removesuffix(f"@{host}").rpartition("-")[2])):
             shutil.rmtree(stale, ignore_errors=True)
-    part = target.with_name(f".{target.name}.part-{os.getpid()}")
+    part = target.with_name(f".{target.name}.part-{os.getpid()}@{host}")
     part.mkdir()
     try:
         yield part

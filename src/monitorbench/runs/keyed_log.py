@@ -15,6 +15,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from pydantic import ValidationError
 
 from monitorbench.config.errors import UserError
+from monitorbench.runs.files import make_folder, unwritable
 
 
 class KeyedRecord(Protocol):
@@ -68,7 +69,7 @@ class KeyedLog(Generic[T]):
             while view:
                 view = view[os.write(self._stream, view) :]
         except OSError as error:
-            raise _unwritable(self._path, error) from error
+            raise unwritable(self._path, error) from error
         finally:
             if view:
                 # Where this fails as well, the next opening cuts the line off.
@@ -90,11 +91,11 @@ def open_log(path: Path, kind: type[T]) -> Iterator[KeyedLog[T]]:
     Raises `UserError` when another process holds the log, when a line is no record of this kind or
     repeats a key, or when the log can't be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     try:
         stream = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
     _open_streams.add(stream)
     try:
         try:
@@ -107,18 +108,11 @@ def open_log(path: Path, kind: type[T]) -> Iterator[KeyedLog[T]]:
         try:
             os.fsync(stream)
         except OSError as error:
-            raise _unwritable(path, error) from error
+            raise unwritable(path, error) from error
     finally:
         if stream in _open_streams:  # not in a forked child
             _open_streams.discard(stream)
             os.close(stream)
-
-
-def _unwritable(path: Path, error: OSError) -> UserError:
-    return UserError(
-        f"{path}: can't be written ({error.strerror}); its whole lines are kept: make room or allow writing, "
-        "then run the same command again to go on"
-    )
 
 
 def _parse(path: Path, kind: type[T]) -> tuple[list[T], int]:

@@ -31,6 +31,7 @@ from monitorbench.training.examples import Example, make_examples
 from monitorbench.training.instructions import make_instructions, read_instructions
 from monitorbench.training.model import load_model, refuse_idle_adapter, restore_adapter, save_adapter
 from monitorbench.training.plan import find_pairs, make_plan
+from monitorbench.training.preempted import StopWhenPreempted, raise_if_preempted
 from monitorbench.training.trainer import EveryFewSteps, Work, make_trainer
 
 _log = logging.getLogger(__name__)
@@ -143,7 +144,7 @@ def _fit(
             training,
             arguments(training, checkpoints, study.seed),
             material.work,
-            [EveryFewSteps(training.validate_every, measure, ticker.advance)],
+            [EveryFewSteps(training.validate_every, measure, ticker.advance), StopWhenPreempted()],
         )
         if not resumed_from:
             curve.measure(0, None)
@@ -155,6 +156,7 @@ def _fit(
         # Interrupted after it had stopped: the decision stands.
         if not (resumed_from and curve.exhausted(patience)):
             trainer.train(resume_from_checkpoint=str(resumed_from) if resumed_from else None)
+    raise_if_preempted(trainer.state)
     processes.wait()
     if patience:
         restore_adapter(model, best)

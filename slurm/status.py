@@ -1,0 +1,9 @@
+"""Show what became of every run of a sweep: done, running, queued, failed or owed.
+
+python slurm/status.py runs/sweeps/NAME-HASH
+"""
+
+from monitorbench.sweeps.commands import status
+
+if __name__ == "__main__":
+    status()

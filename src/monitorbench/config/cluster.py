@@ -1,0 +1,35 @@
+"""`cluster=h100` and its kin: what a sweep asks of Slurm. Never part of what a run is."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from monitorbench.config.base import Config
+
+_Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:+@,/-]+$")]
+
+
+class Cluster(Config):
+    """The resources of one run of a sweep, and how many runs go at a time."""
+
+    name: _Word
+    partition: _Word | None
+    """null: the cluster's default, as for `account` and `memory`."""
+    account: _Word | None
+    gpus: Annotated[int, Field(ge=0)]
+    """On one node."""
+    gpu_type: _Word | None
+    """As in `--gres=gpu:TYPE:N`; null: any."""
+    cpus: Annotated[int, Field(ge=1)]
+    memory: Annotated[str, Field(pattern=r"^\d+[KMGT]?$")] | None
+    """Per node, such as `64G`."""
+    time: Annotated[str, Field(pattern=r"^(\d+|\d+:\d\d|\d+:\d\d:\d\d|\d+-\d+(:\d\d){0,2})$")] | None
+    """Slurm's wall time, such as `12:00:00`: a run that needs longer goes on where it was."""
+    grace_seconds: Annotated[int, Field(ge=1, le=65535)]
+    """So long before its time is up a run is told to save and stop."""
+    parallel: Annotated[int, Field(ge=1)] | None
+    """Runs at a time; null: as many as the cluster gives."""
+    options: tuple[Annotated[str, Field(pattern=r"^--[^\r\n]+$")], ...]
+    """More of sbatch's options, one a line, such as `--constraint=nvlink`."""
+    setup: tuple[Annotated[str, Field(pattern=r"^[^\r\n]+$")], ...]
+    """Lines of bash before a run, such as `module load cuda/12.8`. One that fails ends the run."""

@@ -1,0 +1,122 @@
+"""A split as columns: what the metrics need of its samples, without a record for each.
+
+Promises: the samples, and the order, of `store.read_split`; texts are read only to see whether there is a
+reasoning trace, some thousand rows at a time.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from monitorbench.config.datasets import SplitView
+from monitorbench.config.errors import UserError
+from monitorbench.corpus.store import shards_of
+from monitorbench.metrics.bootstrap import IntArray
+from monitorbench.metrics.columns import BoolArray, Columns, numbered, pair_numbers
+from monitorbench.records import Category, Label, Sample, Split, Task, from_table, to_table
+
+_NAMES = ("id", "pair_id", "group_id", "category", "task", "label", "source")
+_ROWS = 65_536
+
+
+def read_columns(directory: Path, split: Split, view: SplitView | None = None) -> Columns:
+    """A split, or the part of it that `view` keeps, with no answers yet.
+
+    `UserError` where it is missing or empty, or where a category, task or label is none of ours.
+    """
+    parts = [
+        _without_texts(pa.Table.from_batches([batch]))
+        for shard in shards_of(directory, split)
+        for batch in pq.ParquetFile(shard).iter_batches(
+            _ROWS, columns=[*_NAMES, "response.list.element.thinking"]
+        )
+    ]
+    table = pa.concat_tables(parts)
+    found = _columns(table, f"{directory / split.value}")
+    if view is None:
+        return found
+    kept = _kept(found, table["pair_id"], view)
+    if not kept.any():
+        raise UserError(
+            f"dataset.{split}.subset={','.join(view.subset)}: no sample of {directory.name} is in it"
+        )
+    return found.taking(kept)
+
+
+def sample_columns(samples: list[Sample]) -> Columns:
+    """The columns of these samples, with no answers yet."""
+    return _columns(_without_texts(to_table(samples)), "samples")
+
+
+def read_batches(directory: Path, split: Split, rows: int = 10_000) -> Iterator[list[Sample]]:
+    """The samples of a split in their order, at most `rows` at a time; `UserError` where it is missing."""
+    for shard in shards_of(directory, split):
+        for batch in pq.ParquetFile(shard).iter_batches(rows):
+            yield from_table(pa.Table.from_batches([batch]))
+
+
+def _without_texts(table: pa.Table) -> pa.Table:
+    """The named columns, and `has_thinking` in place of the response."""
+    response = table["response"].combine_chunks()
+    if isinstance(response, pa.ChunkedArray):
+        response = pa.concat_arrays(response.chunks)
+    lengths = pc.fill_null(pc.binary_length(pc.struct_field(pc.list_flatten(response), "thinking")), 0)
+    of_sample = pc.list_parent_indices(response).to_numpy()[lengths.to_numpy(zero_copy_only=False) > 0]
+    has_thinking = np.bincount(of_sample, minlength=len(response)) > 0
+    return table.select(_NAMES).append_column("has_thinking", pa.array(has_thinking))
+
+
+def _columns(table: pa.Table, where: str) -> Columns:
+    groups, sources = numbered(table["group_id"]), numbered(table["source"])
+    n = table.num_rows
+    unanswered = np.full(n, np.nan)
+    none = np.zeros(n, dtype=np.int64)
+    return Columns(
+        sample_ids=table["id"].combine_chunks() if n else pa.array([], pa.string()),
+        is_misbehavior=_members(table, "label", Label, where) == list(Label).index(Label.MISBEHAVIOR),
+        flagged=unanswered,
+        scores=unanswered,
+        groups=groups.numbers,
+        group_names=groups.names,
+        pairs=pair_numbers(table["pair_id"]),
+        categories=_members(table, "category", Category, where),
+        tasks=_members(table, "task", Task, where),
+        sources=sources.numbers,
+        source_names=tuple(sources.names.to_pylist()),
+        has_thinking=table["has_thinking"].to_numpy(),
+        n_quotes=none,
+        n_grounded=none,
+    )
+
+
+def _members(table: pa.Table, name: str, kind: type[Any], where: str) -> IntArray:
+    """The position of each value among the members of a `StrEnum` [samples]."""
+    known = [str(member) for member in kind]
+    found = pc.index_in(table[name], value_set=pa.array(known))
+    if found.null_count:
+        wrong = table[name].filter(found.is_null())[0].as_py()
+        raise UserError(f"{where}: {name} {wrong!r}; expected {', '.join(known)}; build the dataset again")
+    positions: IntArray = found.to_numpy().astype(np.int64)
+    return positions
+
+
+def _kept(found: Columns, pair_ids: pa.ChunkedArray, view: SplitView) -> BoolArray:
+    """Which samples `store.select` would keep."""
+    cells = [f"{category}/{task}" for category in Category for task in Task if view.keeps(category, task)]
+    kept = found.in_cells(cells)
+    if view.pairs_per_cell is None:
+        return kept
+    cell = found.categories * len(Task) + found.tasks
+    chosen = np.zeros(len(found), dtype=np.bool_)
+    for one in np.unique(cell[kept]).tolist():
+        inside = kept & (cell == one)
+        ids = pair_ids.filter(pa.array(inside)).unique().to_pylist()
+        first = sorted(ids, key=lambda i: hashlib.sha256(i.encode()).digest())[: view.pairs_per_cell]
+        chosen |= inside & pc.is_in(pair_ids, value_set=pa.array(first, pa.string())).to_numpy()
+    return chosen

@@ -1,0 +1,141 @@
+"""`verdicts.jsonl` as columns: what was answered, without a record for each line.
+
+Promises: what `verdict_log.read_verdicts` says of the same file; where a line is doubtful, that reader is
+asked, and names it. Of what the metrics don't need, only that it is there is looked at. Memory does not
+grow with the answers' texts.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+from numpy.typing import NDArray
+
+from monitorbench.records import Label, UnscoredReason
+from monitorbench.runs.verdict_log import read_verdicts
+
+_BYTES = 2**24
+_LONGEST_LINE = 2**22
+"""A longer one is left to the other reader."""
+_PLACE = pa.struct([("message", pa.int64())])
+_SCHEMA = pa.schema(
+    [
+        ("key", pa.string()),
+        ("sample_id", pa.string()),
+        ("prompt", pa.string()),
+        ("answer", pa.string()),
+        ("finish_reason", pa.string()),
+        ("prompt_tokens", pa.int64()),
+        ("completion_tokens", pa.int64()),
+        ("seconds", pa.float64()),
+        ("label", pa.string()),
+        ("unscored", pa.string()),
+        ("score", pa.float64()),
+        ("evidence", pa.list_(pa.struct([("place", _PLACE)]))),
+    ]
+)
+_ALWAYS_THERE = _SCHEMA.names[:8]
+_LABELS = pa.array([label.value for label in Label])
+_REASONS = pa.array([reason.value for reason in UnscoredReason])
+
+
+class VerdictColumns(NamedTuple):
+    """One entry a line, in the log's order, all [lines]."""
+
+    keys: pa.Array
+    sample_ids: pa.Array
+    flagged: NDArray[np.float64]
+    """1 misbehavior, 0 benign, NaN unscored."""
+    scores: NDArray[np.float64]
+    """In [0, 1], NaN where there is none."""
+    n_quotes: NDArray[np.int64]
+    """Quotes of the evidence, and how many of them have a place."""
+    n_grounded: NDArray[np.int64]
+
+
+def read_verdict_columns(path: Path) -> VerdictColumns:
+    """All whole lines of a log, the last one left out when torn; `UserError` on a foreign line."""
+    try:
+        parts = [_parsed(block) for block in _blocks(path)]
+        _refuse_repeated([part.keys for part in parts])
+    except (pa.ArrowInvalid, _DoubtfulError):
+        parts = [_of_records(path)]
+    return VerdictColumns(
+        *(pa.concat_arrays([part[i] for part in parts] or [pa.array([], pa.string())]) for i in (0, 1)),
+        *(
+            np.concatenate([np.empty(0, dtype), *(part[i] for part in parts)])
+            for i, dtype in ((2, np.float64), (3, np.float64), (4, np.int64), (5, np.int64))
+        ),
+    )
+
+
+class _DoubtfulError(Exception):
+    """A line may be no verdict."""
+
+
+def _refuse_repeated(keys: list[pa.Array]) -> None:
+    if pc.count_distinct(pa.chunked_array(keys, pa.string())).as_py() < sum(map(len, keys)):
+        raise _DoubtfulError
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """The whole lines, some megabytes at a time."""
+    rest = b""
+    with path.open("rb") as stream:
+        while read := stream.read(_BYTES):
+            block = rest + read
+            cut = block.rfind(b"\n") + 1
+            rest = block[cut:]
+            if cut:
+                yield block[:cut]
+
+
+def _parsed(block: bytes) -> VerdictColumns:
+    table = pj.read_json(
+        pa.BufferReader(block),
+        read_options=pj.ReadOptions(block_size=_LONGEST_LINE // 2),
+        parse_options=pj.ParseOptions(explicit_schema=_SCHEMA, unexpected_field_behavior="ignore"),
+    )
+    if table.num_rows != block.count(b"\n"):
+        raise _DoubtfulError
+    return _columns(table.combine_chunks())
+
+
+def _of_records(path: Path) -> VerdictColumns:
+    """By the strict reader, which raises for the first line that is no verdict."""
+    rows = [one.model_dump(mode="json", include=set(_SCHEMA.names)) for one in read_verdicts(path)]
+    return _columns(pa.Table.from_pylist(rows, schema=_SCHEMA))
+
+
+def _columns(table: pa.Table) -> VerdictColumns:
+    labels, reasons, scores = (table[name] for name in ("label", "unscored", "score"))
+    label = pc.index_in(labels, value_set=_LABELS)
+    is_known = (
+        all(table[name].null_count == 0 for name in _ALWAYS_THERE)
+        and label.null_count == labels.null_count
+        and pc.index_in(reasons, value_set=_REASONS).null_count == reasons.null_count
+        and pc.all(pc.xor(labels.is_valid(), reasons.is_valid()), min_count=0).as_py()
+        and pc.all(pc.and_(pc.greater_equal(scores, 0), pc.less_equal(scores, 1)), min_count=0).as_py()
+    )
+    if not is_known:
+        raise _DoubtfulError
+    flagged = np.array([1.0 if one is Label.MISBEHAVIOR else 0.0 for one in Label] + [np.nan])
+    evidence = _whole(table["evidence"])
+    places = pc.struct_field(pc.list_flatten(evidence), "place").is_valid()
+    of_line = pc.list_parent_indices(evidence).to_numpy()
+    return VerdictColumns(
+        keys=_whole(table["key"]),
+        sample_ids=_whole(table["sample_id"]),
+        flagged=flagged[pc.fill_null(label, len(Label)).to_numpy()],
+        scores=pc.fill_null(scores, np.nan).to_numpy(),
+        n_quotes=np.bincount(of_line, minlength=table.num_rows),
+        n_grounded=np.bincount(of_line[places.to_numpy(zero_copy_only=False)], minlength=table.num_rows),
+    )
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -1,0 +1,151 @@
+"""What `slurm/submit.py`, `status.py` and `resume.py` do with their command lines.
+
+A bad setting is one line and exit code 2, any other foreseen failure one line and exit code 1. The last
+line on stdout is the sweep's directory.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from monitorbench.config.cluster import Cluster
+from monitorbench.config.entry import reporting
+from monitorbench.config.errors import ConfigError, UserError
+from monitorbench.config.frozen import read_frozen
+from monitorbench.sweeps import sbatch
+from monitorbench.sweeps.expand import expand, load_script
+from monitorbench.sweeps.local import run_here
+from monitorbench.sweeps.manifest import Sweep, read
+from monitorbench.sweeps.plan import plan, write
+from monitorbench.sweeps.state import State, overview, owed, states
+
+
+def submit() -> None:
+    """`submit.py SCRIPT OVERRIDES [--dry-run] [--local --jobs N] [--after JOB]`."""
+    parser = _parser("Freeze every run of a sweep, submit them as one Slurm array, and exit.")
+    parser.add_argument("script", type=Path, help="such as train/sft.py")
+    parser.add_argument("overrides", nargs="*", help="Hydra's, sweeps included: seed=0,1 'seed=range(3)'")
+    parser.add_argument("-m", "--multirun", action="store_true", help="accepted, and always so")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show the sbatch file; write and start nothing"
+    )
+    _start_options(parser)
+    given = parser.parse_intermixed_args()
+
+    with reporting():
+        if given.local and given.after:
+            raise ConfigError("--after: expected without --local, which ends when its runs have")
+        points = expand(load_script(given.script), given.overrides)
+        sweep = plan(given.script, given.overrides, points, Path.cwd())
+        runs = range(len(points))
+        if given.dry_run:
+            print(sbatch.script_text(sweep, points[0].study.cluster, runs, _jobs(given.after)), end="")
+            return
+        after = _jobs(given.after)
+        write(sweep, points)
+        _start(sweep, runs, points[0].study.cluster, given.jobs if given.local else None, after)
+
+
+def status() -> None:
+    """`status.py SWEEP`."""
+    parser = _parser("Show what became of every run of a sweep.")
+    parser.add_argument("sweep", type=Path, help="the directory that submit.py printed")
+    given = parser.parse_args()
+
+    with reporting():
+        sweep = read(given.sweep)
+        print(overview(sweep, states(sweep)))
+
+
+def resume() -> None:
+    """`resume.py SWEEP [cluster=...] [--local --jobs N] [--after JOB]`."""
+    parser = _parser("Start the runs of a sweep that failed or never ran, from the same frozen files.")
+    parser.add_argument("sweep", type=Path, help="the directory that submit.py printed")
+    parser.add_argument("overrides", nargs="*", help="of what Slurm is asked for: cluster.memory=200G")
+    _start_options(parser)
+    given = parser.parse_intermixed_args()
+
+    with reporting():
+        for override in given.overrides:
+            if not override.startswith(("cluster=", "cluster.")):
+                raise ConfigError(f"{override}: its runs are frozen; expected cluster=... or cluster.KEY=...")
+        sweep = read(given.sweep)
+        cluster = read_frozen(sweep.file(0, "json")).cluster
+        if given.overrides:
+            again = (*sweep.manifest.points[0], *given.overrides)
+            cluster = expand(load_script(sweep.manifest.script), again)[0].study.cluster
+        if runs := owed(sweep):
+            _start(sweep, runs, cluster, given.jobs if given.local else None, _jobs(given.after))
+        else:
+            print("nothing is owed", _shown(sweep.path), sep="\n")
+
+
+def _parser(description: str) -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(description=description, allow_abbrev=False)
+
+
+def _start_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--local", action="store_true", help="run here, without Slurm")
+    parser.add_argument(
+        "--jobs", type=_positive, default=1, metavar="N", help="processes at a time, with --local"
+    )
+    parser.add_argument(
+        "--after",
+        action="append",
+        default=[],
+        metavar="JOB",
+        help="a job or a sweep that has to end well first",
+    )
+
+
+def _start(
+    sweep: Sweep, runs: Sequence[int], cluster: Cluster, jobs: int | None, after: Sequence[int]
+) -> None:
+    """Start runs here, `jobs` at a time, or, where that is None, in Slurm."""
+    if jobs is None:
+        path = sweep.path / f"submit-{len(list(sweep.path.glob('submit-*.sbatch')))}.sbatch"
+        path.write_text(sbatch.script_text(sweep, cluster, runs, after), encoding="utf-8")
+        try:
+            job = sbatch.submit(path)
+        except UserError:
+            path.unlink()
+            raise
+        sweep.submitted(job, runs)
+        print(f"job {job}: {len(runs)} runs", _shown(sweep.path), sep="\n", flush=True)
+        return
+    codes = run_here(sweep, runs, jobs)
+    failed = [run for run, code in sorted(codes.items()) if code]
+    print(_shown(sweep.path), flush=True)
+    if failed:
+        first = sweep.file(failed[0], "log")
+        raise UserError(
+            f"{len(failed)} of {len(runs)} runs failed; the first one's output is {_shown(first)}"
+        )
+
+
+def _jobs(given: Sequence[str]) -> list[int]:
+    """The array jobs that `--after` means; of a sweep the last, unless all of it is done."""
+    jobs = []
+    for one in given:
+        if one.isdigit():
+            jobs.append(int(one))
+            continue
+        sweep = read(Path(one))
+        if all(state is State.DONE for state, _ in states(sweep)):
+            continue
+        if not sweep.manifest.submissions:
+            raise ConfigError(
+                f"--after={one}: that sweep was never submitted to Slurm; expected one that was"
+            )
+        jobs.append(sweep.manifest.submissions[-1].job)
+    return jobs
+
+
+def _shown(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 1, not {text}")
+    return int(text)

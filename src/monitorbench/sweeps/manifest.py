@@ -1,0 +1,81 @@
+"""A sweep's directory, `runs/sweeps/<script>-<hash>`: what runs, settled before anything does.
+
+    manifest.json     the script, the overrides, every run's own, the commit, what was submitted
+    run-000.json      one frozen study a run
+    run-000.done      a link to the directory that the run wrote: it is done
+    run-000.failed    the exit code of a run that failed
+    run-000.running   who is at it, while somebody is
+    run-000.log       what it said
+    submit-0.sbatch   what Slurm got
+
+A later stage may name `run-000.done` as its input before that exists: its own frozen study then holds
+the link, and Slurm starts it once the link is there.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from monitorbench.config.base import Config
+from monitorbench.config.errors import UserError
+from monitorbench.runs.files import write_atomically
+
+
+class Submission(Config):
+    """One array job."""
+
+    job: int
+    runs: tuple[int, ...]
+    at: str
+
+
+class Manifest(Config):
+    """What a sweep is. Only `submissions` ever grows."""
+
+    script: Path
+    """Absolute."""
+    folder: Path
+    """The working directory of every run, absolute."""
+    overrides: tuple[str, ...]
+    points: tuple[tuple[str, ...], ...]
+    """Every run's overrides."""
+    git_commit: str | None
+    """Of the code at the time; each run records its own."""
+    submissions: tuple[Submission, ...] = ()
+
+
+class Sweep(NamedTuple):
+    """A sweep's directory and its manifest."""
+
+    path: Path
+    manifest: Manifest
+
+    def file(self, run: int, ending: str) -> Path:
+        """`run-<NNN>.<ending>`."""
+        return self.path / f"run-{run:03d}.{ending}"
+
+    def write(self) -> None:
+        """Write the manifest."""
+        write_atomically(self.path / "manifest.json", self.manifest.model_dump_json(indent=2) + "\n")
+
+    def submitted(self, job: int, runs: Sequence[int]) -> "Sweep":
+        """Write down that an array job has these runs."""
+        entry = Submission(job=job, runs=tuple(runs), at=datetime.now(UTC).isoformat(timespec="seconds"))
+        grown = self.manifest.model_copy(update={"submissions": (*self.manifest.submissions, entry)})
+        sweep = Sweep(self.path, grown)
+        sweep.write()
+        return sweep
+
+
+def read(path: Path) -> Sweep:
+    """The sweep in a directory; `UserError` where there is none."""
+    try:
+        text = (path / "manifest.json").read_text(encoding="utf-8")
+        return Sweep(path.resolve(), Manifest.model_validate_json(text))
+    except (OSError, ValidationError) as error:
+        raise UserError(
+            f"{path}: no sweep's manifest.json there; expected a directory that submit.py wrote"
+        ) from error

@@ -1,0 +1,147 @@
+"""A verdict log read as columns says what the strict reader says, of whole, torn and foreign logs."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from monitorbench.config.errors import UserError
+from monitorbench.records import (
+    GroundedQuote,
+    Grounding,
+    Label,
+    QuoteField,
+    QuotePlace,
+    UnscoredReason,
+    Verdict,
+)
+from monitorbench.runs import verdict_columns
+from monitorbench.runs.verdict_columns import read_verdict_columns
+from monitorbench.runs.verdict_log import read_verdicts
+
+PLACE = QuotePlace(message=0, field=QuoteField.CONTENT, start=0, end=3)
+FOUND = GroundedQuote(quote="a", how=Grounding.EXACT, ratio=1, place=PLACE)
+LOST = GroundedQuote(quote="b", how=Grounding.NONE, ratio=0, place=None)
+
+
+def verdict(i: int, **changes: object) -> Verdict:
+    label = (Label.MISBEHAVIOR, Label.BENIGN, None)[i % 3]
+    values = {
+        "key": f"k{i}",
+        "sample_id": f"s{i}",
+        "prompt": "direct",
+        "answer": 'yes "\n\u2028 ' + "x" * i,
+        "label": label,
+        "unscored": None if label else UnscoredReason.TRUNCATED,
+        "score": None if i % 5 == 0 else i / 100,
+        "label_mass": None,
+        "finish_reason": "stop",
+        "evidence": ((), (FOUND,), (LOST, FOUND, FOUND), (LOST,))[i % 4],
+        "prompt_tokens": 1,
+        "completion_tokens": 1,
+        "seconds": 0.0,
+    }
+    return Verdict.model_validate(values | changes)
+
+
+def lines(n: int) -> list[bytes]:
+    return [verdict(i).model_dump_json().encode() + b"\n" for i in range(n)]
+
+
+def check(path: Path) -> None:
+    """Fail where the two readers differ."""
+    records = read_verdicts(path)
+    found = read_verdict_columns(path)
+    flagged = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
+    assert found.sample_ids.to_pylist() == [one.sample_id for one in records]
+    assert found.flagged == pytest.approx([flagged[one.label] for one in records], nan_ok=True)
+    scores = [np.nan if one.score is None else one.score for one in records]
+    assert np.array_equal(found.scores, np.array(scores, dtype=float), equal_nan=True)
+    assert found.n_quotes.tolist() == [len(one.evidence) for one in records]
+    grounded = [sum(quote.place is not None for quote in one.evidence) for one in records]
+    assert found.n_grounded.tolist() == grounded
+
+
+@pytest.mark.parametrize("block", [1, 700, 2**24])
+def test_it_reads_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int):
+    """A label or score beside another sample's id makes every rate wrong, unseen."""
+    monkeypatch.setattr(verdict_columns, "_BYTES", block)
+    path = tmp_path / "verdicts.jsonl"
+    for n in (0, 1, 60):
+        path.write_bytes(b"".join(lines(n)))
+        check(path)
+
+
+def test_a_torn_last_line_is_left_out(tmp_path: Path):
+    """A run that was killed while it wrote must still be scored as far as it came."""
+    path = tmp_path / "verdicts.jsonl"
+    whole = b"".join(lines(4))
+    for cut in range(len(whole) - len(lines(4)[-1]) - 1, len(whole)):
+        path.write_bytes(whole[:cut])
+        check(path)
+
+
+def test_an_older_log_without_evidence_is_read(tmp_path: Path):
+    """Fields with a default may be missing; and a line may be longer than the fast reader takes."""
+    path = tmp_path / "verdicts.jsonl"
+    rows = [json.loads(line) for line in lines(3)]
+    for row in rows:
+        del row["evidence"]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    check(path)
+    path.write_text(verdict(1, answer="y" * 5_000_000).model_dump_json() + "\n")
+    check(path)
+
+
+def changed(**changes: object) -> bytes:
+    return json.dumps(json.loads(lines(2)[1]) | changes).encode()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{}",
+        b"",
+        b"[1]",
+        b'{"key": "x"}',
+        b'{"sample_id": "a", "label": "benign"}',
+        changed(key=None),
+        changed(answer=None),
+        b"\xff\xfe",
+        b"Traceback (most recent call last):",
+        b"\x00" * 8,
+        lines(1)[0][:-1] + lines(2)[1][:-1],
+        lines(1)[0][:40] + b"\n" + lines(1)[0][40:-1],
+        changed(sample_id=None),
+        changed(label="maybe"),
+        changed(label=None),
+        changed(unscored="no_label"),
+        changed(label=None, unscored="tired"),
+        changed(score=1.5),
+        changed(score=-0.1),
+        changed(score=float("nan")),
+        changed(score="high"),
+        changed(evidence="none"),
+    ],
+)
+def test_a_foreign_line_is_named_as_the_strict_reader_names_it(tmp_path: Path, line: bytes):
+    """Numbers out of a log that something else wrote into look like any others."""
+    path = tmp_path / "verdicts.jsonl"
+    first, second = lines(2)
+    path.write_bytes(first + line + b"\n" + second)
+    with pytest.raises(UserError) as strict:
+        read_verdicts(path)
+    assert ":2: no Verdict" in str(strict.value)
+    with pytest.raises(UserError) as caught:
+        read_verdict_columns(path)
+    assert str(caught.value) == str(strict.value)
+
+
+def test_a_repeated_key_is_named_as_the_strict_reader_names_it(tmp_path: Path):
+    """Of two verdicts under one key with opposite labels, one would win in silence."""
+    path = tmp_path / "verdicts.jsonl"
+    first, second = lines(2)
+    path.write_bytes(first + second + changed(key="k0", label="misbehavior") + b"\n")
+    with pytest.raises(UserError, match=r":3: repeats the key of line 1"):
+        read_verdict_columns(path)

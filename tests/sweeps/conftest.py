@@ -1,0 +1,64 @@
+"""A script of the tests' own, entered as all are, on the project's real configuration."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ECHO = '''
+"""Write the study down; fail where `seed` is 1 and nobody mended it; wait where it is 2."""
+import hashlib, os, signal, time
+from pathlib import Path
+from monitorbench.config.entry import entry
+from monitorbench.config.errors import UserError
+from monitorbench.config.study import Study
+
+@entry(__file__, "train")
+def main(study: Study) -> Path:
+    if study.seed == 1 and not Path("mended").exists():
+        raise UserError("seed=1: not mended")
+    if study.seed == 2:
+        Path("waiting").touch()
+        while not Path("go").exists():
+            time.sleep(0.02)
+    text = study.model_dump_json()
+    folder = study.paths.runs / "echo" / hashlib.sha256(text.encode()).hexdigest()[:12]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "study.json").write_text(text)
+    print("and a line before")
+    return folder
+
+if __name__ == "__main__":
+    main()
+'''
+
+
+@pytest.fixture
+def desk(tmp_path: Path, root: Path) -> Path:
+    """A folder with `train/echo.py` and the project's configuration."""
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "echo.py").write_text(ECHO)
+    (tmp_path / "conf").symlink_to(root / "conf")
+    return tmp_path
+
+
+@pytest.fixture
+def python(desk: Path, root: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run python at the desk; `slurm/...` are the project's own scripts."""
+
+    def run(*arguments: str, path: str = "") -> subprocess.CompletedProcess[str]:
+        first = str(root / arguments[0]) if arguments[0].startswith("slurm/") else arguments[0]
+        environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}
+        return subprocess.run(
+            [sys.executable, first, *arguments[1:]],
+            cwd=desk,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run

@@ -1,0 +1,74 @@
+"""`frozen=run.json`: exactly that study, and nothing else is read."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from monitorbench.config.errors import ConfigError
+from monitorbench.config.frozen import freeze, read_frozen
+from monitorbench.config.study import Study
+
+Python = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def frozen(compose_study: Callable[..., Study], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("frozen") / "run.json"
+    path.write_text(freeze(compose_study("train", "seed=7", "dataset.train.subset=safety_permission")))
+    return path
+
+
+def test_a_frozen_study_runs_without_any_yaml(desk: Path, python: Python, frozen: Path):
+    """A queued run that reads a YAML runs whatever that says by then."""
+    (desk / "conf").unlink()
+    done = python("train/echo.py", f"frozen={frozen}")
+    assert done.returncode == 0, done.stderr
+    written = json.loads((desk / done.stdout.splitlines()[-1] / "study.json").read_text())
+    assert written == json.loads(frozen.read_text())
+
+
+def test_reading_gives_the_equal_study_back(frozen: Path, compose_study: Callable[..., Study]):
+    """A value that changes on its way through the file is another experiment."""
+    assert read_frozen(frozen) == compose_study("train", "seed=7", "dataset.train.subset=safety_permission")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"seed": 7', '"seed": "7"', "seed=7: expected a valid integer"),
+        ('"seed": 7', '"seeed": 7', "did you mean seed?"),
+        ('"seed": 7', '"seed": 7,,', "Invalid JSON"),
+        ('"max_steps": 30,', "", "training.max_steps=???"),
+        ('"max_steps": 30', '"max_steps": true', "training.max_steps=true"),
+    ],
+)
+def test_a_bad_file_is_one_line(frozen: Path, tmp_path: Path, old: str, new: str, words: str):
+    """A hand-edited file with a mistake must not run as something else."""
+    assert old in frozen.read_text()
+    bad = tmp_path / "bad.json"
+    bad.write_text(frozen.read_text().replace(old, new, 1))
+    with pytest.raises(ConfigError) as refused:
+        read_frozen(bad)
+    assert words in str(refused.value)
+    assert str(refused.value).startswith(f"frozen={bad}: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_scripts_refuse_with_exit_code_2(tmp_path: Path, root: Path, frozen: Path):
+    """The real script: no traceback, and no minute of importing torch first."""
+    cases = {
+        f"frozen={tmp_path}/none.json": "No such file",
+        f"frozen={tmp_path}": "directory",
+        f"frozen={frozen} seed=1": "seed=1: frozen=FILE runs exactly that study",
+        "-m frozen=": "-m: frozen=FILE",
+    }
+    for arguments, words in cases.items():
+        command = [sys.executable, str(root / "train" / "sft.py"), *arguments.split()]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (2, ""), done
+        assert len(done.stderr.splitlines()) == 1
+        assert words in done.stderr

@@ -1,0 +1,163 @@
+"""The same sweep without Slurm: markers, exit codes, resuming, stopping."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from monitorbench.sweeps.manifest import read
+from monitorbench.sweeps.state import RunState, State, overview, states
+
+Python = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def _counts(sweep: Path) -> dict[str, int]:
+    found = [one.state.value for one in states(read(sweep))]
+    return {state: found.count(state) for state in set(found)}
+
+
+def _until(ready: Callable[[], object]) -> None:
+    end = time.monotonic() + 120
+    while not ready():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_one_run_fails_the_rest_complete_and_it_alone_is_resumed(desk: Path, python: Python):
+    """A sweep that stops at its first failure, or does everything again, wastes a night."""
+    dry = python("slurm/submit.py", "train/echo.py", "seed=0,1,3", "--dry-run")
+    assert "#SBATCH --array=0-2%8" in dry.stdout
+    assert not (desk / "runs").exists()
+
+    done = python("slurm/submit.py", "train/echo.py", "seed=0,1,3", "--local", "--jobs", "2")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("error: 1 of 3 runs failed")
+    sweep = desk / done.stdout.splitlines()[-1]
+    assert _counts(sweep) == {"done": 2, "failed": 1}
+    assert (sweep / "run-001.log").read_text() == "error: seed=1: not mended\n"
+    frozen = json.loads((sweep / "run-002.json").read_text())
+    assert (frozen["seed"], frozen["tracking"]["group"]) == (3, sweep.name)
+    assert json.loads((sweep / "run-002.done" / "study.json").read_text()) == frozen
+    shown = python("slurm/status.py", str(sweep)).stdout.splitlines()
+    assert shown[1] == "2 done, 0 running, 1 failed, 0 owed"
+    assert shown[4].split() == ["001", "failed", "exit", "1", "seed=1"]
+
+    again = python("slurm/submit.py", "train/echo.py", "seed=0,1,3", "--local")
+    assert again.returncode == 1
+    assert "there already" in again.stderr
+
+    (desk / "mended").touch()
+    logs = {run: (sweep / f"run-{run:03d}.log").read_text() for run in (0, 2)}
+    resumed = python("slurm/resume.py", str(sweep), "--local")
+    assert (resumed.returncode, resumed.stdout.splitlines()) == (0, [done.stdout.splitlines()[-1]])
+    assert _counts(sweep) == {"done": 3}
+    assert logs == {run: (sweep / f"run-{run:03d}.log").read_text() for run in (0, 2)}
+    assert python("slurm/resume.py", str(sweep), "seed=4").returncode == 2
+
+
+@contextmanager
+def _waiting(desk: Path, root: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A process whose run with seed=2 has begun."""
+    process = subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=desk,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        _until((desk / "waiting").exists)
+        yield process
+    finally:
+        (desk / "go").touch()
+        process.wait()
+
+
+def test_a_stopped_run_is_owed_and_goes_on(desk: Path, root: Path, python: Python):
+    """A run that was told to stop is no failure: counted as one, nobody would trust the table."""
+    submit = (str(root / "slurm" / "submit.py"), "train/echo.py", "seed=2,3", "--local")
+    with _waiting(desk, root, *submit) as process:
+        (sweep,) = (desk / "runs" / "sweeps").iterdir()
+        assert _counts(sweep) == {"running": 1, "owed": 1}
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 130
+    assert _counts(sweep) == {"owed": 2}
+    assert "stopped by SIGTERM; the same command goes on" in (sweep / "run-000.log").read_text()
+
+    (desk / "waiting").unlink()
+    (desk / "go").unlink()
+    with _waiting(desk, root, "-m", "monitorbench.sweeps.worker", str(sweep), "0") as worker:
+        worker.send_signal(signal.SIGUSR1)
+        assert worker.wait() == os.EX_TEMPFAIL
+    assert _counts(sweep) == {"owed": 2}
+
+    (desk / "waiting").unlink()
+    (desk / "go").unlink()
+    with _waiting(desk, root, "-m", "monitorbench.sweeps.worker", str(sweep), "0") as worker:
+        worker.kill()  # not even its marker is removed
+        worker.wait()
+        assert (sweep / "run-000.running").exists()
+        assert _counts(sweep) == {"owed": 2}
+
+
+# --- the queue -----------------------------------------------------------------------------------------
+
+
+def _shim(folder: Path, name: str, text: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+    (folder / name).chmod(0o755)
+
+
+def _planned(desk: Path, n: int) -> Path:
+    sweep = desk / "runs" / "sweeps" / "echo-1"
+    sweep.mkdir(parents=True)
+    (sweep / "manifest.json").write_text(
+        json.dumps(
+            {
+                "script": str(desk / "train" / "echo.py"),
+                "folder": str(desk),
+                "overrides": [],
+                "points": [[f"seed={run}", "training.name=" + "x" * 90] for run in range(n)],
+                "git_commit": None,
+                "submissions": [{"job": 41, "runs": list(range(n)), "at": "2026-01-01T00:00:00+00:00"}],
+            }
+        )
+    )
+    return sweep
+
+
+def test_the_queue_and_slurms_memory_tell_the_rest(desk: Path, monkeypatch, python: Python):
+    """A run killed for its memory leaves no marker; one that still waits must not be started twice."""
+    sweep = _planned(desk, 7)
+    (sweep / "run-000.done").symlink_to(desk)
+    (sweep / "run-001.failed").write_text("137\n")
+    tools = desk / "tools"
+    tools.mkdir()
+    queue = [f"2|RUNNING|41|{sweep}", f"3|PENDING|41|{sweep}", "4|RUNNING|40|/another/sweep"]
+    _shim(tools, "squeue", f"printf '%s\\n' {' '.join(repr(line) for line in queue)}")
+    _shim(tools, "sacct", "printf '41_4|OUT_OF_MEMORY\\n41_5|CANCELLED by 0\\n41_[6]|PENDING\\n'")
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    assert states(read(sweep)) == [
+        RunState(State.DONE),
+        RunState(State.FAILED, "exit 137"),
+        RunState(State.RUNNING, "job 41"),
+        RunState(State.QUEUED, "job 41"),
+        RunState(State.FAILED, "out_of_memory"),
+        RunState(State.OWED, "cancelled"),
+        RunState(State.OWED),
+    ]
+    shown = overview(read(sweep), states(read(sweep)))
+    assert "1 done, 1 running, 1 queued, 2 failed, 2 owed" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    _shim(tools, "sacct", "exit 1")
+    _shim(tools, "scontrol", "echo 'JobId=45 ArrayTaskId=4 JobName=x JobState=NODE_FAIL Reason=y'")
+    assert states(read(sweep))[4:6] == [RunState(State.FAILED, "node_fail"), RunState(State.OWED)]
+    _shim(tools, "squeue", "echo 'slurm_load_jobs error: no controller' >&2; exit 1")
+    refused = python("slurm/status.py", str(sweep), path=str(tools))
+    assert refused.returncode == 1
+    assert refused.stderr == "error: squeue: slurm_load_jobs error: no controller\n"
