@@ -31,7 +31,7 @@ from monitorbench.training.plan import make_plan
 from monitorbench.training.trainer import Work, make_trainer
 
 ROOT = Path(__file__).resolve().parents[1]
-MICRO = 2  # samples of ours at once; a step has eight on both sides
+MICRO = 4  # samples of ours at once; a step has eight on both sides
 WORDS = tuple("the report says our team has moved every box to a new shelf before noon on friday".split())
 
 
@@ -53,7 +53,7 @@ def study(n_samples: int) -> Study:
     changes = [
         "tracking=none",
         "training.device=cpu",
-        "training.batching=padded",  # the order of the stock trainer
+        "training.batching=packed",
         f"training.micro_batch_size={MICRO}",
         f"training.max_steps={n_samples // 8}",
         "training.validate_every=1",
@@ -74,7 +74,7 @@ def data(study: Study, folder: Path, n_samples: int) -> dict[str, Any]:
         samples.append(_sample(number, " ".join(WORDS[k] for k in words)))
     samples, examples = make_examples(samples, renderer, study.training.max_tokens)
     plan = make_plan(samples, [e.n_tokens for e in examples], 0, study.training, study.seed)
-    ordered = [examples[i] for one in plan for (i,) in one]
+    ordered = [examples[i] for one in plan for (i,) in one]  # a step's eight stand together
     (folder / "examples.json").write_text(json.dumps(ordered))
     return {"tokens_per_sample": sum(e.n_tokens for e in ordered) / len(ordered)}
 

@@ -4,6 +4,7 @@ Run as a script it is one process of a run on several: `small_runs.py ROOT WEIGH
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -72,8 +73,23 @@ def distance(one: Path, other: Path) -> float:
     return float(np.max([(tensor - theirs[name]).abs().max().item() for name, tensor in ours.items()]))
 
 
+def tell_to_stop(rank: int, step: int) -> None:
+    """Have one process be told to stop in that step, as by a signal."""
+    from monitorbench.config import preemption
+    from monitorbench.training.trainer import LabelTrainer
+
+    def training_step(self: Any, *given: Any, real: Any = LabelTrainer.training_step) -> Any:
+        preemption._told |= self.state.global_step + 1 == step and os.environ["RANK"] == str(rank)
+        return real(self, *given)
+
+    LabelTrainer.training_step = training_step  # type: ignore[method-assign]
+
+
 if __name__ == "__main__":
     from monitorbench.training import sft
+
+    if told := json.loads(os.environ["TELL"]):
+        tell_to_stop(*told)
 
     root = Path(sys.argv[1])
     sft.ensure = lambda *_: root / "data" / "planted-0"  # type: ignore[attr-defined]

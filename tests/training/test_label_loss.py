@@ -9,6 +9,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from monitorbench.prompts.parse import score
 from monitorbench.prompts.render import Renderer
+from monitorbench.training.attention import BY_SAMPLE
 from monitorbench.training.curve import label_logprobs
 from monitorbench.training.examples import Example, collate, make_examples, pack
 from monitorbench.training.loss import Margin, label_loss, margin_loss, supervised_logits
@@ -19,9 +20,10 @@ def renderer(tiny):
     return Renderer(study().prompt, AutoTokenizer.from_pretrained(tiny))
 
 
-@pytest.fixture
-def model(tiny):
-    return AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32, attn_implementation="sdpa")
+@pytest.fixture(params=["sdpa", BY_SAMPLE])
+def model(tiny, request):
+    """With the attention that training uses, and with the plain one as its oracle."""
+    return AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32, attn_implementation=request.param)
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +94,9 @@ def test_a_packed_neighbour_may_be_anything(model, examples):
     before = supervised_logits(model, pack([second, first]))[-2:]
     after = supervised_logits(model, pack([other, first]))[-2:]
     assert torch.equal(before, after)
-    # And this is a thing that goes wrong: positions that run on join the two.
+    # And this is a thing that goes wrong: without lengths, positions that run on join the two.
     joined = pack([other, first])
-    joined = joined._replace(positions_BT=torch.arange(joined.ids_BT.shape[1])[None])
+    joined = joined._replace(positions_BT=torch.arange(joined.ids_BT.shape[1])[None], lengths=None)
     assert not torch.allclose(supervised_logits(model, joined)[-2:], after, atol=1e-4)
 
 

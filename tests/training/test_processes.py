@@ -1,5 +1,6 @@
 """Training on two processes: the same run as on one, written once."""
 
+import json
 import os
 import subprocess
 import sys
@@ -14,17 +15,19 @@ from monitorbench.config.errors import UserError
 from monitorbench.training import processes, sft
 
 ROOT = Path(__file__).resolve().parents[2]
-SHORT = fp32(3, "batch_size=8", "micro_batch_size=2", "checkpoint_every=2")
+SHORT = fp32(3, "batch_size=8", "micro_batch_size=2", "checkpoint_every=100")
 
 
-def on_two(root: Path, weights: Path, *overrides: str) -> subprocess.CompletedProcess[str]:
-    """Two processes of torchrun, on the CPU."""
+def on_two(
+    root: Path, weights: Path, *overrides: str, tell: tuple[int, int] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Two processes of torchrun, on the CPU; `tell` names a rank and the step in which it is told to stop."""
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     script = str(ROOT / "tests" / "training" / "small_runs.py")
     return subprocess.run(
         [*launcher, script, str(root), str(weights), *overrides],
-        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "TELL": json.dumps(tell)},
         capture_output=True,
         text=True,
         timeout=300,
@@ -32,11 +35,21 @@ def on_two(root: Path, weights: Path, *overrides: str) -> subprocess.CompletedPr
     )
 
 
-@pytest.mark.parametrize("batching", ["length_grouped", "packed"])
-def test_two_processes_train_as_one(planted, tiny, batching):
-    """If it failed: the same study would give another monitor on another number of GPUs."""
+@pytest.mark.parametrize(
+    ("batching", "tell"), [("packed", None), ("length_grouped", (1, 2))], ids=["undisturbed", "preempted"]
+)
+def test_two_processes_train_as_one(planted, tiny, batching, tell):
+    """If it failed: the same study would give another monitor on another number of GPUs.
+
+    Or one process would be told to stop, save and end, and the other wait for it for ever.
+    """
     short = (*SHORT, f"training.batching={batching}")
     alone = sft.train(settings(planted / "alone", tiny, *short))
+    if tell:
+        stopped = on_two(planted, tiny, *short, tell=tell)
+        assert stopped.returncode != 0
+        assert "stopped after step 2 of 3" in stopped.stderr
+        assert list(planted.glob("runs/train/*/checkpoints/checkpoint-2"))
     ran = on_two(planted, tiny, *short)
     assert ran.returncode == 0, ran.stderr[-2000:]
     together = Path(ran.stdout.split()[-1])
@@ -65,3 +78,31 @@ def test_the_shipped_configs_are_what_accelerate_reads(name):
     config = ClusterConfig.from_yaml_file(str(file))
     assert config.num_processes == 8
     assert set(yaml.safe_load(file.read_text())) <= set(vars(config))
+
+
+STUBS = {
+    "srun": 'echo "$WORLD_SIZE $MASTER_ADDR"; for i in 0 1; do SLURM_PROCID=$i SLURM_LOCALID=$i "$@"; done',
+    "scontrol": '[ "$1" = show ] && printf "node-a\\nnode-b\\n" || echo "asked to $*"',
+    "sleep": "true",
+    "python": 'echo "rank $RANK $LOCAL_RANK: $*"; exit $EXIT',
+}
+
+
+@pytest.mark.parametrize("code", [0, 1, 75])
+def test_the_multi_node_file_starts_every_rank_and_keeps_the_exit_code(tmp_path, code):
+    """If it failed: processes would wait for each other for ever, or a failed training be COMPLETED."""
+    for name, body in STUBS.items():
+        (tmp_path / name).write_text(f"#!/usr/bin/env bash\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    given = {"SLURM_JOB_NODELIST": "node-[a-b]", "SLURM_JOB_ID": "7", "SLURM_NTASKS": "2", "EXIT": str(code)}
+    ran = subprocess.run(
+        [ROOT / "slurm" / "multi_node.sbatch", "seed=1", "a b"],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "PYTHON": str(tmp_path / "python"), **given},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == code, ran.stderr
+    ranks = [f"rank {i} {i}: train/sft.py seed=1 a b" for i in range(2)]
+    requeued = ["asked to requeue 7"] if code == 75 else []
+    assert ran.stdout.splitlines() == ["2 node-a", *ranks, *requeued]

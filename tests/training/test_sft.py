@@ -8,7 +8,7 @@ import small_runs
 import torch
 from safetensors.torch import load_file
 from sklearn.metrics import roc_auc_score
-from small_models import planted_samples, smollm2_folder, tiny_model
+from small_models import planted_samples, smollm2_folder
 from studies import study
 from transformers import AutoTokenizer
 
@@ -41,12 +41,11 @@ def test_the_trainer_learns_a_planted_signal(planted):
     assert roc_auc_score([item.label is Label.MISBEHAVIOR for item in samples], scores) > 0.95
 
 
-def test_an_interrupted_run_ends_as_an_undisturbed_one(planted, monkeypatch):
+def test_an_interrupted_run_ends_as_an_undisturbed_one(planted, tiny, monkeypatch):
     """If it failed: a preempted job would give another adapter than the one reported."""
-    weights = tiny_model(planted / "tiny")
     short = ("training.max_steps=6", "training.validate_every=3", "training.checkpoint_every=2")
     fp32 = (*short, "training.dtype=float32")
-    undisturbed = sft.train(settings(planted / "a", *fp32, weights=weights))
+    undisturbed = sft.train(settings(planted / "a", *fp32, weights=tiny))
 
     def stop_at_step_5(self, step, loss, measure=sft.LearningCurve.measure):
         if step == 3 and stop:
@@ -56,7 +55,7 @@ def test_an_interrupted_run_ends_as_an_undisturbed_one(planted, monkeypatch):
 
     stop = [True]
     monkeypatch.setattr(sft.LearningCurve, "measure", stop_at_step_5)
-    interrupted = settings(planted / "b", *fp32, weights=weights)
+    interrupted = settings(planted / "b", *fp32, weights=tiny)
     with pytest.raises(KeyboardInterrupt):
         sft.train(interrupted)
     resumed = sft.train(interrupted)
@@ -74,27 +73,22 @@ def test_an_interrupted_run_ends_as_an_undisturbed_one(planted, monkeypatch):
         assert np.allclose([p[key] for p in curves[0][1:]], [p[key] for p in curves[1][1:]])
 
 
-def test_a_finished_run_is_reused_and_another_seed_is_another_run(planted):
+def test_a_finished_run_is_reused_and_another_seed_is_another_run(planted, tiny):
     """If it failed: a second `make demo` would train again, or a seed's result pass for another's."""
-    weights = tiny_model(planted / "tiny")
     short = ("training.max_steps=2", "training.validate_every=2")
-    first = sft.train(settings(planted, *short, weights=weights))
+    first = sft.train(settings(planted, *short, weights=tiny))
     written = (first / "adapter" / "adapter_model.safetensors").stat().st_mtime_ns
-    again = sft.train(settings(planted, *short, weights=weights))
-    other = sft.train(settings(planted, *short, "seed=1", weights=weights))
+    again = sft.train(settings(planted, *short, weights=tiny))
+    other = sft.train(settings(planted, *short, "seed=1", weights=tiny))
 
     assert again == first
     assert (first / "adapter" / "adapter_model.safetensors").stat().st_mtime_ns == written
     assert other != first
 
 
-def test_the_adapter_names_the_hub_and_holds_no_pickle(planted):
+def test_the_adapter_names_the_hub_and_holds_no_pickle(planted, tiny):
     """If it failed: an adapter handed on would carry a machine's path, or code that runs on loading."""
-    run = sft.train(
-        settings(
-            planted, "training.max_steps=1", "training.validate_every=1", weights=tiny_model(planted / "t")
-        )
-    )
+    run = sft.train(settings(planted, "training.max_steps=1", "training.validate_every=1", weights=tiny))
     config = json.loads((run / "adapter" / "adapter_config.json").read_text())
     assert config["base_model_name_or_path"] == "HuggingFaceTB/SmolLM2-135M-Instruct"
     assert sorted(file.name for file in (run / "adapter").iterdir()) == [

@@ -33,8 +33,7 @@ class Batch(NamedTuple):
     """One forward pass over N examples, and where its S supervised tokens are predicted.
 
     Padded: a row an example, padded on the left, so that completions end in the last column. Packed: all
-    examples in one row; positions start anew with each, and there is no mask, which is what makes the
-    attention of transformers block-diagonal (`masking_utils.find_packed_sequence_indices`).
+    examples in one row; positions start anew with each, there is no mask, and `lengths` keep them apart.
     """
 
     ids_BT: torch.Tensor
@@ -46,6 +45,8 @@ class Batch(NamedTuple):
     columns_S: torch.Tensor
     """Among the kept columns."""
     targets_S: torch.Tensor
+    lengths: tuple[int, ...] | None
+    """Of the N examples, where packed."""
     example_S: torch.Tensor
     """Of which of the N examples a supervised token is; an example's tokens stand together, in order."""
 
@@ -88,24 +89,27 @@ def collate(examples: Sequence[Example], pad: int) -> Batch:
         rows_S=_owner(examples),
         columns_S=_flat(columns),
         targets_S=_flat(example.completion for example in examples),
+        lengths=None,
         example_S=_owner(examples),
     )
 
 
 def pack(examples: Sequence[Example]) -> Batch:
     """Put all examples into one row, none of which sees another."""
-    ends = torch.tensor([example.n_tokens for example in examples]).cumsum(0).tolist()
+    lengths = tuple(example.n_tokens for example in examples)
+    ends = torch.tensor(lengths).cumsum(0).tolist()
     predicting = _flat(
         range(end - len(e.completion) - 1, end - 1) for e, end in zip(examples, ends, strict=True)
     )
     return Batch(
         ids_BT=_flat((*example.prompt, *example.completion) for example in examples)[None],
-        positions_BT=_flat(range(example.n_tokens) for example in examples)[None],
+        positions_BT=_flat(map(range, lengths))[None],
         mask_BT=None,
         keep=predicting,
         rows_S=torch.zeros_like(predicting),
         columns_S=torch.arange(len(predicting)),
         targets_S=_flat(example.completion for example in examples),
+        lengths=lengths,
         example_S=_owner(examples),
     )
 

@@ -28,6 +28,7 @@ def supervised_logits(model: Any, batch: Batch) -> torch.Tensor:
         input_ids=batch.ids_BT,
         position_ids=batch.positions_BT,
         **({} if batch.mask_BT is None else {"attention_mask": batch.mask_BT}),
+        **({} if batch.lengths is None else {"sample_lengths": batch.lengths}),
         logits_to_keep=batch.keep,
         use_cache=False,  # with a cache, packed examples see each other
     ).logits

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from peft import LoraConfig, get_peft_model, set_peft_model_state_dict
 from safetensors.torch import load_file
+from torch.distributed.tensor import DTensor
 from transformers import AutoModelForCausalLM, set_seed
 
 from monitorbench.config.errors import UserError
@@ -13,8 +14,10 @@ from monitorbench.config.training import Training
 from monitorbench.engines.protocol import ADAPTER_GATE
 from monitorbench.prompts.render import Renderer
 from monitorbench.runs.files import read_json, write_json
+from monitorbench.training.attention import BY_SAMPLE
 from monitorbench.training.examples import Example
-from monitorbench.training.processes import on_cpu
+from monitorbench.training.fused import use_fused_layers
+from monitorbench.training.processes import is_first, on_cpu
 
 
 def load_model(weights: Path, training: Training, seed: int) -> Any:
@@ -23,7 +26,7 @@ def load_model(weights: Path, training: Training, seed: int) -> Any:
     if training.loader == "unsloth":
         return _load_with_unsloth(weights, training, seed)
     base = AutoModelForCausalLM.from_pretrained(
-        weights, dtype=getattr(torch, training.dtype), attn_implementation="sdpa"
+        weights, dtype=getattr(torch, training.dtype), attn_implementation=BY_SAMPLE
     ).to("cpu" if on_cpu(training) else "cuda")
     lora = LoraConfig(
         r=training.lora_rank,
@@ -32,6 +35,7 @@ def load_model(weights: Path, training: Training, seed: int) -> Any:
         target_modules="all-linear",
         task_type="CAUSAL_LM",
     )
+    use_fused_layers(lora)
     return get_peft_model(base, lora)
 
 
@@ -61,8 +65,16 @@ def _load_with_unsloth(weights: Path, training: Training, seed: int) -> Any:
 
 
 def save_adapter(model: Any, folder: Path, hub_id: str) -> None:
-    """Write the adapter as safetensors, its base named as on the hub."""
-    model.save_pretrained(folder, safe_serialization=True)
+    """Write the adapter as safetensors, its base named as on the hub; all processes have to ask for it."""
+    # Sharded weights are put together by all, and written by one.
+    state = {
+        name: weight.full_tensor() if isinstance(weight, DTensor) else weight.detach()
+        for name, weight in model.named_parameters()
+        if weight.requires_grad
+    }
+    if not is_first():
+        return
+    model.save_pretrained(folder, state_dict=state, safe_serialization=True)
     (folder / "README.md").unlink(missing_ok=True)  # an empty card
     # A path of this machine has no place in an adapter that others load.
     config = read_json(folder / "adapter_config.json")

@@ -6,10 +6,11 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from monitorbench.config import preemption
 from monitorbench.config.errors import Preempted
+from monitorbench.training import processes
 
 
 class StopWhenPreempted(TrainerCallback):
-    """Once this process was told to stop, saves a checkpoint after the step it is in, and stops."""
+    """Once any process was told to stop, saves a checkpoint after the step it is in, and stops."""
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
@@ -21,13 +22,13 @@ class StopWhenPreempted(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
         """Not after the last step: what is left then takes seconds."""
-        if preemption.preempted() and state.global_step < state.max_steps:
+        if processes.anyone(preemption.preempted()) and state.global_step < state.max_steps:
             control.should_save = control.should_training_stop = True
 
 
 def raise_if_preempted(state: TrainerState) -> None:
-    """`Preempted` where a training stopped before its last step for that reason."""
-    if preemption.preempted() and state.global_step < state.max_steps:
+    """`Preempted` where a training stopped before its last step for that reason, on every process."""
+    if processes.anyone(preemption.preempted()) and state.global_step < state.max_steps:
         raise Preempted(
             f"stopped after step {state.global_step} of {state.max_steps}; the same command goes on there"
         )

@@ -12,6 +12,7 @@ from monitorbench.config.errors import UserError
 from monitorbench.config.training import Training
 
 N_PROCESSES = "WORLD_SIZE"
+SHARDED = "ACCELERATE_USE_FSDP"
 
 
 def n_processes() -> int:
@@ -30,7 +31,12 @@ def on_cpu(training: Training) -> bool:
 
 
 def join(training: Training) -> None:
-    """Meet the other processes; `UserError` where a step can't be divided among them."""
+    """Meet the other processes; `UserError` where a step can't be divided among them.
+
+    Or where the best adapter of a sharded model would have to be put back.
+    """
+    if training.early_stopping_patience and os.environ.get(SHARDED) == "true":
+        raise UserError("training.early_stopping_patience: not with FSDP; expected null, or DDP")
     n_passes = training.batch_size // training.micro_batch_size
     if n_passes % n_processes():
         raise UserError(
@@ -45,3 +51,12 @@ def wait() -> None:
     """Until every process is here."""
     if n_processes() > 1:
         PartialState().wait_for_everyone()
+
+
+def anyone(here: bool) -> bool:
+    """Whether it is so in any process; every process has to ask."""
+    if n_processes() == 1:
+        return here
+    found = torch.tensor(float(here), device=PartialState().device)
+    torch.distributed.all_reduce(found, torch.distributed.ReduceOp.MAX)
+    return bool(found)

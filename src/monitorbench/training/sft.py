@@ -130,9 +130,9 @@ def _fit(
 
     def measure(step: int, loss: float | None) -> bool:
         curve.measure(step, loss)
-        if patience and curve.best_step == step and processes.is_first():
+        if patience and curve.best_step == step:
             save_adapter(model, best, study.monitor.hub_id)
-        return curve.exhausted(patience)
+        return processes.anyone(curve.exhausted(patience))  # rounded apart, they'd part ways
 
     with progress(f"train on {'+'.join(study.dataset.train.subset)}", training.max_steps) as ticker:
         if resumed_from:
@@ -162,8 +162,8 @@ def _fit(
         restore_adapter(model, best)
     change = refuse_idle_adapter(model, renderer, material.work.examples[0])
     kept_step = curve.best_step if patience else curve.points[-1]["step"]
+    save_adapter(model, directory / "adapter", study.monitor.hub_id)
     if processes.is_first():
-        save_adapter(model, directory / "adapter", study.monitor.hub_id)
         for folder in (checkpoints, best):
             shutil.rmtree(folder, ignore_errors=True)
     return {

@@ -46,7 +46,6 @@ def make_trainer(
         callbacks=list(callbacks),
     )
     trainer.micro_batch_size = training.micro_batch_size
-    trainer.in_bfloat16 = training.dtype == "bfloat16"
     if training.objective == "pairwise":
         trainer.margin = Margin(work.label_tokens, training.margin, training.pair_weight)
     trainer.remove_callback(PrinterCallback)
@@ -59,8 +58,6 @@ class LabelTrainer(SFTTrainer):
     micro_batch_size = 1
     """Samples that a forward pass has on average."""
     margin: Margin | None = None
-    in_bfloat16 = False
-    """Whether a forward pass is computed in bfloat16, whatever the weights are kept in."""
 
     def compute_loss(
         self,
@@ -75,9 +72,7 @@ class LabelTrainer(SFTTrainer):
         over its samples however they are spread; the margin's is the mean over half as many duos.
         """
         batch = Batch(**inputs["batch"])
-        # The adapter's weights are float32, its products need not be: they'd cost more than the base's.
-        with torch.autocast(batch.ids_BT.device.type, torch.bfloat16, enabled=self.in_bfloat16):
-            logits_SV = supervised_logits(model, batch)
+        logits_SV = supervised_logits(model, batch)
         loss = label_loss(logits_SV, batch) * (inputs["n_examples"] / self.micro_batch_size)
         if self.margin is not None and len(inputs["pairs_P2"]):
             term = margin_loss(logits_SV, batch, inputs["pairs_P2"], self.margin)
