@@ -30,7 +30,7 @@ def on_two(
         env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "TELL": json.dumps(tell)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
 
