@@ -24,7 +24,7 @@ _CATEGORIES = [category.value for category in Category]
 
 
 def score_run(study: Study) -> Path:
-    """Print the table of the evaluation run `study.run`, write its `metrics.json` and `table.csv`; returns it."""
+    """Print the table of the run `study.run`, write its `metrics.json` and `table.csv`; returns it."""
     directory = study.required_run()
     evaluation = read_evaluation(study, directory)
     if evaluation.split is not Split.TEST:
