@@ -1,4 +1,4 @@
-"""Score one evaluation run from its log alone: metrics.json and table.csv beside it.
+"""Score one evaluation run from its log alone: the table, and metrics.json and table.csv beside it.
 
     python eval/score.py run=runs/evaluate/NAME-HASH
 

@@ -58,6 +58,8 @@ def llm_settings(config: VllmEngine, weights: Path, context_tokens: int) -> dict
         "disable_log_stats": True,
         "generation_config": "vllm",  # a model's own penalties would move the scores
     }
+    if config.max_num_batched_tokens is not None:
+        settings["max_num_batched_tokens"] = config.max_num_batched_tokens
     if not runs_on_cpu():
         settings["gpu_memory_utilization"] = config.gpu_memory_utilization
     return settings

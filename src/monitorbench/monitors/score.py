@@ -16,7 +16,7 @@ from monitorbench.monitors.evaluations import Evaluation, read_evaluation, with_
 from monitorbench.monitors.measure import measured
 from monitorbench.monitors.operating_point import GREEDY, OperatingPoint, labels_at
 from monitorbench.records import Category, Label, Split
-from monitorbench.report.tables import monitor_rows, to_csv, transfer_rows
+from monitorbench.report.tables import monitor_rows, show_tables, to_csv, transfer_rows
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash, write_atomically, write_json
 
@@ -24,7 +24,7 @@ _CATEGORIES = [category.value for category in Category]
 
 
 def score_run(study: Study) -> Path:
-    """Write `metrics.json` and `table.csv` into the evaluation run `study.run`; returns it."""
+    """Print the table of the run `study.run`, write its `metrics.json` and `table.csv`; returns it."""
     directory = study.required_run()
     evaluation = read_evaluation(study, directory)
     if evaluation.split is not Split.TEST:
@@ -37,6 +37,7 @@ def score_run(study: Study) -> Path:
     if point is not GREEDY:
         metrics["operating_point"] = point.model_dump(mode="json")
     _write_results(directory, metrics)
+    show_tables(metrics)
     return directory
 
 

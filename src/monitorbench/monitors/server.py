@@ -113,6 +113,8 @@ def _command(study: Study, engine: VllmEngine, weights: Path, port: int) -> list
     command += ["--generation-config", "vllm"]  # a model's own penalties would move the scores
     if not runs_on_cpu():
         command += ["--gpu-memory-utilization", str(engine.gpu_memory_utilization)]
+    if engine.max_num_batched_tokens is not None:
+        command += ["--max-num-batched-tokens", str(engine.max_num_batched_tokens)]
     if engine.enforce_eager:
         command.append("--enforce-eager")
     if adapter := adapter_folder(study.monitor.adapter):

@@ -92,6 +92,12 @@ def _flat(numbers: Mapping[str, object]) -> Row:
     return row
 
 
+def show_tables(results: Results) -> None:
+    """Print the tables to stdout, at the terminal's width or 80 columns."""
+    console = Console()
+    print_tables(console if console.is_terminal else Console(width=WIDTH), results)
+
+
 def print_tables(console: Console, results: Results) -> None:
     """All that the terminal shows, the differences last: they are what is read first."""
     print_monitors(console, results)

@@ -5,18 +5,14 @@ The numbers are `metrics.json`'s; the samples shown come from the dataset and th
 
 from pathlib import Path
 
-from rich.console import Console
-
 from monitorbench.config.errors import UserError
 from monitorbench.config.study import Study
 from monitorbench.metrics.results import as_results
 from monitorbench.report.html import render_report
-from monitorbench.report.tables import print_tables
+from monitorbench.report.tables import show_tables
 from monitorbench.report.worst_runs import read_worst
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.files import read_json, write_atomically
-
-_COLUMNS = 80
 
 
 def report(study: Study) -> Path:
@@ -34,6 +30,5 @@ def report(study: Study) -> Path:
     found = read_worst(study, directory, manifest, results)
     page = render_report(results, manifest, found.worst, found.missing)
     write_atomically(directory / "report.html", page)
-    console = Console()
-    print_tables(console if console.is_terminal else Console(width=_COLUMNS), results)
+    show_tables(results)
     return directory
