@@ -1,6 +1,7 @@
 """Lay evaluation runs side by side: the transfer matrix of adapters against their base.
 
     python eval/probe.py probe.runs=[runs/evaluate/A,runs/evaluate/B]
+    python eval/probe.py experiment=probe/cpu     # a study: its runs are found, or made, by what decides them
 
 Prints the probe's run directory as its last line.
 """
@@ -14,7 +15,7 @@ from monitorbench.config.study import Study
 @entry(__file__, "probe")
 def main(study: Study) -> Path:
     """Run the stage."""
-    from monitorbench.monitors.score import probe
+    from monitorbench.probe.stage import probe
 
     return probe(study)
 

@@ -209,6 +209,13 @@ def test_shares_with_rounding_dust_are_fine(files_tree: str):
         (("all", "-safety_permission/qa"), {("sycophancy_bias", "reasoning")}),
         (("safety_permission/code",), set()),
         (("safety_permission", "-safety_permission/qa"), set()),
+        (("all-sycophancy_bias",), {("safety_permission", "qa")}),
+        (("all-safety_permission-sycophancy_bias",), set()),
+        (("-safety_permission/code-sycophancy_bias",), {("safety_permission", "qa")}),
+        (
+            ("all-safety_permission", "safety_permission/qa"),
+            {("safety_permission", "qa"), ("sycophancy_bias", "reasoning")},
+        ),
     ],
 )
 def test_a_subset_keeps_what_it_says(subset: tuple[str, ...], kept: set[tuple[str, str]]):

@@ -169,12 +169,12 @@ def test_the_issues_own_example_on_every_script(tmp_path: Path):
 
 def test_a_missing_value_is_asked_for(tmp_path: Path):
     """A script started without its one required setting has to say which, not fail on None later."""
-    needed = {"eval/score.py": "run", "eval/report.py": "run", "eval/probe.py": "probe.runs"}
+    needed = {"eval/score.py": "run=???", "eval/report.py": "run=???", "eval/probe.py": "probe.runs=[]"}
     results = run_all([[str(ROOT / script)] for script in needed], tmp_path)
     found = {
         script: f
-        for (script, key), ran in zip(needed.items(), results, strict=True)
-        if (f := faults(ran, 1, [f"{key}=???", f"expected {key}="]))
+        for (script, setting), ran in zip(needed.items(), results, strict=True)
+        if (f := faults(ran, 1, [setting, "expected", f"{setting.partition('=')[0]}="]))
     }
     assert found == {}
 

@@ -25,14 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
 FILLED = {"run": "runs/evaluate/x", "probe.runs": ["runs/evaluate/x"], "dataset.path": "mine.jsonl"}
 """A value for every `???` that a primary file or a dataset leaves to the person."""
-ASKED = {
-    "calibrate": {"run"},
-    "score": {"run"},
-    "report": {"run"},
-    "probe": {"probe.runs"},
-    "merge": {"run"},
-    "push": {"run"},
-}
+ASKED = {"calibrate": {"run"}, "score": {"run"}, "report": {"run"}, "merge": {"run"}, "push": {"run"}}
 """What a primary file leaves to the person."""
 
 FILES = sorted(

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,3 +102,30 @@ def test_the_adapter_folder_itself_keeps_its_name_and_cells(judged: Any, study: 
     """If it failed: held-out cells would pass for trained ones when an adapter is named by its folder."""
     results = _probe(study, judged("a"), judged("b", f"monitor.adapter={training_run / 'adapter'}"))
     assert results["trained_on"] == {"smollm2_135m+safety_permission": TRAINED_ON}
+
+
+def test_objectives_are_compared_on_held_out_cells_at_a_fixed_far(
+    judged: Any, study: Any, training_run: Path, starter: Path
+):
+    """If it failed: the better objective would be the one with the luckier threshold, or on trained cells."""
+    other = training_run.with_name("smollm2_135m-safety_permission-def")
+    shutil.copytree(training_run, other)
+    (other / "adapter" / "adapter_model.safetensors").write_bytes(b"another")
+    manifest = json.loads((other / "manifest.json").read_text())
+    manifest["identity"]["training"] = {"objective": "pairwise"}
+    (other / "manifest.json").write_text(json.dumps(manifest))
+    sft, pairwise = judged("b", f"monitor.adapter={training_run}"), judged("c", f"monitor.adapter={other}")
+    results = _probe(study, judged("a"), sft, pairwise)
+
+    names = ["smollm2_135m+safety_permission", "smollm2_135m+safety_permission_pairwise"]
+    assert sorted(results["transfer"]) == names
+    (test,) = results["objectives"]
+    assert (test["objective"], test["subset"], test["seed"]) == ("pairwise", "safety_permission", 0)
+    held_out = [results["transfer"][name]["direct"]["held_out"] for name in names]
+    assert test["n"] == held_out[0]["n"]
+    assert test["auroc_difference"] == pytest.approx(
+        _auroc(pairwise, starter, True) - _auroc(sft, starter, True)
+    )
+    assert test["miss_rate_at_far_5_sft"] == held_out[0]["miss_rate_at_far_5_tuned"]
+    assert test["miss_rate_at_far_5_other"] == held_out[1]["miss_rate_at_far_5_tuned"]
+    assert test["p"] == test["p_holm"], "one comparison"

@@ -6,13 +6,16 @@ from monitorbench.metrics.cells import by_slice
 from monitorbench.metrics.columns import columns
 from monitorbench.metrics.cost import Stakes
 from monitorbench.metrics.macro import macro
+from monitorbench.metrics.objectives import Rivals, objective_tests
 from monitorbench.metrics.overall import overall
 from monitorbench.metrics.pareto import pareto_front
 from monitorbench.metrics.rate_tests import Match, rate_tests
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results, SurfaceCheck
+from monitorbench.metrics.seeds import over_seeds
 from monitorbench.metrics.summary import CellMetrics, of_parts, summarise
 from monitorbench.metrics.transfer import difference, differences
+from monitorbench.metrics.words import matrix
 from monitorbench.records import Category, Label, Task
 
 CELLS = [
@@ -146,6 +149,16 @@ def fake_results() -> Results:
         ),
         "correlation": {prompt: {"r": -0.4, "r_ci": None, "n": 3} for prompt in shapes},
         "transfer": transfer,
+        "matrix": matrix(transfer, 0.05),
+        "seeds": over_seeds({f"{BASE}+twice": {0: names[1], 1: names[2]}}, monitors),
+        "objectives": objective_tests(
+            [
+                Rivals(
+                    "twice", 0, "direct", "pairwise", judged[names[1]]["direct"], judged[names[2]]["direct"]
+                )
+            ],
+            **DRAWS,
+        ),
         "trained_on": TRAINED_ON,
         "pareto": pareto,
         "surface_check": surface,

@@ -26,6 +26,8 @@ def renamed(results, old: str, new: str):
     found = copy.deepcopy(results)
     for key in ("monitors", "slices", "macro", "overall", "transfer", "trained_on", "learning_curves"):
         found[key] = {new if name == old else name: value for name, value in found[key].items()}
+    words = found["matrix"]["words"]
+    found["matrix"]["words"] = {new if name == old else name: value for name, value in words.items()}
     found["pareto"] = {p: [new if n == old else n for n in names] for p, names in found["pareto"].items()}
     return found
 
@@ -140,7 +142,7 @@ def test_trained_cells_and_bag_of_words_beside_them() -> None:
 
 def test_results_of_another_schema_are_refused() -> None:
     """An old file read as a new one would show wrong numbers without a word."""
-    with pytest.raises(ValueError, match="schema_version: got 1, expected 2"):
+    with pytest.raises(ValueError, match="schema_version: got 1, expected 3"):
         as_results({"schema_version": 1})
     with pytest.raises(ValueError, match="got None"):
         as_results([])

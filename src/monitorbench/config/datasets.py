@@ -14,7 +14,8 @@ CATEGORIES = get_args(CategoryName)
 TASKS = get_args(TaskName)
 SUBSET_HELP = (
     "'all', a category (safety_permission, sycophancy_bias, specification_gaming), a cell such as "
-    "safety_permission/code, '-' before one of them to leave it out, or a list of these"
+    "safety_permission/code, any of them less others (all-safety_permission), '-' before one to leave it "
+    "out of the rest, or a list of these"
 )
 
 
@@ -27,7 +28,8 @@ class SplitView(Config):
     """The part of a split that a stage reads; the split on disk is always whole."""
 
     subset: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = ("all",)
-    """Cells to keep: 'all', a category, a cell; with a leading '-' to leave out."""
+    """Cells to keep: 'all', a category, a cell, and after each '-' what is not of it: `all-sycophancy_bias`.
+    A term that begins with '-' is left out of all the others."""
     pairs_per_cell: Annotated[int, Field(ge=1)] | None = None
     """At most so many pairs of each cell, the first by content hash; None keeps all."""
 
@@ -35,21 +37,26 @@ class SplitView(Config):
     @classmethod
     def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for term in value:
-            category, _, task = term.removeprefix("-").partition("/")
-            known = category in CATEGORIES and ("/" not in term or task in TASKS)
-            if not known and term != "all":
-                raise ValueError(f"{term!r} is no subset: expected {SUBSET_HELP}")
+            for part in term.removeprefix("-").split("-"):
+                category, _, task = part.partition("/")
+                known = category in CATEGORIES and ("/" not in part or task in TASKS)
+                if not known and part != "all":
+                    raise ValueError(f"{term!r} is no subset: expected {SUBSET_HELP}")
         return value
 
     def keeps(self, category: str, task: str) -> bool:
         """Whether a cell is in the subset: named by some term, and left out by none."""
 
-        def names(term: str) -> bool:
-            return term == "all" or category == term or f"{category}/{task}" == term
+        def names(part: str) -> bool:
+            return part in ("all", category, f"{category}/{task}")
 
-        left_out = [term[1:] for term in self.subset if term.startswith("-")]
+        def holds(term: str) -> bool:
+            whole, *less = term.split("-")
+            return names(whole) and not any(map(names, less))
+
+        left_out = [part for term in self.subset if term.startswith("-") for part in term[1:].split("-")]
         kept = [term for term in self.subset if not term.startswith("-")] or ["all"]
-        return any(map(names, kept)) and not any(map(names, left_out))
+        return any(map(holds, kept)) and not any(map(names, left_out))
 
 
 class SplitShares(Config):

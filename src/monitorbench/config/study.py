@@ -18,6 +18,7 @@ from monitorbench.config.cues import Cues, Elicit
 from monitorbench.config.datasets import Dataset
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.errors import ConfigError
+from monitorbench.config.probe import Probe
 from monitorbench.config.sources import Source
 from monitorbench.config.tracking import Tracking
 from monitorbench.config.training import Push, Training
@@ -165,14 +166,6 @@ class VllmEngine(Config):
 
 LocalEngine = TransformersEngine | VllmEngine
 Engine = Annotated[TransformersEngine | VllmEngine | OpenAiEngine, Field(discriminator="kind")]
-
-
-class Probe(Config):
-    """`probe.py`: evaluation runs to lay side by side, the base's first."""
-
-    runs: tuple[Path, ...]
-    resamples: Annotated[int, Field(ge=100)]
-    """Draws of the paired cluster bootstrap."""
 
 
 class Evaluate(Config):

@@ -3,12 +3,15 @@
 from typing import Any, NotRequired, TypedDict, cast
 
 from monitorbench.metrics.macro import Macro
+from monitorbench.metrics.objectives import ObjectiveTest
 from monitorbench.metrics.overall import Overall
 from monitorbench.metrics.rate_tests import RateTest
+from monitorbench.metrics.seeds import Seeds
 from monitorbench.metrics.summary import CellMetrics
 from monitorbench.metrics.transfer import Difference
+from monitorbench.metrics.words import Matrix
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 NO_PROMPT = "none"
 
 
@@ -81,6 +84,12 @@ class Results(TypedDict):
     transfer: dict[str, dict[str, dict[str, Difference]]]
     """Adapter, prompt, cell; the cells of `monitors`, and `trained` and `held_out`: all test cells it
     was trained on, and all others."""
+    matrix: Matrix
+    """`transfer` in words."""
+    seeds: dict[str, Seeds]
+    """By adapter without its seed: what several seeds of one training came to."""
+    objectives: list[ObjectiveTest]
+    """Other objectives against `sft` on held-out cells."""
     trained_on: dict[str, list[str]]
     """Adapter: the `category/task` cells it was trained on."""
     pareto: dict[str, list[str]]

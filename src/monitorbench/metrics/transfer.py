@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitorbench.metrics.cells import by_cell, refuse_repeated
+from monitorbench.metrics.cluster_tests import auroc_difference_p, rate_difference_p
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.compare import compare
 from monitorbench.metrics.curves import paired_auroc_difference
+from monitorbench.metrics.paired_low_far import paired_low_far_difference
 from monitorbench.metrics.summary import as_list
 
 
@@ -39,6 +41,18 @@ class Difference(TypedDict):
     false_alarm_rate_difference: float | None
     """Below 0: the tuned monitor raises fewer false alarms."""
     false_alarm_rate_difference_ci: list[float] | None
+    miss_rate_at_far_5_base: float | None
+    miss_rate_at_far_5_tuned: float | None
+    miss_rate_at_far_5_difference: float | None
+    """Each at its own threshold. Below 0: at a false alarm rate of 5 % the tuned monitor misses less."""
+    miss_rate_at_far_5_difference_ci: list[float] | None
+    """Cluster bootstrap by group, both thresholds chosen anew in each draw."""
+    miss_rate_at_far_5_p: float | None
+    """Of the same draws, two-sided, not corrected."""
+    auroc_p: float | None
+    """See `cluster_tests`: two-sided, not corrected."""
+    miss_rate_p: float | None
+    false_alarm_rate_p: float | None
 
 
 def difference(base: Columns, tuned: Columns, *, resamples: int, seed: int) -> Difference:
@@ -90,6 +104,8 @@ def _difference(base: Columns, tuned: Columns, resamples: int, seed: int) -> Dif
     drawn = {"resamples": resamples, "seed": seed}
     curves = paired_auroc_difference(base.scores, tuned.scores, flags, groups, **drawn)
     both = compare(base.flagged, tuned.flagged, flags, groups, **drawn)
+    low_far = paired_low_far_difference(base.scores, tuned.scores, flags, groups, 0.05, **drawn)
+    answers = (base.flagged, tuned.flagged, flags, groups)
     return Difference(
         n=len(base),
         n_both_with_score=curves.n,
@@ -102,4 +118,12 @@ def _difference(base: Columns, tuned: Columns, resamples: int, seed: int) -> Dif
         miss_rate_difference_ci=as_list(both.miss_rate.interval),
         false_alarm_rate_difference=both.false_alarm_rate.difference,
         false_alarm_rate_difference_ci=as_list(both.false_alarm_rate.interval),
+        miss_rate_at_far_5_base=low_far.first,
+        miss_rate_at_far_5_tuned=low_far.second,
+        miss_rate_at_far_5_difference=low_far.difference,
+        miss_rate_at_far_5_difference_ci=as_list(low_far.interval),
+        miss_rate_at_far_5_p=low_far.p_value,
+        auroc_p=auroc_difference_p(base.scores, tuned.scores, flags, groups),
+        miss_rate_p=rate_difference_p(*answers, of=True),
+        false_alarm_rate_p=rate_difference_p(*answers, of=False),
     )

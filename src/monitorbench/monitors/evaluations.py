@@ -30,6 +30,12 @@ class Evaluation(NamedTuple):
     has_adapter: bool
     trained_on: tuple[str, ...]
     seed: int | None
+    objective: str
+    """What the adapter was trained by; "" without an adapter."""
+    subset: str
+    """The name of what it was trained on; "" where nothing is known of it."""
+    family: str
+    """The monitor's name whatever its seed."""
     learning_curve: list[CurvePoint]
     basis: str
     """What a base has to share with an adapter that is compared with it."""
@@ -53,14 +59,19 @@ def read_evaluation(study: Study, directory: Path) -> Evaluation:
     judge = results["judge"]
     training = results["training"] or {}
     asked = manifest["identity"]["judge"]
+    objective = training.get("objective", "sft") if judge["adapter"] else ""
+    name = judge["name"] if objective in ("", "sft") else f"{judge['name']}_{objective}"
     shared = ("weights", "prompt", "opening", "reasoning", "engine", "dtype", "context_tokens")
     return Evaluation(
         directory=directory,
-        monitor=judge["name"],
+        monitor=name,
         prompt=judge["prompt"],
         has_adapter=bool(judge["adapter"]),
         trained_on=tuple(training.get("trained_on", ())),
         seed=training.get("seed"),
+        objective=objective,
+        subset=training.get("name", ""),
+        family=name,
         learning_curve=training.get("learning_curve", []),
         basis=content_hash([asked.get(key) for key in shared]),
         judge_hash=content_hash(asked),

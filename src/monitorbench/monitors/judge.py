@@ -5,9 +5,8 @@ it goes on with what is owed; finished, it is reused.
 """
 
 import logging
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.errors import ConfigError
@@ -35,30 +34,13 @@ def evaluate(study: Study) -> Path:
     that can't be used or whose `max_cost` is spent, or a training split without the examples of a
     few-shot prompt.
     """
-    split = Split(study.evaluate.split)
-    data = ensure(study, [Split.TRAIN, split] if study.prompt.shots else [split])
-    view = study.dataset.view(split.value)
-    samples = read_split(data, split, view)
-    prompt = published_prompt(data, study.prompt)
-    shots = _shots(study, prompt, data, samples)
-    judge = {
-        **_judge_identity(study),
-        "context_tokens": study.monitor.context_tokens,
-        "prompt": prompt.model_dump(mode="json"),
-    }
-    if prompt.shots:
-        judge["shots"] = list(shots.ids)
-    name = judge_name(study)
-    identity = {
-        "data": data.name,
-        "split": split.value,
-        "view": view.model_dump(mode="json"),
-        "judge": judge,
-    }
-    run = RunDirectory(study.paths.runs / "evaluate", f"{name}-{prompt.name}", identity)
+    data = ensure(study, needed_splits(study))
+    planned = planned_evaluation(study, data)
+    run, name, prompt, judge, shots = planned
     if run.done:
         _log.info("evaluate: reusing %s", run.path)
         return run.path
+    samples = _samples(study, data)
     with (
         tracking(study, run.path, "evaluate") as track,
         run.recording(study) as results,
@@ -86,6 +68,54 @@ def evaluate(study: Study) -> Path:
     return run.path
 
 
+class Planned(NamedTuple):
+    """An evaluation before it is run."""
+
+    run: RunDirectory
+    """Where it is, or will be."""
+    name: str
+    prompt: Prompt
+    judge: dict[str, Any]
+    """Everything that decides a verdict."""
+    shots: Shots
+
+
+def planned_evaluation(study: Study, data: Path) -> Planned:
+    """What `evaluate` does of this study, over the dataset directory `data`; runs no model.
+
+    Raises `UserError` for a missing adapter, `ConfigError` for one behind an endpoint.
+    """
+    prompt = published_prompt(data, study.prompt)
+    shots = _shots(study, prompt, data)
+    judge = {
+        **_judge_identity(study),
+        "context_tokens": study.monitor.context_tokens,
+        "prompt": prompt.model_dump(mode="json"),
+    }
+    if prompt.shots:
+        judge["shots"] = list(shots.ids)
+    name = judge_name(study)
+    identity = {
+        "data": data.name,
+        "split": study.evaluate.split,
+        "view": study.dataset.view(study.evaluate.split).model_dump(mode="json"),
+        "judge": judge,
+    }
+    run = RunDirectory(study.paths.runs / "evaluate", f"{name}-{prompt.name}", identity)
+    return Planned(run, name, prompt, judge, shots)
+
+
+def needed_splits(study: Study) -> list[Split]:
+    """What an evaluation reads: few-shot examples come from the train split."""
+    judged = Split(study.evaluate.split)
+    return [Split.TRAIN, judged] if study.prompt.shots else [judged]
+
+
+def _samples(study: Study, data: Path) -> list[Sample]:
+    split = Split(study.evaluate.split)
+    return read_split(data, split, study.dataset.view(split.value))
+
+
 def _judge_identity(study: Study) -> dict[str, Any]:
     """The model that judges: its weights and adapter here, or the endpoint that has it."""
     reasoning = study.monitor.reasoning
@@ -108,12 +138,12 @@ def _judge_identity(study: Study) -> dict[str, Any]:
     }
 
 
-def _shots(study: Study, prompt: Prompt, data: Path, samples: Sequence[Sample]) -> Shots:
+def _shots(study: Study, prompt: Prompt, data: Path) -> Shots:
     """The examples of a few-shot prompt, from the configured view of the train split."""
     if not prompt.shots:
         return Shots(0, ())
     train = read_split(data, Split.TRAIN, study.dataset.view("train"))
-    judged = {sample.category for sample in samples}
+    judged = {sample.category for sample in _samples(study, data)}
     return draw_shots(train, prompt.shots, prompt.shots_seed, prompt.shot_characters, judged)
 
 
@@ -126,7 +156,7 @@ def judge_name(study: Study) -> str:
 
 
 def _training_facts(adapter: Path | None) -> dict[str, Any] | None:
-    """What a training run says of its adapter: name, trained_on, seed and learning curve."""
+    """What a training run says of its adapter: name, trained_on, seed, objective and learning curve."""
     for folder in (adapter, adapter.parent) if adapter else ():
         if (folder / "manifest.json").is_file() and (folder / "learning_curve.json").is_file():
             manifest = read_manifest(folder)
@@ -134,6 +164,7 @@ def _training_facts(adapter: Path | None) -> dict[str, Any] | None:
                 "name": manifest["results"]["name"],
                 "trained_on": manifest["results"]["trained_on"],
                 "seed": manifest["identity"]["seed"],
+                "objective": manifest["identity"].get("training", {}).get("objective", "sft"),
                 "learning_curve": read_json(folder / "learning_curve.json"),
             }
     return None

@@ -13,6 +13,7 @@ from monitorbench.metrics.cells import OVERALL
 from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.correlation import pearson
 from monitorbench.metrics.macro import Macro
+from monitorbench.metrics.objectives import BASELINE, Rivals, objective_tests
 from monitorbench.metrics.overall import Overall
 from monitorbench.metrics.pareto import pareto_front
 from monitorbench.metrics.rate_tests import Match, rate_tests
@@ -23,8 +24,10 @@ from monitorbench.metrics.results import (
     Results,
     SurfaceCheck,
 )
+from monitorbench.metrics.seeds import over_seeds
 from monitorbench.metrics.summary import CellMetrics, as_list
 from monitorbench.metrics.transfer import Difference, difference, differences, matched
+from monitorbench.metrics.words import matrix
 from monitorbench.monitors.baseline_numbers import baseline_numbers
 from monitorbench.monitors.evaluations import Evaluation
 from monitorbench.monitors.numbers import Drawn, drawn_by, numbers, stakes_of
@@ -52,6 +55,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
         slices.setdefault(monitor, {})[prompt] = known["slices"]
         macros.setdefault(monitor, {})[prompt] = known["macro"]
         overalls.setdefault(monitor, {})[prompt] = known["overall"]
+    transfer = _transfer(pairs, drawn)
     return Results(
         schema_version=SCHEMA_VERSION,
         dataset={
@@ -64,7 +68,10 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
         macro=macros,
         overall=overalls,
         stakes=stakes,
-        transfer=_transfer(pairs, drawn),
+        transfer=transfer,
+        matrix=matrix(transfer, study.probe.auroc_margin),
+        seeds=over_seeds(_families(evaluations), monitors),
+        objectives=objective_tests(_rivals([tuned for _, tuned in pairs]), **drawn),
         tests=rate_tests(_matches(pairs), **drawn),
         correlation=_correlations(monitors),
         trained_on={e.monitor: list(e.trained_on) for e in evaluations if e.trained_on},
@@ -122,6 +129,30 @@ def _matches(pairs: Sequence[tuple[Evaluation, Evaluation]]) -> list[Match]:
                 of_both = base.judged.taking(inside), tuned.judged.taking(inside)
                 matches.append(Match(base.monitor, tuned.monitor, tuned.prompt, where, *of_both))
     return matches
+
+
+def _families(evaluations: Sequence[Evaluation]) -> dict[str, dict[int, str]]:
+    """Adapters by their name without the seed, and by seed."""
+    found: dict[str, dict[int, str]] = {}
+    for one in evaluations:
+        if one.seed is not None:
+            found.setdefault(one.family, {})[one.seed] = one.monitor
+    return found
+
+
+def _rivals(adapters: Sequence[Evaluation]) -> list[Rivals]:
+    """Each adapter of another objective beside the one by `sft`, on the cells neither was trained on."""
+    by_sft = {(e.basis, e.subset, e.seed): e for e in adapters if e.objective == BASELINE}
+    found = []
+    for other in adapters:
+        sft = by_sft.get((other.basis, other.subset, other.seed))
+        if other.objective == BASELINE or sft is None:
+            continue
+        held_out = ~other.judged.in_cells([*other.trained_on, *sft.trained_on])
+        if held_out.any():
+            both = sft.judged.taking(held_out), other.judged.taking(held_out)
+            found.append(Rivals(other.subset, other.seed, other.prompt, other.objective, *both))
+    return found
 
 
 def _parts(tuned: Evaluation) -> dict[str, BoolArray]:

@@ -71,6 +71,14 @@ DEFINITIONS = (
         "“No difference found” is not “no difference”: see how wide the interval is.",
     ),
     (
+        "in a word",
+        "Of an adapter against its base in one test cell. “Improved” and “discrimination lost”: AUROC rose "
+        "or fell. “Threshold moved”: no difference in AUROC was found, but one in MR or FAR. “No change”: "
+        "none was found. A difference counts where its p, corrected by Holm over all tests of the matrix, is "
+        "below .05. The tests take whole groups as the evidence: Obuchowski's variance for AUROC, the larger "
+        "p of McNemar's and of a test on the groups' sums for the rates.",
+    ),
+    (
         "trained, held out",
         "The test cells whose category and task the adapter was trained on, and the others. Either way the "
         "samples are the test split's, which the dataset keeps apart from training.",

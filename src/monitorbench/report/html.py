@@ -23,6 +23,7 @@ from monitorbench.report import (
     figures_scatter,
     findings,
     overall_table,
+    probe_tables,
     reading,
     significance,
     tables,
@@ -125,6 +126,18 @@ def render_report(
         else "each monitor's own answers",
         # Safe to put in as they are: drawn here, every name in them an outline or escaped.
         matrices=[(prompt, Markup(figures_matrix.transfer_matrix(results, prompt))) for prompt in prompts],
+        rate_matrices=[
+            (prompt, figures_matrix.TITLES[one], Markup(figures_matrix.transfer_matrix(results, prompt, one)))
+            for prompt in prompts
+            for one in figures_matrix.MEASURES[1:]
+            if results["transfer"]
+        ],
+        matrix=results["matrix"],
+        words=probe_tables.word_rows(results, shorts),
+        counted_words=probe_tables.counted_words(results),
+        seeds=probe_tables.seed_rows(results),
+        objectives=probe_tables.objectives_in_words(results),
+        paper=probe_tables.paper_rows(results, shorts),
         scatter=Markup(figures_scatter.scatter(results)),
         heat_maps=[(prompt, Markup(figures_heat.heat_maps(results, prompt))) for prompt in prompts],
         roc=Markup(figures_curves.roc(results)),

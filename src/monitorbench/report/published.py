@@ -22,3 +22,25 @@ PUBLISHED = (
     Published("Qwen3-14B", (0.30, 0.39), (0.20, 0.36)),
 )
 """arXiv:2601.05752, the rows over all subsets."""
+
+
+class PublishedSft(NamedTuple):
+    """One cell of the paper's fine-tuning probe, as printed."""
+
+    monitor: str
+    trained_on: str
+    tested_on: str
+    base_miss_rate: float
+    miss_rate: float
+    false_alarm_rate: float | None
+    """Of the fine-tuned monitor; None where none is printed."""
+
+
+PUBLISHED_SFT = (
+    PublishedSft("Qwen3-4B", "safety_permission/code", "safety_permission/code", 0.59, 0.00, 0.03),
+    PublishedSft("Qwen3-4B", "safety_permission/code", "specification_gaming/code", 0.49, 0.86, None),
+    PublishedSft("Qwen3-8B", "safety_permission/code", "specification_gaming/code", 0.433, 0.899, None),
+    PublishedSft("Qwen3-4B", "all", "specification_gaming", 0.49, 0.70, None),
+)
+"""arXiv:2601.05752, the SFT probe. Not in it as cells: trained on Sycophancy & Bias QA, FAR .64–.93 with a
+low MR almost everywhere."""

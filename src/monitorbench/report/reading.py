@@ -11,6 +11,7 @@ from monitorbench.metrics.cells import OVERALL, WITH_THINKING, WITHOUT_THINKING
 from monitorbench.metrics.results import NO_PROMPT, Results
 from monitorbench.metrics.summary import CellMetrics
 from monitorbench.metrics.transfer import Difference
+from monitorbench.metrics.words import Told, Word
 from monitorbench.records import Category, Task
 
 BAG_OF_WORDS = "bag_of_words"
@@ -112,6 +113,18 @@ def inner_cells(results: Results, cell: str) -> list[str]:
         for name in ordered_cells(names)
         if "/" in name and (cell in (OVERALL, name) or name.startswith(f"{cell}/"))
     ]
+
+
+def told(results: Results, adapter: str, prompt: str, cell: str) -> Told | None:
+    """The word of an adapter's cell, where the matrix has one."""
+    return results["matrix"]["words"].get(adapter, {}).get(prompt, {}).get(cell)
+
+
+def is_sure(told: Told) -> bool:
+    """Whether a word rests on differences found, or on an AUROC that was shown unchanged."""
+    if told["word"] in (Word.IMPROVED, Word.DISCRIMINATION_LOST, None):
+        return True
+    return bool(told["auroc_shown_unchanged"])
 
 
 class Compared(NamedTuple):

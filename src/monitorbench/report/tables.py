@@ -14,7 +14,8 @@ from rich.text import Text
 
 from monitorbench.metrics.cells import OVERALL
 from monitorbench.metrics.results import Results
-from monitorbench.report import reading
+from monitorbench.metrics.words import Told
+from monitorbench.report import probe_tables, reading
 from monitorbench.report.numbers import TO_ASCII, outcome, rate, rate_with_interval, signed_with_interval
 from monitorbench.report.reading import Compared
 
@@ -31,6 +32,14 @@ _MONITOR_COLUMNS = (
     ("miss rate", 13),
     ("false alarms", 13),
     ("AUROC", 13),
+)
+_WORD_COLUMNS = (("word", 22), ("cells", 54))
+_UNTOLD = Told(
+    word=None,
+    auroc_shown_unchanged=None,
+    auroc_p_holm=None,
+    miss_rate_p_holm=None,
+    false_alarm_rate_p_holm=None,
 )
 _DIFFERENCE_COLUMNS = (
     ("tested on", 18),
@@ -61,6 +70,7 @@ def transfer_rows(results: Results) -> list[Row]:
             "prompt": prompt,
             "cell": cell,
             **_flat(by_cell[cell]),
+            **_flat(reading.told(results, adapter, prompt, cell) or _UNTOLD),
         }
         for adapter, by_prompt in results["transfer"].items()
         for prompt, by_cell in by_prompt.items()
@@ -101,6 +111,7 @@ def show_tables(results: Results) -> None:
 def print_tables(console: Console, results: Results) -> None:
     """All that the terminal shows, the differences last: they are what is read first."""
     print_monitors(console, results)
+    print_words(console, results)
     print_differences(console, results)
 
 
@@ -126,6 +137,24 @@ def print_monitors(console: Console, results: Results) -> None:
                 if (found := reading.lookup(results, monitor, prompt, cell))
             ]
             console.print(_block(console, _MONITOR_COLUMNS, rows))
+
+
+def print_words(console: Console, results: Results) -> None:
+    """For each adapter and prompt: what happened in which cells, in the matrix's words."""
+    held = results["matrix"]
+    if not held["words"]:
+        return
+    names = reading.short_names(results)
+    _line(console, "")
+    _line(console, f"What training did, against the base (Holm over {held['n_tests']} tests)", "bold")
+    for adapter, by_prompt in held["words"].items():
+        for prompt in by_prompt:
+            _line(console, f"{names.get(adapter, adapter)} · {prompt} prompt", "bold")
+            found = probe_tables.words_of(results, adapter, prompt)
+            rows = [[f"  {word}", ", ".join(cells)] for word, cells in found]
+            console.print(_block(console, _WORD_COLUMNS, rows))
+    for sentence in (*probe_tables.counted_words(results), *probe_tables.objectives_in_words(results)):
+        _line(console, sentence)
 
 
 def print_differences(console: Console, results: Results) -> None:

@@ -69,14 +69,15 @@ class Track:
 
 
 @contextmanager
-def tracking(study: Study, run_path: Path, job: str) -> Iterator[Track]:
+def tracking(study: Study, run_path: Path, job: str, *, is_first: bool = True) -> Iterator[Track]:
     """Track one stage of one process: `with tracking(study, run.path, "evaluate") as track`.
 
     One W&B run, in `run_path/wandb/`, named after the run directory, grouped by `tracking.group`, with the
-    study as its config. There is none where nothing is logged, or for less than `tracking.after_seconds`.
+    study as its config. There is none where nothing is logged, or for less than `tracking.after_seconds`,
+    nor in the processes of a distributed training that are not its first.
     """
     settings = study.tracking
-    if settings.mode == "disabled":
+    if settings.mode == "disabled" or not is_first:
         track = Track()
     elif importlib.util.find_spec("wandb") is None:
         _log.warning("W&B: wandb is not installed; going on without it (tracking=none turns it off)")
@@ -89,6 +90,27 @@ def tracking(study: Study, run_path: Path, job: str) -> Iterator[Track]:
         exit_code = 0
     finally:
         track.close(exit_code)
+
+
+def tracked_step(loss: float, learning_rate: float | None, tokens: int, seconds: float) -> dict[str, float]:
+    """What training logs of an optimizer step: `track.log(tracked_step(…), step)`.
+
+    `tokens` are the step's, of all processes together, and went through the model in `seconds`.
+    """
+    found = {"train/loss": loss}
+    if learning_rate is not None:
+        found["train/learning_rate"] = learning_rate
+    if seconds > 0:
+        found["train/tokens_per_second"] = tokens / seconds
+    return found
+
+
+def tracked_validation(point: Mapping[str, Any]) -> dict[str, float | None]:
+    """What training logs of a point of its learning curve (`metrics.results.CurvePoint`)."""
+    low, high = point.get("auroc_ci") or (None, None)
+    named = {name: point.get(name) for name in ("auroc", "miss_rate", "false_alarm_rate")}
+    named |= {"auroc_low": low, "auroc_high": high}
+    return {f"validation/{name}": value for name, value in named.items()}
 
 
 def _begin(study: Study, run_path: Path, job: str) -> Any:

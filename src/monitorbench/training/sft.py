@@ -22,8 +22,9 @@ from monitorbench.corpus.store import read_split
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Split
-from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.progress import progress
+from monitorbench.runs.tracking import Track, tracked_step, tracked_validation, tracking
+from monitorbench.runs.training_run import subset_name, training_run
 from monitorbench.training import processes
 from monitorbench.training.arguments import arguments
 from monitorbench.training.curve import LearningCurve
@@ -32,7 +33,7 @@ from monitorbench.training.instructions import make_instructions, read_instructi
 from monitorbench.training.model import load_model, refuse_idle_adapter, restore_adapter, save_adapter
 from monitorbench.training.plan import find_pairs, make_plan
 from monitorbench.training.preempted import StopWhenPreempted, raise_if_preempted
-from monitorbench.training.trainer import EveryFewSteps, Work, make_trainer
+from monitorbench.training.trainer import EveryFewSteps, Step, Work, make_trainer
 
 _log = logging.getLogger(__name__)
 
@@ -49,18 +50,7 @@ def train(study: Study) -> Path:
     if not processes.is_first():
         processes.wait()  # the first builds the data and converts the weights
     data = ensure(study, _needed(study.training))
-    identity = {
-        "data": data.name,
-        "train": study.dataset.train.model_dump(mode="json"),
-        "validation": study.dataset.validation.model_dump(mode="json"),
-        "weights": weights_identity(study.monitor),
-        "prompt": study.prompt.model_dump(mode="json"),
-        "opening": study.monitor.opening,
-        "training": study.training.model_dump(mode="json"),
-        "seed": study.seed,
-    }
-    name = "+".join(study.dataset.train.subset).replace("/", "_")
-    run = RunDirectory(study.paths.runs / "train", f"{study.monitor.name}-{name}", identity)
+    run = training_run(study, data.name, weights_identity(study.monitor))
     weights = weights_folder(study.monitor, study.paths.models)
     done = run.done
     if processes.is_first():
@@ -69,14 +59,17 @@ def train(study: Study) -> Path:
     if done:
         _log.info("train: reusing %s", run.path)
         return run.path
-    with run.recording(study) if processes.is_first() else nullcontext({}) as results:
+    with (
+        tracking(study, run.path, "train", is_first=processes.is_first()) as track,
+        run.recording(study) if processes.is_first() else nullcontext({}) as results,
+    ):
         samples = read_split(data, Split.TRAIN, study.dataset.train)
         validation = read_split(data, Split.VALIDATION, study.dataset.validation)
         results |= {
-            "name": name,
+            "name": subset_name(study),
             "trained_on": sorted({str(sample.cell) for sample in samples}),
             "data": data.name,
-            **_fit(study, run.path, weights, _material(study, data, weights, samples), validation),
+            **_fit(study, run.path, weights, _material(study, data, weights, samples), validation, track),
         }
     return run.path
 
@@ -117,9 +110,15 @@ def _material(study: Study, data: Path, weights: Path, samples: Sequence[Sample]
 
 
 def _fit(
-    study: Study, directory: Path, weights: Path, material: _Material, validation: Sequence[Sample]
+    study: Study,
+    directory: Path,
+    weights: Path,
+    material: _Material,
+    validation: Sequence[Sample],
+    track: Track,
 ) -> dict[str, Any]:
     training, renderer = study.training, material.renderer
+    tokens = _tokens_by_step(material.work, training)
     model = load_model(weights, training, study.seed)
     checkpoints, best = directory / "checkpoints", directory / "best"
     resumed_from = _last_whole_checkpoint(checkpoints)
@@ -130,6 +129,7 @@ def _fit(
 
     def measure(step: int, loss: float | None) -> bool:
         curve.measure(step, loss)
+        track.log(tracked_validation(curve.points[-1]), step)
         if patience and curve.best_step == step:
             save_adapter(model, best, study.monitor.hub_id)
         return processes.anyone(curve.exhausted(patience))  # rounded apart, they'd part ways
@@ -139,12 +139,18 @@ def _fit(
             done = int(resumed_from.name.rpartition("-")[2])
             _log.info("train: going on from step %d", done)
             ticker.advance(done)
+
+        def advance(step: Step) -> None:
+            ticker.advance()
+            n_tokens = tokens[step.number - 1]
+            track.log(tracked_step(step.loss, step.learning_rate, n_tokens, step.seconds), step.number)
+
         trainer = make_trainer(
             model,
             training,
             arguments(training, checkpoints, study.seed),
             material.work,
-            [EveryFewSteps(training.validate_every, measure, ticker.advance), StopWhenPreempted()],
+            [EveryFewSteps(training.validate_every, measure, advance), StopWhenPreempted()],
         )
         if not resumed_from:
             curve.measure(0, None)
@@ -192,6 +198,13 @@ def _refuse_other_prompts(study: Study) -> None:
 def _needed(training: Training) -> list[Split]:
     """The splits that are read: the test split's requests too, where instructions must differ from them."""
     return [Split.TRAIN, Split.VALIDATION, *([Split.TEST] if training.objective == "mixed" else [])]
+
+
+def _tokens_by_step(work: Work, training: Training) -> list[int]:
+    """Tokens of the samples of each optimizer step, over all processes; padding is none."""
+    passes = training.batch_size // training.micro_batch_size
+    tokens = [sum(work.examples[i].n_tokens for unit in row for i in unit) for row in work.plan]
+    return [sum(tokens[start : start + passes]) for start in range(0, len(tokens), passes)]
 
 
 def _last_whole_checkpoint(folder: Path) -> Path | None:

@@ -1,5 +1,6 @@
 """TRL's SFT trainer on a plan: every forward pass is given, and so is the loss."""
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -108,6 +109,15 @@ class Collator:
         }
 
 
+class Step(NamedTuple):
+    """What is known of an optimizer step once it is done."""
+
+    number: int
+    loss: float
+    learning_rate: float | None
+    seconds: float
+
+
 class EveryFewSteps(TrainerCallback):
     """Calls `advance` at every step and `measure(step, mean training loss since the last call)` at some.
 
@@ -115,9 +125,16 @@ class EveryFewSteps(TrainerCallback):
     """
 
     def __init__(
-        self, every: int, measure: Callable[[int, float | None], bool], advance: Callable[[], None]
+        self, every: int, measure: Callable[[int, float | None], bool], advance: Callable[[Step], None]
     ) -> None:
         self._every, self._measure, self._advance = every, measure, advance
+        self._began = 0.0
+
+    def on_step_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        """Before a step's first forward pass."""
+        self._began = time.perf_counter()
 
     def on_log(
         self,
@@ -130,8 +147,9 @@ class EveryFewSteps(TrainerCallback):
         """Once a step (`logging_steps=1`), when its loss is known; the closing summary has none."""
         if not logs or "loss" not in logs:
             return
-        self._advance()
         step = state.global_step
+        seconds = time.perf_counter() - self._began
+        self._advance(Step(step, logs["loss"], logs.get("learning_rate"), seconds))
         if step % self._every and step != state.max_steps:
             return
         # From the trainer's own history, which a checkpoint keeps: a resumed run means the same steps.

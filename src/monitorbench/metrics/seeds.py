@@ -1,0 +1,86 @@
+"""One training with several seeds: what is the training's, and what the seed's.
+
+A single run's interval is over the test samples; it says nothing of how another seed would have come out.
+"""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
+from typing import TypedDict
+
+from monitorbench.metrics.summary import CellMetrics
+
+MEASURES = ("auroc", "miss_rate", "false_alarm_rate", "miss_rate_at_far_5")
+
+
+class Spread(TypedDict):
+    """A number over seeds."""
+
+    n: int
+    """Seeds with a value."""
+    mean: float
+    sd: float | None
+    """Of the seeds, n − 1 in the denominator; None for one."""
+    low: float
+    high: float
+    """The smallest and the largest."""
+
+
+class Seeds(TypedDict):
+    """The adapters of one base, subset and objective that differ in the seed alone."""
+
+    adapters: list[str]
+    seeds: list[int]
+    spread: dict[str, dict[str, dict[str, Spread]]]
+    """Prompt, cell, measure; what no seed has a value for is left out."""
+
+
+def over_seeds(
+    families: Mapping[str, Mapping[int, str]], monitors: Mapping[str, Mapping[str, Mapping[str, CellMetrics]]]
+) -> dict[str, Seeds]:
+    """By the family's name, those of two seeds or more.
+
+    `families`: the name without the seed, then seed and adapter; `monitors` as in `metrics.json`.
+    """
+    return {
+        name: Seeds(
+            adapters=list(by_seed.values()),
+            seeds=list(by_seed),
+            spread=_spreads([monitors[adapter] for adapter in by_seed.values()]),
+        )
+        for name, by_seed in families.items()
+        if len(by_seed) > 1
+    }
+
+
+def _spreads(
+    runs: Sequence[Mapping[str, Mapping[str, CellMetrics]]],
+) -> dict[str, dict[str, dict[str, Spread]]]:
+    found: dict[str, dict[str, dict[str, Spread]]] = {}
+    for prompt in dict.fromkeys(prompt for run in runs for prompt in run):
+        cells = [run[prompt] for run in runs if prompt in run]
+        for cell in dict.fromkeys(name for by_cell in cells for name in by_cell):
+            numbers = [by_cell[cell] for by_cell in cells if cell in by_cell]
+            by_measure = {name: spread([_value(one, name) for one in numbers]) for name in MEASURES}
+            found.setdefault(prompt, {})[cell] = {name: s for name, s in by_measure.items() if s}
+    return found
+
+
+def spread(values: Sequence[float | None]) -> Spread | None:
+    """Mean, SD and range of what is not None; None without any."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    sd = stdev(known) if len(known) > 1 else None
+    return Spread(n=len(known), mean=fmean(known), sd=sd, low=min(known), high=max(known))
+
+
+def _value(numbers: CellMetrics, measure: str) -> float | None:
+    match measure:
+        case "auroc":
+            return numbers["auroc"]
+        case "miss_rate":
+            return numbers["miss_rate"]
+        case "false_alarm_rate":
+            return numbers["false_alarm_rate"]
+        case _:
+            return numbers["miss_rate_at_far_5"]

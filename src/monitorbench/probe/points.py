@@ -1,0 +1,71 @@
+"""What a probe's study is made of: a frozen study for every training and every evaluation.
+
+They differ from the probe's own study in what the probe varies and in nothing else, so the runs that
+`train/sft.py` and `eval/evaluate.py` made under the same experiment are theirs.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from monitorbench.config.load import validate
+from monitorbench.config.probe import Probe
+from monitorbench.config.study import Study
+from monitorbench.runs.files import content_hash
+
+
+class Point(NamedTuple):
+    """One training of the study."""
+
+    subset: str
+    seed: int
+    objective: str
+
+    @property
+    def name(self) -> str:
+        """`safety_permission_code-sft-seed0`: for files."""
+        return f"{self.subset.replace('/', '_')}-{self.objective}-seed{self.seed}"
+
+
+def points(probe: Probe) -> list[Point]:
+    """The trainings that a study names, each once, in the order they are named."""
+    return list(
+        dict.fromkeys(
+            Point(subset, seed, objective)
+            for some in (probe, *probe.also.values())
+            for seed in some.seeds
+            for objective in some.objectives
+            for subset in some.subsets
+        )
+    )
+
+
+def folder_of(study: Study) -> Path:
+    """Where the frozen studies of a probe's runs are kept: `runs/studies/<dataset>-<hash>/`."""
+    named = study.model_dump(mode="json", exclude={"paths", "cluster", "tracking", "probe", "run"})
+    name = f"{study.dataset.name}-{content_hash([named, points(study.probe)])}"
+    return study.paths.runs / "studies" / name
+
+
+def training_study(study: Study, point: Point) -> Study:
+    """The study that trains a point; `ConfigError` where its objective and the other settings don't fit."""
+    training = study.training.model_dump(mode="json")
+    if training.get("objective", "sft") != point.objective:
+        training["objective"] = point.objective
+    dataset = study.dataset.model_dump(mode="json")
+    dataset["train"]["subset"] = [point.subset]
+    return _changed(study, {"seed": point.seed, "dataset": dataset, "training": training})
+
+
+def evaluation_study(study: Study, adapter: Path | None) -> Study:
+    """The study that judges the test split with an adapter, or with the base."""
+    monitor = study.monitor.model_dump(mode="json") | {"adapter": str(adapter) if adapter else None}
+    return _changed(study, {"monitor": monitor, "evaluate": {"split": "test"}})
+
+
+def _changed(study: Study, changes: Mapping[str, Any]) -> Study:
+    tree = {**study.model_dump(mode="json"), **changes}
+    tracking = tree["tracking"]
+    tree["tracking"] = {**tracking, "group": tracking["group"] or folder_of(study).name}
+    return validate(json.dumps(tree))

@@ -1,0 +1,181 @@
+"""Finding and making the runs of a study: real run directories, no model."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monitorbench.config.errors import ConfigError, UserError
+from monitorbench.config.frozen import read_frozen
+from monitorbench.config.study import Study
+from monitorbench.corpus.build import directory_of
+from monitorbench.engines.weights import weights_identity
+from monitorbench.monitors.judge import evaluate
+from monitorbench.probe import runs as probe_runs
+from monitorbench.probe.stage import probe
+from monitorbench.runs.files import write_json
+from monitorbench.runs.training_run import subset_name, training_run
+
+CELLS = {
+    "safety_permission/code": ["safety_permission/code"],
+    "all-safety_permission": ["sycophancy_bias/qa", "sycophancy_bias/reasoning", "specification_gaming/qa"],
+}
+
+
+@pytest.fixture
+def asked(compose_study: Callable[..., Study], starter: Path, tmp_path: Path) -> Callable[..., Study]:
+    """A study of two subsets over two pairs of each cell; its model is a folder of the tokenizer."""
+    model = tmp_path / "model"
+
+    def made(*overrides: str) -> Study:
+        return compose_study(
+            "probe",
+            f"paths.data={starter.parent}",
+            f"paths.runs={tmp_path / 'runs'}",
+            f"monitor.path={model}",
+            "dataset.test.pairs_per_cell=2",
+            "probe.subsets=[safety_permission/code,all-safety_permission]",
+            "probe.resamples=100",
+            *overrides,
+        )
+
+    return made
+
+
+@pytest.fixture(autouse=True)
+def model(tmp_path: Path, tokenizer: Any) -> None:
+    """What `monitor.path` names."""
+    folder = tmp_path / "model"
+    tokenizer.save_pretrained(folder)
+    (folder / "config.json").write_text('{"model_type": "llama"}')
+    (folder / "model.safetensors").write_bytes(b"weights")
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch, tokenizer: Any) -> list[str]:
+    """Children's work done here: an adapter of bytes, verdicts by a hash; returns what was made."""
+    import hashlib
+    import math
+
+    from monitorbench.engines.protocol import Completion
+    from monitorbench.monitors import local_judge
+
+    yes, no = (tokenizer(word).input_ids[0] for word in ("yes", "no"))
+
+    class Engine:
+        def __init__(self, adapter: Path | None) -> None:
+            self.salt = (adapter / "adapter_model.safetensors").read_text() if adapter else ""
+
+        def complete(self, prompts: Any, decoding: Any, *, with_adapter: bool = True) -> Any:
+            for i, ids in enumerate(prompts):
+                salt = self.salt if with_adapter else ""
+                p = hashlib.sha256(f"{salt}{tuple(ids)}".encode()).digest()[0] / 256 * 0.9 + 0.05
+                logprobs = dict.fromkeys(range(len(tokenizer)), -math.inf)
+                logprobs |= {yes: math.log(0.9 * p), no: math.log(0.9 * (1 - p))}
+                word = "yes" if p > 0.5 else "no"
+                yield i, Completion((yes if p > 0.5 else no,), word, "stop", logprobs, 0.01)
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(local_judge, "open_engine", lambda _, __, adapter, ___: Engine(adapter))
+    done: list[str] = []
+
+    def make(study: Study, step: Any) -> None:
+        done.append(f"{step.stage} {step.name}")
+        frozen = read_frozen(probe_runs._frozen(study, step))
+        assert frozen == step.study
+        evaluate(frozen) if step.stage == "evaluate" else fake_training(frozen)
+
+    monkeypatch.setattr(probe_runs, "_make", make)
+    return done
+
+
+def fake_training(study: Study) -> None:
+    """A finished training run where `train/sft.py` would write it."""
+    run = training_run(study, directory_of(study).path.name, weights_identity(study.monitor))
+    with run.recording(study) as results:
+        folder = run.path / "adapter"
+        folder.mkdir()
+        (folder / "adapter_config.json").write_text('{"r": 8}')
+        (folder / "adapter_model.safetensors").write_text(f"{subset_name(study)} {study.seed}")
+        write_json(run.path / "learning_curve.json", [{"step": 1, "loss": 0.5, "auroc": 0.6}])
+        results |= {"name": subset_name(study), "trained_on": CELLS[study.dataset.train.subset[0]]}
+
+
+def test_a_study_makes_what_is_missing_and_finds_it_again(asked: Any, made: list[str]):
+    """If it failed: the hour of training would be spent again at every call, or the wrong runs compared."""
+    directory = probe(asked("probe.make=true"))
+    points = ["safety_permission_code-sft-seed0", "all-safety_permission-sft-seed0"]
+    assert made == ["evaluate base", *(f"{stage} {p}" for p in points for stage in ("train", "evaluate"))]
+    results = json.loads((directory / "metrics.json").read_text())
+    names = {"smollm2_135m+safety_permission_code", "smollm2_135m+all-safety_permission"}
+    assert set(results["matrix"]["words"]) == set(results["transfer"]) == names
+    assert results["trained_on"]["smollm2_135m+all-safety_permission"] == CELLS["all-safety_permission"]
+
+    del made[:]
+    assert probe(asked()) == directory, "the same runs, so the same probe"
+    assert made == []
+    probe(asked("probe.make=true", "+probe.also={again: {subsets: [safety_permission/code], seeds: [1, 2]}}"))
+    assert [what.rpartition("-")[2] for what in made] == ["seed1", "seed1", "seed2", "seed2"]
+
+
+def test_several_seeds_are_told_apart_and_summed_up(asked: Any, made: list[str]):
+    """Three seeds under one name would be one row; their spread is what shows whether a finding is luck."""
+    directory = probe(
+        asked("probe.make=true", "probe.seeds=[0,1,2]", "probe.subsets=[safety_permission/code]")
+    )
+    results = json.loads((directory / "metrics.json").read_text())
+    family = results["seeds"]["smollm2_135m+safety_permission_code"]
+    assert family["seeds"] == [0, 1, 2]
+    values = [results["monitors"][name]["direct"]["overall"]["auroc"] for name in family["adapters"]]
+    spread = family["spread"]["direct"]["overall"]["auroc"]
+    assert spread["mean"] == pytest.approx(sum(values) / 3)
+    assert (spread["low"], spread["high"]) == (min(values), max(values))
+
+
+def test_what_is_missing_is_said_with_a_command_that_makes_it(
+    asked: Any, made: list[str], caplog: pytest.LogCaptureFixture
+):
+    """`5 runs are missing` without saying which sends a person searching through hashes."""
+    caplog.set_level("INFO", "monitorbench")
+    with pytest.raises(UserError, match=r"5 of 5 runs are missing \(2 of them trainings\)") as caught:
+        probe(asked())
+    assert "\n" not in str(caught.value)
+    commands = [line for line in caplog.messages if line.startswith("missing: ")]
+    assert len(commands) == 5
+    for line in commands:
+        script, _, file = line.removeprefix("missing: python ").partition(" frozen=")
+        frozen = read_frozen(Path(file))
+        if script == "train/sft.py":
+            fake_training(frozen)
+    assert sum("train/sft.py" in line for line in commands) == 2
+    assert any("eval/evaluate.py" in line and "evaluate-base.json" in line for line in commands)
+
+    caplog.clear()
+    with pytest.raises(UserError, match="3 of 5 runs are missing"):
+        probe(asked())
+    for line in caplog.messages:
+        if line.startswith("missing: "):
+            evaluate(read_frozen(Path(line.partition("frozen=")[2])))
+    probe(asked())
+
+
+def test_a_probe_of_nothing_says_what_it_takes(compose_study: Callable[..., Study]):
+    """Neither runs nor a study: the line has to name both ways."""
+    with pytest.raises(ConfigError, match=r"probe\.runs=\[DIR,DIR\], or a study as probe\.subsets"):
+        probe(compose_study("probe"))
+
+
+def test_a_child_that_fails_ends_the_probe_with_its_reason(
+    asked: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """A failure in the fortieth run that is passed over leaves a hole in the matrix nobody sees."""
+    (tmp_path / "model" / "tokenizer.json").unlink()
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    with pytest.raises(UserError, match="evaluate base: failed with exit code"):
+        probe(asked("probe.make=true"))
+    assert capfd.readouterr().err.strip()

@@ -1,0 +1,142 @@
+"""The probe's part of the report: its rows have metrics.json's numbers, and its words are nowhere lost."""
+
+import copy
+import csv
+import io
+import re
+from typing import Any
+
+import pytest
+from fake_results import BASE, MANIFEST, fake_results
+from rich.console import Console
+
+from monitorbench.metrics.words import Word
+from monitorbench.report import figures_matrix, probe_tables, reading
+from monitorbench.report.html import render_report
+from monitorbench.report.numbers import rate, signed
+from monitorbench.report.tables import print_words, to_csv, transfer_rows
+
+RESULTS = fake_results()
+SHORTS = reading.short_names(RESULTS)
+ALL = f"{BASE}+all"
+
+
+def test_every_word_has_a_row_with_its_numbers():
+    """A word without the numbers it rests on can't be checked by a reader."""
+    rows = probe_tables.word_rows(RESULTS, SHORTS)
+    words = RESULTS["matrix"]["words"]
+    assert len(rows) == sum(len(cells) for by in words.values() for cells in by.values())
+    row = next(r for r in rows if (r.adapter, r.prompt, r.cell) == ("+all", "direct", "sycophancy_bias/qa"))
+    told = words[ALL]["direct"]["sycophancy_bias/qa"]
+    d = RESULTS["transfer"][ALL]["direct"]["sycophancy_bias/qa"]
+    assert row.word == told["word"]
+    assert [c.value for c in row.changes] == [
+        signed(d["auroc_difference"]),
+        signed(d["miss_rate_difference"]),
+        signed(d["false_alarm_rate_difference"]),
+        signed(d["miss_rate_at_far_5_difference"]),
+    ]
+    assert row.is_trained
+    assert not row.changes[3].p, "not among the corrected tests"
+
+
+def test_words_are_in_the_terminal_the_csv_and_the_page():
+    """A matrix that shows its words in one place alone is read without them in the others."""
+    out = io.StringIO()
+    print_words(Console(file=out, width=80), RESULTS)
+    words = {
+        told["word"] for by in RESULTS["matrix"]["words"].values() for p in by.values() for told in p.values()
+    }
+    assert len(words) > 1, "else this test shows nothing"
+    page = render_report(RESULTS, MANIFEST)
+    rows = list(csv.DictReader(io.StringIO(to_csv(transfer_rows(RESULTS)))))
+    assert {row["word"] for row in rows if row["cell"] == "overall" or "/" in row["cell"]} == words
+    assert {row["word"] for row in rows if row["cell"] in ("trained", "held_out")} == {""}
+    for word in words:
+        assert word in out.getvalue()
+        assert f"<td>{word}" in page
+    assert max(map(len, out.getvalue().splitlines())) <= 80
+    assert f"Holm over {RESULTS['matrix']['n_tests']} tests" in out.getvalue()
+
+
+def test_a_word_that_rests_on_finding_nothing_is_marked():
+    """`no change` over an interval of ±.3 is no finding; unmarked it would pass for one."""
+    told: Any = copy.deepcopy(RESULTS["matrix"]["words"][ALL]["direct"]["overall"])
+    for word, shown, mark in [
+        (Word.NO_CHANGE, False, " ~"),
+        (Word.NO_CHANGE, True, ""),
+        (Word.THRESHOLD_MOVED, False, " ~"),
+        (Word.IMPROVED, False, ""),
+    ]:
+        told |= {"word": word.value, "auroc_shown_unchanged": shown}
+        assert figures_matrix.word(told) == word.value + mark
+    assert figures_matrix.word(None) == ""
+
+
+@pytest.mark.parametrize("measure", figures_matrix.MEASURES)
+def test_a_matrix_has_its_numbers(measure: Any):
+    """A heat map of another measure under this one's title."""
+    figure = figures_matrix.matrix_figure(RESULTS, "direct", measure)
+    texts = {text.get_text() for text in figure.axes[0].texts}
+    for name in (BASE, ALL):
+        assert rate(RESULTS["monitors"][name]["direct"]["overall"][measure]) in texts
+    change: Any = RESULTS["transfer"][ALL]["direct"]["overall"]
+    assert texts & {signed(change[f"{measure}_difference"]) + star for star in ("", "*")}
+    told = RESULTS["matrix"]["words"][ALL]["direct"]["overall"]
+    assert (figures_matrix.word(told).replace(" ", "\n", 1) in texts) == (measure == "auroc")
+
+
+def test_the_words_are_counted_by_where_was_trained():
+    """Held-out cells are the question; counted together with trained ones the answer looks better."""
+    trained, held_out = probe_tables.counted_words(RESULTS)
+    n = sum("/" in c for by in RESULTS["matrix"]["words"].values() for p in by.values() for c in p)
+    numbers = [int(re.search(r"Of (\d+)", text)[1]) for text in (trained, held_out)]  # type: ignore[index]
+    assert sum(numbers) == n
+    assert "it was not trained on" in held_out
+    assert sum(map(int, re.findall(r" in (\d+)", held_out))) == numbers[1]
+
+
+def test_seeds_and_objectives_are_said_plainly():
+    """One of three seeds in the table as the result is what the paper did."""
+    row = next(row for row in probe_tables.seed_rows(RESULTS) if row.cell == "overall")
+    spread = RESULTS["seeds"][f"{BASE}+twice"]["spread"]["direct"]["overall"]["auroc"]
+    assert row.n == 2
+    assert row.numbers[0] == (
+        f"{rate(spread['mean'])} ± {rate(spread['sd'])} ({rate(spread['low'])} to {rate(spread['high'])})"
+    )
+    found = copy.deepcopy(RESULTS)
+    (test,) = found["objectives"]
+    test |= {"miss_rate_at_far_5_difference": -0.2, "p": 0.01, "p_holm": 0.01}
+    assert "misses less" in probe_tables.objectives_in_words(found)[0]
+    test |= {"p_holm": 0.2}
+    assert "no difference found" in probe_tables.objectives_in_words(found)[0]
+
+
+def test_the_papers_cells_stand_beside_ours_of_the_same_training_only():
+    """.59 to .00 of another subset beside ours would be a comparison that never was."""
+    rows = probe_tables.paper_rows(RESULTS, SHORTS)
+    assert {row.trained_on for row in rows} == {"all"}, (
+        "nothing here was trained on safety_permission/code alone"
+    )
+    assert all("MR .49 → .70" in row.theirs and row.monitor.startswith("+all") for row in rows)
+    found = copy.deepcopy(RESULTS)
+    found["trained_on"][f"{BASE}+safety_permission"] = ["safety_permission/code"]
+    rows = probe_tables.paper_rows(found, SHORTS)
+    same = [r for r in rows if (r.trained_on, r.tested_on) == ("safety_permission/code",) * 2]
+    assert len(same) == 2, "under both prompts"
+    assert same[0].theirs == "Qwen3-4B: MR .59 → .00, FAR .03"
+
+
+def test_a_run_without_adapters_has_no_empty_tables():
+    """Headings over nothing make a reader look for what is missing."""
+    found: Any = copy.deepcopy(RESULTS)
+    found |= {"transfer": {}, "seeds": {}, "objectives": [], "trained_on": {}, "tests": []}
+    found["matrix"] = {"words": {}, "n_tests": 0, "level": 0.05, "auroc_margin": 0.05}
+    page = render_report(found, MANIFEST)
+    for heading in (
+        "Several seeds",
+        "Other training objectives",
+        "Beside the paper",
+        "Every cell of the matrix",
+    ):
+        assert heading not in page
