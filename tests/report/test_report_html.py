@@ -12,6 +12,7 @@ from fake_worst import HOSTILE as HOSTILE_TEXT
 from fake_worst import fake_worst
 from test_report_tables import renamed
 
+from monitorbench.metrics.words import matrix
 from monitorbench.report import (
     figures_curves,
     figures_heat,
@@ -92,6 +93,7 @@ def test_hostile_names_stay_text() -> None:
     by_monitor = ("monitors", "transfer", "slices", "macro", "overall")
     for by_prompt in (
         *(of_one for key in by_monitor for of_one in found[key].values()),
+        *found["matrix"]["words"].values(),
         found["pareto"],
         found["correlation"],
     ):
@@ -188,7 +190,7 @@ def test_undefined_numbers_and_missing_parts_still_make_a_report() -> None:
     assert "NaN" not in html
     assert not re.search(r"\bnan\b", html)
     empty = ("transfer", "trained_on", "pareto", "surface_check", "slices", "macro", "overall", "correlation")
-    bare = found | {key: {} for key in empty} | {"tests": []}
+    bare = found | {key: {} for key in empty} | {"tests": [], "matrix": matrix({}, 0.05)}
     bare["monitors"] = {"bag_of_words": found["monitors"]["bag_of_words"]}
     assert_self_contained(render_report(bare, {}))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from monitorbench.config.errors import ConfigError, UserError
+from monitorbench.config.errors import UserError
 from monitorbench.config.study import Study
 from monitorbench.metrics.results import Results
 from monitorbench.monitors.calibrate import judge_id, read_operating_point
@@ -44,15 +44,10 @@ def score_run(study: Study) -> Path:
 def probe(study: Study) -> Path:
     """Lay `study.probe.runs` side by side; returns the probe's run directory.
 
-    Raises `ConfigError` without a run, `UserError` when the runs are not of one dataset, when an adapter's
+    Raises `UserError` when the runs are not of one dataset, when an adapter's
     base is not among them or judged other samples, or when two runs have one name.
     """
     evaluations = with_distinct_names([read_evaluation(study, run) for run in study.probe.runs])
-    if not evaluations:
-        raise ConfigError(
-            "probe.runs=[]: no run given; expected evaluation runs as probe.runs=[DIR,DIR], or a study as "
-            "probe.subsets=[all,safety_permission/code]"
-        )
     if len({evaluation.data for evaluation in evaluations}) > 1:
         raise UserError("probe.runs: the runs judged different datasets; expected one")
     identity = {

@@ -2,19 +2,26 @@
 
 from pathlib import Path
 
+from monitorbench.config.errors import ConfigError
 from monitorbench.config.study import Study
-from monitorbench.monitors import score
 from monitorbench.probe.points import points
 
 
 def probe(study: Study) -> Path:
     """Lay `study.probe.runs`, or the runs of the study it names, side by side; returns the run directory.
 
-    Raises as `score.probe` and `runs.runs_of`.
+    Raises `ConfigError` where neither is named, else as `score.probe` and `runs.runs_of`.
     """
-    if study.probe.runs or not points(study.probe):
-        return score.probe(study)
+    if not study.probe.runs and not points(study.probe):
+        raise ConfigError(
+            "probe.runs=[]: no run given; expected evaluation runs as probe.runs=[DIR,DIR], or a study as "
+            "probe.subsets=[all,safety_permission/code]"
+        )
+    from monitorbench.monitors import score
     from monitorbench.probe.runs import runs_of
+
+    if study.probe.runs:
+        return score.probe(study)
 
     chosen = study.probe.model_copy(update={"runs": runs_of(study)})
     return score.probe(study.model_copy(update={"probe": chosen}))

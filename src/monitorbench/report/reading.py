@@ -54,7 +54,7 @@ def prompt_pairs(results: Results, monitor: str) -> list[tuple[str, str]]:
 
 def is_reference(results: Results, monitor: str) -> bool:
     """Whether a monitor reads no prompt."""
-    return set(results["monitors"][monitor]) == {NO_PROMPT}
+    return set(results["monitors"].get(monitor, {})) == {NO_PROMPT}
 
 
 def shown_in(results: Results, cell: str) -> list[str]:
