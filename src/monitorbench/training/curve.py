@@ -72,7 +72,8 @@ class LearningCurve:
         best = self.best_step
         if patience is None or best is None:
             return False
-        return sum(point["step"] > best for point in self.points) >= patience
+        since = [point for point in self.points if point["step"] > best]
+        return len(since) >= patience
 
 
 @torch.inference_mode()

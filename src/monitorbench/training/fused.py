@@ -21,20 +21,20 @@ def use_fused_layers(config: LoraConfig) -> None:
     config._register_custom_module({nn.Linear: FusedLinear})
 
 
-class FusedLinear(Linear):  # type: ignore[misc]
+class FusedLinear(Linear):
     """PEFT's layer with one adapter and no dropout in another order of operations; else PEFT's own."""
 
     def forward(self, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         """[…, in] to […, out]."""
         names = self.active_adapters
         if self.disable_adapters or self.merged or args or kwargs or len(names) != 1:
-            return super().forward(x, *args, **kwargs)  # type: ignore[no-any-return]
+            return super().forward(x, *args, **kwargs)
         (name,) = names
         dropout = self.lora_dropout[name]
         if self.lora_variant or (self.training and not isinstance(dropout, nn.Identity)):
-            return super().forward(x)  # type: ignore[no-any-return]
+            return super().forward(x)
         base, a, b = self.get_base_layer(), self.lora_A[name].weight, self.lora_B[name].weight
-        return _Adapted.apply(x, base.weight, base.bias, a, b, self.scaling[name])  # type: ignore[no-any-return]
+        return _Adapted.apply(x, base.weight, base.bias, a, b, self.scaling[name])
 
 
 class _Adapted(torch.autograd.Function):
@@ -58,7 +58,7 @@ class _Adapted(torch.autograd.Function):
         return y_NO.view(*x.shape[:-1], -1)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         x, weight, a, b, low_NR = ctx.saved_tensors
         grad_NO = grad.reshape(-1, grad.shape[-1])

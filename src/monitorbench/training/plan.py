@@ -36,7 +36,7 @@ def make_plan(
     for pool, n_steps in _stages(samples, training):
         units = _units(samples, pool, training, draw)
         for _ in range(n_steps):
-            step = [(next(instructions),) for _ in range(training.n_mixed)]
+            step: list[Unit] = [(next(instructions),) for _ in range(training.n_mixed)]
             while sum(map(len, step)) < training.batch_size:
                 step.append(next(units))
             passes += _passes(step, lengths, training)
@@ -119,7 +119,7 @@ def _duos(samples: Sequence[Sample], pool: Sequence[int], draw: np.random.Genera
     while True:
         shuffled = [single[k] for k in draw.permutation(len(single))]
         if len(shuffled) % 2:
-            shuffled.append(pool[draw.integers(len(pool))])
+            shuffled.append(pool[int(draw.integers(len(pool)))])
         duos = [*pairs, *zip(shuffled[::2], shuffled[1::2], strict=True)]
         yield from (duos[k] for k in draw.permutation(len(duos)))
 

@@ -7,7 +7,7 @@ Interrupted, the same command goes on from the last checkpoint; finished, the ru
 import logging
 import shutil
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from monitorbench.corpus.store import read_split
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Split
+from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.progress import progress
 from monitorbench.runs.tracking import Track, tracked_step, tracked_validation, tracking
 from monitorbench.runs.training_run import subset_name, training_run
@@ -61,7 +62,7 @@ def train(study: Study) -> Path:
         return run.path
     with (
         tracking(study, run.path, "train", is_first=processes.is_first()) as track,
-        run.recording(study) if processes.is_first() else nullcontext({}) as results,
+        _recording(run, study) as results,
     ):
         samples = read_split(data, Split.TRAIN, study.dataset.train)
         validation = read_split(data, Split.VALIDATION, study.dataset.validation)
@@ -72,6 +73,11 @@ def train(study: Study) -> Path:
             **_fit(study, run.path, weights, _material(study, data, weights, samples), validation, track),
         }
     return run.path
+
+
+def _recording(run: RunDirectory, study: Study) -> AbstractContextManager[dict[str, Any]]:
+    """The run's manifest is the first process's to write."""
+    return run.recording(study) if processes.is_first() else nullcontext({})
 
 
 class _Material(NamedTuple):
