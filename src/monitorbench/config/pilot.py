@@ -1,0 +1,92 @@
+"""`pilot.py`: agents, and how the monitor intervenes in their runs."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from monitorbench.config.base import Config
+from monitorbench.config.engine import Engine
+from monitorbench.config.monitor import Monitor
+from monitorbench.config.pilot_statistics import PilotStatistics
+from monitorbench.config.prompt import Prompt
+
+Rate = Annotated[float, Field(ge=0, le=1)]
+ConditionName = Literal[
+    "rollback",
+    "append",
+    "rollback_uncalibrated",
+    "append_uncalibrated",
+    "random",
+    "oracle",
+    "best_of_2",
+]
+
+
+class ScriptedAgent(Config):
+    """`agent=scripted`: the environment's own solution, with mistakes at stated rates."""
+
+    kind: Literal["scripted"]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+    error_rate: Rate
+    """Chance that a decision is a mistake: an admissible action that the solution does not begin with."""
+    persistence: Rate
+    """Chance that the decision after a mistake is one too, without a fresh draw: a wrong track."""
+    doubt: Rate
+    """After an intervention the wrong track is left, and the next decision is a mistake at the larger of
+    this rate and `error_rate`."""
+
+
+class LanguageModelAgent(Config):
+    """`agent=language_model`: a model that reads the run so far and chooses."""
+
+    kind: Literal["language_model"]
+    model: Monitor
+    engine: Engine
+    choose: Literal["score", "text"]
+    """`score`: the admissible action whose letter is likeliest; `text`: a thought and an action, written."""
+    system: str
+    max_new_tokens: Annotated[int, Field(ge=1)]
+    """Of a thought and an action; `score` reads one token."""
+
+
+Agent = Annotated[ScriptedAgent | LanguageModelAgent, Field(discriminator="kind")]
+
+
+class Pilot(Config):
+    """Matched runs with and without intervention (2602.03338, sections 3 and 4)."""
+
+    tasks: Annotated[int, Field(ge=1)]
+    seeds: Annotated[int, Field(ge=1)]
+    """Runs of each task in each condition."""
+    conditions: Annotated[tuple[ConditionName, ...], Field(min_length=1)]
+    """What is compared with runs that nothing intervenes in."""
+    tau: Annotated[float, Field(gt=0, lt=1)]
+    """The critic fires where P(fail) exceeds this."""
+    min_step: Annotated[int, Field(ge=0)]
+    """The first step that is judged, counted from 0."""
+    step_budget: Annotated[int, Field(ge=1)]
+    """Actions in a run, undone ones included."""
+    max_interventions: Annotated[int, Field(ge=1)]
+    """In a run."""
+    warning: Annotated[str, Field(min_length=1)]
+    """What `append` tells the agent."""
+    training_tasks: Annotated[int, Field(ge=0)]
+    """Tasks whose runs a critic is fitted to, and that are written as training data."""
+    validation_tasks: Annotated[int, Field(ge=1)]
+    """Tasks whose runs the temperature is fitted to."""
+    critic_data: Path | None
+    """Training data of another pilot (`critic_data.jsonl`), for the same critic on another agent."""
+    prompt: Prompt
+    """What a critic that is a language model is asked."""
+    statistics: PilotStatistics
+
+    @model_validator(mode="after")
+    def _conditions(self) -> "Pilot":
+        if len(set(self.conditions)) < len(self.conditions):
+            raise ValueError("conditions: one is named twice; expected each once")
+        if "random" in self.conditions and "rollback" not in self.conditions:
+            raise ValueError("conditions: random fires as often as rollback did; expected rollback as well")
+        if self.prompt.shots:
+            raise ValueError(f"prompt: {self.prompt.name} shows examples; runs have none: expected shots=0")
+        return self

@@ -1,0 +1,40 @@
+"""From a configured agent to one that acts."""
+
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+from typing import Any
+
+from monitorbench.config.endpoint import OpenAiEngine
+from monitorbench.config.pilot import Agent as AgentSettings
+from monitorbench.config.pilot import ScriptedAgent
+from monitorbench.intervention.agents.protocol import Agent
+from monitorbench.intervention.agents.scripted import Scripted
+
+
+def open_agent(settings: AgentSettings, models: Path) -> AbstractContextManager[Agent]:
+    """The agent, given back on leaving; `models` is the folder that models are kept in."""
+    if isinstance(settings, ScriptedAgent):
+        return closing(Scripted(settings))
+    from monitorbench.intervention.agents.language_model import open_language_model
+
+    return closing(open_language_model(settings, models))
+
+
+def agent_name(settings: AgentSettings) -> str:
+    """What outcomes call the agent."""
+    return settings.name if isinstance(settings, ScriptedAgent) else settings.model.name
+
+
+def agent_identity(settings: AgentSettings) -> dict[str, Any]:
+    """All that decides what the agent does."""
+    if isinstance(settings, ScriptedAgent):
+        return settings.model_dump(mode="json")
+    from monitorbench.intervention.agents.language_model import prompt
+    from monitorbench.intervention.critic import local_identity
+    from monitorbench.monitors.endpoint_judge import endpoint_identity
+
+    how = {"kind": settings.kind, "choose": settings.choose}
+    if isinstance(settings.engine, OpenAiEngine):
+        shown = prompt(settings).model_dump(mode="json")
+        return {**how, **endpoint_identity(settings.engine), "prompt": shown}
+    return {**how, **local_identity(settings.model, settings.engine, prompt(settings))}

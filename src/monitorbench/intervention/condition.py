@@ -1,0 +1,239 @@
+"""All that a pilot says of one agent under one condition.
+
+Promises: nothing but "inconclusive" comes of runs none of which changed its outcome, or of fewer than two
+tasks; the interval of ΔSuccess excludes 0 only where the exact test by task agrees, and that of p − p*
+only where ΔSuccess's does.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from monitorbench.config.pilot_statistics import PilotStatistics
+from monitorbench.intervention import planning
+from monitorbench.intervention.decision import (
+    Bounds,
+    Cells,
+    ConditionResult,
+    LookAt,
+    PerRun,
+    Sequential,
+    Transport,
+)
+from monitorbench.intervention.effect import Decision, Rates, check_identity, rates, undefined, verdict
+from monitorbench.intervention.intervals import (
+    Tails,
+    bounds,
+    effect_intervals,
+    excludes_zero,
+    including_zero,
+    simultaneous_tails,
+)
+from monitorbench.intervention.matched import Matched, Table
+from monitorbench.intervention.sequential import first_decisive, look_at
+from monitorbench.intervention.transport import transported
+from monitorbench.metrics.bootstrap import FloatArray, IntArray
+from monitorbench.metrics.compare import mcnemar
+from monitorbench.metrics.rates import Interval
+
+
+class Tested(NamedTuple):
+    """A condition beside those that its intervals hold with."""
+
+    column: int
+    """Its own in the draws."""
+    family: tuple[int, ...]
+    """The columns of all conditions tried; of a control only its own."""
+    tails: Tails
+    """`effect_tails` of the family."""
+    swap_p: float
+    swap_p_holm: float | None
+    """None for a control."""
+
+    @property
+    def corrected_p(self) -> float:
+        """What decides."""
+        return self.swap_p if self.swap_p_holm is None else self.swap_p_holm
+
+
+def condition_result(
+    one: Matched, tested: Tested, drawn: Rates, settings: PilotStatistics
+) -> ConditionResult:
+    """The result of a condition with at least one pair; `drawn` holds [draws, conditions] each."""
+    cells = one.by_task().by_name().cells
+    total = cells.sum(axis=0)
+    found = rates(total)
+    successes = np.array([(pair.baseline.success, pair.treated.success) for pair in one.pairs]).mean(axis=0)
+    check_identity(found, *successes.tolist())
+    delta, difference, widened = effect_intervals(
+        drawn, tested.column, tested.tails, tested.corrected_p, settings.confidence
+    )
+    notes = undefined(total)
+    sequential = None
+    if settings.sequential:
+        sequential, delta = _sequential(one.by_task(), len(tested.family), settings)
+        difference = difference if excludes_zero(delta) else including_zero(difference)
+    elif widened:
+        notes.append("the exact test does not bear out the draws: the interval is widened to 0")
+    decided = verdict(delta, settings.margin / 100)
+    if len(cells) < 2 or not total[1:3].any():
+        decided = Decision.INCONCLUSIVE
+        notes += ["no decision can come of one task"] if len(cells) < 2 else []
+    further, note = _further_tasks(cells, float(found.delta_success), len(tested.family), decided, settings)
+    note = [] if tested.swap_p_holm is None else note  # nobody plans for a control
+    broken = [sum(bool(run.reason) for run in side) for side in zip(*one.pairs, strict=True)]
+    return ConditionResult(
+        agent=one.agent,
+        condition=one.condition,
+        control=tested.swap_p_holm is None,
+        decision=decided,
+        notes=(*notes, *note, *_left_out(one, broken)),
+        n_tasks=len(cells),
+        n_runs=len(one.pairs),
+        unmatched_baseline=one.unmatched_baseline,
+        unmatched_treated=one.unmatched_treated,
+        broken_baseline=broken[0],
+        broken_treated=broken[1],
+        counts=Cells(**dict(zip("ABCD", total.tolist(), strict=True))),
+        success_baseline=float(successes[0]),
+        success_treated=float(successes[1]),
+        delta_success=_number(found.delta_success),
+        delta_success_ci=_pair(delta),
+        p=_number(found.p),
+        p_ci=_alone(drawn.p, tested, settings),
+        r=_number(found.r),
+        r_ci=_alone(drawn.r, tested, settings) if not np.isnan(found.r) else None,
+        d=_number(found.d),
+        d_ci=_alone(drawn.d, tested, settings) if not np.isnan(found.d) else None,
+        p_star=_number(found.p_star),
+        p_star_ci=_alone(drawn.p_star, tested, settings) if not np.isnan(found.p_star) else None,
+        p_minus_p_star=_number(found.p_minus_p_star),
+        p_minus_p_star_ci=_pair(difference) if not np.isnan(found.p_star) else None,
+        mcnemar_p=mcnemar(int(total[1]), int(total[2])),
+        swap_p=tested.swap_p,
+        swap_p_holm=tested.swap_p_holm,
+        minimum_detectable_effect=_detectable(cells, len(tested.family), settings),
+        further_tasks=further,
+        per_run=_per_run(one),
+        transport=_transport(found, tested, drawn, settings),
+        sequential=sequential,
+    )
+
+
+def without_pairs(one: Matched, *, control: bool) -> ConditionResult:
+    """The result of a condition none of whose runs has its baseline."""
+    return ConditionResult(
+        agent=one.agent,
+        condition=one.condition,
+        control=control,
+        decision=Decision.INCONCLUSIVE,
+        notes=("no run has a baseline run of the same task and seed",),
+        n_tasks=0,
+        n_runs=0,
+        unmatched_baseline=one.unmatched_baseline,
+        unmatched_treated=one.unmatched_treated,
+        counts=Cells(A=0, B=0, C=0, D=0),
+    )
+
+
+def _alone(values: FloatArray, tested: Tested, settings: PilotStatistics) -> Bounds:
+    """The interval of a rate in [0, 1], by itself."""
+    column = values[:, [tested.column]]
+    return _pair(bounds(column[:, 0], simultaneous_tails(column, settings.confidence, 0.0, 1.0), 0.0, 1.0))
+
+
+def _transport(found: Rates, tested: Tested, drawn: Rates, settings: PilotStatistics) -> Transport | None:
+    if settings.p_target is None:
+        return None
+    lowest, highest = settings.p_target - 1, settings.p_target
+    effects = transported(drawn, settings.p_target)
+    tails = simultaneous_tails(effects[:, tested.family], settings.confidence, lowest, highest)
+    interval = bounds(effects[:, tested.column], tails, lowest, highest)
+    effect = _number(transported(found, settings.p_target))
+    return Transport(
+        p_target=settings.p_target,
+        effect=effect,
+        effect_ci=_pair(interval),
+        decision=Decision.INCONCLUSIVE if effect is None else verdict(interval, settings.margin / 100),
+    )
+
+
+def _sequential(table: Table, n_tried: int, settings: PilotStatistics) -> tuple[Sequential, Interval]:
+    """The looks, and the last interval that is not empty."""
+    changes = table.changes / table.cells.sum(axis=1)
+    looks = look_at(changes, settings.look_every, (1 - settings.confidence) / n_tried)
+    looks = [one for one in looks if one.interval.low <= one.interval.high]
+    stop = first_decisive(looks, settings.margin / 100)
+    return Sequential(
+        looks=tuple(LookAt(n_tasks=one.n_tasks, delta_success_ci=_pair(one.interval)) for one in looks),
+        stopped_at=stop.n_tasks if stop else None,
+        harm=bool(stop and stop.interval.high < 0),
+    ), looks[-1].interval
+
+
+def _further_tasks(
+    cells: IntArray, delta: float, n_tried: int, decided: Decision, settings: PilotStatistics
+) -> tuple[int | None, list[str]]:
+    """How many more tasks, and why not where no number can be given."""
+    if decided is not Decision.INCONCLUSIVE:
+        return None, []
+    if settings.sequential:
+        return settings.look_every, []
+    effect = delta if settings.effect is None else settings.effect / 100
+    needed = planning.tasks_needed(
+        effect,
+        float(cells.sum(axis=1).mean()),
+        planning.observed_spread(cells, settings.prior_tasks),
+        confidence=1 - (1 - settings.confidence) / n_tried,
+        power=settings.power,
+        margin=settings.margin / 100,
+    )
+    if needed is None:
+        return None, [
+            "the effect is too near the margin to plan for; set `effect` to the smallest that matters"
+        ]
+    if settings.effect is not None and needed <= len(cells):
+        return None, [f"an effect of {settings.effect:g} points would have been found with these tasks"]
+    return max(1, needed - len(cells)), []
+
+
+def _detectable(cells: IntArray, n_tried: int, settings: PilotStatistics) -> float:
+    return planning.minimum_detectable_effect(
+        len(cells),
+        float(cells.sum(axis=1).mean()),
+        planning.observed_spread(cells, settings.prior_tasks),
+        confidence=1 - (1 - settings.confidence) / n_tried,
+        power=settings.power,
+    )
+
+
+def _left_out(one: Matched, broken: Sequence[int]) -> list[str]:
+    notes = []
+    if unmatched := one.unmatched_baseline + one.unmatched_treated:
+        notes.append(f"runs without a counterpart, left out: {unmatched:,}")
+    if any(broken):
+        notes.append(f"runs that broke down, counted as failures: {sum(broken):,}")
+    return notes
+
+
+def _per_run(one: Matched) -> PerRun:
+    baseline, treated = (
+        np.array([(run.interventions, run.steps, run.tokens) for run in side], dtype=np.float64).mean(axis=0)
+        for side in zip(*one.pairs, strict=True)
+    )
+    return PerRun(
+        interventions=float(treated[0]),
+        steps_baseline=float(baseline[1]),
+        steps_treated=float(treated[1]),
+        tokens_baseline=float(baseline[2]),
+        tokens_treated=float(treated[2]),
+    )
+
+
+def _number(value: FloatArray) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _pair(interval: Interval) -> Bounds:
+    return interval.low, interval.high

@@ -1,0 +1,168 @@
+"""The shape of `decision.json`: what a pilot found, for one condition and for all.
+
+Promises: a number that is undefined is null, never 0; rates and effects are shares, and only the settings'
+`margin` and `effect` are percentage points. Intervals are [low, high].
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from monitorbench.config.base import Config
+from monitorbench.config.errors import UserError
+from monitorbench.config.pilot_statistics import PilotStatistics
+from monitorbench.intervention.effect import Decision
+
+SCHEMA_VERSION = 1
+Bounds = tuple[float, float]
+
+
+class Cells(Config):
+    """Pairs of runs (baseline → treated) of one task and seed."""
+
+    A: int
+    """Failure → failure."""
+    B: int
+    """Success → failure: disruptions."""
+    C: int
+    """Failure → success: recoveries."""
+    D: int
+    """Success → success."""
+
+
+class PerRun(Config):
+    """Means over the matched runs."""
+
+    interventions: float
+    steps_baseline: float
+    steps_treated: float
+    tokens_baseline: float
+    tokens_treated: float
+
+
+class Transport(Config):
+    """The expected effect in a deployment whose baseline fails at `p_target`, if r and d carry over."""
+
+    p_target: float
+    effect: float | None
+    effect_ci: Bounds
+    """Holds for all conditions tried at once."""
+    decision: Decision
+
+
+class LookAt(Config):
+    """One look of a sequential pilot."""
+
+    n_tasks: int
+    delta_success_ci: Bounds
+    """Holds at every look, and for all conditions tried, at once. Of the mean over tasks."""
+
+
+class Sequential(Config):
+    """The looks in order, and where the pilot stops."""
+
+    looks: tuple[LookAt, ...]
+    stopped_at: int | None
+    """Tasks at the first decisive look; None: it goes on."""
+    harm: bool
+    """Whether it stops because success falls."""
+
+
+class ConditionResult(Config):
+    """One agent under one condition."""
+
+    agent: str
+    condition: str
+    control: bool
+    """Shown for comparison: never chosen, and not among the conditions that are corrected for."""
+    decision: Decision
+    notes: tuple[str, ...]
+    """What a reader of the numbers must know, in sentences."""
+    n_tasks: int
+    n_runs: int
+    """Matched pairs of runs."""
+    unmatched_baseline: int
+    unmatched_treated: int
+    counts: Cells
+    broken_baseline: int = 0
+    """Matched runs that failed because something broke down; they count as failures."""
+    broken_treated: int = 0
+    success_baseline: float | None = None
+    success_treated: float | None = None
+    delta_success: float | None = None
+    delta_success_ci: Bounds | None = None
+    """Holds for all conditions tried at once."""
+    p: float | None = None
+    p_ci: Bounds | None = None
+    """This and the intervals of r, d and p_star are each for itself."""
+    r: float | None = None
+    r_ci: Bounds | None = None
+    d: float | None = None
+    d_ci: Bounds | None = None
+    p_star: float | None = None
+    p_star_ci: Bounds | None = None
+    p_minus_p_star: float | None = None
+    p_minus_p_star_ci: Bounds | None = None
+    """Holds for all conditions tried at once; excludes 0 only where delta_success_ci does."""
+    mcnemar_p: float | None = None
+    """Exact, two-sided, runs taken for independent: too small with several seeds a task."""
+    swap_p: float | None = None
+    """Exact, two-sided, by task; with one seed McNemar's."""
+    swap_p_holm: float | None = None
+    """Holm's correction of swap_p over the conditions tried; None for a control."""
+    minimum_detectable_effect: float | None = None
+    """How far from the margin ΔSuccess has to be to be found by as many tasks and seeds."""
+    further_tasks: int | None = None
+    """Of an inconclusive pilot: tasks to run beside these; None where no number can be given."""
+    per_run: PerRun | None = None
+    transport: Transport | None = None
+    sequential: Sequential | None = None
+
+
+class Selection(Config):
+    """The choice of the highest ΔSuccess among the conditions tried, made anew in every draw."""
+
+    n_tried: int
+    highest: str
+    """`agent/condition` of the highest ΔSuccess."""
+    delta_success_corrected: float
+    """Its ΔSuccess less the optimism of the choice."""
+    optimism: float
+    chosen: dict[str, float]
+    """`agent/condition`: the share of the draws in which it was the highest."""
+
+
+class PairOutcome(Config):
+    """One task and seed of one condition."""
+
+    agent: str
+    condition: str
+    task: str
+    seed: int
+    cell: str
+
+
+class PilotDecision(ConditionResult):
+    """All of `decision.json`; the fields of a condition are those of the one the decision is about."""
+
+    schema_version: int = SCHEMA_VERSION
+    sentence: str
+    """The decision for a person who reads nothing else."""
+    selection: Selection
+    conditions: tuple[ConditionResult, ...]
+    """All of them, controls too, by agent and name."""
+    settings: PilotStatistics
+    pairs: Annotated[tuple[PairOutcome, ...], Field(exclude=True, repr=False)] = ()
+    """Written to `pairs.csv` instead; empty when read back."""
+
+
+def read_decision(folder: Path) -> PilotDecision:
+    """Of a folder that `pilot.write_decision` wrote; `UserError` where it holds none that can be read."""
+    path = folder / "decision.json"
+    try:
+        return PilotDecision.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}; expected a run of eval/pilot.py") from error
+    except ValidationError as error:
+        raise UserError(f"{path}: no decision of this version; run eval/pilot.py again") from error

@@ -1,0 +1,1 @@
+"""Tasks for agents: text games and questions with tools, behind one protocol."""

@@ -1,0 +1,128 @@
+"""TextWorld's engine for ALFWorld, compiled once, and with states that one can come back to.
+
+TextWorld compiles a game's PDDL anew at every reset, a second each time. The planner's library behind it
+numbers every state that it has met and can be set to one of them again; with the parts of TextWorld's own
+state that an action changes, that is an exact snapshot and a quick reset.
+"""
+
+import hashlib
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import fast_downward
+from textworld import EnvInfos
+from textworld.core import GameState
+from textworld.envs.pddl.logic import Atom
+from textworld.envs.pddl.pddl import PddlEnv
+
+
+class Mark(NamedTuple):
+    """A state of the engine, valid for the engine that made it as long as it is open."""
+
+    planner_state: int
+    facts: dict[Any, set[Any]]
+    vars_by_name: dict[str, Any]
+    vars_by_type: dict[str, set[Any]]
+    var_counts: Counter[str]
+    operators: dict[int, Any]
+    """The actions that are possible here, by their number."""
+    game_state: Any
+    """Text and admissible commands, as TextWorld gathered them."""
+
+
+class HouseholdEngine(PddlEnv):
+    """One game, at its start after `begin`."""
+
+    def __init__(self, game: Mapping[str, Any]) -> None:
+        """Compile a game: the content of a `game.tw-pddl`."""
+        super().__init__(EnvInfos(admissible_commands=True))
+        arguments, output = sys.argv, sys.stdout
+        try:
+            self.load(game)
+        finally:
+            # The planner's translator takes both for its own.
+            sys.argv, sys.stdout = arguments, output
+        self.names = household_names(self._entity_infos)
+        for id_, name in self.names.items():
+            self._entity_infos[id_].name = name
+        self._pddl_state.all_applicable_actions()
+        self._beginning = self.mark()
+        self._is_open = True
+
+    def begin(self) -> Any:
+        """Go to the start; returns TextWorld's game state."""
+        self.return_to(self._beginning)
+        self.state, self.prev_state = GameState(), None
+        self._last_action, self._moves = None, 0
+        context = {
+            "state": self._pddl_state,
+            "facts": list(self._pddl_state.facts),
+            "variables": {},
+            "mapping": {},
+            "entity_infos": self._entity_infos,
+        }
+        self.state.feedback = self.state.raw = self._logic.grammar.derive("#intro#", context)
+        self._gather_infos()
+        return self.state
+
+    def mark(self) -> Mark:
+        """The current state."""
+        state = self._pddl_state
+        return Mark(
+            int(self.downward_lib.get_state_id()),
+            {signature: set(facts) for signature, facts in state._facts.items()},
+            dict(state._vars_by_name),
+            {type_: set(names) for type_, names in state._vars_by_type.items()},
+            Counter(state._var_counts),
+            state._operators,
+            self.state,
+        )
+
+    def return_to(self, mark: Mark) -> None:
+        """Go back to a state of this engine."""
+        self.downward_lib.set_state_id(mark.planner_state)
+        state = self._pddl_state
+        state._facts = defaultdict(set, {name: set(facts) for name, facts in mark.facts.items()})
+        state._vars_by_name = dict(mark.vars_by_name)
+        state._vars_by_type = defaultdict(set, {name: set(v) for name, v in mark.vars_by_type.items()})
+        state._var_counts = Counter(mark.var_counts)
+        state._operators = mark.operators
+        self.state = mark.game_state
+
+    def fingerprint(self) -> str:
+        """A hash of what is true, to the planner and to TextWorld."""
+        atoms = (Atom * self.downward_lib.get_state_size())()
+        self.downward_lib.get_state(atoms)
+        lines = [*sorted(atom.name for atom in atoms), "", *sorted(map(str, self._pddl_state.facts))]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+    def plan(self) -> tuple[str, ...]:
+        """Commands to the goal from here, by the planner; () where it finds none."""
+        return tuple(self._pddl_state.replan(self._entity_infos))
+
+    def close(self) -> None:
+        """Free the library; nothing else may be called afterwards."""
+        if getattr(self, "_is_open", False):
+            self._is_open = False
+            fast_downward.close_lib(self.downward_lib)
+
+
+def household_names(ids: Iterable[str]) -> dict[str, str]:
+    """Names such as `desk 1` for ids such as `desk_bar__plus_02_dot_32_bar_…`, as the walkthroughs have them.
+
+    The things of one kind are numbered from the last id to the first, in alphabetical order.
+    """
+    seen: Counter[str] = Counter()
+    names = {}
+    for id_ in sorted(ids, reverse=True):
+        kind, separator, _ = id_.partition("_bar_")
+        if not separator:
+            names[id_] = id_
+            continue
+        # A sink's and a bathtub's basin carry their word at the end.
+        kind += "basin" * ("basin" in id_)
+        seen[kind] += 1
+        names[id_] = f"{kind} {seen[kind]}"
+    return names

@@ -1,0 +1,118 @@
+"""A generated TextWorld game as an environment: its own text, its own list of admissible commands.
+
+Only what the game prints reaches the agent; facts, policy and score stay inside. A command that the game
+did not list is still put to its parser, which answers as in any text adventure, provided that it is one
+line of one command with a verb of the game's: Inform also knows commands to save to disk, to quit and to
+undo, and takes "a. b" for two.
+"""
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+from monitorbench.intervention.environments.protocol import Observation
+from monitorbench.intervention.environments.replay import ReplayedEnvironment
+
+_SEED = 1
+"""Of the Z-machine's random numbers; without one they follow the clock."""
+_ONE_COMMAND = re.compile(r"(?!.*\bthen\b)[a-z0-9' -]{1,120}")
+_NOT_UNDERSTOOD = "That's not a verb I recognise."
+"""Inform's own words."""
+_PROMPT = re.compile(r"(\n\s*Would you like to RESTART[^\n]*)?\n>[^\n]*\Z")
+
+
+class TextWorldGame(ReplayedEnvironment):
+    """One game; see `Environment`. Snapshots are replayed: a step takes some milliseconds."""
+
+    def __init__(self, task: str, folder: Path) -> None:
+        """Start the interpreter on the game in `folder` (see `game_files`)."""
+        self._file = folder / "game.z8"
+        self._engine = _start(self._file, tracks_quest=False)
+        self._guide: _Guide | None = None
+        self._sent: list[str] = []
+        super().__init__(task, self._engine._game.objective.strip())
+        self._verbs = frozenset(self._engine._game.verbs)
+
+    def state(self) -> str:
+        """A hash of the Z-machine's memory and of what TextWorld takes to be true."""
+        ram, stack, *registers = self._engine.unwrapped._jericho.get_state()
+        # The stack grows downwards, in words of two bytes; below its pointer lies what is over and done with.
+        stack = stack[2 * registers[1] :]
+        facts = sorted(map(str, self._engine.state["_facts"]))
+        parts = (ram.tobytes(), stack.tobytes(), repr(registers).encode(), "\n".join(facts).encode())
+        return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
+
+    def solution(self) -> tuple[str, ...]:
+        """TextWorld's winning policy, tracked by a second interpreter; () where it has lost track."""
+        if self._current().done:
+            return ()
+        if self._guide is None:
+            self._guide = _Guide(self._file)
+        return self._guide.policy(self._sent)
+
+    def close(self) -> None:
+        """End the interpreters."""
+        self._engine.close()
+        if self._guide is not None:
+            self._guide.close()
+
+    def _begin(self) -> Observation:
+        self._sent = []
+        return _observed(self._engine.reset(), self._goal)
+
+    def _take(self, action: str) -> Observation:
+        command = " ".join(action.split())
+        admissible = self._current().admissible
+        if command not in admissible:
+            verb = command.partition(" ")[0]
+            if verb not in self._verbs or not _ONE_COMMAND.fullmatch(command):
+                return Observation(_NOT_UNDERSTOOD, admissible, done=False, success=False)
+        self._sent.append(command)
+        return _observed(self._engine.step(command)[0], self._goal)
+
+
+class _Guide:
+    """A second interpreter on the same game, which follows the actions and tracks the quest."""
+
+    def __init__(self, file: Path) -> None:
+        self._engine = _start(file, tracks_quest=True)
+        self._followed: list[str] | None = None
+
+    def policy(self, actions: list[str]) -> tuple[str, ...]:
+        """The winning policy after these actions."""
+        if self._followed is None or actions[: len(self._followed)] != self._followed:
+            self._engine.reset()
+            self._followed = []
+        for action in actions[len(self._followed) :]:
+            self._engine.step(action)
+            self._followed.append(action)
+        return tuple(self._engine.state["policy_commands"])
+
+    def close(self) -> None:
+        self._engine.close()
+
+
+def _start(file: Path, *, tracks_quest: bool) -> Any:
+    import textworld
+
+    wanted = textworld.EnvInfos(admissible_commands=True, policy_commands=tracks_quest)
+    engine = textworld.start(str(file), wanted)
+    engine.seed(_SEED)
+    return engine
+
+
+def _observed(state: Any, goal: str) -> Observation:
+    return Observation(
+        _game_text(state["feedback"], goal),
+        tuple(state["admissible_commands"]),
+        done=bool(state["won"] or state["lost"]),
+        success=bool(state["won"]),
+    )
+
+
+def _game_text(feedback: str, goal: str) -> str:
+    """What the game printed, without its banner, its prompt, its status line and runs of empty lines."""
+    text = _PROMPT.sub("", feedback.rstrip())
+    text = text[max(text.find(goal), 0) :] if goal else text
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", text)).strip()

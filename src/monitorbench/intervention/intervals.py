@@ -1,0 +1,94 @@
+"""Intervals from the draws, for one condition or for all that were tried at once.
+
+Promises: the intervals of ΔSuccess and of p − p* are read at the same ranks of the same draws, in each of
+which the two have one sign; a draw in which a rate is undefined widens an interval and never drops out.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from monitorbench.intervention.effect import Rates
+from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.rates import Interval
+
+Bound = float | FloatArray
+"""What an undefined value counts as at one end; one for all, or one for each value."""
+
+
+class Tails(NamedTuple):
+    """At which of the sorted draws, counted from 1 from either end, the bounds are read."""
+
+    low: int
+    high: int
+
+
+def simultaneous_tails(values: FloatArray, confidence: float, low: Bound, high: Bound) -> Tails:
+    """Where to read bounds of `values` [draws, conditions] so that they hold for all conditions at once.
+
+    Each end by itself: in at most (1 − confidence)/2 of the draws any condition lies outside its bound. All
+    conditions' bounds are read at the same rank (Mandel & Betensky 2008, Computational Statistics & Data
+    Analysis 52:2158); with one condition these are the plain percentiles. An undefined value counts as
+    `low` at the lower end and as `high` at the upper.
+    """
+    tail = int((1 - confidence) / 2 * len(values) + 1e-9)
+    lower, upper = np.where(np.isnan(values), low, values), np.where(np.isnan(values), high, values)
+    return Tails(_rank(lower, tail), _rank(-upper, tail))
+
+
+def _rank(values: FloatArray, tail: int) -> int:
+    """The largest rank below which, in any column, no more than `tail` rows lie."""
+    if values.shape[1] == 1:
+        return tail + 1
+    ranks = [np.searchsorted(np.sort(column), column, side="right") for column in values.T]
+    return int(np.sort(np.min(ranks, axis=0))[tail])
+
+
+def bounds(values: FloatArray, tails: Tails, low: Bound, high: Bound) -> Interval:
+    """The interval of `values` [draws] at these ranks; undefined draws are the widest, `low` and `high`."""
+    lower = np.sort(np.where(np.isnan(values), low, values))[tails.low - 1]
+    upper = np.sort(np.where(np.isnan(values), high, values))[len(values) - tails.high]
+    return Interval(float(lower), float(upper))
+
+
+class EffectIntervals(NamedTuple):
+    """Of one condition."""
+
+    delta_success: Interval
+    p_minus_p_star: Interval
+    widened: bool
+    """Whether the draws exclude 0, and the exact test does not."""
+
+
+def effect_tails(drawn: Rates, family: Sequence[int], confidence: float) -> Tails:
+    """Where to read the intervals of ΔSuccess so that they hold for all conditions of `family` at once."""
+    return simultaneous_tails(drawn.delta_success[:, list(family)], confidence, -1.0, 1.0)
+
+
+def effect_intervals(
+    drawn: Rates, index: int, tails: Tails, corrected_p: float, confidence: float
+) -> EffectIntervals:
+    """The intervals of condition `index`, read at `effect_tails` of those it is tried with.
+
+    `drawn` is [draws, conditions]. Both intervals are widened to reach 0 where `corrected_p`, exact and by
+    task, is above 1 − confidence: with few tasks the draws are too sure.
+    """
+    delta = bounds(drawn.delta_success[:, index], tails, -1.0, 1.0)
+    # Where p* is undefined it may be anything from 0 to 1.
+    p = drawn.p[:, index]
+    lowest, highest = np.where(np.isnan(p), -1.0, p - 1), np.where(np.isnan(p), 1.0, p)
+    difference = bounds(drawn.p_minus_p_star[:, index], tails, lowest, highest)
+    if corrected_p <= 1 - confidence + 1e-12 or not excludes_zero(delta):
+        return EffectIntervals(delta, difference, widened=False)
+    return EffectIntervals(including_zero(delta), including_zero(difference), widened=True)
+
+
+def excludes_zero(interval: Interval) -> bool:
+    """Whether an interval lies wholly on one side of 0."""
+    return interval.low > 0 or interval.high < 0
+
+
+def including_zero(interval: Interval) -> Interval:
+    """The interval, widened to reach 0."""
+    return Interval(min(interval.low, 0.0), max(interval.high, 0.0))

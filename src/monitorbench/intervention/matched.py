@@ -1,0 +1,112 @@
+"""Runs with an intervention beside the baseline runs of the same agent, task and seed.
+
+Promises: every run is in exactly one pair of its condition or counted as unmatched; a run that broke down
+counts as failed, and is counted apart as well.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from monitorbench.config.errors import UserError
+from monitorbench.intervention.outcomes import BASELINE, Outcome
+from monitorbench.metrics.bootstrap import IntArray
+
+CELLS = ("A", "B", "C", "D")
+"""Fail/fail, success→fail (disruption), fail→success (recovery), success/success (2602.03338)."""
+
+
+class Pair(NamedTuple):
+    """One task and seed, without and with intervention."""
+
+    baseline: Outcome
+    treated: Outcome
+
+    @property
+    def cell(self) -> str:
+        """One of `CELLS`."""
+        return CELLS[2 * self.treated.success + self.baseline.success]
+
+
+class Table(NamedTuple):
+    """Pairs of runs by task."""
+
+    tasks: tuple[str, ...]
+    cells: IntArray
+    """[tasks, 4] in the order of `CELLS`."""
+
+    @property
+    def changes(self) -> IntArray:
+        """Recoveries less disruptions of each task: [tasks]."""
+        return self.cells[:, 2] - self.cells[:, 1]
+
+    def by_name(self) -> "Table":
+        """The same, in the order of the tasks' names: sums come out alike whatever order runs ended in."""
+        order = sorted(range(len(self.tasks)), key=self.tasks.__getitem__)
+        return Table(tuple(self.tasks[i] for i in order), self.cells[order])
+
+
+class Matched(NamedTuple):
+    """All pairs of one agent under one condition."""
+
+    agent: str
+    condition: str
+    pairs: tuple[Pair, ...]
+    """In the file's order of the treated runs."""
+    unmatched_baseline: int
+    """Baseline runs of the agent without a run of this condition."""
+    unmatched_treated: int
+
+    def by_task(self) -> Table:
+        """Count the pairs by task, in the order of the tasks' first pairs."""
+        number: dict[str, int] = {}
+        flat = [
+            4 * number.setdefault(pair.baseline.task, len(number)) + CELLS.index(pair.cell)
+            for pair in self.pairs
+        ]
+        cells = np.bincount(np.array(flat, dtype=np.int64), minlength=4 * len(number)).reshape(-1, 4)
+        return Table(tuple(number), cells)
+
+
+def matched(outcomes: Sequence[Outcome]) -> list[Matched]:
+    """One entry for each agent and condition but the baseline, by name.
+
+    Raises `UserError` where an agent has two runs of one task, seed and condition, where there is no baseline
+    or nothing but baselines, and where not a single run has its counterpart.
+    """
+    runs: dict[tuple[str, str], dict[tuple[str, int], Outcome]] = {}
+    for outcome in outcomes:
+        of_condition = runs.setdefault((outcome.agent, outcome.condition), {})
+        if (outcome.task, outcome.seed) in of_condition:
+            raise UserError(
+                f"outcomes: two runs of agent {outcome.agent!r}, task {outcome.task!r}, seed {outcome.seed}, "
+                f"condition {outcome.condition!r}; keep one of them"
+            )
+        of_condition[outcome.task, outcome.seed] = outcome
+    conditions = sorted(key for key in runs if key[1] != BASELINE)
+    if not conditions:
+        raise UserError(
+            f"outcomes: no run with an intervention; expected a condition other than {BASELINE!r}, the "
+            "mechanism's name"
+        )
+    found = [
+        _match(agent, condition, runs.get((agent, BASELINE), {}), runs[agent, condition])
+        for agent, condition in conditions
+    ]
+    if not any(one.pairs for one in found):
+        raise UserError(
+            f"outcomes: no run has a baseline run (condition {BASELINE!r}) of the same agent, task and seed; "
+            "run the same tasks and seeds without intervention"
+        )
+    return found
+
+
+def _match(
+    agent: str,
+    condition: str,
+    baseline: dict[tuple[str, int], Outcome],
+    treated: dict[tuple[str, int], Outcome],
+) -> Matched:
+    pairs = tuple(Pair(baseline[key], run) for key, run in treated.items() if key in baseline)
+    return Matched(agent, condition, pairs, len(baseline) - len(pairs), len(treated) - len(pairs))

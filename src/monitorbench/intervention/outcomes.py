@@ -1,0 +1,172 @@
+"""The outcomes file: one row a run of an agent on a task, as JSON lines or CSV.
+
+Promises: what is written is read back equal; a row is taken as it stands or refused with its line and field,
+and nothing is guessed. A run with a reason is a failed one.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from monitorbench.config.errors import UserError
+from monitorbench.runs.files import write_atomically
+
+BASELINE = "none"
+"""The condition of a run without intervention."""
+
+
+class Outcome(NamedTuple):
+    """How one run ended."""
+
+    task: str
+    seed: int
+    agent: str
+    condition: str
+    """`BASELINE`, or the mechanism's name."""
+    success: bool
+    interventions: int
+    steps: int
+    tokens: int
+    reason: str = ""
+    """Why a run failed that is no ordinary failure (agent or critic broke down); never of a success."""
+
+
+FIELDS = Outcome._fields
+_REQUIRED = FIELDS[:-1]
+_FORMATS = (".jsonl", ".csv")
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+
+
+class _BadRow(ValueError):
+    """What is wrong with a row, without its place."""
+
+
+def read_outcomes(path: Path) -> list[Outcome]:
+    """The runs in a `.jsonl` or `.csv` file, in its order.
+
+    Raises `UserError` with the line and the field for a row that is no outcome, and for a file that is
+    missing, empty, not UTF-8 or of another format.
+    """
+    _check_format(path)
+    try:
+        text = path.read_bytes().decode("utf-8-sig")  # as text, a "\r" within a field would become "\n"
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}; expected an outcomes file") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8; save it as UTF-8") from error
+    found = list(_json_lines(path, text) if path.suffix == ".jsonl" else _csv_rows(path, text))
+    if not found:
+        raise UserError(f"{path}: no outcome in it; expected one row a run with {', '.join(_REQUIRED)}")
+    return found
+
+
+def write_outcomes(path: Path, outcomes: Iterable[Outcome]) -> None:
+    """Replace `path` (`.jsonl` or `.csv`) by these runs; whole or not at all.
+
+    Raises `UserError` where it can't be written or has another suffix.
+    """
+    _check_format(path)
+    if path.suffix == ".jsonl":
+        lines = [json.dumps(outcome._asdict(), ensure_ascii=False) + "\n" for outcome in outcomes]
+        write_atomically(path, "".join(lines))
+        return
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)  # ends lines in "\r\n", or a field with either would not be quoted
+    writer.writerow(FIELDS)
+    for outcome in outcomes:
+        writer.writerow(outcome._replace(success=str(outcome.success).lower()))  # type: ignore[arg-type]
+    write_atomically(path, text.getvalue())
+
+
+def _check_format(path: Path) -> None:
+    if path.suffix not in _FORMATS:
+        raise UserError(f"{path}: expected an outcomes file that ends in {' or '.join(_FORMATS)}")
+
+
+def _json_lines(path: Path, text: str) -> Iterator[Outcome]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            if not isinstance(row, dict):
+                raise _BadRow("no JSON object")
+            yield _outcome(row)
+        except (_BadRow, json.JSONDecodeError, RecursionError) as error:
+            _refuse(path, number, str(error) if isinstance(error, _BadRow) else "no JSON")
+
+
+def _csv_rows(path: Path, text: str) -> Iterator[Outcome]:
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for row in reader:
+            if None in row or None in row.values():
+                raise _BadRow(f"expected {len(reader.fieldnames or ())} values, as in the first line")
+            yield _outcome({name: _typed(name, value) for name, value in row.items()})
+    except (_BadRow, csv.Error) as error:
+        _refuse(path, reader.reader.line_num, str(error))
+
+
+def _typed(field: str, value: str) -> object:
+    """A CSV value as JSON would have it; left as text where it is none of its field's values."""
+    if field == "success":
+        return _FLAGS.get(value.strip().lower(), value)
+    if field in ("seed", "interventions", "steps", "tokens") and re.fullmatch(r"\s*[0-9]{1,18}\s*", value):
+        return int(value)
+    return value
+
+
+def _outcome(row: Mapping[str, object]) -> Outcome:
+    for name in row:
+        if name not in FIELDS:
+            raise _BadRow(f"unknown field {name!r}; expected {', '.join(FIELDS)}")
+    for name in _REQUIRED:
+        if name not in row:
+            raise _BadRow(f"missing field {name!r}")
+    success = row["success"]
+    if not isinstance(success, bool):
+        raise _BadRow(f"field 'success': {success!r} is neither true nor false")
+    found = Outcome(
+        task=_text(row, "task"),
+        seed=_count(row, "seed"),
+        agent=_text(row, "agent"),
+        condition=_text(row, "condition"),
+        success=success,
+        interventions=_count(row, "interventions"),
+        steps=_count(row, "steps"),
+        tokens=_count(row, "tokens"),
+        reason=_text(row, "reason", may_be_empty=True) if "reason" in row else "",
+    )
+    if found.success and found.reason:
+        raise _BadRow("field 'reason': a run that broke down is no success")
+    if found.interventions and found.condition == BASELINE:
+        raise _BadRow(f"field 'interventions': a run of condition {BASELINE!r} has none")
+    return found
+
+
+def _text(row: Mapping[str, object], field: str, *, may_be_empty: bool = False) -> str:
+    value = row[field]
+    if not isinstance(value, str):
+        raise _BadRow(f"field {field!r}: {value!r} is not text")
+    if not value and not may_be_empty:
+        raise _BadRow(f"field {field!r}: empty")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise _BadRow(f"field {field!r}: half a character, which no file can hold") from error
+    return value
+
+
+def _count(row: Mapping[str, object], field: str) -> int:
+    value = row[field]
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise _BadRow(f"field {field!r}: {value!r} is no whole number of at least 0")
+    return value
+
+
+def _refuse(path: Path, line: int, problem: str) -> NoReturn:
+    raise UserError(f"{path} line {line}: {problem}; mend that row and run the same command again") from None

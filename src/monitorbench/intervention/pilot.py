@@ -1,0 +1,115 @@
+"""From outcomes to one of three answers: intervene, do not intervene, inconclusive.
+
+p > p* and ΔSuccess > 0 are one statement, so the decision is read off the interval of ΔSuccess alone. It
+holds for all conditions tried at once: whichever is then picked, a wrong "intervene" has a chance of at
+most half of 1 − confidence. Promises: the same outcomes give the same decision in any order, looks apart.
+"""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from monitorbench.config.errors import UserError
+from monitorbench.config.pilot_statistics import PilotStatistics
+from monitorbench.intervention.condition import Tested, condition_result, without_pairs
+from monitorbench.intervention.decision import ConditionResult, PairOutcome, PilotDecision, Selection
+from monitorbench.intervention.effect import Decision
+from monitorbench.intervention.exact_test import swap_test
+from monitorbench.intervention.intervals import effect_tails
+from monitorbench.intervention.matched import Matched, matched
+from monitorbench.intervention.outcomes import Outcome
+from monitorbench.intervention.resampling import draw_rates
+from monitorbench.intervention.selection import chosen_in_draws
+from monitorbench.intervention.wording import sentence
+from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.compare import holm
+from monitorbench.runs.files import write_atomically
+
+_BEST_FIRST = (Decision.INTERVENE, Decision.INCONCLUSIVE, Decision.DO_NOT_INTERVENE)
+
+
+def decide(outcomes: Sequence[Outcome], settings: PilotStatistics) -> PilotDecision:
+    """What a pilot's runs say.
+
+    The top level is about the best of the conditions tried, all agents' together: one that says intervene
+    before one that is inconclusive before one that says don't, and of these the highest ΔSuccess. Raises
+    `UserError` for outcomes that hold no matched pair of such a condition.
+    """
+    found = matched(outcomes)
+    tried = [i for i, one in enumerate(found) if one.pairs and one.condition not in settings.controls]
+    if not tried:
+        raise UserError(
+            f"outcomes: no matched run but of controls ({', '.join(settings.controls)}); expected a "
+            "mechanism's name as condition, or fewer controls in the settings"
+        )
+    tables = [one.by_task().by_name() for one in found]
+    swaps = [swap_test(table.changes) for table in tables]
+    corrected = dict(zip(tried, holm([swaps[i] for i in tried]), strict=True))
+    drawn = draw_rates(tables, draws=settings.draws, seed=settings.seed, prior_tasks=settings.prior_tasks)
+    joint = effect_tails(drawn, tried, settings.confidence)
+    results = []
+    for i, one in enumerate(found):
+        if one.pairs:
+            if i in corrected:
+                tested = Tested(i, tuple(tried), joint, swaps[i], corrected[i])
+            else:
+                alone = effect_tails(drawn, [i], settings.confidence)
+                tested = Tested(i, (i,), alone, swaps[i], None)
+            results.append(condition_result(one, tested, drawn, settings))
+        else:
+            results.append(without_pairs(one, control=one.condition in settings.controls))
+    best = min((results[i] for i in tried), key=_rank)
+    return PilotDecision(
+        **{name: getattr(best, name) for name in ConditionResult.model_fields},
+        sentence=sentence(best, len(tried), settings),
+        selection=_selection([results[i] for i in tried], drawn.delta_success[:, tried]),
+        conditions=tuple(results),
+        settings=settings,
+        pairs=tuple(_pairs(found)),
+    )
+
+
+def write_decision(folder: Path, decision: PilotDecision) -> None:
+    """Write `decision.json`, and `pairs.csv` with the cell (A, B, C or D) of every task and seed."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(PairOutcome.model_fields)
+    writer.writerows(pair.model_dump().values() for pair in decision.pairs)
+    write_atomically(folder / "pairs.csv", text.getvalue())
+    write_atomically(folder / "decision.json", decision.model_dump_json(indent=2) + "\n")
+
+
+def _rank(one: ConditionResult) -> tuple[int, float]:
+    assert one.delta_success is not None  # it has pairs
+    return _BEST_FIRST.index(one.decision), -one.delta_success
+
+
+def _selection(tried: Sequence[ConditionResult], deltas: FloatArray) -> Selection:
+    names = [f"{one.agent}/{one.condition}" for one in tried]
+    observed = np.array([one.delta_success for one in tried], dtype=np.float64)
+    highest = int(observed.argmax())
+    choice = chosen_in_draws(deltas)
+    return Selection(
+        n_tried=len(tried),
+        highest=names[highest],
+        delta_success_corrected=float(observed[highest]) - choice.optimism,
+        optimism=choice.optimism,
+        chosen=dict(zip(names, choice.shares, strict=True)),
+    )
+
+
+def _pairs(found: Sequence[Matched]) -> list[PairOutcome]:
+    return [
+        PairOutcome(
+            agent=one.agent,
+            condition=one.condition,
+            task=pair.baseline.task,
+            seed=pair.baseline.seed,
+            cell=pair.cell,
+        )
+        for one in found
+        for pair in one.pairs
+    ]

@@ -1,0 +1,88 @@
+"""Members of a recorded set's archive, by name, and their JSON: there and well-formed, or one clear line.
+
+A recorded set is fixed, so that its counts can be checked: no row of it is ever passed over.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn
+
+from monitorbench.config.errors import UserError
+from monitorbench.sources.read import BadRow, SourceFiles
+
+
+def members(files: SourceFiles, wanted: Callable[[str], bool]) -> dict[str, bytes]:
+    """The archive's members whose names are wanted, in the archive's order.
+
+    Raises `UserError` for a broken archive and for two members of one name.
+    """
+    found: dict[str, bytes] = {}
+    for name, content in files.tar(""):
+        if wanted(name):
+            if name in found:
+                broken(files, name, "the archive has it twice")
+            found[name] = content
+    return found
+
+
+def json_lines(files: SourceFiles, member: str, content: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The objects of a JSON-lines member, each with its place; blank lines are none."""
+    for number, line in enumerate(content.splitlines(), 1):
+        if line.strip():
+            where = f"{member} line {number}"
+            yield where, as_object(files, where, parsed(files, where, line))
+
+
+def json_array(files: SourceFiles, member: str, content: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The objects of a member that is one JSON array, each with its place."""
+    rows = parsed(files, member, content)
+    if not isinstance(rows, list):
+        broken(files, member, "no JSON array")
+    for number, row in enumerate(rows):
+        where = f"{member} element {number}"
+        yield where, as_object(files, where, row)
+
+
+def parsed(files: SourceFiles, where: str, content: bytes) -> Any:
+    """A JSON value; `UserError` where it is none, or where an object names a field twice."""
+    try:
+        return json.loads(content, object_pairs_hook=_object)
+    except BadRow as error:
+        broken(files, where, str(error))
+    except (ValueError, RecursionError) as error:
+        broken(files, where, f"no JSON ({' '.join(str(error).split())[:100]})")
+
+
+def as_object(files: SourceFiles, where: str, value: Any) -> Mapping[str, Any]:
+    """The value, which has to be a JSON object."""
+    if not isinstance(value, Mapping):
+        broken(files, where, "not an object with fields")
+    return value
+
+
+def text_field(files: SourceFiles, where: str, row: Mapping[str, Any], field: str) -> str:
+    """A field with text that is not blank."""
+    value = row.get(field)
+    if not isinstance(value, str) or not value.strip():
+        broken(files, where, f"field {field!r} is no text, or empty")
+    return value
+
+
+def truth_field(files: SourceFiles, where: str, row: Mapping[str, Any], field: str) -> bool:
+    """A recorded verdict: true or false, and nothing that merely counts as one of them."""
+    value = row.get(field)
+    if not isinstance(value, bool):
+        broken(files, where, f"field {field!r} is neither true nor false")
+    return value
+
+
+def broken(files: SourceFiles, where: str, what: str) -> NoReturn:
+    """Say in one line what is wrong with a recorded file."""
+    raise UserError(f"{files.name}: {where}: {what}; fetch the file again (conf/source/{files.name}.yaml)")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise BadRow("an object has one field twice")
+    return fields

@@ -1,0 +1,66 @@
+"""`eval/pilot.py`: outcomes from a file, from recorded runs or from a live pilot, and the decision on them.
+
+Writes `runs/pilot/<name>-<hash>/`: `decision.json` and the `outcomes.jsonl` that it was made from. The runs
+of a live pilot lie in `runs/episodes/`, so that other statistics on the same runs cost nothing.
+"""
+
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from monitorbench.config.errors import ConfigError
+from monitorbench.config.study import Study
+from monitorbench.intervention.outcomes import Outcome, read_outcomes, write_outcomes
+from monitorbench.intervention.pilot import decide, write_decision
+from monitorbench.runs.directory import RunDirectory
+from monitorbench.runs.files import content_hash
+
+
+class _Found(NamedTuple):
+    """Outcomes, what the run is called after them, and what the manifest says of where they are from."""
+
+    outcomes: list[Outcome]
+    name: str
+    origin: dict[str, Any]
+
+
+def run_pilot(study: Study) -> Path:
+    """Find or make the outcomes, decide, print the decision; returns the run directory.
+
+    Raises `ConfigError` where both `outcomes` and `recorded` are given, and `UserError` for what its parts
+    can't read, run or match.
+    """
+    found = _outcomes(study)
+    statistics = study.pilot.statistics
+    identity = {
+        "outcomes": content_hash([list(outcome) for outcome in found.outcomes]),
+        "statistics": statistics.model_dump(mode="json"),
+    }
+    run = RunDirectory(study.paths.runs / "pilot", found.name, identity)
+    decision = decide(found.outcomes, statistics)
+    with run.recording(study) as results:
+        write_outcomes(run.path / "outcomes.jsonl", found.outcomes)
+        write_decision(run.path, decision)
+        results |= {"decision": decision.decision, "n_runs": len(found.outcomes), **found.origin}
+    print(decision.sentence)
+    return run.path
+
+
+def _outcomes(study: Study) -> _Found:
+    if study.outcomes is not None and study.recorded is not None:
+        raise ConfigError(
+            f"outcomes={study.outcomes}: recorded={study.recorded.name} is given as well; expected one"
+        )
+    if study.outcomes is not None:
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", study.outcomes.stem)
+        return _Found(read_outcomes(study.outcomes), name, {"origin": "file", "file": study.outcomes.name})
+    if study.recorded is not None:
+        from monitorbench.intervention.recorded.open import read_recorded
+
+        name = study.recorded.name
+        return _Found(read_recorded(study.recorded, study.paths), name, {"origin": "recorded", "set": name})
+    from monitorbench.intervention.live import run_live
+
+    live = run_live(study)
+    name = live.directory.name.rpartition("-")[0]
+    return _Found(live.outcomes, name, {"origin": "live", "episodes": str(live.directory)})

@@ -1,0 +1,100 @@
+"""P(fail) made a probability: one temperature for each agent, and what it changes.
+
+p' = σ(logit(p) / T) (Guo et al. 2017, arXiv:1706.04599, section 4.2, for two classes), T the minimum of the
+negative log-likelihood on the validation runs (2602.03338, section 3). T > 0 keeps the order of scores, so
+AUROC stays what it was; F1 at τ and the calibration error move.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.curves import auroc
+from monitorbench.metrics.reliability import expected_calibration_error, reliability_table
+
+_NEAREST = 1e-6
+"""Scores nearer to 0 or 1 are taken for this: a logit has to be finite."""
+_RANGE = (1e-3, 1e3)
+"""Of 1/T."""
+_HALVINGS = 100
+
+
+class Temperature(NamedTuple):
+    """The fitted T; `reason` where the likelihood has no minimum inside the range."""
+
+    value: float
+    n_steps: int
+    reason: str = ""
+
+    def calibrated(self, p_fail: float) -> float:
+        """σ(logit(p) / T), in (0, 1)."""
+        return float(_sigmoid(_logits([p_fail]) / self.value)[0])
+
+
+class CriticQuality(NamedTuple):
+    """A critic's judgements of single steps against how the runs ended; None where undefined."""
+
+    auroc: float | None
+    f1: float | None
+    """Of `P(fail) > τ` as the word for failing: 2·TP / (2·TP + FP + FN)."""
+    ece: float | None
+    """Over at most 15 bins of equal mass."""
+    nll: float | None
+    """Mean negative log-likelihood, in nats."""
+
+
+def fit_temperature(p_fail: Sequence[float], failed: Sequence[bool]) -> Temperature:
+    """Minimise the NLL over T in [0.001, 1000]; [steps] each, P(fail) in [0, 1].
+
+    The NLL is convex in 1/T, so its slope is halved down. Where the minimum is at an end of the range the
+    reason says so: scores that say nothing of the runs, or worse, become one half, which no τ above it fires
+    on; scores that part the runs without a fault become 0 and 1. Without a step T is 1.
+    """
+    flags = np.asarray(failed, dtype=np.bool_)
+    if not len(flags):
+        return Temperature(1.0, 0, "no validation step was judged")
+    logits = _logits(p_fail)
+
+    def slope(inverse: float) -> float:
+        return float(np.mean(logits * (_sigmoid(inverse * logits) - flags)))
+
+    low, high = _RANGE
+    if slope(low) >= 0:
+        return Temperature(1 / low, len(flags), "the scores say nothing of how the validation runs ended")
+    if slope(high) <= 0:
+        return Temperature(1 / high, len(flags), "the scores part the validation runs without a fault")
+    for _ in range(_HALVINGS):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if slope(middle) < 0 else (low, middle)
+    return Temperature(1 / (low * high) ** 0.5, len(flags))
+
+
+def quality(p_fail: Sequence[float], failed: Sequence[bool], tau: float) -> CriticQuality:
+    """AUROC, F1 at `tau`, ECE and NLL; [steps] each, P(fail) in [0, 1]."""
+    scores, flags = np.asarray(p_fail, dtype=np.float64), np.asarray(failed, dtype=np.bool_)
+    if not len(flags):
+        return CriticQuality(None, None, None, None)
+    fired = scores > tau
+    hits = int((fired & flags).sum())
+    marked = int(fired.sum() + flags.sum())
+    logits = _logits(p_fail)
+    nll = np.logaddexp(0, np.where(flags, -logits, logits)).mean()
+    return CriticQuality(
+        auroc=auroc(scores, flags),
+        f1=2 * hits / marked if marked else None,
+        ece=expected_calibration_error(reliability_table(scores, flags)),
+        nll=float(nll),
+    )
+
+
+def _logits(p_fail: Sequence[float]) -> FloatArray:
+    clipped = np.clip(np.asarray(p_fail, dtype=np.float64), _NEAREST, 1 - _NEAREST)
+    logits: FloatArray = np.log(clipped) - np.log1p(-clipped)
+    return logits
+
+
+def _sigmoid(logits: FloatArray) -> FloatArray:
+    probabilities: FloatArray = np.exp(-np.logaddexp(0, -logits))
+    return probabilities

@@ -1,0 +1,148 @@
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from monitorbench.config.errors import UserError
+from monitorbench.intervention.outcomes import BASELINE, FIELDS, Outcome, read_outcomes, write_outcomes
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+COUNT = st.integers(0, 10**12)
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Outcome:
+    condition = draw(st.one_of(st.just(BASELINE), TEXT))
+    reason = draw(st.one_of(st.just(""), TEXT))
+    return Outcome(
+        task=draw(TEXT),
+        seed=draw(COUNT),
+        agent=draw(TEXT),
+        condition=condition,
+        success=draw(st.booleans()) and not reason,
+        interventions=0 if condition == BASELINE else draw(COUNT),
+        steps=draw(COUNT),
+        tokens=draw(COUNT),
+        reason=reason,
+    )
+
+
+@settings(max_examples=40)
+@given(st.lists(runs(), min_size=1, max_size=5), st.sampled_from([".jsonl", ".csv"]))
+@example([Outcome("\r", 0, "a\n", '"', False, 0, 0, 0, "a,b")], ".csv")
+def test_what_is_written_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory, found: list[Outcome], suffix: str
+) -> None:
+    """A task's name with a comma, a quote or a line break in it would lose runs, or mix up two."""
+    path = tmp_path_factory.mktemp("outcomes") / f"found{suffix}"
+    write_outcomes(path, found)
+    assert read_outcomes(path) == found
+
+
+ROW = {
+    "task": "t",
+    "seed": 0,
+    "agent": "a",
+    "condition": "none",
+    "success": True,
+    "interventions": 0,
+    "steps": 1,
+    "tokens": 2,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"success": 1}, "field 'success': 1 is neither true nor false"),
+        ({"success": "false"}, "field 'success': 'false' is neither"),
+        ({"success": None}, "field 'success': None is neither"),
+        ({"seed": -1}, "field 'seed': -1 is no whole number"),
+        ({"seed": True}, "field 'seed': True is no whole number"),
+        ({"steps": 1.5}, "field 'steps': 1.5 is no whole number"),
+        ({"task": 11}, "field 'task': 11 is not text"),
+        ({"agent": ""}, "field 'agent': empty"),
+        ({"task": "\ud800"}, "field 'task': half a character"),
+        ({"sucess": True}, "unknown field 'sucess'; expected task, seed"),
+        ({"reason": "critic failed"}, "field 'reason': a run that broke down is no success"),
+        ({"interventions": 2}, "field 'interventions': a run of condition 'none' has none"),
+    ],
+)
+def test_a_bad_row_is_named(tmp_path: Path, change: dict[str, object], problem: str) -> None:
+    """A value guessed at would count as a success or a failure that nobody saw."""
+    path = tmp_path / "outcomes.jsonl"
+    path.write_text(json.dumps(ROW) + "\n\n" + json.dumps(ROW | change) + "\n")
+    with pytest.raises(UserError) as caught:
+        read_outcomes(path)
+    assert str(caught.value).startswith(f"{path} line 3: {problem}")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("field", FIELDS[:-1])
+def test_a_missing_field_is_named(tmp_path: Path, field: str) -> None:
+    """Without `success` every run would pass for the default, whatever that is."""
+    path = tmp_path / "outcomes.jsonl"
+    path.write_text(json.dumps({name: value for name, value in ROW.items() if name != field}))
+    with pytest.raises(UserError, match=rf"line 1: missing field '{field}'"):
+        read_outcomes(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"task": "t"', "line 1: no JSON;"),
+        ("[1]", "line 1: no JSON object"),
+        ("", "no outcome in it; expected one row a run with task, seed, agent"),
+        ("\n \n", "no outcome in it"),
+    ],
+)
+def test_a_file_that_holds_no_outcomes(tmp_path: Path, text: str, problem: str) -> None:
+    """A torn or empty file would otherwise be a pilot of fewer tasks, or a traceback."""
+    path = tmp_path / "outcomes.jsonl"
+    path.write_text(text)
+    with pytest.raises(UserError, match=problem):
+        read_outcomes(path)
+
+
+def test_files_that_are_not_there_or_of_another_kind(tmp_path: Path) -> None:
+    """A wrong path must be one line that says what was expected."""
+    with pytest.raises(UserError, match="No such file or directory; expected an outcomes file"):
+        read_outcomes(tmp_path / "none.csv")
+    with pytest.raises(UserError, match=r"ends in \.jsonl or \.csv"):
+        read_outcomes(tmp_path / "outcomes.json")
+    with pytest.raises(UserError, match=r"ends in \.jsonl or \.csv"):
+        write_outcomes(tmp_path / "outcomes.parquet", [])
+    (tmp_path / "wide.csv").write_bytes("task,seed".encode("utf-16"))
+    with pytest.raises(UserError, match="not UTF-8"):
+        read_outcomes(tmp_path / "wide.csv")
+
+
+def test_a_spreadsheets_csv(tmp_path: Path) -> None:
+    """Excel writes a byte-order mark, TRUE and Windows line ends; reordered columns must not be mixed up."""
+    path = tmp_path / "outcomes.csv"
+    header = "seed,task,agent,condition,success,steps,tokens,interventions"
+    path.write_bytes(f"\ufeff{header}\r\n1,007,a,none,TRUE,5,60,0\r\n1,007,a,append,0,5,60,2\r\n".encode())
+    assert read_outcomes(path) == [
+        Outcome("007", 1, "a", "none", True, 0, 5, 60),
+        Outcome("007", 1, "a", "append", False, 2, 5, 60),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("1,t,a,none,maybe,5,60,0", "line 2: field 'success': 'maybe' is neither"),
+        ("1,t,a,none,true,5,60", "line 2: expected 8 values"),
+        ("1,t,a,none,true,5,60,0,9", "line 2: expected 8 values"),
+        ("1.0,t,a,none,true,5,60,0", "line 2: field 'seed': '1.0' is no whole number"),
+        ('1,"t,a,none,true,5,60,0', "line 2: unexpected end of data"),
+    ],
+)
+def test_a_bad_csv_row_is_named(tmp_path: Path, row: str, problem: str) -> None:
+    """A shifted column would be read as another one's value."""
+    path = tmp_path / "outcomes.csv"
+    path.write_text(f"seed,task,agent,condition,success,steps,tokens,interventions\n{row}\n")
+    with pytest.raises(UserError, match=problem):
+        read_outcomes(path)

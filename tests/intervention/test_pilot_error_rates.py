@@ -1,0 +1,95 @@
+"""The decision's error rates in simulated pilots; `benchmarks/pilot_error_rates.py` does more of them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from monitorbench.intervention.exact_test import swap_test
+from monitorbench.intervention.intervals import effect_intervals, effect_tails
+from monitorbench.intervention.matched import Table
+from monitorbench.intervention.resampling import draw_rates
+from monitorbench.metrics.compare import holm
+from monitorbench.metrics.rates import Interval
+
+N_TASKS, N_PILOTS = 50, 2000
+NAMES = tuple(f"{i:03}" for i in range(N_TASKS))
+ONE_SEED = np.eye(4, dtype=np.int64)
+"""The cells of a task: A, B, C, D."""
+
+
+def pilots(kinds: np.ndarray, shares: Sequence[float], seed: int, n: int = N_PILOTS) -> np.ndarray:
+    """Cells [pilots, tasks, 4]: each task is of one of `kinds` [kinds, 4]."""
+    return kinds[np.random.default_rng(seed).choice(len(kinds), p=shares, size=(n, N_TASKS))]
+
+
+def intervals(found: np.ndarray, n_conditions: int = 1, plain: bool = False) -> list[Interval]:
+    """ΔSuccess's interval of each of `found`; each `n_conditions` after one another are one pilot."""
+    tables = [Table(NAMES, cells) for cells in found]
+    drawn = draw_rates(tables, draws=1000, seed=0, prior_tasks=0 if plain else 1)
+    tests = [0.0 if plain else swap_test(one.changes) for one in tables]
+    made = []
+    for start in range(0, len(tables), n_conditions):
+        family = range(start, start + n_conditions)
+        tails = effect_tails(drawn, family, 0.95)
+        for i, p in zip(family, holm(tests[start : start + n_conditions]), strict=True):
+            made.append(effect_intervals(drawn, i, tails, p, 0.95).delta_success)
+    return made
+
+
+def share(flags: Sequence[bool]) -> float:
+    return sum(flags) / len(flags)
+
+
+@pytest.mark.parametrize(("r", "d"), [(0.12, 0.56), (0.3, 0.3)])
+def test_a_false_intervene_is_as_rare_as_stated(r: float, d: float) -> None:
+    """At p = p* the intervention gains nothing: "intervene" in at most 2.5 % of 2,000 pilots of 50 tasks."""
+    p = d / (r + d)
+    found = intervals(pilots(ONE_SEED, [p * (1 - r), (1 - p) * d, p * r, (1 - p) * (1 - d)], seed=0))
+    assert share([one.low > 0 for one in found]) <= 0.025
+    assert share([one.high < 0 for one in found]) <= 0.025
+
+
+def test_why_tasks_are_added() -> None:
+    """The plain percentiles: no change is certainty, and four recoveries a gain, which a coin gives."""
+    unchanged, lucky = np.zeros((N_TASKS, 4), dtype=np.int64), np.zeros((N_TASKS, 4), dtype=np.int64)
+    unchanged[:, 0] = lucky[:46, 0] = lucky[46:, 2] = 1
+    both = np.stack([unchanged, lucky])
+    plain, ours = intervals(both, plain=True), intervals(both)
+    assert plain[0] == (0, 0)
+    assert plain[1].low > 0
+    assert ours[0].low <= -0.04 < 0.04 <= ours[0].high
+    assert ours[1].low <= 0
+
+
+@pytest.mark.parametrize("delta", [0.04, -0.3])
+def test_the_interval_covers_an_effect(delta: float) -> None:
+    """A true gain or loss has to lie in the interval 95 times in 100."""
+    changed = max(0.1, abs(delta) + 0.04)
+    shares = [1 - changed, (changed - delta) / 2, (changed + delta) / 2, 0]
+    found = intervals(pilots(ONE_SEED, shares, seed=1, n=1000))
+    assert share([one.low <= delta <= one.high for one in found]) >= 0.945
+
+
+def test_three_seeds_of_a_task() -> None:
+    """Thin recoveries against whole disruptions, the hardest mean of 0 for three seeds."""
+    kinds = np.array([[3, 0, 0, 0], [2, 0, 1, 0], [0, 3, 0, 0]])
+    found = intervals(pilots(kinds, [0.76, 0.18, 0.06], seed=2, n=1000))
+    assert share([one.low > 0 for one in found]) <= 0.025
+    assert share([one.low <= 0 <= one.high for one in found]) >= 0.945
+    plain = intervals(pilots(kinds, [0.76, 0.18, 0.06], seed=2, n=1000), plain=True)
+    assert share([one.low > 0 for one in plain]) > 0.04
+
+
+def test_four_conditions_none_of_which_helps() -> None:
+    """Trying four and picking the best must not err four times as often."""
+    rng = np.random.default_rng(3)
+    failed = rng.random((250, 1, N_TASKS)) < 0.5
+    changes = rng.random((250, 4, N_TASKS)) < 0.3
+    cells = np.where(failed, 2 * changes, np.where(changes, 1, 3)).reshape(-1, N_TASKS)
+    together, apart = intervals(ONE_SEED[cells], 4), intervals(ONE_SEED[cells], 1)
+    errs = [
+        share([any(one.low > 0 for one in found[i : i + 4]) for i in range(0, 1000, 4)])
+        for found in (together, apart)
+    ]
+    assert errs[0] <= 0.025 < errs[1]
