@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from measure import ROOT
 
-from monitorbench.intervention.exact_test import swap_test
-from monitorbench.intervention.intervals import EffectIntervals, effect_intervals, effect_tails
-from monitorbench.intervention.matched import Table
-from monitorbench.intervention.resampling import draw_rates
+from monitorbench.intervention.statistics.exact_test import swap_test
+from monitorbench.intervention.statistics.intervals import EffectIntervals, effect_intervals, effect_tails
+from monitorbench.intervention.statistics.matched import Table
+from monitorbench.intervention.statistics.resampling import draw_rates
 
 WORK = ROOT / "runs" / "benchmarks" / "pilot_error_rates"
 PILOTS, TASKS, DRAWS = 2000, 50, 2000

@@ -18,12 +18,17 @@ from measure import ROOT
 from scipy.stats import bootstrap
 
 from monitorbench.config.pilot_statistics import PilotStatistics
-from monitorbench.intervention.effect import rates
-from monitorbench.intervention.intervals import bounds, effect_intervals, effect_tails, simultaneous_tails
-from monitorbench.intervention.matched import Table, matched
 from monitorbench.intervention.outcomes import BASELINE, Outcome, read_outcomes, write_outcomes
-from monitorbench.intervention.pilot import decide, write_decision
-from monitorbench.intervention.resampling import draw_rates
+from monitorbench.intervention.statistics.decide import decide, write_decision
+from monitorbench.intervention.statistics.effect import rates
+from monitorbench.intervention.statistics.intervals import (
+    bounds,
+    effect_intervals,
+    effect_tails,
+    simultaneous_tails,
+)
+from monitorbench.intervention.statistics.matched import Table, matched
+from monitorbench.intervention.statistics.resampling import draw_rates
 
 WORK = ROOT / "runs" / "benchmarks" / "pilot_statistics"
 TASKS, SEEDS, CONDITIONS, DRAWS = 500, 3, 5, 10_000

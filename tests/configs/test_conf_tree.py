@@ -39,7 +39,9 @@ SOURCES = [file.stem for file in FILES if file.parts[0] == "source" and file.ste
 OPTIONS = [
     (file.parent.as_posix(), file.stem)
     for file in FILES
-    if len(file.parts) > 1 and file.parts[0] not in ("experiment", "hydra") and file.stem not in SOURCES
+    if len(file.parts) > 1
+    and file.parts[0] not in ("experiment", "hydra")
+    and not (file.parts[0] == "source" and file.stem in SOURCES)
 ]
 EXPERIMENTS = [
     file.relative_to("experiment").with_suffix("").as_posix()

@@ -26,6 +26,8 @@ class VllmEngine(Config):
     """Prompts in the model's hands at once; it is never short of work with as many as it can run."""
     block_size: Annotated[int, Field(ge=1)]
     """Tokens in a block of the KV cache: only whole blocks of a shared prefix are reused."""
+    max_num_batched_tokens: Annotated[int, Field(ge=256)] | None
+    """Tokens in one forward pass; None: vLLM's own choice."""
     kv_cache_gib: Annotated[int, Field(ge=1)]
     """KV cache on the CPU, in GiB."""
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)]

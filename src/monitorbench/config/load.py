@@ -119,9 +119,7 @@ def _more(problems: Sequence[object]) -> str:
 
 def _describe(problem: ErrorDetails) -> str:
     location = [str(part) for part in problem["loc"]]
-    # pydantic puts a union's tag into the location; it is no part of the key.
-    is_tagged = location[:1] in (["engine"], ["dataset"]) and len(location) > 2
-    path = [location[0], *location[2:]] if is_tagged else location
+    path = _untagged(location)
     key = ".".join(path) or "config"
     if path[-1:] == ["[key]"]:
         return unknown_key(".".join(path[:-1]), "…")
@@ -135,6 +133,19 @@ def _describe(problem: ErrorDetails) -> str:
         return f"{key}.{field}={_shown(context['tag'])}: expected one of {context['expected_tags']}"
     expected = problem["msg"].removeprefix("Value error, ").replace("Input should be", "expected", 1)
     return f"{key}={_shown(problem['input'])}: {expected}"
+
+
+def _untagged(location: Sequence[str]) -> list[str]:
+    """A problem's location without the tags that pydantic puts behind a union, which are no part of a key."""
+    path: list[str] = []
+    at_tag = False
+    for part in location:
+        if at_tag:
+            at_tag = False
+            continue
+        path.append(part)
+        at_tag = len({str(place) for place in _places(path)}) > 1
+    return path
 
 
 def _shown(value: object) -> str:

@@ -11,12 +11,16 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.errors import ConfigError, UserError
 from monitorbench.config.study import Monitor, PackagedModel
 
 
 def weights_identity(monitor: Monitor) -> str:
-    """What names these weights in a content hash: the source and its version, never a path."""
+    """What names these weights in a content hash: the source and its version, never a path.
+
+    Raises `ConfigError` for a monitor that has none.
+    """
+    _refuse_without_weights(monitor)
     if monitor.path is not None:
         folder = _folder(monitor.path)
         files = [
@@ -33,8 +37,9 @@ def weights_identity(monitor: Monitor) -> str:
 def weights_folder(monitor: Monitor, models: Path) -> Path:
     """A folder that `from_pretrained` reads; converts or downloads what is not there yet.
 
-    Raises `UserError` with one line where the weights can't be had.
+    Raises `UserError` with one line where the weights can't be had, `ConfigError` where there are none.
     """
+    _refuse_without_weights(monitor)
     if monitor.path is not None:
         return _folder(monitor.path)
     if monitor.package is not None:
@@ -49,6 +54,13 @@ def weights_folder(monitor: Monitor, models: Path) -> Path:
             f"monitor={monitor.name}: {monitor.hub_id}@{monitor.revision} can't be had from the hub "
             f"({type(error).__name__}); set monitor.path to a local folder of it"
         ) from error
+
+
+def _refuse_without_weights(monitor: Monitor) -> None:
+    if monitor.kind == "bag_of_words":
+        raise ConfigError(
+            f"monitor={monitor.name}: it has no weights, only eval/pilot.py fits it; expected a model"
+        )
 
 
 def adapter_folder(adapter: Path | None) -> Path | None:

@@ -34,6 +34,17 @@ def as_json(localisation: Localisation) -> dict[str, Any]:
     }
 
 
+def as_lines(localisation: Localisation) -> list[str]:
+    """What the terminal shows, within 80 columns: how often each strategy fires at the marked step."""
+    lines = []
+    for subset, table in localisation.tables.items():
+        lines += [f"{subset}, {table.n} runs: first fires at the marked step, within one of it (%)"]
+        for name, row in table.strategies.items():
+            exact, near = _cell("exact", row.exact), _cell("within_one", row.within_one)
+            lines.append(f"  {name:<24}{exact:<26}{near}")
+    return lines
+
+
 def as_markdown(subset: str, table: Table) -> str:
     """One table, in per cent of its runs, with 95 % intervals in brackets."""
     head = [f"{subset}, {table.n} runs", *(field.replace("_", " ") for field in Located._fields)]

@@ -1,17 +1,23 @@
 """`eval/pilot.py`: outcomes from a file, from recorded runs or from a live pilot, and the decision on them.
 
-Writes `runs/pilot/<name>-<hash>/`: `decision.json` and the `outcomes.jsonl` that it was made from. The runs
-of a live pilot lie in `runs/episodes/`, so that other statistics on the same runs cost nothing.
+Writes `runs/pilot/<name>-<hash>/`: `decision.json`, `pairs.csv` and the `outcomes.jsonl` that they were made
+from. The runs of a live pilot lie in `runs/episodes/`, so that other statistics on the same runs cost
+nothing. Recorded runs with marked mistakes give `localisation.json` in `runs/localisation/` instead.
 """
 
 import re
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rich.console import Console
+
 from monitorbench.config.errors import ConfigError
+from monitorbench.config.recorded import WhoAndWhen
 from monitorbench.config.study import Study
 from monitorbench.intervention.outcomes import Outcome, read_outcomes, write_outcomes
-from monitorbench.intervention.pilot import decide, write_decision
+from monitorbench.intervention.statistics.decide import decide, write_decision
+from monitorbench.intervention.statistics.decision_table import WIDTH, print_decision
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash
 
@@ -30,6 +36,12 @@ def run_pilot(study: Study) -> Path:
     Raises `ConfigError` where both `outcomes` and `recorded` are given, and `UserError` for what its parts
     can't read, run or match.
     """
+    if study.outcomes is not None and study.recorded is not None:
+        raise ConfigError(
+            f"outcomes={study.outcomes}: recorded={study.recorded.name} is given as well; expected one"
+        )
+    if isinstance(study.recorded, WhoAndWhen):
+        return _locate(study, study.recorded)
     found = _outcomes(study)
     statistics = study.pilot.statistics
     identity = {
@@ -42,15 +54,29 @@ def run_pilot(study: Study) -> Path:
         write_outcomes(run.path / "outcomes.jsonl", found.outcomes)
         write_decision(run.path, decision)
         results |= {"decision": decision.decision, "n_runs": len(found.outcomes), **found.origin}
-    print(decision.sentence)
+    console = Console()
+    print_decision(console if console.is_terminal else Console(width=WIDTH), decision)
+    return run.path
+
+
+def _locate(study: Study, recorded: WhoAndWhen) -> Path:
+    from monitorbench.intervention.localisation_report import as_lines, write_localisation
+    from monitorbench.intervention.recorded.open import locate
+
+    found = locate(recorded, study.paths)
+    settings = recorded.model_dump(mode="json", exclude={"scores"})
+    scores = sha256(recorded.scores.read_bytes()).hexdigest() if recorded.scores else ""
+    run = RunDirectory(
+        study.paths.runs / "localisation", recorded.name, {"recorded": settings, "scores": scores}
+    )
+    with run.recording(study) as results:
+        write_localisation(run.path, found)
+        results["step_coverage"] = found.step_coverage
+    print("\n".join(as_lines(found)))
     return run.path
 
 
 def _outcomes(study: Study) -> _Found:
-    if study.outcomes is not None and study.recorded is not None:
-        raise ConfigError(
-            f"outcomes={study.outcomes}: recorded={study.recorded.name} is given as well; expected one"
-        )
     if study.outcomes is not None:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", study.outcomes.stem)
         return _Found(read_outcomes(study.outcomes), name, {"origin": "file", "file": study.outcomes.name})

@@ -7,8 +7,8 @@ is owed.
 
 import hashlib
 import json
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.study import Prompt, PromptKind, Reasoning
@@ -23,8 +23,13 @@ from monitorbench.runs.judging import judging
 from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import VerdictLog
 
+if TYPE_CHECKING:
+    from monitorbench.engines.openai_engine import Endpoint
 
-class _Owed(NamedTuple):
+
+class OwedRequest(NamedTuple):
+    """A sample without a verdict, and what is to be sent."""
+
     key: str
     sample: Sample
     messages: tuple[ChatMessage, ...]
@@ -61,18 +66,8 @@ def judge_through_endpoint(
     Raises `UserError` where the endpoint can't be used, and `CostLimit` when `max_cost` is spent: what
     was answered until then is in the log.
     """
-    wording, identity = PromptWording(prompt), endpoint_identity(engine)
-    max_new_tokens = prompt.max_new_tokens
-    if reasoning:  # counts as completion
-        max_new_tokens += reasoning.max_tokens
-    keys: list[str] = []
-    owed: list[_Owed] = []
-    for sample in samples:
-        messages = _messages(wording, sample, shots)
-        key = _key(sample.id, messages, max_new_tokens, identity)
-        keys.append(key)
-        if key not in log.held:
-            owed.append(_Owed(key, sample, messages))
+    asked = AskedEndpoint(engine, reasoning, prompt)
+    keys, owed = owed_requests(asked, samples, shots, log)
     if not owed:
         return keys
     from monitorbench.engines.openai_engine import Endpoint
@@ -82,20 +77,56 @@ def judge_through_endpoint(
     try:
         priced = engine.prices is not None
         with judging(what, samples, keys, log, track, priced=priced) as display:
-            replies = endpoint.ask(
-                [item.messages for item in owed],
-                max_new_tokens=max_new_tokens,
-                structured=_schema(prompt),
-                label_after=prompt.prefill,
-                reasoning_end=reasoning.end if reasoning else "",
-            )
-            for index, reply in replies:
-                verdict = _verdict(owed[index], reply, prompt, reasoning)
+            for sample, verdict in ask_owed(endpoint, asked, owed):
                 log.append(verdict)
-                display.add(owed[index].sample.label, verdict)
+                display.add(sample.label, verdict)
     finally:
         endpoint.close()
     return keys
+
+
+class AskedEndpoint(NamedTuple):
+    """Which judge: its endpoint, how it reasons, and its prompt."""
+
+    engine: OpenAiEngine
+    reasoning: Reasoning | None
+    prompt: Prompt
+
+    @property
+    def max_new_tokens(self) -> int:
+        """Of an answer; reasoning counts as completion."""
+        return self.prompt.max_new_tokens + (self.reasoning.max_tokens if self.reasoning else 0)
+
+
+def owed_requests(
+    asked: AskedEndpoint, samples: Sequence[Sample], shots: Shots, log: VerdictLog
+) -> tuple[list[str], list[OwedRequest]]:
+    """All samples' keys, and what has no verdict yet."""
+    wording, identity = PromptWording(asked.prompt), endpoint_identity(asked.engine)
+    keys: list[str] = []
+    owed: list[OwedRequest] = []
+    for sample in samples:
+        messages = _messages(wording, sample, shots)
+        key = _key(sample.id, messages, asked.max_new_tokens, identity)
+        keys.append(key)
+        if key not in log.held:
+            owed.append(OwedRequest(key, sample, messages))
+    return keys, owed
+
+
+def ask_owed(
+    endpoint: "Endpoint", asked: AskedEndpoint, owed: Sequence[OwedRequest]
+) -> Iterator[tuple[Sample, Verdict]]:
+    """Yield each owed sample with its verdict, as the replies come in; raises what `Endpoint.ask` raises."""
+    replies = endpoint.ask(
+        [item.messages for item in owed],
+        max_new_tokens=asked.max_new_tokens,
+        structured=_schema(asked.prompt),
+        label_after=asked.prompt.prefill,
+        reasoning_end=asked.reasoning.end if asked.reasoning else "",
+    )
+    for index, reply in replies:
+        yield owed[index].sample, _verdict(owed[index], reply, asked.prompt, asked.reasoning)
 
 
 def _messages(wording: PromptWording, sample: Sample, shots: Shots) -> tuple[ChatMessage, ...]:
@@ -129,7 +160,7 @@ def _schema(prompt: Prompt) -> dict[str, Any] | None:
     }
 
 
-def _verdict(item: _Owed, reply: Reply, prompt: Prompt, reasoning: Reasoning | None) -> Verdict:
+def _verdict(item: OwedRequest, reply: Reply, prompt: Prompt, reasoning: Reasoning | None) -> Verdict:
     score = Score(None, None)
     if reasoning and reply.finish_reason == "length" and _ends_in_reasoning(reply):
         answer = Answer(None, UnscoredReason.TRUNCATED)

@@ -150,9 +150,9 @@ def judge_owed(
     renderer: Renderer,
     decoding: Decoding,
     log: VerdictLog,
-    display: JudgingDisplay,
+    display: JudgingDisplay | None,
 ) -> None:
-    """Ask what is owed and append each verdict as it comes."""
+    """Ask what is owed and append each verdict as it comes; without a display nothing is shown."""
     prompts = [item.token_ids for item in owed]
     if renderer.reasoning:
         answered = think_first(engine, prompts, decoding, renderer.reasoning)
@@ -161,7 +161,8 @@ def judge_owed(
     for index, thought, completion in answered:
         verdict = _verdict(owed[index], thought, completion, renderer)
         log.append(verdict)
-        display.add(owed[index].sample.label, verdict)
+        if display is not None:
+            display.add(owed[index].sample.label, verdict)
 
 
 def _verdict(item: Owed, thought: Thought, completion: Completion | None, renderer: Renderer) -> Verdict:

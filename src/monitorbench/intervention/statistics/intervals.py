@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitorbench.intervention.effect import Rates
+from monitorbench.intervention.statistics.effect import Rates
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.rates import Interval
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from monitorbench.config.pilot_statistics import PilotStatistics
-from monitorbench.intervention import planning
-from monitorbench.intervention.decision import (
+from monitorbench.intervention.statistics import planning
+from monitorbench.intervention.statistics.decision import (
     Bounds,
     Cells,
     ConditionResult,
@@ -21,8 +21,15 @@ from monitorbench.intervention.decision import (
     Sequential,
     Transport,
 )
-from monitorbench.intervention.effect import Decision, Rates, check_identity, rates, undefined, verdict
-from monitorbench.intervention.intervals import (
+from monitorbench.intervention.statistics.effect import (
+    Decision,
+    Rates,
+    check_identity,
+    rates,
+    undefined,
+    verdict,
+)
+from monitorbench.intervention.statistics.intervals import (
     Tails,
     bounds,
     effect_intervals,
@@ -30,9 +37,9 @@ from monitorbench.intervention.intervals import (
     including_zero,
     simultaneous_tails,
 )
-from monitorbench.intervention.matched import Matched, Table
-from monitorbench.intervention.sequential import first_decisive, look_at
-from monitorbench.intervention.transport import transported
+from monitorbench.intervention.statistics.matched import Matched, Table
+from monitorbench.intervention.statistics.sequential import first_decisive, look_at
+from monitorbench.intervention.statistics.transport import transported
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.compare import mcnemar
 from monitorbench.metrics.rates import Interval

@@ -7,7 +7,7 @@ over is an assumption which no pilot can check.
 
 import numpy as np
 
-from monitorbench.intervention.effect import Rates
+from monitorbench.intervention.statistics.effect import Rates
 from monitorbench.metrics.bootstrap import FloatArray
 
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.pilot_statistics import PilotStatistics
-from monitorbench.intervention.effect import Decision, check_identity, rates, undefined, verdict
-from monitorbench.intervention.pilot import decide
+from monitorbench.intervention.statistics.decide import decide
+from monitorbench.intervention.statistics.effect import Decision, check_identity, rates, undefined, verdict
 from monitorbench.metrics.rates import Interval
 
 COUNTS = st.lists(st.integers(0, 300), min_size=4, max_size=4).map(np.array)

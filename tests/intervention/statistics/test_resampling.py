@@ -2,10 +2,15 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap as scipy_bootstrap
 
-from monitorbench.intervention.effect import rates
-from monitorbench.intervention.intervals import bounds, effect_intervals, effect_tails, simultaneous_tails
-from monitorbench.intervention.matched import Table
-from monitorbench.intervention.resampling import draw_cells, draw_rates
+from monitorbench.intervention.statistics.effect import rates
+from monitorbench.intervention.statistics.intervals import (
+    bounds,
+    effect_intervals,
+    effect_tails,
+    simultaneous_tails,
+)
+from monitorbench.intervention.statistics.matched import Table
+from monitorbench.intervention.statistics.resampling import draw_cells, draw_rates
 
 
 def table(n: int, seed: int, shares: tuple[float, ...] = (0.4, 0.1, 0.2, 0.3), seeds: int = 3) -> Table:

@@ -3,9 +3,9 @@ import pytest
 from fake_outcomes import counted, outcomes
 
 from monitorbench.config.pilot_statistics import PilotStatistics
-from monitorbench.intervention.effect import Decision
-from monitorbench.intervention.pilot import decide
-from monitorbench.intervention.sequential import _BETS, first_decisive, look_at
+from monitorbench.intervention.statistics.decide import decide
+from monitorbench.intervention.statistics.effect import Decision
+from monitorbench.intervention.statistics.sequential import _BETS, first_decisive, look_at
 
 
 def test_no_more_than_the_stated_share_ever_errs() -> None:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from monitorbench.intervention.exact_test import swap_test
-from monitorbench.intervention.intervals import effect_intervals, effect_tails
-from monitorbench.intervention.matched import Table
-from monitorbench.intervention.resampling import draw_rates
+from monitorbench.intervention.statistics.exact_test import swap_test
+from monitorbench.intervention.statistics.intervals import effect_intervals, effect_tails
+from monitorbench.intervention.statistics.matched import Table
+from monitorbench.intervention.statistics.resampling import draw_rates
 from monitorbench.metrics.compare import holm
 from monitorbench.metrics.rates import Interval
 

@@ -1,8 +1,8 @@
 """The decision in words."""
 
 from monitorbench.config.pilot_statistics import PilotStatistics
-from monitorbench.intervention.decision import ConditionResult
-from monitorbench.intervention.effect import Decision
+from monitorbench.intervention.statistics.decision import ConditionResult
+from monitorbench.intervention.statistics.effect import Decision
 from monitorbench.report.numbers import MINUS
 
 

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from monitorbench.config.base import Config
 from monitorbench.config.errors import UserError
 from monitorbench.config.pilot_statistics import PilotStatistics
-from monitorbench.intervention.effect import Decision
+from monitorbench.intervention.statistics.effect import Decision
 
 SCHEMA_VERSION = 1
 Bounds = tuple[float, float]

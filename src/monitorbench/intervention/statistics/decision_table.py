@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from monitorbench.intervention.decision import ConditionResult, PilotDecision
-from monitorbench.intervention.effect import Decision
-from monitorbench.intervention.wording import points
+from monitorbench.intervention.statistics.decision import ConditionResult, PilotDecision
+from monitorbench.intervention.statistics.effect import Decision
+from monitorbench.intervention.statistics.wording import points
 from monitorbench.report.numbers import DASH, TO_ASCII, rate, signed_with_interval
 
 Columns = tuple[tuple[str, int], ...]

@@ -14,16 +14,21 @@ import numpy as np
 
 from monitorbench.config.errors import UserError
 from monitorbench.config.pilot_statistics import PilotStatistics
-from monitorbench.intervention.condition import Tested, condition_result, without_pairs
-from monitorbench.intervention.decision import ConditionResult, PairOutcome, PilotDecision, Selection
-from monitorbench.intervention.effect import Decision
-from monitorbench.intervention.exact_test import swap_test
-from monitorbench.intervention.intervals import effect_tails
-from monitorbench.intervention.matched import Matched, matched
 from monitorbench.intervention.outcomes import Outcome
-from monitorbench.intervention.resampling import draw_rates
-from monitorbench.intervention.selection import chosen_in_draws
-from monitorbench.intervention.wording import sentence
+from monitorbench.intervention.statistics.condition import Tested, condition_result, without_pairs
+from monitorbench.intervention.statistics.decision import (
+    ConditionResult,
+    PairOutcome,
+    PilotDecision,
+    Selection,
+)
+from monitorbench.intervention.statistics.effect import Decision
+from monitorbench.intervention.statistics.exact_test import swap_test
+from monitorbench.intervention.statistics.intervals import effect_tails
+from monitorbench.intervention.statistics.matched import Matched, matched
+from monitorbench.intervention.statistics.resampling import draw_rates
+from monitorbench.intervention.statistics.selection import chosen_in_draws
+from monitorbench.intervention.statistics.wording import sentence
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.compare import holm
 from monitorbench.runs.files import write_atomically

@@ -9,9 +9,9 @@ from statsmodels.stats.multitest import multipletests
 
 from monitorbench.config.errors import UserError
 from monitorbench.config.pilot_statistics import PilotStatistics
-from monitorbench.intervention.decision import read_decision
-from monitorbench.intervention.effect import Decision
-from monitorbench.intervention.pilot import decide, write_decision
+from monitorbench.intervention.statistics.decide import decide, write_decision
+from monitorbench.intervention.statistics.decision import read_decision
+from monitorbench.intervention.statistics.effect import Decision
 
 DEFAULT = PilotStatistics()
 QUICK = PilotStatistics(draws=2000)

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from monitorbench.intervention.effect import Rates, rates
-from monitorbench.intervention.matched import CELLS, Table
+from monitorbench.intervention.statistics.effect import Rates, rates
+from monitorbench.intervention.statistics.matched import CELLS, Table
 from monitorbench.metrics import bootstrap
 from monitorbench.metrics.bootstrap import FloatArray
 

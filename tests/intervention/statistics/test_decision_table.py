@@ -5,8 +5,8 @@ from fake_outcomes import counted, joined, outcomes
 from rich.console import Console
 
 from monitorbench.config.pilot_statistics import PilotStatistics
-from monitorbench.intervention.decision_table import WIDTH, print_decision
-from monitorbench.intervention.pilot import decide
+from monitorbench.intervention.statistics.decide import decide
+from monitorbench.intervention.statistics.decision_table import WIDTH, print_decision
 
 
 def printed(found: list, settings: PilotStatistics, encoding: str = "utf-8") -> str:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.power import NormalIndPower
 
-from monitorbench.intervention.planning import (
+from monitorbench.intervention.statistics.planning import (
     Spread,
     expected_spread,
     minimum_detectable_effect,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
-from monitorbench.intervention.exact_test import swap_test
+from monitorbench.intervention.statistics.exact_test import swap_test
 
 
 @given(st.lists(st.integers(-3, 3), max_size=9))
