@@ -6,6 +6,7 @@ import pytest
 from corridor import ACTIONS, Corridor, scripted
 from scipy.stats import binomtest
 
+from monitorbench.config.errors import ConfigError
 from monitorbench.config.pilot import ScriptedAgent
 from monitorbench.intervention.agents.protocol import Mechanism, Situation
 from monitorbench.intervention.agents.scripted import Scripted
@@ -94,6 +95,8 @@ def test_out_of_reach_it_does_something_and_with_nothing_to_do_it_says_so():
     with pytest.raises(RuntimeError, match="no solution"):
         act(situation(1, plan=())._replace(admissible=()))
     assert act(situation(2, plan=("42",))._replace(admissible=())).action == "42"
+    with pytest.raises(ConfigError, match="no mistake to draw"):  # not a run without a mistake
+        Scripted(scripted(0.1)).begin("task", 0)(situation(0, plan=("42",))._replace(admissible=()))
 
 
 def test_success_from_one_in_twenty_to_nineteen_in_twenty():

@@ -87,6 +87,11 @@ class Pilot(Config):
             raise ValueError("conditions: one is named twice; expected each once")
         if "random" in self.conditions and "rollback" not in self.conditions:
             raise ValueError("conditions: random fires as often as rollback did; expected rollback as well")
+        if set(self.conditions) != {"best_of_2"} and self.min_step >= self.step_budget - 1:
+            raise ValueError(
+                f"min_step: no step from {self.min_step} on is judged, since the last of {self.step_budget} "
+                "is not; expected less than step_budget - 1"
+            )
         if self.prompt.shots:
             raise ValueError(f"prompt: {self.prompt.name} shows examples; runs have none: expected shots=0")
         return self

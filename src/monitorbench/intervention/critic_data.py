@@ -23,8 +23,8 @@ def samples_of(episodes: Iterable[Episode], min_step: int = 0) -> list[Sample]:
         episode.sample(upto=step.step + 1)
         for episode in episodes
         if not episode.reason
-        for step in episode.steps
-        if step.step >= min_step and not step.done
+        for step in episode.steps[:-1]  # the last one ended the run, or spent its budget
+        if step.step >= min_step
     ]
 
 

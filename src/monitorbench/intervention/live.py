@@ -97,7 +97,13 @@ def run_live(study: Study) -> LiveRuns:
         write_outcomes(run.path / "outcomes.jsonl", outcomes)
         broken = sum(bool(outcome.reason) for outcome in outcomes)
         if broken:
-            _log.warning("pilot: %d of %d runs broke down; each has its reason", broken, len(outcomes))
+            _log.warning(
+                "pilot: %d of %d runs broke down, with their reasons in %s; to have them made again, remove "
+                "that directory",
+                broken,
+                len(outcomes),
+                run.path,
+            )
         results |= {
             "n_runs": len(outcomes),
             "n_broken_down": broken,
@@ -169,6 +175,11 @@ def _calibrate(
         for judgement, fails in zip(judgements, failed(samples), strict=True)
         if judgement.p_fail is not None
     ]
+    if samples and not known:
+        raise UserError(
+            f"monitor={study.monitor.name}: no P(fail) for any of {len(samples)} validation steps "
+            f"({judgements[0].reason}); expected a monitor and an engine that give probabilities"
+        )
     p_fail, fails = [p for p, _ in known], [fail for _, fail in known]
     found = fit_temperature(p_fail, fails)
     if found.reason:

@@ -18,6 +18,7 @@ import random
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol, get_args
 
+from monitorbench.config.errors import ConfigError, UserError
 from monitorbench.config.pilot import ConditionName
 from monitorbench.intervention.agents.protocol import Mechanism
 from monitorbench.intervention.critic import Judgement
@@ -126,14 +127,21 @@ class OracleTrigger:
 
     def __init__(self, environment: Environment) -> None:
         """Reset the environment to see whether it knows a solution at all."""
-        environment.reset()
-        self._knows = bool(environment.solution())
+        self._unknown = ""
+        try:
+            environment.reset()
+            if not environment.solution():
+                self._unknown = "the environment knows no solution of this task"
+        except (UserError, ConfigError):
+            raise
+        except Exception as error:  # somebody's environment: this run ends, not the pilot
+            self._unknown = f"{type(error).__name__}: {error}"
         self._distance: int | None = None
 
     def before(self, moment: Moment) -> None:
         """Note how many actions success is away; None: out of reach."""
-        if not self._knows:
-            raise CriticFailed("the environment knows no solution of this task")
+        if self._unknown:
+            raise CriticFailed(self._unknown)
         self._distance = len(moment.environment.solution()) or None
 
     def rules(self, moment: Moment) -> Ruling:

@@ -38,6 +38,7 @@ class Outcome(NamedTuple):
 FIELDS = Outcome._fields
 _REQUIRED = FIELDS[:-1]
 _FORMATS = (".jsonl", ".csv")
+_TOO_MANY = 10**18
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -96,7 +97,7 @@ def _json_lines(path: Path, text: str) -> Iterator[Outcome]:
             if not isinstance(row, dict):
                 raise _BadRow("no JSON object")
             yield _outcome(row)
-        except (_BadRow, json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # a number of thousands of digits is a ValueError
             _refuse(path, number, str(error) if isinstance(error, _BadRow) else "no JSON")
 
 
@@ -163,8 +164,8 @@ def _text(row: Mapping[str, object], field: str, *, may_be_empty: bool = False) 
 
 def _count(row: Mapping[str, object], field: str) -> int:
     value = row[field]
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise _BadRow(f"field {field!r}: {value!r} is no whole number of at least 0")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _TOO_MANY:
+        raise _BadRow(f"field {field!r}: {repr(value)[:40]} is no whole number from 0 to 10^18")
     return value
 
 

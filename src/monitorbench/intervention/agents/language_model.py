@@ -75,7 +75,7 @@ class LanguageModel:
     def _by_letter(self, situation: Situation) -> Choice:
         left = list(_offered(situation))
         if not left:
-            raise ValueError("this world takes any text: expected agent.choose=text")
+            raise ConfigError("agent.choose=score: this world takes any text; expected agent.choose=text")
         tokens = 0
         while len(left) > 1:
             groups = [left[start : start + len(LETTERS)] for start in range(0, len(left), len(LETTERS))]
@@ -180,6 +180,11 @@ def _behind_endpoint(settings: LanguageModelAgent, engine: OpenAiEngine) -> Lang
     from monitorbench.engines.openai_engine import Endpoint
     from monitorbench.prompts.wording import PromptWording
 
+    if engine.max_cost is not None:
+        raise ConfigError(
+            f"agent.engine.max_cost={engine.max_cost}: what an agent spends is not kept from one start to "
+            "the next; expected null"
+        )
     asked_with = prompt(settings)
     wording, endpoint = PromptWording(asked_with), Endpoint(engine)
 

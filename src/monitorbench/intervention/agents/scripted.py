@@ -9,12 +9,14 @@ told leaves it in doubt, so that this one decision is a mistake at the larger of
 An agent that is mostly on a wrong track gains by that; one that seldom is loses. ROLLBACK besides costs the
 undone action's step, and takes back what it did, good or bad; it may choose the undone action again.
 
-Where the solution is unknown or out of reach every admissible action is as likely.
+Where the solution is unknown or out of reach every admissible action is as likely. A world that lists no
+actions can only be followed without mistakes; any other rate is refused.
 """
 
 import random
 from collections.abc import Sequence
 
+from monitorbench.config.errors import ConfigError
 from monitorbench.config.pilot import ScriptedAgent
 from monitorbench.intervention.agents.protocol import Choice, Policy, Situation
 
@@ -41,6 +43,11 @@ class Scripted:
             plan = situation.plan()
             right = plan[:1]
             others = [action for action in situation.admissible if action not in right]
+            if right and not situation.admissible and rate > 0:
+                raise ConfigError(
+                    "agent=scripted: this world lists no actions, so there is no mistake to draw; expected "
+                    "agent.error_rate=0 agent.doubt=0, or a world of games"
+                )
             astray = (astray and persists < settings.persistence) or error < rate
             if right and not (astray and others):
                 return Choice(right[0])

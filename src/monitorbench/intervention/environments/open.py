@@ -152,5 +152,5 @@ def _needs(module: str, name: str) -> None:
 
     if importlib.util.find_spec(module) is None:
         raise UserError(
-            f"environment={name} needs the package textworld[pddl]; install monitorbench[cpu] or [gpu]"
+            f"environment={name} needs the package textworld[pddl]; install monitorbench[environments]"
         )

@@ -84,9 +84,14 @@ def condition_result(
     elif widened:
         notes.append("the exact test does not bear out the draws: the interval is widened to 0")
     decided = verdict(delta, settings.margin / 100)
-    if len(cells) < 2 or not total[1:3].any():
+    says_nothing = len(cells) < 2 or not total[1:3].any()
+    if says_nothing:
         decided = Decision.INCONCLUSIVE
         notes += ["no decision can come of one task"] if len(cells) < 2 else []
+    rescued = sum(bool(pair.baseline.reason) and pair.treated.success for pair in one.pairs) / len(one.pairs)
+    if decided is Decision.INTERVENE and delta.low - rescued <= settings.margin / 100:
+        decided = Decision.INCONCLUSIVE
+        notes.append("the gain rests on baseline runs that broke down")
     further, note = _further_tasks(cells, float(found.delta_success), len(tested.family), decided, settings)
     note = [] if tested.swap_p_holm is None else note  # nobody plans for a control
     broken = [sum(bool(run.reason) for run in side) for side in zip(*one.pairs, strict=True)]
@@ -123,7 +128,7 @@ def condition_result(
         minimum_detectable_effect=_detectable(cells, len(tested.family), settings),
         further_tasks=further,
         per_run=_per_run(one),
-        transport=_transport(found, tested, drawn, settings),
+        transport=_transport(found, tested, drawn, settings, says_nothing),
         sequential=sequential,
     )
 
@@ -150,7 +155,9 @@ def _alone(values: FloatArray, tested: Tested, settings: PilotStatistics) -> Bou
     return _pair(bounds(column[:, 0], simultaneous_tails(column, settings.confidence, 0.0, 1.0), 0.0, 1.0))
 
 
-def _transport(found: Rates, tested: Tested, drawn: Rates, settings: PilotStatistics) -> Transport | None:
+def _transport(
+    found: Rates, tested: Tested, drawn: Rates, settings: PilotStatistics, says_nothing: bool
+) -> Transport | None:
     if settings.p_target is None:
         return None
     lowest, highest = settings.p_target - 1, settings.p_target
@@ -158,11 +165,13 @@ def _transport(found: Rates, tested: Tested, drawn: Rates, settings: PilotStatis
     tails = simultaneous_tails(effects[:, tested.family], settings.confidence, lowest, highest)
     interval = bounds(effects[:, tested.column], tails, lowest, highest)
     effect = _number(transported(found, settings.p_target))
+    # Its interval is that of one look: of several, one would err more often than stated.
+    undecided = effect is None or says_nothing or settings.sequential
     return Transport(
         p_target=settings.p_target,
         effect=effect,
         effect_ci=_pair(interval),
-        decision=Decision.INCONCLUSIVE if effect is None else verdict(interval, settings.margin / 100),
+        decision=Decision.INCONCLUSIVE if undecided else verdict(interval, settings.margin / 100),
     )
 
 
