@@ -81,7 +81,9 @@ def test_the_shipped_configs_are_what_accelerate_reads(name):
 
 
 STUBS = {
-    "srun": 'echo "$WORLD_SIZE $MASTER_ADDR"; for i in 0 1; do SLURM_PROCID=$i SLURM_LOCALID=$i "$@"; done',
+    "srun": """shift
+echo "$WORLD_SIZE $MASTER_ADDR"
+for i in 0 1; do SLURM_PROCID=$i SLURM_LOCALID=$i "$@"; done""",
     "scontrol": '[ "$1" = show ] && printf "node-a\\nnode-b\\n" || echo "asked to $*"',
     "sleep": "true",
     "python": 'echo "rank $RANK $LOCAL_RANK: $*"; exit $EXIT',

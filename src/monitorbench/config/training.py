@@ -49,7 +49,7 @@ class Training(Config):
     pair_weight: Annotated[float, Field(gt=0)] = 1.0
     """`pairwise`: weight of the margin term beside the label's loss."""
     curriculum_shares: tuple[
-        Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]
+        Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)], Annotated[float, Field(gt=0)]
     ] = (0.3, 0.3, 0.4)
     """`curriculum`: shares of the steps at which each category joins, from explicit to implicit."""
     mix_source: Literal["gsm8k", "mbpp"] = "gsm8k"
@@ -103,6 +103,11 @@ class Training(Config):
             raise ValueError("loader=unsloth needs a GPU: expected device=cuda, or loader=transformers")
         if self.loader == "unsloth" and self.batching == "packed":
             raise ValueError("loader=unsloth takes no packed rows: expected batching=length_grouped")
+        if self.loader == "unsloth" and self.micro_batch_size > 1:
+            raise ValueError(
+                "loader=unsloth drops the mask of padded rows while it trains: expected micro_batch_size=1, "
+                f"not {self.micro_batch_size}"
+            )
         return self
 
 

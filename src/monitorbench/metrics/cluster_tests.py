@@ -62,7 +62,7 @@ def rate_difference_p(
     spread = sums - sizes * mean
     variance = n_groups / (n_groups - 1) * float(spread @ spread) / len(change) ** 2
     exact = mcnemar(int(np.count_nonzero(change < 0)), int(np.count_nonzero(change > 0)))
-    return max(_two_sided(mean, variance, n_groups - 1), exact)
+    return max(_two_sided(mean, variance, n_groups - 1), exact, 2.0 ** (1 - n_groups))
 
 
 def _two_sided(difference: float, variance: float, degrees: int) -> float:

@@ -22,6 +22,8 @@ def training_run(study: Study, data: str, weights: str) -> RunDirectory:
         "training": study.training.model_dump(mode="json"),
         "seed": study.seed,
     }
+    if study.training.objective == "mixed":
+        identity["instructions"] = study.source[study.training.mix_source].model_dump(mode="json")
     name = f"{study.monitor.name}-{subset_name(study)}"
     return RunDirectory(study.paths.runs / "train", name, identity)
 

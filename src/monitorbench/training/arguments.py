@@ -11,7 +11,7 @@ from monitorbench.training.processes import n_processes, on_cpu
 def arguments(training: Training, checkpoints: Path, seed: int) -> SFTConfig:
     """What TRL is told: one planned forward pass a row, and none of its own data preparation."""
     passes = training.batch_size // training.micro_batch_size
-    return SFTConfig(
+    args = SFTConfig(
         output_dir=str(checkpoints),
         max_steps=training.max_steps,
         per_device_train_batch_size=1,  # a row of the data set is a whole forward pass
@@ -40,3 +40,6 @@ def arguments(training: Training, checkpoints: Path, seed: int) -> SFTConfig:
         max_length=None,
         dataset_kwargs={"skip_prepare_dataset": True},
     )
+    if not on_cpu(training):
+        args._n_gpu = 1  # else a process that sees several GPUs would take several rows at once
+    return args

@@ -36,9 +36,16 @@ def read_instructions(study: Study) -> list[Instruction]:
 
 
 def make_instructions(
-    instructions: Sequence[Instruction], judged: Sequence[Sample], tokenizer: Any, max_tokens: int
+    instructions: Sequence[Instruction],
+    judged: Sequence[Sample],
+    tokenizer: Any,
+    end_of_turn: int,
+    max_tokens: int,
 ) -> tuple[list[Example], int]:
-    """Chats as the model's own template writes them; returns them and how many were left out."""
+    """Chats as the model's own template writes them, up to the end of the answer's turn.
+
+    Returns them and how many were left out: too long, or asked in a judged request as well.
+    """
     control = tuple(tokenizer.get_added_vocab())
     requests = {_plain(m.content) for sample in judged for m in sample.request}
     whole = "\n".join(requests)
@@ -52,8 +59,9 @@ def make_instructions(
         if chat[: len(prompt)] != prompt:
             raise UserError("objective=mixed: this model's chat template does not keep its generation prompt")
         completion = chat[len(prompt) :]
-        ends = [k for k, token in enumerate(completion) if token in tokenizer.added_tokens_decoder]
-        example = Example(prompt, completion[: ends[0] + 1] if ends else completion)
+        if end_of_turn not in completion:
+            raise UserError("objective=mixed: this model's chat template does not end the assistant's turn")
+        example = Example(prompt, completion[: completion.index(end_of_turn) + 1])
         if example.n_tokens <= max_tokens:
             examples.append(example)
     if not examples:

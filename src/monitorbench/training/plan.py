@@ -75,6 +75,11 @@ def _stages(samples: Sequence[Sample], training: Training) -> list[tuple[list[in
         raise UserError("training.curriculum_shares: no step is left for the categories that are there")
     ends = np.cumsum(list(shares.values())) / sum(shares.values()) * training.max_steps
     steps = np.diff(np.round(ends).astype(int), prepend=0)
+    if not steps[-1]:
+        raise UserError(
+            f"training.objective=curriculum: of max_steps={training.max_steps} none is left for all "
+            "categories together; raise training.max_steps or the last of training.curriculum_shares"
+        )
     stages, joined = [], set()
     for category, n_steps in zip(shares, steps, strict=True):
         joined.add(category)

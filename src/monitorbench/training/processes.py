@@ -4,6 +4,7 @@ Every process trains; the first alone writes files.
 """
 
 import os
+from datetime import timedelta
 
 import torch
 from accelerate import PartialState
@@ -12,6 +13,8 @@ from monitorbench.config.errors import UserError
 from monitorbench.config.training import Training
 
 N_PROCESSES = "WORLD_SIZE"
+_PATIENCE = timedelta(hours=6)
+"""The others wait while the first builds the data and fetches the weights."""
 SHARDED = "ACCELERATE_USE_FSDP"
 
 
@@ -44,7 +47,8 @@ def join(training: Training) -> None:
             f"divided among {n_processes()} processes; lower training.micro_batch_size"
         )
     if n_processes() > 1:
-        PartialState(cpu=on_cpu(training), **({"backend": "gloo"} if on_cpu(training) else {}))
+        backend = {"backend": "gloo"} if on_cpu(training) else {}
+        PartialState(cpu=on_cpu(training), timeout=_PATIENCE, **backend)
 
 
 def wait() -> None:

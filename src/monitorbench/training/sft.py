@@ -36,6 +36,8 @@ from monitorbench.training.plan import find_pairs, make_plan
 from monitorbench.training.preempted import StopWhenPreempted, raise_if_preempted
 from monitorbench.training.trainer import EveryFewSteps, Step, Work, make_trainer
 
+CHECKPOINTS, BEST = "checkpoints", "best"
+"""What an unfinished run has beside its results."""
 _log = logging.getLogger(__name__)
 
 
@@ -59,6 +61,7 @@ def train(study: Study) -> Path:
     processes.wait()  # nobody writes before everybody has looked
     if done:
         _log.info("train: reusing %s", run.path)
+        _tidy(run.path)
         return run.path
     with (
         tracking(study, run.path, "train", is_first=processes.is_first()) as track,
@@ -68,11 +71,18 @@ def train(study: Study) -> Path:
         validation = read_split(data, Split.VALIDATION, study.dataset.validation)
         results |= {
             "name": subset_name(study),
-            "trained_on": sorted({str(sample.cell) for sample in samples}),
             "data": data.name,
             **_fit(study, run.path, weights, _material(study, data, weights, samples), validation, track),
         }
+    _tidy(run.path)
     return run.path
+
+
+def _tidy(directory: Path) -> None:
+    """Remove what only an unfinished run needs; before it is marked done, a kill would lose it."""
+    if processes.is_first():
+        for folder in (directory / CHECKPOINTS, directory / BEST):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _recording(run: RunDirectory, study: Study) -> AbstractContextManager[dict[str, Any]]:
@@ -93,12 +103,18 @@ def _material(study: Study, data: Path, weights: Path, samples: Sequence[Sample]
     tokenizer = AutoTokenizer.from_pretrained(weights)
     renderer = Renderer(study.prompt, tokenizer, study.monitor.opening)
     kept, examples = make_examples(samples, renderer, training.max_tokens)
-    facts: dict[str, Any] = {"n_samples": len(kept), "n_dropped_too_long": len(samples) - len(kept)}
+    facts: dict[str, Any] = {
+        "trained_on": sorted({str(sample.cell) for sample in kept}),
+        "n_samples": len(kept),
+        "n_dropped_too_long": len(samples) - len(kept),
+    }
     instructions: list[Example] = []
     if training.objective == "mixed":
         judged = [s for split in _needed(training) for s in read_split(data, split)]
         read = read_instructions(study)
-        instructions, left_out = make_instructions(read, judged, tokenizer, training.max_tokens)
+        instructions, left_out = make_instructions(
+            read, judged, tokenizer, renderer.end_of_turn, training.max_tokens
+        )
         facts |= {"n_instructions": len(instructions), "n_instructions_left_out": left_out}
     pairs = find_pairs(kept) if training.objective == "pairwise" else []
     if training.objective == "pairwise":
@@ -126,10 +142,15 @@ def _fit(
     training, renderer = study.training, material.renderer
     tokens = _tokens_by_step(material.work, training)
     model = load_model(weights, training, study.seed)
-    checkpoints, best = directory / "checkpoints", directory / "best"
+    checkpoints, best = directory / CHECKPOINTS, directory / BEST
     resumed_from = _last_whole_checkpoint(checkpoints)
+    short = [sample for sample in validation if len(renderer.render(sample)) < training.max_tokens]
+    if not short:
+        raise UserError(
+            f"training.max_tokens={training.max_tokens}: none of {len(validation)} validation samples fits"
+        )
     curve = LearningCurve(
-        directory / "learning_curve.json", model, renderer, validation, study.seed, processes.is_first()
+        directory / "learning_curve.json", model, renderer, short, study.seed, processes.is_first()
     )
     patience = training.early_stopping_patience
 
@@ -175,11 +196,9 @@ def _fit(
     change = refuse_idle_adapter(model, renderer, material.work.examples[0])
     kept_step = curve.best_step if patience else curve.points[-1]["step"]
     save_adapter(model, directory / "adapter", study.monitor.hub_id)
-    if processes.is_first():
-        for folder in (checkpoints, best):
-            shutil.rmtree(folder, ignore_errors=True)
     return {
         **material.facts,
+        "n_validation_dropped_too_long": len(validation) - len(short),
         "adapter_gate": change,
         "training_loss": curve.points[-1]["loss"],
         "steps": curve.points[-1]["step"],
