@@ -23,7 +23,7 @@ demo: setup
 
 test: setup lint
 	@# The jobs share the cores: more threads than cores wait for each other.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	$(BIN)/ruff check .

@@ -30,6 +30,7 @@ def test_a_sweep_prints_one_directory_per_job(runs: list[Path], starter: Path, r
     command = [sys.executable, "-X", "importtime", str(root / "eval" / "score.py"), "-m"]
     command += [f"run={runs[0]},{runs[1]}", f"paths.data={starter.parent}", f"paths.runs={tmp_path / 'runs'}"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "Prompt: direct" in done.stderr, "the table"
     errors = [line for line in done.stderr.splitlines() if not line.startswith("import time:")]
     assert done.returncode == 0, errors[-5:]
     assert done.stdout.splitlines() == [str(run) for run in runs]

@@ -37,7 +37,7 @@ def score_run(study: Study) -> Path:
     if point is not GREEDY:
         metrics["operating_point"] = point.model_dump(mode="json")
     _write_results(directory, metrics)
-    show_tables(metrics)
+    show_tables(metrics, stderr=True)  # a sweep's stdout has one directory a run
     return directory
 
 

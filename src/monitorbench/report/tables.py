@@ -102,10 +102,10 @@ def _flat(numbers: Mapping[str, object]) -> Row:
     return row
 
 
-def show_tables(results: Results) -> None:
-    """Print the tables to stdout, at the terminal's width or 80 columns."""
-    console = Console()
-    print_tables(console if console.is_terminal else Console(width=WIDTH), results)
+def show_tables(results: Results, *, stderr: bool = False) -> None:
+    """Print the tables, at the terminal's width or 80 columns; to stdout, or beside it."""
+    console = Console(stderr=stderr)
+    print_tables(console if console.is_terminal else Console(stderr=stderr, width=WIDTH), results)
 
 
 def print_tables(console: Console, results: Results) -> None:

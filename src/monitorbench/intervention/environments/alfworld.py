@@ -53,10 +53,10 @@ class AlfworldGame(ReplayedEnvironment):
         """Compile the game, given as the JSON text of its file."""
         data = json.loads(game)
         self._engine = HouseholdEngine(data)
-        # Some walkthroughs are written with names, some with ids.
+        # Some walkthroughs are written with names, some with ids; the training games have none.
         self._walkthrough = [
             _ID.sub(lambda id_: self._engine.names.get(id_[0], id_[0]), action)
-            for action in data["walkthrough"]
+            for action in data.get("walkthrough", ())
         ]
         intro = _GOAL.search(self._begin().text)
         super().__init__(task, intro[1] if intro else "")
@@ -70,7 +70,7 @@ class AlfworldGame(ReplayedEnvironment):
         if self._current().done:
             return ()
         followed = len(self._actions)
-        if self._actions == self._walkthrough[:followed]:
+        if self._walkthrough and self._actions == self._walkthrough[:followed]:
             return tuple(self._walkthrough[followed:])
         return self._engine.plan()
 
