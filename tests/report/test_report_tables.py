@@ -8,7 +8,14 @@ from rich.console import Console
 
 from monitorbench.metrics.results import as_results
 from monitorbench.report import reading
-from monitorbench.report.numbers import Outcome, outcome, rate, rate_with_interval, signed_with_interval
+from monitorbench.report.numbers import (
+    Outcome,
+    count,
+    outcome,
+    rate,
+    rate_with_interval,
+    signed_with_interval,
+)
 from monitorbench.report.tables import monitor_rows, print_tables, to_csv, transfer_rows
 
 RESULTS = fake_results()
@@ -39,6 +46,22 @@ def renamed(results, old: str, new: str):
 def test_a_rate_takes_three_characters(value: float | None, text: str) -> None:
     """Columns that shift by a character make a table of rates unreadable."""
     assert rate(value) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0"),
+        (99_999, "99999"),
+        (250_660, "251k"),
+        (999_499, "999k"),
+        (999_500, "1.0M"),
+        (12_345_678, "12.3M"),
+    ],
+)
+def test_a_count_takes_five_characters(number: int, text: str) -> None:
+    """A sweep of a million verdicts folded its counts over two lines."""
+    assert count(number) == text
 
 
 def test_intervals_are_written_in_words_a_reader_knows() -> None:

@@ -71,8 +71,9 @@ class Pilot(Config):
     """In a run."""
     warning: Annotated[str, Field(min_length=1)]
     """What `append` tells the agent."""
-    training_tasks: Annotated[int, Field(ge=0)]
-    """Tasks whose runs a critic is fitted to, and that are written as training data."""
+    training_tasks: Annotated[int, Field(ge=0)] | None
+    """Tasks whose runs a critic is fitted to, and that are written as training data; None: 40 where a critic
+    is fitted here, else none."""
     validation_tasks: Annotated[int, Field(ge=1)]
     """Tasks whose runs the temperature is fitted to."""
     critic_data: Path | None
@@ -80,6 +81,12 @@ class Pilot(Config):
     prompt: Prompt
     """What a critic that is a language model is asked."""
     statistics: PilotStatistics
+
+    def n_training_tasks(self, *, fits: bool) -> int:
+        """`training_tasks`, its None resolved by whether a critic is fitted here."""
+        if self.training_tasks is not None:
+            return self.training_tasks
+        return 40 if fits and self.critic_data is None else 0
 
     @model_validator(mode="after")
     def _conditions(self) -> "Pilot":

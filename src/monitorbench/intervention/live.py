@@ -129,7 +129,9 @@ def _identity(study: Study, fitted_to: Sequence[Sample]) -> dict[str, Any]:
 
 def _runs_alone(study: Study, agent: Agent, directory: Path, key: str) -> dict[str, list[Episode]]:
     """The agent without a monitor on the tasks of the other two splits, one run each."""
-    counts = {"train": study.pilot.training_tasks, "validation": study.pilot.validation_tasks}
+    fits = study.monitor.kind == "bag_of_words"
+    n_training = study.pilot.n_training_tasks(fits=fits)
+    counts = {"train": n_training, "validation": study.pilot.validation_tasks}
     with open_log(directory / "runs_alone.jsonl", Episode) as log:
         return {split: _run_alone(study, agent, split, count, key, log) for split, count in counts.items()}
 

@@ -23,6 +23,13 @@ def rate(value: float | None) -> str:
     return text[1:] if text.startswith("0") else text[:3]
 
 
+def count(number: int) -> str:
+    """A whole number in at most five characters: `99999`, `250k`, `3.0M`."""
+    if number < 100_000:
+        return str(number)
+    return f"{number / 1e3:.0f}k" if number < 999_500 else f"{number / 1e6:.1f}M"
+
+
 def interval(bounds: Sequence[float] | None) -> str:
     """`[.25–.48]`; empty where there is none."""
     return f"[{rate(bounds[0])}{DASH}{rate(bounds[1])}]" if bounds else ""

@@ -16,7 +16,14 @@ from monitorbench.metrics.cells import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.words import Told
 from monitorbench.report import probe_tables, reading
-from monitorbench.report.numbers import TO_ASCII, outcome, rate, rate_with_interval, signed_with_interval
+from monitorbench.report.numbers import (
+    TO_ASCII,
+    count,
+    outcome,
+    rate,
+    rate_with_interval,
+    signed_with_interval,
+)
 from monitorbench.report.reading import Compared
 
 Value = str | int | float | None
@@ -26,8 +33,8 @@ WIDTH = 80
 _WHERE = {OVERALL: "all", "trained": "trained", "held_out": "held out"}
 
 _MONITOR_COLUMNS = (
-    ("monitor", 22),
-    ("n", 4),
+    ("monitor", 21),
+    ("n", 5),
     ("unsc.", 5),
     ("miss rate", 13),
     ("false alarms", 13),
@@ -127,8 +134,8 @@ def print_monitors(console: Console, results: Results) -> None:
             rows = [
                 [
                     f"  {names[monitor]}",
-                    str(found["n"]),
-                    str(found["n_unscored"]),
+                    count(found["n"]),
+                    count(found["n_unscored"]),
                     rate_with_interval(found["miss_rate"], found["miss_rate_ci"]),
                     rate_with_interval(found["false_alarm_rate"], found["false_alarm_rate_ci"]),
                     rate_with_interval(found["auroc"], found["auroc_ci"]),

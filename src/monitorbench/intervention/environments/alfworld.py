@@ -58,6 +58,7 @@ class AlfworldGame(ReplayedEnvironment):
             _ID.sub(lambda id_: self._engine.names.get(id_[0], id_[0]), action)
             for action in data.get("walkthrough", ())
         ]
+        self._plans: dict[str, tuple[str, ...]] = {}
         intro = _GOAL.search(self._begin().text)
         super().__init__(task, intro[1] if intro else "")
 
@@ -66,13 +67,20 @@ class AlfworldGame(ReplayedEnvironment):
         return self._engine.fingerprint()
 
     def solution(self) -> tuple[str, ...]:
-        """What is left of the game's own walkthrough while it is followed; else a plan from here."""
+        """What is left of the game's own walkthrough while it is followed; else a plan from here.
+
+        The planner takes from milliseconds to half a minute. Plans are kept by state, what is left of a plan
+        that is followed included.
+        """
         if self._current().done:
             return ()
         followed = len(self._actions)
         if self._walkthrough and self._actions == self._walkthrough[:followed]:
             return tuple(self._walkthrough[followed:])
-        return self._engine.plan()
+        here = self.state()
+        if here not in self._plans:
+            self._plans[here] = self._engine.plan()
+        return self._plans[here]
 
     def close(self) -> None:
         """Free the planner."""
@@ -82,7 +90,12 @@ class AlfworldGame(ReplayedEnvironment):
         return _observed(self._engine.begin())
 
     def _take(self, action: str) -> Observation:
-        return _observed(self._engine.step(" ".join(action.split()))[0])
+        action = " ".join(action.split())
+        plan = self._plans.get(self.state(), ()) if self._plans else ()
+        observation = _observed(self._engine.step(action)[0])
+        if plan[1:] and plan[0] == action:
+            self._plans.setdefault(self.state(), plan[1:])
+        return observation
 
     def _inner(self) -> object:
         return _Inner(self._engine, self._engine.mark(), self._current())
