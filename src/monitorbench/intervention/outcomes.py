@@ -79,7 +79,8 @@ def write_outcomes(path: Path, outcomes: Iterable[Outcome]) -> None:
     writer = csv.writer(text)  # ends lines in "\r\n", or a field with either would not be quoted
     writer.writerow(FIELDS)
     for outcome in outcomes:
-        writer.writerow(outcome._replace(success=str(outcome.success).lower()))  # type: ignore[arg-type]
+        row = outcome._asdict() | {"success": str(outcome.success).lower()}
+        writer.writerow(row.values())
     write_atomically(path, text.getvalue())
 
 

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import pickle
 
 import pytest
 from hypothesis import given
@@ -90,13 +89,6 @@ def test_a_missing_source_says_what_to_do(problems, tmp_path):
     )
     with pytest.raises(UserError, match="MONITORBENCH_SOURCES=DIR"):
         open_tasks(nowhere, 1, 0, "pilot")
-
-
-def test_what_is_opened_can_be_sent_to_another_process(problems, generated):
-    """Episodes could not run side by side."""
-    for settings in (problems, generated):
-        (opened,) = open_tasks(settings, 1, 0, "train")
-        assert pickle.loads(pickle.dumps(opened))().task == opened().task  # noqa: S301 - our own
 
 
 def test_places_on_this_machine_do_not_decide_the_tasks(problems, generated):

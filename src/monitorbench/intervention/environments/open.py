@@ -1,8 +1,8 @@
 """Which tasks an environment has, and how each is opened.
 
 Promises: the splits share no task, whatever their seeds; the same settings, number, seed and split give
-the same tasks in the same order on every machine; n tasks are the first n of more. What is yielded can be
-pickled, and opens nothing until it is called.
+the same tasks in the same order on every machine; n tasks are the first n of more. What is yielded
+opens nothing until it is called.
 """
 
 import hashlib
@@ -93,6 +93,11 @@ def _open_household(task: str, game: str) -> Environment:
     return AlfworldGame(task, game)
 
 
+def _place(id_: str, text: str) -> bytes:
+    """Where a paragraph stands among those that may distract from a question."""
+    return _digest(f"{id_} {text}")
+
+
 def _searched(settings: Questions, n_tasks: int, seed: int, split: str) -> list[Callable[[], Environment]]:
     from monitorbench.intervention.environments.question_sources import read_search_questions
     from monitorbench.intervention.environments.questions import SearchedQuestion
@@ -102,7 +107,7 @@ def _searched(settings: Questions, n_tasks: int, seed: int, split: str) -> list[
     for id_ in _drawn(settings, _part(list(questions), split), n_tasks, seed, split):
         own = questions[id_].paragraphs
         others = [text for question in questions.values() for text in question.paragraphs if text not in own]
-        others.sort(key=lambda text, id_=id_: _digest(f"{id_} {text}"))  # type: ignore[misc]
+        others.sort(key=partial(_place, id_))
         distracting = others[: max(0, settings.paragraphs - len(own))]
         opened.append(partial(SearchedQuestion, questions[id_], distracting, settings.min_f1))
     return opened
