@@ -80,6 +80,7 @@ class Script:
 
         try:
             if any(argument.startswith(("-", "hydra")) for argument in arguments):
+                sys.argv[1:] = _flags_first(arguments)
                 hydra.main(version_base="1.3", config_path=str(self.conf), config_name=self.primary)(job)()
             else:  # a single run with Hydra's own settings as they are: hydra.main would compose it twice
                 with hydra.initialize_config_dir(str(self.conf), version_base="1.3"):
@@ -154,6 +155,12 @@ def stop(message: str, code: int) -> NoReturn:
     sys.stdout.flush()
     print(f"error: {message}", file=sys.stderr, flush=True)
     raise SystemExit(code)
+
+
+def _flags_first(arguments: list[str]) -> list[str]:
+    """Overrides after everything else: Hydra's parser takes only one row of them, wherever `-m` stands."""
+    overrides = [a for a in arguments if not a.startswith("-") and ("=" in a or a.startswith("~"))]
+    return [a for a in arguments if a not in overrides] + overrides
 
 
 def _frozen(arguments: list[str]) -> Study:
