@@ -23,7 +23,12 @@ from monitorbench.sources import humaneval
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
-FILLED = {"run": "runs/evaluate/x", "probe.runs": ["runs/evaluate/x"], "dataset.path": "mine.jsonl"}
+FILLED = {
+    "run": "runs/evaluate/x",
+    "probe.runs": ["runs/evaluate/x"],
+    "dataset.path": "mine.jsonl",
+    "engine.server": "servers/mine.json",
+}
 """A value for every `???` that a primary file or a dataset leaves to the person."""
 ASKED = {"calibrate": {"run"}, "score": {"run"}, "report": {"run"}, "merge": {"run"}, "push": {"run"}}
 """What a primary file leaves to the person."""
@@ -154,8 +159,9 @@ def test_files_of_ones_own_are_asked_for():
     """A dataset of somebody's files that starts without a path would fail on whatever lies in `.`."""
     for row in ROWS:
         missing = OmegaConf.missing_keys(composed("build", *(f"{g}={o}" for g, o in row.items())))
-        own = row["dataset"] in ("jsonl", "inspect_log")
-        assert missing == ({"dataset.path"} if own else set()), row["dataset"]
+        own = {"dataset.path"} if row["dataset"] in ("jsonl", "inspect_log") else set()
+        served = {"engine.server"} if row["engine"] == "served" else set()
+        assert missing == own | served, row
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)

@@ -24,6 +24,6 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def checkout(tmp_path: Path, root: Path) -> Path:
     """A folder with the scripts and a configuration of its own, and a small file of samples."""
     shutil.copytree(root / "conf", tmp_path / "conf", ignore=shutil.ignore_patterns("local"))
-    for room in ("data_build", "train", "slurm"):
+    for room in ("data_build", "train", "eval", "slurm"):
         shutil.copytree(root / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path

@@ -3,6 +3,7 @@
 A key never stands in a configuration: `api_key_env` is the name of the environment variable that holds it.
 """
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -59,6 +60,12 @@ class OpenAiEngine(Config):
     """Nothing more is asked once this much is spent; what is in flight then comes on top."""
     extra_body: dict[str, Any]
     """Fields added to every request, such as `reasoning_effort`."""
+    server: Path | None = None
+    """An address file of `eval/serve.py`: `base_url`, `model` and the key are those that it says."""
+    server_seconds: Annotated[int, Field(ge=0)] = 0
+    """How long to wait until that file is there and its server answers."""
+    serves: str | None = None
+    """What the server says it runs, which then names the judge, wherever it is served. Not to be set."""
 
     @field_validator("base_url")
     @classmethod
@@ -74,6 +81,8 @@ class OpenAiEngine(Config):
     def _agrees(self) -> "OpenAiEngine":
         if self.max_cost is not None and self.prices is None:
             raise ValueError("max_cost needs prices: fill in engine.prices")
+        if self.serves is not None and self.server is None:
+            raise ValueError("serves is not to be set: it is read from engine.server")
         if clash := sorted(_OURS & self.extra_body.keys()):
             raise ValueError(f"extra_body may not set {clash[0]!r}")
         return self

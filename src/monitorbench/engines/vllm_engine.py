@@ -160,7 +160,7 @@ class InProcessVllm:
     def _load(self, weights: Path) -> None:
         if self._loaded == weights:
             return
-        if self.llm is not None:  # base and merged copy are of one shape: a new start would take half a minute
+        if self.llm is not None:  # of one shape with what it has: a new start would take half a minute
             self.llm.collective_rpc("reload_weights", kwargs={"weights_path": str(weights)})
             if not self.llm.reset_prefix_cache():
                 raise RuntimeError("vLLM kept the other weights' keys and values")

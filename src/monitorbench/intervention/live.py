@@ -16,6 +16,7 @@ from monitorbench.config.errors import UserError
 from monitorbench.config.pilot import ConditionName
 from monitorbench.config.study import Study
 from monitorbench.corpus.code import sha256_of_code
+from monitorbench.engines.served import reach
 from monitorbench.intervention.agents.open import agent_identity, agent_name, open_agent
 from monitorbench.intervention.agents.protocol import Agent
 from monitorbench.intervention.best_of_two import best_of_two
@@ -72,6 +73,7 @@ def run_live(study: Study) -> LiveRuns:
     Raises `UserError` and `ConfigError` for what a person has to mend: no tasks, no weights, runs to which no
     critic can be fitted.
     """
+    study = reach(study)
     fitted_to = read_critic_data(study.pilot.critic_data) if study.pilot.critic_data else []
     identity = _identity(study, fitted_to)
     name = f"{study.environment.name}-{agent_name(study.agent)}-{study.monitor.name}"

@@ -37,8 +37,9 @@ class OwedRequest(NamedTuple):
 
 def endpoint_identity(engine: OpenAiEngine) -> dict[str, Any]:
     """What of an endpoint decides its answers."""
+    assert engine.server is None or engine.serves, "engines.served.reach comes first"
     return {
-        "weights": f"endpoint:{engine.base_url}:{engine.model}",
+        "weights": engine.serves or f"endpoint:{engine.base_url}:{engine.model}",
         "adapter": "",
         "engine": engine.kind,
         "dtype": "",

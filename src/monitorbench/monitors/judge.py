@@ -13,6 +13,7 @@ from monitorbench.config.errors import ConfigError
 from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
+from monitorbench.engines.served import reach
 from monitorbench.engines.weights import adapter_folder, adapter_sha256, weights_identity
 from monitorbench.monitors.endpoint_judge import endpoint_identity, judge_through_endpoint
 from monitorbench.monitors.local_judge import Asked, judge_locally
@@ -34,6 +35,7 @@ def evaluate(study: Study) -> Path:
     that can't be used or whose `max_cost` is spent, or a training split without the examples of a
     few-shot prompt.
     """
+    study = reach(study)
     data = ensure(study, needed_splits(study))
     planned = planned_evaluation(study, data)
     run, name, prompt, judge, shots = planned
@@ -148,7 +150,9 @@ def _shots(study: Study, prompt: Prompt, data: Path) -> Shots:
 
 
 def judge_name(study: Study) -> str:
-    """The monitor's name, with what its adapter was trained on."""
+    """The monitor's name, with what its adapter was trained on; of `engine=served`, what the server says."""
+    if isinstance(study.engine, OpenAiEngine) and study.engine.serves:
+        return study.engine.model
     if study.monitor.adapter is None:
         return study.monitor.name
     facts = _training_facts(study.monitor.adapter)

@@ -1,12 +1,14 @@
 """vLLM's OpenAI-compatible server as a child process: started, watched, ended with us.
 
 `serve` holds until Ctrl-C, SIGTERM or the server's own end. Meanwhile `server.json` in the run
-directory has the address and the model names; `server.log` has all that the server says.
+directory (and `engine.address`) has the address, the model names and, for a server that other machines can
+reach, a key made for it; `server.log` has all that the server says.
 """
 
 import json
 import logging
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -22,15 +24,17 @@ from typing import NamedTuple
 
 from monitorbench.config.errors import UserError
 from monitorbench.config.study import Study, VllmEngine
+from monitorbench.engines.served import Address, remove_address, write_address
 from monitorbench.engines.vllm_engine import lora_rank, runs_on_cpu, vllm_environment
 from monitorbench.engines.weights import adapter_folder, adapter_sha256, weights_folder, weights_identity
 from monitorbench.monitors.judge import judge_name
 from monitorbench.runs.directory import RunDirectory
-from monitorbench.runs.files import write_json
 
 _log = logging.getLogger(__name__)
 
 _SECONDS_TO_END = 20.0
+_LOOPBACK = {"127.0.0.1", "localhost"}
+_EVERYWHERE = {"0.0.0.0"}
 
 
 class Server(NamedTuple):
@@ -40,6 +44,8 @@ class Server(NamedTuple):
     model: str
     adapter: str | None
     process: "subprocess.Popen[bytes]"
+    key: str | None
+    """What it asks of whoever comes from other machines; None where only this one can reach it."""
 
 
 def serve(study: Study) -> Path:
@@ -60,9 +66,17 @@ def serve(study: Study) -> Path:
     }
     run = RunDirectory(study.paths.runs / "serve", judge_name(study), identity)
     with run.recording(study), _terminable(), running_server(study, port, run.path / "server.log") as server:
-        address = run.path / "server.json"
-        named = {"url": server.url, "model": server.model, "adapter": server.adapter}
-        write_json(address, {**named, "pid": server.process.pid})
+        address = Address(
+            url=server.url,
+            model=server.model,
+            adapter=server.adapter,
+            serves=f"served:{identity['weights']}:{identity['adapter']}:{study.engine.dtype}",
+            key=server.key,
+            pid=server.process.pid,
+        )
+        files = [run.path / "server.json", *([study.engine.address] if study.engine.address else [])]
+        for file in files:
+            write_address(file, address)
         try:
             _log.info("serve: %s answers for %s; Ctrl-C ends it", server.url, server.adapter or server.model)
             print(run.path, flush=True)
@@ -71,7 +85,8 @@ def serve(study: Study) -> Path:
         except KeyboardInterrupt:
             _log.info("serve: ending")
         finally:
-            address.unlink()
+            for file in files:
+                remove_address(file, address)
     return run.path
 
 
@@ -80,7 +95,9 @@ def running_server(study: Study, port: int, log: Path) -> Iterator[Server]:
     """A healthy server on `port` for as long as the body runs; it and its workers end with it."""
     engine = study.engine
     assert isinstance(engine, VllmEngine)
-    environment = {**os.environ, **vllm_environment(engine)}
+    key = None if engine.host in _LOOPBACK else secrets.token_urlsafe(32)
+    # Not on the command line, which every user of the machine can read.
+    environment = {**os.environ, **vllm_environment(engine), **({"VLLM_API_KEY": key} if key else {})}
     weights = weights_folder(study.monitor, study.paths.models)
     command = _command(study, engine, weights, port)
     adapter_name = judge_name(study) if study.monitor.adapter else None
@@ -96,11 +113,23 @@ def running_server(study: Study, port: int, log: Path) -> Iterator[Server]:
             start_new_session=True,
         )
         try:
-            url = f"http://{engine.host}:{port}"
-            _wait_until_healthy(url, process, engine.startup_seconds, log)
-            yield Server(f"{url}/v1", study.monitor.name, adapter_name, process)
+            host = _own_name() if engine.host in _EVERYWHERE else engine.host
+            near = "127.0.0.1" if engine.host in _EVERYWHERE else engine.host
+            _wait_until_healthy(f"http://{near}:{port}", process, engine.startup_seconds, log)
+            yield Server(f"http://{host}:{port}/v1", study.monitor.name, adapter_name, process, key)
         finally:
             _end(process)
+
+
+def _own_name() -> str:
+    """What other machines call this one, as far as it knows."""
+    for name in (socket.gethostname(), socket.getfqdn()):
+        try:
+            socket.gethostbyname(name)
+        except OSError:
+            continue
+        return name
+    return "127.0.0.1"
 
 
 def _command(study: Study, engine: VllmEngine, weights: Path, port: int) -> list[str]:

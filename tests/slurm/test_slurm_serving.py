@@ -1,0 +1,47 @@
+"""vLLM's own server as a Slurm job, and an evaluation that finds it."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from cluster import Cluster
+from launching import few_samples, submitted, until, wait
+from small_models import smollm2_folder
+
+pytest.importorskip("vllm", reason="vLLM is not installed here")
+pytestmark = pytest.mark.slurm
+
+
+def test_an_evaluation_finds_its_server(slurm: Cluster, checkout: Path):
+    """An address that a person has to read in a log and type in is wrong after every requeue."""
+    few_samples(checkout / "mine.jsonl")
+    address = checkout / "servers" / "smol.json"
+    judging = submitted(
+        slurm,
+        checkout,
+        *("slurm/submit.py", "eval/evaluate.py", "engine=served", f"engine.server={address}"),
+        *("dataset=jsonl", "dataset.path=mine.jsonl", "tracking=none", "cluster.cpus=1"),
+    )
+    serving = submitted(
+        slurm,
+        checkout,
+        *("slurm/submit.py", "eval/serve.py", "engine=vllm", "engine.host=0.0.0.0"),
+        *(f"engine.address={address}", f"monitor.path={smollm2_folder()}", "cluster.cpus=1"),
+    )
+    until(address.is_file, "the server", 240)
+    key = json.loads(address.read_text())["key"]
+    assert stat.S_IMODE(address.stat().st_mode) == 0o600
+    assert wait(slurm, judging.job, 240) == {0: "COMPLETED"}, (judging.sweep / "run-000.log").read_text()
+
+    run = (judging.sweep / "run-000.done").resolve()
+    results = json.loads((run / "manifest.json").read_text())
+    assert results["identity"]["judge"]["weights"].startswith("served:")
+    assert results["results"]["n"] > results["results"]["n_unscored"] == 0
+    files = [file for file in checkout.rglob("*") if file.is_file() and file.stat().st_size < 10**7]
+    telling = {file.name for file in files if key.encode() in file.read_bytes()}
+    assert telling == {"server.json", "smol.json"}, "the key is in no log and no frozen run"
+
+    slurm.ask("scancel", str(serving.job))
+    wait(slurm, serving.job, 120)
+    assert not address.exists()
