@@ -39,20 +39,18 @@ class _Placed(NamedTuple):
 
 def rates(decision: PilotDecision, names: Names) -> str | None:
     """p and p* of each condition on one axis; None where there is nothing to draw."""
-    placed = _placed(decision)
-    if not placed:
+    if not _placed(decision):
         return None
     label = "Failure rate p without intervention and break-even rate p* of each condition, with intervals"
-    return draw("pilot-rates", label, lambda: _rates_figure(placed, names))
+    return draw("pilot-rates", label, lambda: rates_figure(decision, names))
 
 
 def effects(decision: PilotDecision, names: Names) -> str | None:
     """ΔSuccess of each condition in percentage points, and the margin; None where nothing is to be drawn."""
-    placed = _placed(decision)
-    if not placed:
+    if not _placed(decision):
         return None
     label = "Change of success by each condition in percentage points, with intervals and the margin"
-    return draw("pilot-effects", label, lambda: _effects_figure(placed, names, decision.settings.margin))
+    return draw("pilot-effects", label, lambda: effects_figure(decision, names))
 
 
 def when(counts: Mapping[tuple[str, str], Counter[int]], names: Names, last: int) -> str | None:
@@ -60,7 +58,7 @@ def when(counts: Mapping[tuple[str, str], Counter[int]], names: Names, last: int
     if not counts:
         return None
     label = "Number of interventions at each step, by condition"
-    return draw("pilot-when", label, lambda: _when_figure(counts, names, last))
+    return draw("pilot-when", label, lambda: when_figure(counts, names, last))
 
 
 def _placed(decision: PilotDecision) -> list[_Placed]:
@@ -75,7 +73,9 @@ def _placed(decision: PilotDecision) -> list[_Placed]:
     ]
 
 
-def _rates_figure(placed: Sequence[_Placed], names: Names) -> Figure:
+def rates_figure(decision: PilotDecision, names: Names) -> Figure:
+    """The same as `rates`, not yet as SVG."""
+    placed = _placed(decision)
     figure, axes = _rows(placed, names)
     for one, y in placed:
         for value, ci, shade, marker, off in (
@@ -94,7 +94,9 @@ def _rates_figure(placed: Sequence[_Placed], names: Names) -> Figure:
     return figure
 
 
-def _effects_figure(placed: Sequence[_Placed], names: Names, margin: float) -> Figure:
+def effects_figure(decision: PilotDecision, names: Names) -> Figure:
+    """The same as `effects`, not yet as SVG."""
+    placed, margin = _placed(decision), decision.settings.margin
     figure, axes = _rows(placed, names)
     axes.axvline(0, color=INK, lw=1, alpha=0.7)
     if margin:
@@ -106,19 +108,20 @@ def _effects_figure(placed: Sequence[_Placed], names: Names, margin: float) -> F
         _point(axes, 100 * one.delta_success, ci, y, shade, marker)
     axes.set_xlabel("change of success, percentage points (right of the margin: it helps)")
     axes.margins(x=0.06)
-    present = [decision for decision in _SHADES if any(one.decision is decision for one, _ in placed)]
+    present = [word for word in _SHADES if any(one.decision is word for one, _ in placed)]
     handles = [
         Line2D([], [], color=shade, marker=marker, lw=1.2)
-        for shade, marker in (_SHADES[decision] for decision in present)
+        for shade, marker in (_SHADES[word] for word in present)
     ]
-    labels = [WORDS[decision] for decision in present]
+    labels = [WORDS[word] for word in present]
     handles.append(Line2D([], [], color=INK, lw=1, ls="--" if margin else "-", alpha=0.7))
     labels.append(f"margin, {margin:g} points")
     figure.legend(handles, labels, loc="outside lower left", ncols=4, fontsize=8.5)
     return figure
 
 
-def _when_figure(counts: Mapping[tuple[str, str], Counter[int]], names: Names, last: int) -> Figure:
+def when_figure(counts: Mapping[tuple[str, str], Counter[int]], names: Names, last: int) -> Figure:
+    """The same as `when`, not yet as SVG."""
     figure = Figure(figsize=(_WIDTH, 0.5 + 0.95 * len(counts)), layout="constrained")
     panels = figure.subplots(len(counts), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (key, count) in zip(panels, counts.items(), strict=True):

@@ -84,12 +84,12 @@ def _transcripts(directory: Path, results: Mapping[str, Any], runs: Path) -> Tra
         case "file":
             return _none(f"The runs were read from a file ({results['file']})")
         case _:
-            return _none("Where the runs are from is not known")
+            return _none("Nothing says where the runs are from")
     # Runs that were moved along with the pilot are where their names are looked for.
     places = (named, runs / "episodes" / named.name, directory.parent.parent / "episodes" / named.name)
     log = next((place / EPISODES for place in places if (place / EPISODES).is_file()), None)
     if log is None:
-        return Transcripts({}, f"The runs were kept in {named}, and are not there any more: no transcripts.")
+        return Transcripts({}, f"The runs were kept in {named} and are gone, and with them the transcripts.")
     try:
         episodes = read_log(log, Episode)
     except UserError as error:
@@ -98,4 +98,4 @@ def _transcripts(directory: Path, results: Mapping[str, Any], runs: Path) -> Tra
 
 
 def _none(why: str) -> Transcripts:
-    return Transcripts({}, f"{why}: counts of each run, and no transcripts.")
+    return Transcripts({}, f"{why}, of which there are counts and no transcripts.")

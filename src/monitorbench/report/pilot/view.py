@@ -19,12 +19,19 @@ _MOST_COUNTS = 8
 """Different numbers of interventions a run that are listed one by one."""
 
 
+class Cell(NamedTuple):
+    """One of A, B, C, D, or a sum without a letter; with its share of all pairs."""
+
+    letter: str
+    count: str
+
+
 class Square(NamedTuple):
-    """The 2×2 of one agent under one condition; each number with its share of all pairs."""
+    """The 2×2 of one agent under one condition."""
 
     name: str
     decision: str
-    rows: list[tuple[str, list[str]]]
+    rows: list[tuple[str, list[Cell]]]
     """Failed without, succeeded without, all: failed with, succeeded with, all."""
     words: list[str]
 
@@ -92,16 +99,20 @@ def square(one: ConditionResult, name: str) -> Square:
     """The counts with their marginals."""
     a, b, c, d = one.counts.A, one.counts.B, one.counts.C, one.counts.D
 
-    def cells(*numbers: int) -> list[str]:
-        return [f"{n:,} ({n / one.n_runs:.0%})" if one.n_runs else f"{n}" for n in numbers]
+    def cells(letters: str, *numbers: int) -> list[Cell]:
+        shares = [f" ({n / one.n_runs:.0%})" if one.n_runs else "" for n in numbers]
+        return [
+            Cell(letter.strip(), f"{n:,}{share}")
+            for letter, n, share in zip(letters, numbers, shares, strict=True)
+        ]
 
     return Square(
         name=name,
         decision=WORDS[one.decision],
         rows=[
-            ("failed without", cells(a, c, a + c)),
-            ("succeeded without", cells(b, d, b + d)),
-            ("all", cells(a + b, c + d, a + b + c + d)),
+            ("failed without", cells("AC ", a, c, a + c)),
+            ("succeeded without", cells("BD ", b, d, b + d)),
+            ("all", cells("   ", a + b, c + d, a + b + c + d)),
         ],
         words=[
             f"Of {a + c:,} that failed without it, {c:,} recovered{_share(one.r, 'r')}.",

@@ -1,4 +1,4 @@
-"""The report stage of a pilot: `decision.json` and the runs behind it to `report.html` and a printed table."""
+"""The report stage of a pilot: a decision and the runs behind it to `report.html` and a printed table."""
 
 from collections.abc import Mapping
 from pathlib import Path
