@@ -1,7 +1,7 @@
 """A pilot's run directory as `eval/pilot.py` leaves it, with chosen cells and transcripts, for the report."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from monitorbench.config.pilot_statistics import PilotStatistics
@@ -73,7 +73,7 @@ def episodes(cells: dict[str, str], said: str = "go north") -> list[Episode]:
 
 def write_pilot(
     runs: Path,
-    found: Iterable[Episode] | Sequence[Outcome],
+    found: Sequence[Episode] | Sequence[Outcome],
     *,
     origin: dict[str, str] | None = None,
     settings: PilotStatistics = FAST,
@@ -81,9 +81,8 @@ def write_pilot(
     """The directory of a pilot on these runs: a live one of episodes, else of the `origin` given."""
     directory = runs / "pilot" / "corridor-0123456789ab"
     directory.mkdir(parents=True)
-    held = list(found)
-    transcripts = [one for one in held if isinstance(one, Episode)]
-    outcomes = [one.outcome if isinstance(one, Episode) else one for one in held]
+    transcripts = [one for one in found if isinstance(one, Episode)]
+    outcomes = [one.outcome if isinstance(one, Episode) else one for one in found]
     write_outcomes(directory / "outcomes.jsonl", outcomes)
     write_decision(directory, decide(outcomes, settings))
     if origin is None:

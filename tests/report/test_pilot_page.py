@@ -10,11 +10,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from fake_pilot import FAST, episode, episodes, write_pilot
 from fake_worst import HOSTILE
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.lines import Line2D
 from rich.console import Console
 
 from monitorbench.config.errors import UserError
@@ -181,11 +183,12 @@ def test_the_flips_are_the_pairs_that_differ(letters: list[str], broken: bool) -
 
 def test_hostile_text_stays_text(tmp_path: Path) -> None:
     """What an agent or a world says must be read, never run, and nothing of it may hide."""
-    found = [
-        one.model_copy(update={"task": f"{HOSTILE}{one.task}", "agent": HOSTILE, "reason": reason})
-        for one in episodes({"rollback": "BC"}, said=HOSTILE)
-        for reason in [f"environment: {HOSTILE}" if one.task == "task-000" and not one.success else ""]
-    ]
+    names = {"agent": HOSTILE, "reason": f"environment: {HOSTILE}"}
+    found = []
+    for one in episodes({"rollback": "BC"}, said=HOSTILE):
+        condition = one.condition if one.condition == BASELINE else HOSTILE
+        changed = {**names, "task": f"{HOSTILE}{one.task}", "condition": condition}
+        found.append(one.model_copy(update=changed | ({"reason": ""} if one.success else {})))
     html = page_of(write_pilot(tmp_path, found))
     seen = Seen(html)
     tags = Counter(tag for tag, _ in seen.tags)
@@ -234,6 +237,11 @@ def test_what_is_undefined_is_said_and_not_drawn(tmp_path: Path, letters: str, w
     assert len(axes.lines) == 2  # the dot and the interval of p
 
 
+def across(line: Line2D) -> list[float]:
+    """Where a line's points lie on the horizontal axis."""
+    return [float(x) for x in np.asarray(line.get_xdata())]
+
+
 def test_the_figures_draw_the_decisions_numbers(live: Path) -> None:
     """A dot on the wrong row, or an interval of another condition, decides for the wrong mechanism."""
     decision = read_decision(live)
@@ -242,13 +250,13 @@ def test_the_figures_draw_the_decisions_numbers(live: Path) -> None:
     (axes,) = figures.rates_figure(decision, names).axes
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert labels == [one.condition for one in rows[:2]] + ["oracle (control)"]
-    drawn = [list(map(float, line.get_xdata())) for line in axes.lines[1:]]
+    drawn = [across(line) for line in axes.lines[1:]]
     expected: list[Any] = []
     for one in rows:
         expected += [list(one.p_ci or ()), [one.p], list(one.p_star_ci or ()), [one.p_star]]
     assert drawn == expected  # after the line that sets the controls apart
     (axes,) = figures.effects_figure(decision, names).axes
-    points = [float(line.get_xdata()[0]) for line in axes.lines if len(line.get_xdata()) == 1]
+    points = [across(line)[0] for line in axes.lines if len(across(line)) == 1]
     assert points == [100 * (one.delta_success or 0) for one in rows]
 
 
@@ -347,12 +355,13 @@ def test_outcomes_of_another_decision_are_refused(tmp_path: Path) -> None:
         read(directory)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_stage_writes_the_page_and_prints_the_decision(
-    live: Path, page: str, compose_study: Callable[..., Study], capsys: pytest.CaptureFixture[str]
+    live: Path, compose_study: Callable[..., Study], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The command that the docs name has to do what they say, within 80 columns."""
     assert report(compose_study("report", f"run={live}", f"paths.runs={live.parent.parent}")) == live
-    assert (live / "report.html").read_text(encoding="utf-8") == page
+    assert (live / "report.html").read_text(encoding="utf-8") == page_of(live)
     said = capsys.readouterr().out
     assert read_decision(live).sentence in flat(said)
     assert max(map(len, said.splitlines())) <= WIDTH
@@ -360,7 +369,7 @@ def test_the_stage_writes_the_page_and_prints_the_decision(
 
 def test_a_run_without_a_report_says_what_to_do(tmp_path: Path, compose_study: Callable[..., Study]) -> None:
     """`run=` takes any directory; the wrong one must not end in a traceback."""
-    study = compose_study("report")
+    study = compose_study("report", "run=DIR")
     for file, words in (
         ("localisation.json", "a localisation has no report"),
         (EPISODES, "these are the runs of a pilot"),

@@ -94,18 +94,28 @@ def _name(one: ConditionResult) -> str:
 def remarks(decision: PilotDecision) -> Iterator[str]:
     """What a reader of the numbers must know beside them: a sentence each, of all conditions."""
     for one in decision.conditions:
-        for note in one.notes:
-            yield f"{one.agent}, {one.condition}: {note}."
-        if one.transport:
-            low, high = map(points, one.transport.effect_ci)
-            effect = DASH if one.transport.effect is None else points(one.transport.effect)
-            yield (
-                f"{one.agent}, {one.condition}: where {one.transport.p_target:.0%} fail without it, "
-                f"{effect} points expected [{low}, {high}], if r and d carry over."
-            )
-        if one.sequential and one.sequential.stopped_at:
-            why = ", for harm" if one.sequential.harm else ""
-            yield f"{one.agent}, {one.condition}: decided after {one.sequential.stopped_at} tasks{why}."
+        yield from remarks_on(one)
+    yield from remarks_on_all(decision)
+
+
+def remarks_on(one: ConditionResult) -> Iterator[str]:
+    """The remarks on one condition."""
+    for note in one.notes:
+        yield f"{one.agent}, {one.condition}: {note}."
+    if one.transport:
+        low, high = map(points, one.transport.effect_ci)
+        effect = DASH if one.transport.effect is None else points(one.transport.effect)
+        yield (
+            f"{one.agent}, {one.condition}: where {one.transport.p_target:.0%} fail without it, "
+            f"{effect} points expected [{low}, {high}], if r and d carry over."
+        )
+    if one.sequential and one.sequential.stopped_at:
+        why = ", for harm" if one.sequential.harm else ""
+        yield f"{one.agent}, {one.condition}: decided after {one.sequential.stopped_at} tasks{why}."
+
+
+def remarks_on_all(decision: PilotDecision) -> Iterator[str]:
+    """The remarks on the choice among the conditions, and on what the pilot could find."""
     chosen = decision.selection
     if chosen.n_tried > 1:
         yield (

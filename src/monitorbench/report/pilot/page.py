@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from markupsafe import Markup
 
-from monitorbench.intervention.statistics.decision_table import remarks
+from monitorbench.intervention.statistics.decision_table import remarks_on, remarks_on_all
 from monitorbench.report.pilot import figures, view
 from monitorbench.report.pilot.flips import flips
 from monitorbench.report.pilot.reading import PilotRun
@@ -31,7 +31,13 @@ def render_pilot(run: PilotRun, manifest: Mapping[str, object]) -> str:
             name=run.name,
             decision=decision,
             what_was_run=view.what_was_run(decision),
-            remarks=list(remarks(decision)),
+            remarks=[*remarks_on(decision), *remarks_on_all(decision)],
+            other_remarks=[
+                said
+                for one in decision.conditions
+                if (one.agent, one.condition) != (decision.agent, decision.condition)
+                for said in remarks_on(one)
+            ],
             confidence=f"{decision.settings.confidence:.0%}",
             squares=[view.square(one, name) for one, name in results],
             broken=view.broken(run.outcomes),

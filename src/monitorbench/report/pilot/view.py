@@ -23,7 +23,7 @@ class Cell(NamedTuple):
     """One of A, B, C, D, or a sum without a letter; with its share of all pairs."""
 
     letter: str
-    count: str
+    number: str
 
 
 class Square(NamedTuple):
@@ -122,7 +122,7 @@ def square(one: ConditionResult, name: str) -> Square:
 
 
 def _share(value: float | None, name: str) -> str:
-    return f"; {name} is undefined" if value is None else f" ({name} = {value:.0%})"
+    return f"; {name} is undefined" if value is None else f" ({name}\u00a0=\u00a0{value:.0%})"
 
 
 def row(one: ConditionResult, name: str) -> Row:
