@@ -1,6 +1,7 @@
-"""Write report.html for a probe or a scored evaluation run, and print its tables.
+"""Write report.html for a probe, a scored evaluation run or a pilot, and print its tables.
 
     python eval/report.py run=runs/probe/NAME-HASH
+    python eval/report.py run=runs/pilot/NAME-HASH
 
 Prints the run's directory as its last line.
 """

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from monitorbench.config.errors import UserError
 from monitorbench.intervention.agents.protocol import Choice, Policy, Situation
 from monitorbench.intervention.agents.scripted import Scripted
-from monitorbench.intervention.environments.protocol import Observation, Snapshot
+from monitorbench.intervention.environments.protocol import Environment, Observation, Snapshot
 from monitorbench.intervention.episode import Rules, Run, run_episode
 from monitorbench.intervention.mechanisms import Moment, Ruling
 from monitorbench.intervention.transcripts import Episode
@@ -27,6 +27,9 @@ class FiresAt:
         self.asked: list[int] = []
         self.shown: list[list[str]] = []
         self.states: list[str] = []
+
+    def begin(self, environment: Environment) -> None:
+        """Nothing."""
 
     def before(self, moment: Moment) -> None:
         self.states.append(moment.environment.state())

@@ -17,7 +17,7 @@ from monitorbench.intervention.episode import run_episode
 from monitorbench.intervention.live import LiveRuns, run_live
 from monitorbench.intervention.outcomes import read_outcomes
 from monitorbench.intervention.run import run_pilot
-from monitorbench.intervention.transcripts import Episode
+from monitorbench.intervention.transcripts import EPISODES, Episode
 from monitorbench.runs.keyed_log import read_log
 
 Pilots = Callable[..., Study]
@@ -54,7 +54,7 @@ def episodes_of(found: LiveRuns) -> list[Episode]:
     """The transcripts, without how long a run took."""
     return [
         episode.model_copy(update={"seconds": 0.0})
-        for episode in read_log(found.directory / live.EPISODES, Episode)
+        for episode in read_log(found.directory / EPISODES, Episode)
     ]
 
 
@@ -116,7 +116,7 @@ def test_a_pilot_stopped_anywhere_goes_on_with_the_run_it_was_at(
         with pytest.raises(Killed):
             run_live(stopped)
         for log in stopped.paths.runs.rglob("*.jsonl"):
-            if log.name in (live.EPISODES, "runs_alone.jsonl"):
+            if log.name in (EPISODES, "runs_alone.jsonl"):
                 with log.open("a") as stream:
                     stream.write('{"key": "torn')
         made: list[str] = []
@@ -149,7 +149,7 @@ def test_a_finished_pilot_is_reused_and_other_statistics_cost_no_run(
     assert (other / "outcomes.jsonl").read_text() == (first / "outcomes.jsonl").read_text()
     manifest = json.loads((first / "manifest.json").read_text())
     episodes = Path(manifest["results"]["episodes"])
-    assert (episodes / live.EPISODES).is_file()
+    assert (episodes / EPISODES).is_file()
 
 
 def test_one_critic_helps_the_weak_agent_and_hurts_the_strong_one(pilot: Pilots):

@@ -77,7 +77,7 @@ def test_chance_fires_at_its_rate_and_by_step_alone():
 def test_the_oracle_fires_where_success_got_further_away(action: str, fires: bool):
     """Its gain is the most that any critic could bring with ROLLBACK; one that errs is no bound."""
     world = Corridor()
-    trigger = OracleTrigger(world)
+    trigger = OracleTrigger()
     world.reset()
     world.step("forward")
     trigger.before(moment(world))
@@ -89,11 +89,11 @@ def test_the_oracle_saves_what_can_be_saved_and_nothing_twice():
     """A dropped key can be undone just when it is dropped: not later, and there is no use in trying."""
     world = Corridor()
     at_once = run_episode(
-        world, Told("forward", "forward", "drop key"), Run("k", "o", 0), RULES, OracleTrigger(world)
+        world, Told("forward", "forward", "drop key"), Run("k", "o", 0), RULES, OracleTrigger()
     )
     assert at_once.success
     assert at_once.interventions == 1
-    too_late = run_episode(world, Told("drop key"), Run("k", "o", 0), RULES, OracleTrigger(world))
+    too_late = run_episode(world, Told("drop key"), Run("k", "o", 0), RULES, OracleTrigger())
     assert not too_late.success
     assert too_late.interventions == 0
 
@@ -106,8 +106,21 @@ def test_an_oracle_of_a_world_without_solutions_says_so():
             return ()
 
     world = Unknown()
-    found = run_episode(world, Told(), Run("k", "oracle", 0), RULES, OracleTrigger(world))
+    found = run_episode(world, Told(), Run("k", "oracle", 0), RULES, OracleTrigger())
     assert found.reason == "critic: CriticFailed: the environment knows no solution of this task"
+
+
+def test_an_oracle_whose_world_breaks_ends_the_run_and_not_the_pilot():
+    """A planner that crashes on one game of fifty must not cost the other forty-nine."""
+
+    class Broken(Corridor):
+        def solution(self) -> tuple[str, ...]:
+            raise RuntimeError("no plan")
+
+    found = run_episode(Broken(), Told(), Run("k", "oracle", 0), RULES, OracleTrigger())
+    assert found.reason == "critic: RuntimeError: no plan"
+    assert not found.success
+    assert not found.steps
 
 
 def test_the_oracle_never_does_worse_than_nothing_here():
@@ -117,7 +130,7 @@ def test_the_oracle_never_does_worse_than_nothing_here():
     for seed in range(100):
         world, run = Corridor(seed), Run("k", "o", seed)
         alone = run_episode(world, agent, run, RULES)
-        helped = run_episode(world, agent, run, RULES, OracleTrigger(world))
+        helped = run_episode(world, agent, run, RULES, OracleTrigger())
         gains.append(helped.success - alone.success)
     assert sum(gains) > 10
 

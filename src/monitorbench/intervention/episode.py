@@ -120,6 +120,9 @@ class _Loop:
         self.opening = storable(observation.text)
         with surviving("agent"):
             policy = self._agent.begin(environment.task, run.seed, run.attempt)
+        if self._trigger is not None:
+            with surviving("critic"):
+                self._trigger.begin(environment)
         intervened: Mechanism | None = None
         undone: tuple[str, ...] = ()
         while not observation.done and len(self.steps) < self._bounds.step_budget:

@@ -8,6 +8,7 @@ give equal runs.
 """
 
 import logging
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,15 +36,13 @@ from monitorbench.intervention.mechanisms import (
 )
 from monitorbench.intervention.outcomes import BASELINE, Outcome, write_outcomes
 from monitorbench.intervention.temperature import Temperature, fit_temperature, quality
-from monitorbench.intervention.transcripts import Episode
+from monitorbench.intervention.transcripts import EPISODES, Episode
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash, write_json
 from monitorbench.runs.keyed_log import KeyedLog, open_log, read_log
 from monitorbench.runs.progress import progress
 
-EPISODES = "episodes.jsonl"
-"""Every run of the pilot with its full transcript, one `Episode` a line."""
 _CODE = (
     "intervention/agents",
     "intervention/environments",
@@ -80,7 +79,9 @@ def run_live(study: Study) -> LiveRuns:
     run = RunDirectory(study.paths.runs / "episodes", name, identity)
     if run.done:
         _log.info("pilot: reusing %s", run.path)
-        return LiveRuns(run.path, _outcomes(read_log(run.path / EPISODES, Episode)))
+        outcomes = _outcomes(read_log(run.path / EPISODES, Episode))
+        _count_broken(outcomes, run.path)
+        return LiveRuns(run.path, outcomes)
     with run.recording(study) as results, open_agent(study.agent, study.paths.models) as agent:
         key = content_hash(run.identity)
         alone = _runs_alone(study, agent, run.path, key)
@@ -97,18 +98,9 @@ def run_live(study: Study) -> LiveRuns:
                 episodes = list(log.held.values())
         outcomes = _outcomes(episodes)
         write_outcomes(run.path / "outcomes.jsonl", outcomes)
-        broken = sum(bool(outcome.reason) for outcome in outcomes)
-        if broken:
-            _log.warning(
-                "pilot: %d of %d runs broke down, with their reasons in %s; to have them made again, remove "
-                "that directory",
-                broken,
-                len(outcomes),
-                run.path,
-            )
         results |= {
             "n_runs": len(outcomes),
-            "n_broken_down": broken,
+            "n_broken_down": _count_broken(outcomes, run.path),
             "random_rate": pilot.random_rate,
             "baseline_success": {split: _success(episodes) for split, episodes in alone.items() if episodes},
         }
@@ -247,16 +239,16 @@ class _Pilot:
         if run.condition == BASELINE:
             return run_episode(environment, self._agent, run, bounds)
         condition = CONDITIONS[run.condition]
-        trigger = self._trigger(condition.decider, environment)
+        trigger = self._trigger(condition.decider)
         return run_episode(environment, self._agent, run, bounds, trigger, condition.mechanism)
 
-    def _trigger(self, decider: Decider, environment: Environment) -> Trigger:
+    def _trigger(self, decider: Decider) -> Trigger:
         match decider:
             case "random":
                 assert self.random_rate is not None  # rollback has been run
                 return RandomTrigger(self.random_rate)
             case "oracle":
-                return OracleTrigger(environment)
+                return OracleTrigger()
             case "calibrated" | "raw":
                 tau = self._study.pilot.tau
                 return CriticTrigger(self._judge, self._temperature, tau, raw=decider == "raw")
@@ -274,6 +266,21 @@ class _Pilot:
 
 def _outcomes(episodes: Sequence[Episode]) -> list[Outcome]:
     return [episode.outcome for episode in episodes]
+
+
+def _count_broken(outcomes: Sequence[Outcome], directory: Path) -> int:
+    """How many runs broke down; warns of them, and says how to have the runs made again."""
+    broken = sum(bool(outcome.reason) for outcome in outcomes)
+    if broken:
+        _log.warning(
+            "pilot: %d of %d runs broke down and count as failures, with their reasons in %s; to have all "
+            "runs made again: rm -r %s, then the same command",
+            broken,
+            len(outcomes),
+            directory / "outcomes.jsonl",
+            shlex.quote(str(directory)),
+        )
+    return broken
 
 
 def _success(episodes: Sequence[Episode]) -> float:

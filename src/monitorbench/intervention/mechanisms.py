@@ -18,7 +18,6 @@ import random
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol, get_args
 
-from monitorbench.config.errors import ConfigError, UserError
 from monitorbench.config.pilot import ConditionName
 from monitorbench.intervention.agents.protocol import Mechanism
 from monitorbench.intervention.critic import Judgement
@@ -72,14 +71,21 @@ class CriticFailed(Exception):
 
 
 class Trigger(Protocol):
-    """Decides, step by step, whether to intervene."""
+    """Decides, step by step, whether to intervene.
+
+    Each of these may raise whatever it likes: the run then ends with that as its reason.
+    """
+
+    def begin(self, environment: Environment) -> None:
+        """See the world before the first action."""
+        ...
 
     def before(self, moment: Moment) -> None:
         """See the world before an action that may be undone."""
         ...
 
     def rules(self, moment: Moment) -> Ruling:
-        """Judge what the action made of it; raises whatever it likes: the run then ends with that reason."""
+        """Judge what the action made of it."""
         ...
 
 
@@ -91,6 +97,9 @@ class CriticTrigger:
 
     def __init__(self, judge: Judge, temperature: Temperature, tau: float, *, raw: bool) -> None:
         self._judge, self._temperature, self._tau, self._raw = judge, temperature, tau, raw
+
+    def begin(self, environment: Environment) -> None:
+        """Nothing."""
 
     def before(self, moment: Moment) -> None:
         """Nothing."""
@@ -110,6 +119,9 @@ class RandomTrigger:
     def __init__(self, rate: float) -> None:
         self.rate = rate
 
+    def begin(self, environment: Environment) -> None:
+        """Nothing."""
+
     def before(self, moment: Moment) -> None:
         """Nothing."""
 
@@ -120,28 +132,18 @@ class RandomTrigger:
 
 
 class OracleTrigger:
-    """Fires where an action took success further away, by the environment's own solutions.
+    """Fires where an action took success further away, by the environment's own solutions."""
 
-    A run in an environment that knows no solution from the start breaks down (`CriticFailed`).
-    """
-
-    def __init__(self, environment: Environment) -> None:
-        """Reset the environment to see whether it knows a solution at all."""
-        self._unknown = ""
-        try:
-            environment.reset()
-            if not environment.solution():
-                self._unknown = "the environment knows no solution of this task"
-        except (UserError, ConfigError):
-            raise
-        except Exception as error:  # somebody's environment: this run ends, not the pilot
-            self._unknown = f"{type(error).__name__}: {error}"
+    def __init__(self) -> None:
         self._distance: int | None = None
+
+    def begin(self, environment: Environment) -> None:
+        """Refuse (`CriticFailed`) a world that knows no solution: it would pass for one without mistakes."""
+        if not environment.solution():
+            raise CriticFailed("the environment knows no solution of this task")
 
     def before(self, moment: Moment) -> None:
         """Note how many actions success is away; None: out of reach."""
-        if self._unknown:
-            raise CriticFailed(self._unknown)
         self._distance = len(moment.environment.solution()) or None
 
     def rules(self, moment: Moment) -> Ruling:

@@ -10,14 +10,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rich.console import Console
-
 from monitorbench.config.errors import ConfigError
 from monitorbench.config.recorded import WhoAndWhen
 from monitorbench.config.study import Study
 from monitorbench.intervention.outcomes import Outcome, read_outcomes, write_outcomes
 from monitorbench.intervention.statistics.decide import decide, write_decision
-from monitorbench.intervention.statistics.decision_table import WIDTH, print_decision
+from monitorbench.intervention.statistics.decision_table import show_decision
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash
 
@@ -54,8 +52,7 @@ def run_pilot(study: Study) -> Path:
         write_outcomes(run.path / "outcomes.jsonl", found.outcomes)
         write_decision(run.path, decision)
         results |= {"decision": decision.decision, "n_runs": len(found.outcomes), **found.origin}
-    console = Console()
-    print_decision(console if console.is_terminal else Console(width=WIDTH), decision)
+    show_decision(decision)
     return run.path
 
 

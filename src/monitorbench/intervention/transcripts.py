@@ -13,6 +13,8 @@ from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.trajectory import judged
 from monitorbench.records import Sample
 
+EPISODES = "episodes.jsonl"
+"""Every run of a live pilot with its full transcript, one `Episode` a line."""
 Count = Annotated[int, Field(ge=0)]
 
 

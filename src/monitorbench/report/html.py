@@ -5,12 +5,9 @@ names by hash, so that no other runs even where escaping failed; names, judged t
 escaped, unseen characters in them named, and only the SVG that the figures drew is put in as it is.
 """
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from monitorbench.metrics.results import Results, as_results
@@ -30,7 +27,6 @@ from monitorbench.report import (
 )
 from monitorbench.report.definitions import DEFINITIONS
 from monitorbench.report.numbers import (
-    DASH,
     Outcome,
     interval,
     outcome,
@@ -39,12 +35,9 @@ from monitorbench.report.numbers import (
     signed_interval,
 )
 from monitorbench.report.published import ARXIV
-from monitorbench.report.visible import visible
+from monitorbench.report.template import facts, policy, templates
 from monitorbench.report.worst import Worst
 from monitorbench.report.worst_view import worst_views
-
-_MOST_CHARACTERS = 300
-"""Of one value in the list of how the report was made."""
 
 
 class _Number(NamedTuple):
@@ -94,19 +87,12 @@ def render_report(
     results = as_results(metrics)
     prompts = reading.prompts(results)
     shorts = reading.short_names(results)
-    environment = Environment(
-        loader=PackageLoader("monitorbench.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_visible,
-    )
+    environment = templates()
     script = environment.get_template("sort.js").render()
     curves = figures_learning.learning_curves(results)
     return environment.get_template("report.html.j2").render(
         dataset=results["dataset"],
-        policy=_policy(script),
+        policy=policy(script),
         # Safe to put in as it is: a file of ours.
         script=Markup(script),
         statement=" ".join(findings.statement(results)),
@@ -149,20 +135,6 @@ def render_report(
         made=_made(results, manifest),
         definitions=DEFINITIONS,
     )
-
-
-def _policy(script: str) -> str:
-    """The page's Content-Security-Policy: this script, inline styles, and nothing else."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; base-uri 'none'; "
-        "form-action 'none'"
-    )
-
-
-def _visible(value: object) -> object:
-    """What the template puts in: text of other people with nothing unseen in it."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _blocks(
@@ -238,21 +210,4 @@ def _surface(results: Results) -> list[_Surface]:
 def _made(results: Results, manifest: Mapping[str, object]) -> list[tuple[str, str]]:
     """How the report was made: the data set, then all that the manifest says, one value a line."""
     dataset = results["dataset"]
-    return [("dataset", f"{dataset['name']} ({dataset['directory']})"), *_lines(manifest, "")]
-
-
-def _lines(value: object, name: str) -> list[tuple[str, str]]:
-    if isinstance(value, Mapping):
-        return [
-            line
-            for key, inner in value.items()
-            for line in _lines(inner, f"{name} / {key}" if name else str(key))
-        ]
-    if isinstance(value, list | tuple):
-        if any(isinstance(inner, Mapping | list | tuple) for inner in value):
-            return [line for i, inner in enumerate(value) for line in _lines(inner, f"{name} / {i + 1}")]
-        value = ", ".join(map(str, value))
-    text = DASH if value is None or value == "" else str(value)
-    return [
-        (name.replace("_", " "), text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "…")
-    ]
+    return [("dataset", f"{dataset['name']} ({dataset['directory']})"), *facts(manifest)]

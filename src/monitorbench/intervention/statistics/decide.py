@@ -17,6 +17,7 @@ from monitorbench.config.pilot_statistics import PilotStatistics
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.statistics.condition import Tested, condition_result, without_pairs
 from monitorbench.intervention.statistics.decision import (
+    DECISION,
     ConditionResult,
     PairOutcome,
     PilotDecision,
@@ -84,7 +85,7 @@ def write_decision(folder: Path, decision: PilotDecision) -> None:
     writer.writerow(PairOutcome.model_fields)
     writer.writerows(pair.model_dump().values() for pair in decision.pairs)
     write_atomically(folder / "pairs.csv", text.getvalue())
-    write_atomically(folder / "decision.json", decision.model_dump_json(indent=2) + "\n")
+    write_atomically(folder / DECISION, decision.model_dump_json(indent=2) + "\n")
 
 
 def _rank(one: ConditionResult) -> tuple[int, float]:

@@ -15,6 +15,8 @@ from monitorbench.config.pilot_statistics import PilotStatistics
 from monitorbench.intervention.statistics.effect import Decision
 
 SCHEMA_VERSION = 1
+DECISION = "decision.json"
+"""Of a pilot's run directory; no other run has it."""
 Bounds = tuple[float, float]
 
 
@@ -159,7 +161,7 @@ class PilotDecision(ConditionResult):
 
 def read_decision(folder: Path) -> PilotDecision:
     """Of a folder that `pilot.write_decision` wrote; `UserError` where it holds none that can be read."""
-    path = folder / "decision.json"
+    path = folder / DECISION
     try:
         return PilotDecision.model_validate_json(path.read_bytes())
     except OSError as error:

@@ -29,11 +29,17 @@ _EFFECTS: Columns = (
     ("Holm", 5),
     ("decision", 12),
 )
-_WORDS = {
+WORDS = {
     Decision.INTERVENE: "intervene",
     Decision.DO_NOT_INTERVENE: "don't",
     Decision.INCONCLUSIVE: "inconclusive",
 }
+
+
+def show_decision(decision: PilotDecision) -> None:
+    """Print to stdout, at the terminal's width or 80 columns."""
+    console = Console()
+    print_decision(console if console.is_terminal else Console(width=WIDTH), decision)
 
 
 def print_decision(console: Console, decision: PilotDecision) -> None:
@@ -47,7 +53,7 @@ def print_decision(console: Console, decision: PilotDecision) -> None:
     _table(console, _EFFECTS, decision, _effects)
     if any(one.control for one in decision.conditions):
         _line(console, "* control: shown for comparison, never chosen", "dim")
-    for text in _remarks(decision):
+    for text in remarks(decision):
         _line(console, text, "dim")
     _line(console, "")
     _line(console, decision.sentence, "bold")
@@ -71,7 +77,7 @@ def _effects(one: ConditionResult) -> list[str]:
         DASH if delta is None or ci is None else f"{points(delta)} [{points(ci[0])}, {points(ci[1])}]",
         signed_with_interval(one.p_minus_p_star, one.p_minus_p_star_ci),
         _p_value(one.swap_p_holm),
-        _WORDS[one.decision],
+        WORDS[one.decision],
     ]
 
 
@@ -85,20 +91,31 @@ def _name(one: ConditionResult) -> str:
     return f"{one.condition}{'*' if one.control else ''}"
 
 
-def _remarks(decision: PilotDecision) -> Iterator[str]:
+def remarks(decision: PilotDecision) -> Iterator[str]:
+    """What a reader of the numbers must know beside them: a sentence each, of all conditions."""
     for one in decision.conditions:
-        for note in one.notes:
-            yield f"{one.agent}, {one.condition}: {note}."
-        if one.transport:
-            low, high = map(points, one.transport.effect_ci)
-            effect = DASH if one.transport.effect is None else points(one.transport.effect)
-            yield (
-                f"{one.agent}, {one.condition}: where {one.transport.p_target:.0%} fail without it, "
-                f"{effect} points expected [{low}, {high}], if r and d carry over."
-            )
-        if one.sequential and one.sequential.stopped_at:
-            why = ", for harm" if one.sequential.harm else ""
-            yield f"{one.agent}, {one.condition}: decided after {one.sequential.stopped_at} tasks{why}."
+        yield from remarks_on(one)
+    yield from remarks_on_all(decision)
+
+
+def remarks_on(one: ConditionResult) -> Iterator[str]:
+    """The remarks on one condition."""
+    for note in one.notes:
+        yield f"{one.agent}, {one.condition}: {note}."
+    if one.transport:
+        low, high = map(points, one.transport.effect_ci)
+        effect = DASH if one.transport.effect is None else points(one.transport.effect)
+        yield (
+            f"{one.agent}, {one.condition}: where {one.transport.p_target:.0%} fail without it, "
+            f"{effect} points expected [{low}, {high}], if r and d carry over."
+        )
+    if one.sequential and one.sequential.stopped_at:
+        why = ", for harm" if one.sequential.harm else ""
+        yield f"{one.agent}, {one.condition}: decided after {one.sequential.stopped_at} tasks{why}."
+
+
+def remarks_on_all(decision: PilotDecision) -> Iterator[str]:
+    """The remarks on the choice among the conditions, and on what the pilot could find."""
     chosen = decision.selection
     if chosen.n_tried > 1:
         yield (
@@ -137,6 +154,8 @@ def _line(console: Console, text: str, style: str = "") -> None:
 
 
 def _encoded(console: Console, text: str) -> str:
+    # Names are other people's: what a terminal would obey or hide is named instead.
+    text = "".join(one if one.isprintable() else f"<U+{ord(one):04X}>" for one in text)
     return text.translate(_TO_ASCII) if console.options.ascii_only else text
 
 

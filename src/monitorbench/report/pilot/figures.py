@@ -1,0 +1,163 @@
+"""The pilot's figures as SVG strings: rates, effects, and when interventions were made.
+
+Promises: what is undefined is not drawn; controls stand apart, below the conditions that were tried.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from monitorbench.intervention.statistics.decision import ConditionResult, PilotDecision
+from monitorbench.intervention.statistics.decision_table import WORDS
+from monitorbench.intervention.statistics.effect import Decision
+from monitorbench.report.figure_style import shortened
+from monitorbench.report.svg import INK, draw
+
+Names = Mapping[tuple[str, str], str]
+
+_WIDTH = 5.6
+"""Inches, as the other figures of a page."""
+_ROW = 0.36
+_RATE, _BREAK_EVEN = "#0284c7", "#d97706"
+_SHADES = {
+    Decision.INTERVENE: ("#059669", "D"),
+    Decision.INCONCLUSIVE: ("#7c8594", "o"),
+    Decision.DO_NOT_INTERVENE: ("#dc2626", "s"),
+}
+"""Told apart by shape as well as by colour."""
+
+
+class _Placed(NamedTuple):
+    one: ConditionResult
+    y: float
+
+
+def rates(decision: PilotDecision, names: Names) -> str | None:
+    """p and p* of each condition on one axis; None where there is nothing to draw."""
+    if not _placed(decision):
+        return None
+    label = "Failure rate p without intervention and break-even rate p* of each condition, with intervals"
+    return draw("pilot-rates", label, lambda: rates_figure(decision, names))
+
+
+def effects(decision: PilotDecision, names: Names) -> str | None:
+    """ΔSuccess of each condition in percentage points, and the margin; None where nothing is to be drawn."""
+    if not _placed(decision):
+        return None
+    label = "Change of success by each condition in percentage points, with intervals and the margin"
+    return draw("pilot-effects", label, lambda: effects_figure(decision, names))
+
+
+def when(counts: Mapping[tuple[str, str], Counter[int]], names: Names, last: int) -> str | None:
+    """Interventions at each step from 0 to `last`, a row of bars for each condition; None without any."""
+    if not counts:
+        return None
+    label = "Number of interventions at each step, by condition"
+    return draw("pilot-when", label, lambda: when_figure(counts, names, last))
+
+
+def _placed(decision: PilotDecision) -> list[_Placed]:
+    """The conditions that have pairs, from the top down, controls last and apart."""
+    drawn = [one for one in decision.conditions if one.n_runs]
+    tried = [one for one in drawn if not one.control]
+    controls = [one for one in drawn if one.control]
+    below = len(tried) + (0.5 if tried else 0)
+    return [
+        *(_Placed(one, i) for i, one in enumerate(tried)),
+        *(_Placed(one, below + i) for i, one in enumerate(controls)),
+    ]
+
+
+def rates_figure(decision: PilotDecision, names: Names) -> Figure:
+    """The same as `rates`, not yet as SVG."""
+    placed = _placed(decision)
+    figure, axes = _rows(placed, names)
+    for one, y in placed:
+        for value, ci, shade, marker, off in (
+            (one.p, one.p_ci, _RATE, "o", -0.14),
+            (one.p_star, one.p_star_ci, _BREAK_EVEN, "D", 0.14),
+        ):
+            if value is not None:
+                _point(axes, value, ci, y + off, shade, marker)
+    axes.set(xlim=(-0.02, 1.02), xlabel="share of runs that fail without intervention")
+    handles = [
+        Line2D([], [], color=_RATE, marker="o", lw=1.2),
+        Line2D([], [], color=_BREAK_EVEN, marker="D", lw=1.2),
+    ]
+    labels = ["p: fails without", "p*: it helps where p lies right of this"]
+    figure.legend(handles, labels, loc="outside lower left", ncols=2, fontsize=8.5)
+    return figure
+
+
+def effects_figure(decision: PilotDecision, names: Names) -> Figure:
+    """The same as `effects`, not yet as SVG."""
+    placed, margin = _placed(decision), decision.settings.margin
+    figure, axes = _rows(placed, names)
+    axes.axvline(0, color=INK, lw=1, alpha=0.7)
+    if margin:
+        axes.axvline(margin, color=INK, lw=1, ls="--", alpha=0.7)
+    for one, y in placed:
+        assert one.delta_success is not None  # it has pairs
+        shade, marker = _SHADES[one.decision]
+        ci = one.delta_success_ci and (100 * one.delta_success_ci[0], 100 * one.delta_success_ci[1])
+        _point(axes, 100 * one.delta_success, ci, y, shade, marker)
+    axes.set_xlabel("change of success, percentage points (right of the margin: it helps)")
+    axes.margins(x=0.06)
+    present = [word for word in _SHADES if any(one.decision is word for one, _ in placed)]
+    handles = [
+        Line2D([], [], color=shade, marker=marker, lw=1.2)
+        for shade, marker in (_SHADES[word] for word in present)
+    ]
+    labels = [WORDS[word] for word in present]
+    handles.append(Line2D([], [], color=INK, lw=1, ls="--" if margin else "-", alpha=0.7))
+    labels.append(f"margin, {margin:g} points")
+    figure.legend(handles, labels, loc="outside lower left", ncols=4, fontsize=8.5)
+    return figure
+
+
+def when_figure(counts: Mapping[tuple[str, str], Counter[int]], names: Names, last: int) -> Figure:
+    """The same as `when`, not yet as SVG."""
+    figure = Figure(figsize=(_WIDTH, 0.5 + 0.95 * len(counts)), layout="constrained")
+    panels = figure.subplots(len(counts), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, (key, count) in zip(panels, counts.items(), strict=True):
+        steps = range(last + 1)
+        axes.bar(steps, [count[step] for step in steps], width=0.8, color=_RATE)
+        axes.set_title(f"{shortened(names[key], 46)}, {count.total():,} in all", loc="left", fontsize=9)
+        axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+        axes.grid(axis="y", color=INK, alpha=0.12)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[-1].set(xlim=(-0.6, last + 0.6), xlabel="step, counted from 0")
+    panels[-1].xaxis.set_major_locator(MaxNLocator(16, integer=True))
+    figure.supylabel("interventions", fontsize=9)
+    return figure
+
+
+def _rows(placed: Sequence[_Placed], names: Names) -> tuple[Figure, Axes]:
+    lowest = placed[-1].y
+    figure = Figure(figsize=(_WIDTH, 1.1 + _ROW * (lowest + 1)), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_yticks(
+        [y for _, y in placed], [shortened(names[one.agent, one.condition], 30) for one, _ in placed]
+    )
+    axes.set_ylim(lowest + 0.6, -0.6)
+    first_control = next((y for one, y in placed if one.control), 0)
+    if first_control:
+        axes.axhline(first_control - 0.75, color=INK, lw=0.8, alpha=0.3)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", color=INK, alpha=0.12)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    return figure, axes
+
+
+def _point(
+    axes: Axes, value: float, ci: tuple[float, float] | None, y: float, shade: str, marker: str
+) -> None:
+    if ci is not None:
+        axes.plot(ci, [y, y], color=shade, lw=1.6, alpha=0.7, zorder=2, solid_capstyle="butt")
+    axes.plot([value], [y], marker, color=shade, ms=6, zorder=3, clip_on=False)

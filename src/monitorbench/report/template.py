@@ -1,0 +1,61 @@
+"""What every page is made with: templates, the policy that a browser keeps to, the list of how it was made.
+
+Promises: text put into a template is escaped, and what can't be seen of it is named.
+"""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from monitorbench.report.numbers import DASH
+from monitorbench.report.visible import visible
+
+_MOST_CHARACTERS = 300
+"""Of one value in the list of how a report was made."""
+
+
+def templates() -> Environment:
+    """The package's templates; a variable that is missing is an error, not an empty place."""
+    return Environment(
+        loader=PackageLoader("monitorbench.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_visible,
+    )
+
+
+def policy(script: str | None = None) -> str:
+    """The page's Content-Security-Policy: this script if any, inline styles, and nothing else."""
+    allowed = ""
+    if script is not None:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        allowed = f"script-src 'sha256-{digest}'; "
+    return f"default-src 'none'; {allowed}style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def facts(value: object, name: str = "") -> list[tuple[str, str]]:
+    """All that a manifest says: a value a line under its place, a long one cut."""
+    if isinstance(value, Mapping):
+        return [
+            line
+            for key, inner in value.items()
+            for line in facts(inner, f"{name} / {key}" if name else str(key))
+        ]
+    if isinstance(value, list | tuple):
+        if any(isinstance(inner, Mapping | list | tuple) for inner in value):
+            return [line for i, inner in enumerate(value) for line in facts(inner, f"{name} / {i + 1}")]
+        value = ", ".join(map(str, value))
+    text = DASH if value is None or value == "" else str(value)
+    return [
+        (name.replace("_", " "), text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "…")
+    ]
+
+
+def _visible(value: object) -> object:
+    """What the template puts in: text of other people with nothing unseen in it."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
