@@ -15,9 +15,10 @@ from monitorbench.config.study import Study
 @entry(__file__, "report")
 def main(study: Study) -> Path:
     """Run the stage."""
+    from monitorbench.intervention.report.write import is_of_a_pilot, report_pilot
     from monitorbench.report.write import report
 
-    return report(study)
+    return report_pilot(study) if is_of_a_pilot(study.required_run()) else report(study)
 
 
 if __name__ == "__main__":

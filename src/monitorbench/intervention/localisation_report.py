@@ -9,6 +9,8 @@ from monitorbench.runs.files import write_json
 _WITH_INTERVAL = ("exact", "within_one", "beyond_random")
 """Of the Markdown table, which has no room for all; the file has them."""
 
+LOCALISATION = "localisation.json"
+
 
 def write_localisation(folder: Path, localisation: Localisation) -> None:
     """Write `localisation.json`.
@@ -16,7 +18,7 @@ def write_localisation(folder: Path, localisation: Localisation) -> None:
     `tables.<subset>.n` counts runs; `tables.<subset>.strategies.<name>.<share>` is in [0, 1] (`beyond_random`
     in [-1, 1]), `<share>_ci` its interval, or null where there can be none.
     """
-    write_json(folder / "localisation.json", as_json(localisation))
+    write_json(folder / LOCALISATION, as_json(localisation))
 
 
 def as_json(localisation: Localisation) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from monitorbench.intervention.outcomes import BASELINE, Outcome
+from monitorbench.intervention.report.reading import PilotRun
 from monitorbench.intervention.statistics.decision import ConditionResult, PilotDecision
 from monitorbench.intervention.statistics.decision_table import WORDS
 from monitorbench.intervention.statistics.wording import points
 from monitorbench.report.numbers import DASH, interval, p_value, rate, signed, signed_interval
-from monitorbench.report.pilot.reading import PilotRun
 
 _MOST_REASONS = 100
 _MOST_COUNTS = 8

@@ -22,16 +22,16 @@ from rich.console import Console
 from monitorbench.config.errors import UserError
 from monitorbench.config.study import Study
 from monitorbench.intervention.outcomes import BASELINE, Outcome
+from monitorbench.intervention.report import figures, view
+from monitorbench.intervention.report.flips import flips
+from monitorbench.intervention.report.page import render_pilot
+from monitorbench.intervention.report.reading import Compared, PilotRun, Transcripts, read_pilot
+from monitorbench.intervention.report.write import report_pilot
 from monitorbench.intervention.statistics.decide import decide
 from monitorbench.intervention.statistics.decision import read_decision
 from monitorbench.intervention.statistics.decision_table import WIDTH, print_decision
 from monitorbench.intervention.statistics.matched import matched
 from monitorbench.intervention.transcripts import EPISODES, Episode
-from monitorbench.report.pilot import figures, view
-from monitorbench.report.pilot.flips import flips
-from monitorbench.report.pilot.page import render_pilot
-from monitorbench.report.pilot.reading import Compared, PilotRun, Transcripts, read_pilot
-from monitorbench.report.write import report
 
 RESULT = decide([one.outcome for one in episodes({"rollback": "ABCD"})], FAST).conditions[0]
 CELLS = {"rollback": "ABCDBCD", "append": "CBADDAD", "oracle": "CDCDDCD"}
@@ -360,7 +360,7 @@ def test_the_stage_writes_the_page_and_prints_the_decision(
     live: Path, compose_study: Callable[..., Study], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The command that the docs name has to do what they say, within 80 columns."""
-    assert report(compose_study("report", f"run={live}", f"paths.runs={live.parent.parent}")) == live
+    assert report_pilot(compose_study("report", f"run={live}", f"paths.runs={live.parent.parent}")) == live
     assert (live / "report.html").read_text(encoding="utf-8") == page_of(live)
     said = capsys.readouterr().out
     assert read_decision(live).sentence in flat(said)
@@ -373,14 +373,14 @@ def test_a_run_without_a_report_says_what_to_do(tmp_path: Path, compose_study: C
     for file, words in (
         ("localisation.json", "a localisation has no report"),
         (EPISODES, "these are the runs of a pilot"),
-        ("else", "no metrics.json there"),
     ):
         folder = tmp_path / file
         folder.mkdir()
         (folder / "manifest.json").write_text('{"status": "done", "results": {}}')
         (folder / file).touch()
+        assert is_of_a_pilot(folder)
         with pytest.raises(UserError, match=words):
-            report(study.model_copy(update={"run": folder}))
+            report_pilot(study.model_copy(update={"run": folder}))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])

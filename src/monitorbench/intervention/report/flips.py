@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from monitorbench.intervention.outcomes import Outcome
+from monitorbench.intervention.report.reading import Compared, Transcripts
 from monitorbench.intervention.statistics.matched import Pair
 from monitorbench.intervention.transcripts import Episode, Step
-from monitorbench.report.pilot.reading import Compared, Transcripts
 
 Kind = Literal["disruption", "recovery"]
 _KINDS: dict[str, Kind] = {"B": "disruption", "C": "recovery"}

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 from markupsafe import Markup
 
+from monitorbench.intervention.report import figures, view
+from monitorbench.intervention.report.flips import flips
+from monitorbench.intervention.report.reading import PilotRun
 from monitorbench.intervention.statistics.decision_table import remarks_on, remarks_on_all
-from monitorbench.report.pilot import figures, view
-from monitorbench.report.pilot.flips import flips
-from monitorbench.report.pilot.reading import PilotRun
 from monitorbench.report.template import facts, policy, templates
 
 
