@@ -42,6 +42,8 @@ class AlfworldGames(_FromSource):
     """ALFWorld's household games. Splits are upstream's: valid_train, valid_seen, valid_unseen."""
 
     kind: Literal["alfworld"]
+    plan_seconds: Annotated[float, Field(gt=0)]
+    """CPU time of one plan; a run that needs a longer one ends, with that reason."""
 
 
 class Questions(_FromSource):

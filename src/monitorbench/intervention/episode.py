@@ -173,7 +173,7 @@ class _Loop:
             decision=len(self.steps),
             intervened=intervened,
             undone=undone,
-            plan=self._environment.solution,
+            plan=self._plan,
         )
         with surviving("agent"):
             action, thought, tokens = policy(situation)
@@ -195,6 +195,11 @@ class _Loop:
             )
         )
         return after
+
+    def _plan(self) -> tuple[str, ...]:
+        """A fault of the environment's, though it is the agent that asks."""
+        with surviving("environment"):
+            return self._environment.solution()
 
     def _rules(self, trigger: Trigger, moment: Moment) -> bool:
         """Whether the trigger fires; what it found goes into the transcript."""
@@ -228,7 +233,8 @@ def surviving(who: str) -> Iterator[None]:
     """Whatever somebody's agent, critic or environment raises ends the run, not the pilot."""
     try:
         yield
-    except (UserError, ConfigError):  # a person has to mend it, and every other run would meet it as well
+    except (UserError, ConfigError, BrokenDown):
+        # A person has to mend the first two, and every other run would meet them as well.
         raise
     except Exception as error:
         said = " ".join(str(error).split())[:300]

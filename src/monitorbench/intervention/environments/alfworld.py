@@ -7,18 +7,19 @@ read from the archive whose checksum the config names and from nowhere else.
 import json
 import re
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from monitorbench.config.environments import AlfworldGames
 from monitorbench.config.errors import UserError
-from monitorbench.intervention.environments.household_engine import HouseholdEngine, Mark
+from monitorbench.intervention.environments.household import Household
 from monitorbench.intervention.environments.protocol import Observation
 from monitorbench.intervention.environments.replay import ReplayedEnvironment
 from monitorbench.sources import fetch
 
 SPLITS = {"train": "valid_train", "validation": "valid_seen", "pilot": "valid_unseen"}
 """Ours and upstream's, which share no game; the rooms of `valid_unseen` are in no other."""
-_GOAL = re.compile(r"Your task is to: (.+)")
+_GOAL = re.compile(r'Your task is to: ([^"\\\n]+)')
+"""In the grammar, where it stands once."""
 _ID = re.compile(r"\S+_bar_\S+")
 
 
@@ -41,36 +42,41 @@ def read_games(settings: AlfworldGames, split: str) -> dict[str, str]:
 
 
 class _Inner(NamedTuple):
-    owner: HouseholdEngine
-    mark: Mark
+    owner: Household
+    mark: int
     observation: Observation
 
 
 class AlfworldGame(ReplayedEnvironment):
-    """One game; see `Environment`. It takes a second to open, for its PDDL is compiled."""
+    """One game; see `Environment`. The first reset takes seconds: a process starts and compiles the PDDL.
 
-    def __init__(self, task: str, game: str) -> None:
-        """Compile the game, given as the JSON text of its file."""
+    Where that process ends (see `Household`), all but `reset` raise that; a reset starts another.
+    """
+
+    def __init__(self, task: str, game: str, plan_seconds: float) -> None:
+        """Take a game as the JSON text of its file; nothing is started.
+
+        `plan_seconds` is the CPU time that a plan may take.
+        """
         data = json.loads(game)
-        self._engine = HouseholdEngine(data)
-        # Some walkthroughs are written with names, some with ids; the training games have none.
-        self._walkthrough = [
-            _ID.sub(lambda id_: self._engine.names.get(id_[0], id_[0]), action)
-            for action in data.get("walkthrough", ())
-        ]
+        goal = _GOAL.search(data["grammar"])
+        super().__init__(task, goal[1] if goal else "")
+        self._game, self._plan_seconds = game, plan_seconds
+        self._written: tuple[str, ...] = tuple(data.get("walkthrough") or ())
+        self._walkthrough: list[str] = []
         self._plans: dict[str, tuple[str, ...]] = {}
-        intro = _GOAL.search(self._begin().text)
-        super().__init__(task, intro[1] if intro else "")
+        self._household: Household | None = None
 
     def state(self) -> str:
         """A hash of what is true in the household."""
-        return self._engine.fingerprint()
+        return self._open().fingerprint()
 
     def solution(self) -> tuple[str, ...]:
         """What is left of the game's own walkthrough while it is followed; else a plan from here.
 
-        The planner takes from milliseconds to half a minute. Plans are kept by state, what is left of a plan
-        that is followed included.
+        That is a detour of two actions at most and a part of the walkthrough, or else the planner's, which
+        takes from milliseconds to most of a minute. Plans are kept by state, what is left of a plan that is
+        followed included.
         """
         if self._current().done:
             return ()
@@ -79,34 +85,46 @@ class AlfworldGame(ReplayedEnvironment):
             return tuple(self._walkthrough[followed:])
         here = self.state()
         if here not in self._plans:
-            self._plans[here] = self._engine.plan()
+            self._plans[here] = self._open().plan(self._plan_seconds, self._walkthrough)
         return self._plans[here]
 
     def close(self) -> None:
-        """Free the planner."""
-        self._engine.close()
+        """End the process."""
+        if self._household is not None:
+            self._household.close()
+
+    @property
+    def process(self) -> int | None:
+        """The id of the process that plays the game; None before the first reset."""
+        return None if self._household is None else self._household.pid
+
+    def _open(self) -> Household:
+        assert self._household is not None  # `reset` comes first
+        return self._household
 
     def _begin(self) -> Observation:
-        return _observed(self._engine.begin())
+        if self._household is None or self._household.has_ended:
+            self.close()
+            self._household = household = Household(self._game)
+            # Some walkthroughs are written with names, some with ids; the training games have none.
+            self._walkthrough = [
+                _ID.sub(lambda id_: household.names.get(id_[0], id_[0]), action) for action in self._written
+            ]
+        return self._household.begin()
 
     def _take(self, action: str) -> Observation:
         action = " ".join(action.split())
         plan = self._plans.get(self.state(), ()) if self._plans else ()
-        observation = _observed(self._engine.step(action)[0])
+        observation = self._open().step(action)
         if plan[1:] and plan[0] == action:
             self._plans.setdefault(self.state(), plan[1:])
         return observation
 
     def _inner(self) -> object:
-        return _Inner(self._engine, self._engine.mark(), self._current())
+        return _Inner(self._open(), self._open().mark(), self._current())
 
     def _return_to(self, inner: object | None) -> Observation | None:
-        if not isinstance(inner, _Inner) or inner.owner is not self._engine:
+        if not isinstance(inner, _Inner) or inner.owner is not self._household:
             return None
-        self._engine.return_to(inner.mark)
+        inner.owner.return_to(inner.mark)
         return inner.observation
-
-
-def _observed(state: Any) -> Observation:
-    won = bool(state["won"])
-    return Observation(state["feedback"].strip(), tuple(state["admissible_commands"]), done=won, success=won)

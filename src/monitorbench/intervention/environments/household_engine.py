@@ -3,12 +3,13 @@
 TextWorld compiles a game's PDDL anew at every reset, a second each time. The planner's library behind it
 numbers every state that it has met and can be set to one of them again; with the parts of TextWorld's own
 state that an action changes, that is an exact snapshot and a quick reset.
+
+A process takes one engine, and keeps it to its end (see `household`).
 """
 
 import hashlib
-import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import fast_downward
@@ -17,9 +18,12 @@ from textworld.core import GameState
 from textworld.envs.pddl.logic import Atom
 from textworld.envs.pddl.pddl import PddlEnv
 
+_LONGEST_DETOUR = 2
+"""Actions, on the way back to a known way: that covers most of what goes astray, within seconds."""
+
 
 class Mark(NamedTuple):
-    """A state of the engine, valid for the engine that made it as long as it is open."""
+    """A state of the engine, valid for the engine that made it."""
 
     planner_state: int
     facts: dict[Any, set[Any]]
@@ -38,18 +42,13 @@ class HouseholdEngine(PddlEnv):
     def __init__(self, game: Mapping[str, Any]) -> None:
         """Compile a game: the content of a `game.tw-pddl`."""
         super().__init__(EnvInfos(admissible_commands=True))
-        arguments, output = sys.argv, sys.stdout
-        try:
-            self.load(game)
-        finally:
-            # The planner's translator takes both for its own.
-            sys.argv, sys.stdout = arguments, output
+        self.load(game)
         self.names = household_names(self._entity_infos)
         for id_, name in self.names.items():
             self._entity_infos[id_].name = name
         self._pddl_state.all_applicable_actions()
         self._beginning = self.mark()
-        self._is_open = True
+        self._seen_operators: dict[int, dict[str, int]] = {}
 
     def begin(self) -> Any:
         """Go to the start; returns TextWorld's game state."""
@@ -98,15 +97,74 @@ class HouseholdEngine(PddlEnv):
         lines = [*sorted(atom.name for atom in atoms), "", *sorted(map(str, self._pddl_state.facts))]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
-    def plan(self) -> tuple[str, ...]:
-        """Commands to the goal from here, by the planner; () where it finds none."""
-        return tuple(self._pddl_state.replan(self._entity_infos))
+    def plan(self, known: Sequence[str] = ()) -> tuple[str, ...]:
+        """Commands to the goal from here; () where the planner finds none.
 
-    def close(self) -> None:
-        """Free the library; nothing else may be called afterwards."""
-        if getattr(self, "_is_open", False):
-            self._is_open = False
-            fast_downward.close_lib(self.downward_lib)
+        The planner searches blindly, for up to a minute of CPU time. It isn't asked where a short detour
+        leads back to `known`, commands that lead to the goal from the start.
+        """
+        here = int(self.downward_lib.get_state_id())
+        try:
+            found = self._way_back(here, known)
+        finally:
+            self.downward_lib.set_state_id(here)
+            self._seen_operators.clear()
+        return found or tuple(self._pddl_state.replan(self._entity_infos))
+
+    def _way_back(self, here: int, known: Sequence[str]) -> tuple[str, ...]:
+        """The shortest detour from which some last part of `known` wins, and that part; () without one."""
+        level: dict[int, tuple[str, ...]] = {here: ()}
+        seen = {here}
+        for length in range(_LONGEST_DETOUR + 1 if known else 0):
+            following: dict[int, tuple[str, ...]] = {}
+            for state, detour in level.items():
+                operators = self._operators(state)
+                for first in reversed(range(len(known))):
+                    if known[first] in operators and (rest := self._winning(state, known[first:])):
+                        return (*detour, *rest)
+                for command in sorted(operators) if length < _LONGEST_DETOUR else ():
+                    after = self._after(state, operators[command])
+                    if after not in seen:
+                        seen.add(after)
+                        following[after] = (*detour, command)
+            level = following
+        return ()
+
+    def _operators(self, state: int) -> dict[str, int]:
+        """The planner's operators that apply in one of its states, by command."""
+        if (seen := self._seen_operators.get(state)) is not None:
+            return seen
+        self.downward_lib.set_state_id(state)
+        operators = (fast_downward.Operator * self.downward_lib.get_applicable_operators_count())()
+        self.downward_lib.get_applicable_operators(operators)
+        found = {self._command(operator.name): operator.id for operator in operators}
+        self._seen_operators[state] = found
+        return found
+
+    def _command(self, operator: str) -> str:
+        """As TextWorld writes the commands of a plan; it fails where an action has parameters of its own."""
+        name, *things = operator.split()
+        parameters = [parameter.name.strip("?") for parameter in self._pddl_state._actions[name].parameters]
+        # The other templates are names in braces; this one asks where a place is.
+        template = "go to {r}" if name == "gotolocation" else self._logic.actions[name].template
+        names = (self._entity_infos[thing].name for thing in things)
+        return str(template.format(**dict(zip(parameters, names, strict=False))))
+
+    def _after(self, state: int, operator: int) -> int:
+        self.downward_lib.set_state_id(state)
+        self.downward_lib.apply_operator(operator, None)
+        return int(self.downward_lib.get_state_id())
+
+    def _winning(self, state: int, commands: Sequence[str]) -> tuple[str, ...]:
+        """The commands up to the first that wins; () where none does, or one can't be taken."""
+        for number, command in enumerate(commands, start=1):
+            operator = self._operators(state).get(command)
+            if operator is None:
+                break
+            state = self._after(state, operator)
+            if self.downward_lib.check_goal():
+                return tuple(commands[:number])
+        return ()
 
 
 def household_names(ids: Iterable[str]) -> dict[str, str]:

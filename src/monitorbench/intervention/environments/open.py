@@ -83,14 +83,15 @@ def _households(
 
     games = read_games(settings, split)
     return [
-        partial(_open_household, task, games[task]) for task in _drawn(settings, games, n_tasks, seed, split)
+        partial(_open_household, task, games[task], settings.plan_seconds)
+        for task in _drawn(settings, games, n_tasks, seed, split)
     ]
 
 
-def _open_household(task: str, game: str) -> Environment:
+def _open_household(task: str, game: str, plan_seconds: float) -> Environment:
     from monitorbench.intervention.environments.alfworld import AlfworldGame
 
-    return AlfworldGame(task, game)
+    return AlfworldGame(task, game, plan_seconds)
 
 
 def _place(id_: str, text: str) -> bytes:
