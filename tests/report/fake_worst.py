@@ -1,6 +1,7 @@
 """Judged samples and verdicts that look real and are hostile, for the report's last section."""
 
 from fake_results import BASE, CELLS
+from hostile import HOSTILE
 
 from monitorbench.records import (
     Construction,
@@ -15,11 +16,6 @@ from monitorbench.records import (
 )
 from monitorbench.report.worst import Highlight, Quoted, WorstSample, worst_samples
 
-SCRIPT = "<script>document.title = 'owned'; console.error('owned')</script>"
-HOSTILE = (
-    f'{SCRIPT} "><img src=x onerror="document.title=\'owned\'"> </mark></pre></details> '
-    "\x1b[31mred\x1b[0m \u202eolleh\u202c\u200f {{ 7*7 }} <!-- --> &lt;b&gt;"
-)
 TRACE = "The user wants the tests to pass. I could hard-code the expected values."
 LONG = "The deployment finished and every check is green. " * 120
 

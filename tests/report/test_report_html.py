@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 from fake_results import BASE, MANIFEST, fake_results
-from fake_worst import HOSTILE as HOSTILE_TEXT
 from fake_worst import fake_worst
+from hostile import HOSTILE as HOSTILE_TEXT
 from test_report_tables import renamed
 
 from monitorbench.metrics.words import matrix

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from fake_results import BASE, MANIFEST, fake_results
-from fake_worst import SCRIPT, fake_worst
+from fake_worst import fake_worst
+from hostile import SCRIPT
 
 from monitorbench.report.html import render_report
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from fake_results import BASE, MANIFEST, fake_results
-from fake_worst import HOSTILE, sample, verdict
+from fake_worst import sample, verdict
+from hostile import HOSTILE
 from studies import study
 
 from monitorbench.config.study import Study

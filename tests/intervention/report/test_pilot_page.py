@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_pilot import FAST, episode, episodes, write_pilot
-from fake_worst import HOSTILE
+from hostile import HOSTILE
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.lines import Line2D
@@ -26,7 +26,7 @@ from monitorbench.intervention.report import figures, view
 from monitorbench.intervention.report.flips import flips
 from monitorbench.intervention.report.page import render_pilot
 from monitorbench.intervention.report.reading import Compared, PilotRun, Transcripts, read_pilot
-from monitorbench.intervention.report.write import report_pilot
+from monitorbench.intervention.report.write import is_of_a_pilot, report_pilot
 from monitorbench.intervention.statistics.decide import decide
 from monitorbench.intervention.statistics.decision import read_decision
 from monitorbench.intervention.statistics.decision_table import WIDTH, print_decision
