@@ -17,7 +17,6 @@ from monitorbench.config.errors import UserError
 from monitorbench.config.pilot import ConditionName
 from monitorbench.config.study import Study
 from monitorbench.corpus.code import sha256_of_code
-from monitorbench.engines.served import reach
 from monitorbench.intervention.agents.open import agent_identity, agent_name, open_agent
 from monitorbench.intervention.agents.protocol import Agent
 from monitorbench.intervention.best_of_two import best_of_two
@@ -37,6 +36,7 @@ from monitorbench.intervention.mechanisms import (
 from monitorbench.intervention.outcomes import BASELINE, Outcome, write_outcomes
 from monitorbench.intervention.temperature import Temperature, fit_temperature, quality
 from monitorbench.intervention.transcripts import EPISODES, Episode
+from monitorbench.monitors.served import reach
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash, write_json

@@ -37,7 +37,7 @@ class OwedRequest(NamedTuple):
 
 def endpoint_identity(engine: OpenAiEngine) -> dict[str, Any]:
     """What of an endpoint decides its answers."""
-    assert engine.server is None or engine.serves, "engines.served.reach comes first"
+    assert engine.server is None or engine.serves, "monitors.served.reach comes first"
     return {
         "weights": engine.serves or f"endpoint:{engine.base_url}:{engine.model}",
         "adapter": "",

@@ -13,10 +13,10 @@ from monitorbench.config.errors import ConfigError
 from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
-from monitorbench.engines.served import reach
 from monitorbench.engines.weights import adapter_folder, adapter_sha256, weights_identity
 from monitorbench.monitors.endpoint_judge import endpoint_identity, judge_through_endpoint
 from monitorbench.monitors.local_judge import Asked, judge_locally
+from monitorbench.monitors.served import reach
 from monitorbench.prompts.few_shot import Shots, draw_shots
 from monitorbench.prompts.published import published_prompt
 from monitorbench.records import Sample, Split

@@ -24,10 +24,10 @@ from typing import NamedTuple
 
 from monitorbench.config.errors import UserError
 from monitorbench.config.study import Study, VllmEngine
-from monitorbench.engines.served import Address, remove_address, write_address
 from monitorbench.engines.vllm_engine import lora_rank, runs_on_cpu, vllm_environment
 from monitorbench.engines.weights import adapter_folder, adapter_sha256, weights_folder, weights_identity
 from monitorbench.monitors.judge import judge_name
+from monitorbench.monitors.served import Address, remove_address, write_address
 from monitorbench.runs.directory import RunDirectory
 
 _log = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ import pytest
 from studies import study
 
 from monitorbench.config.errors import ConfigError, UserError
-from monitorbench.engines.served import Address, reach, remove_address, write_address
 from monitorbench.monitors.endpoint_judge import endpoint_identity
+from monitorbench.monitors.served import Address, reach, remove_address, write_address
 
 
 @pytest.fixture
