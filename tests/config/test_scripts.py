@@ -86,6 +86,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     "file: key said twice": (["experiment=said_twice"], ["said_twice", "seed", "line 3"]),
     "in a sweep": (["seed=-1,0", "-m"], ["seed=-1", "expected", "greater than or equal to 0"]),
     "in a sweep, -m in between": (["prompt=direct", "-m", "seed=-1,0"], ["seed=-1", "expected"]),
+    "a flag whose value looks like an override": (["--config-dir", "no=folder", "seed=-1"], ["no=folder"]),
 }
 
 

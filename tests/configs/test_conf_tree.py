@@ -27,7 +27,7 @@ FILLED = {
     "run": "runs/evaluate/x",
     "probe.runs": ["runs/evaluate/x"],
     "dataset.path": "mine.jsonl",
-    "engine.server": "servers/mine.json",
+    "engine.server": "mine",
 }
 """A value for every `???` that a primary file or a dataset leaves to the person."""
 ASKED = {"calibrate": {"run"}, "score": {"run"}, "report": {"run"}, "merge": {"run"}, "push": {"run"}}

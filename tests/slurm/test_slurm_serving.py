@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from cluster import Cluster
-from launching import few_samples, submitted, until, wait
+from launching import few_samples, launch, submitted, until, wait
 from small_models import smollm2_folder
 
 pytest.importorskip("vllm", reason="vLLM is not installed here")
@@ -16,18 +16,18 @@ pytestmark = pytest.mark.slurm
 def test_an_evaluation_finds_its_server(slurm: Cluster, checkout: Path):
     """An address that a person has to read in a log and type in is wrong after every requeue."""
     few_samples(checkout / "mine.jsonl")
-    address = checkout / "servers" / "smol.json"
+    address = checkout / "runs" / "servers" / "smol.json"
     judging = submitted(
         slurm,
         checkout,
-        *("slurm/submit.py", "eval/evaluate.py", "engine=served", f"engine.server={address}"),
+        *("slurm/submit.py", "eval/evaluate.py", "engine=served", "engine.server=smol"),
         *("dataset=jsonl", "dataset.path=mine.jsonl", "tracking=none", "cluster.cpus=1"),
     )
     serving = submitted(
         slurm,
         checkout,
         *("slurm/submit.py", "eval/serve.py", "engine=vllm", "engine.host=0.0.0.0"),
-        *(f"engine.address={address}", f"monitor.path={smollm2_folder()}", "cluster.cpus=1"),
+        *("engine.served_as=smol", f"monitor.path={smollm2_folder()}", "cluster.cpus=1"),
     )
     until(address.is_file, "the server", 240)
     key = json.loads(address.read_text())["key"]
@@ -44,4 +44,11 @@ def test_an_evaluation_finds_its_server(slurm: Cluster, checkout: Path):
 
     slurm.ask("scancel", str(serving.job))
     wait(slurm, serving.job, 120)
-    assert not address.exists()
+    assert json.loads(address.read_text())["key"] is None
+    again = launch(
+        slurm,
+        checkout,
+        *("eval/evaluate.py", "engine=served", "engine.server=smol"),
+        *("dataset=jsonl", "dataset.path=mine.jsonl", "tracking=none"),
+    )
+    assert again.stdout.strip().endswith(run.name), f"what is finished needs no server: {again.stderr}"

@@ -3,7 +3,6 @@
 A key never stands in a configuration: `api_key_env` is the name of the environment variable that holds it.
 """
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -25,6 +24,17 @@ class Prices(Config):
     """Of prompt tokens that the provider had cached; null: as the others."""
     completion: Price
     """Reasoning counts as completion."""
+
+
+class Served(Config):
+    """What decides the answers of a server of ours."""
+
+    weights: str
+    adapter: str
+    """Its hash; empty for none."""
+    dtype: str
+    training: dict[str, Any] | None
+    """What is known of the adapter's training."""
 
 
 class OpenAiEngine(Config):
@@ -60,12 +70,12 @@ class OpenAiEngine(Config):
     """Nothing more is asked once this much is spent; what is in flight then comes on top."""
     extra_body: dict[str, Any]
     """Fields added to every request, such as `reasoning_effort`."""
-    server: Path | None = None
-    """An address file of `eval/serve.py`: `base_url`, `model` and the key are those that it says."""
+    server: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")] | None = None
+    """The `engine.served_as` of an `eval/serve.py`, which says `base_url`, `model` and the key."""
     server_seconds: Annotated[int, Field(ge=0)] = 0
-    """How long to wait until that file is there and its server answers."""
-    serves: str | None = None
-    """What the server says it runs, which then names the judge, wherever it is served. Not to be set."""
+    """How long to wait until that server answers."""
+    serves: Served | None = None
+    """What it says it serves, which then names the judge, wherever it is served. Not to be set."""
 
     @field_validator("base_url")
     @classmethod

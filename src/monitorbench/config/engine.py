@@ -1,6 +1,5 @@
 """The engines that run a model: `conf/engine/*.yaml`, one model per kind, told apart by `kind`."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -37,8 +36,8 @@ class VllmEngine(Config):
     host: str
     port: Annotated[int, Field(ge=0, le=65535)]
     """Of the server; 0 takes a free one."""
-    address: Path | None = None
-    """A further file that gets the server's address, for evaluators that wait for it (`engine=served`)."""
+    served_as: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")] | None = None
+    """A name by which evaluators find the server: `engine=served engine.server=NAME`."""
     startup_seconds: Annotated[int, Field(ge=1)]
     """How long the server may take until it is healthy."""
 

@@ -39,6 +39,13 @@ _QUIET = {
 }
 
 
+_TAKE_A_VALUE = {
+    *("--config-dir", "-cd", "--config-path", "-cp", "--config-name", "-cn", "--package", "-p"),
+    "--experimental-rerun",
+}
+"""Flags of Hydra's whose value follows, which may look like an override."""
+
+
 @dataclass(frozen=True)
 class Script:
     """A script's main function: what it runs, and which config it composes."""
@@ -80,7 +87,7 @@ class Script:
 
         try:
             if any(argument.startswith(("-", "hydra")) for argument in arguments):
-                sys.argv[1:] = _flags_first(arguments)
+                sys.argv[1:] = _overrides_first(arguments)
                 hydra.main(version_base="1.3", config_path=str(self.conf), config_name=self.primary)(job)()
             else:  # a single run with Hydra's own settings as they are: hydra.main would compose it twice
                 with hydra.initialize_config_dir(str(self.conf), version_base="1.3"):
@@ -157,10 +164,15 @@ def stop(message: str, code: int) -> NoReturn:
     raise SystemExit(code)
 
 
-def _flags_first(arguments: list[str]) -> list[str]:
-    """Overrides after everything else: Hydra's parser takes only one row of them, wherever `-m` stands."""
-    overrides = [a for a in arguments if not a.startswith("-") and ("=" in a or a.startswith("~"))]
-    return [a for a in arguments if a not in overrides] + overrides
+def _overrides_first(arguments: list[str]) -> list[str]:
+    """Overrides before everything else: Hydra's parser takes only one row of them, wherever `-m` stands."""
+    before = ["", *arguments]
+    taken = [
+        not one.startswith("-") and ("=" in one or one.startswith("~")) and flag not in _TAKE_A_VALUE
+        for flag, one in zip(before, arguments, strict=False)
+    ]
+    overrides = [one for one, is_one in zip(arguments, taken, strict=True) if is_one]
+    return overrides + [one for one, is_one in zip(arguments, taken, strict=True) if not is_one]
 
 
 def _frozen(arguments: list[str]) -> Study:

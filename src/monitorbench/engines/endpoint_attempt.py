@@ -48,7 +48,9 @@ async def attempt(
         # The client's own time-out is for each read: a byte a second would keep it waiting for ever.
         async with asyncio.timeout(timeout_seconds):
             response = await create(messages=turns, extra_body=dict(extra_body), **fields)
-    except (TimeoutError, openai.APITimeoutError):
+    except (TimeoutError, openai.APITimeoutError) as error:
+        if isinstance(error.__cause__, httpx2.ConnectTimeout):
+            return Problem("timed_out", "it takes no connection: is it running?", retry=True, ends_run=True)
         return Problem("timed_out", f"no answer within {timeout_seconds:g} s", retry=True)
     except openai.APIStatusError as error:
         return _of_status(error)

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from queue import SimpleQueue
 from typing import Any
 
+import httpx2
 import openai
 
 from monitorbench.config.endpoint import OpenAiEngine
@@ -22,6 +23,9 @@ from monitorbench.config.errors import UserError
 from monitorbench.engines.endpoint_attempt import Problem, attempt
 from monitorbench.engines.endpoint_limits import RateLimit, Reserved, estimated_tokens, retry_delay
 from monitorbench.engines.endpoint_reply import ChatMessage, Reply, failed, one_line, read_reply, redacted
+
+_CONNECT_SECONDS = 30.0
+"""A machine that doesn't take a connection by then is not there."""
 
 
 class CostLimit(UserError):
@@ -184,13 +188,16 @@ class _Round:
     async def _ask_all(self) -> None:
         # Also where none is needed: the client would send OPENAI_API_KEY, or OPENAI_CUSTOM_HEADERS' own.
         key = self._endpoint.key or "none"
+        seconds = self._config.timeout_seconds
         async with (
             openai.AsyncOpenAI(
                 api_key=key,
                 default_headers={"Authorization": f"Bearer {key}"},
                 base_url=self._config.base_url,
-                timeout=self._config.timeout_seconds,
+                timeout=httpx2.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS)),
                 max_retries=0,
+                # A server of ours is on a node that a proxy doesn't know, or would see the key on the way to.
+                http_client=openai.DefaultAsyncHttpxClient(trust_env=False) if self._config.server else None,
             ) as client,
             asyncio.TaskGroup() as group,
         ):
@@ -228,7 +235,9 @@ class _Round:
                 if reply.prompt_tokens:
                     self._endpoint.limit.correct(reserved, reply.prompt_tokens + reply.completion_tokens)
                 self._endpoint.spent += reply.cost
-                return reply
+                if reply.finish_reason != "abort":
+                    return reply
+                outcome = Problem("bad_response", "aborted: is it ending?", retry=True, ends_run=True)
             retries += 1
             if outcome.retry and retries <= config.max_retries:
                 if await self._stops_within(retry_delay(retries, outcome.headers, time.time())):

@@ -160,12 +160,14 @@ class InProcessVllm:
     def _load(self, weights: Path) -> None:
         if self._loaded == weights:
             return
-        if self.llm is not None:  # of one shape with what it has: a new start would take half a minute
+        if self._loaded is not None:  # of one shape: a new start would take half a minute
+            self._loaded = None
             self.llm.collective_rpc("reload_weights", kwargs={"weights_path": str(weights)})
             if not self.llm.reset_prefix_cache():
                 raise RuntimeError("vLLM kept the other weights' keys and values")
             self._loaded = weights
             return
+        self._unload()
         from vllm import LLM
 
         settings = llm_settings(self._config, weights, self._context_tokens)

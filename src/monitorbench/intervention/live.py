@@ -36,7 +36,7 @@ from monitorbench.intervention.mechanisms import (
 from monitorbench.intervention.outcomes import BASELINE, Outcome, write_outcomes
 from monitorbench.intervention.temperature import Temperature, fit_temperature, quality
 from monitorbench.intervention.transcripts import EPISODES, Episode
-from monitorbench.monitors.served import reach
+from monitorbench.monitors.served import described, reach
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash, write_json
@@ -72,11 +72,10 @@ def run_live(study: Study) -> LiveRuns:
     Raises `UserError` and `ConfigError` for what a person has to mend: no tasks, no weights, runs to which no
     critic can be fitted.
     """
-    study = reach(study)
     fitted_to = read_critic_data(study.pilot.critic_data) if study.pilot.critic_data else []
-    identity = _identity(study, fitted_to)
-    name = f"{study.environment.name}-{agent_name(study.agent)}-{study.monitor.name}"
-    run = RunDirectory(study.paths.runs / "episodes", name, identity)
+    run = _directory(described(study), fitted_to)
+    if not run.done and (reached := reach(study)) is not study:
+        study, run = reached, _directory(reached, fitted_to)
     if run.done:
         _log.info("pilot: reusing %s", run.path)
         outcomes = _outcomes(read_log(run.path / EPISODES, Episode))
@@ -105,6 +104,11 @@ def run_live(study: Study) -> LiveRuns:
             "baseline_success": {split: _success(episodes) for split, episodes in alone.items() if episodes},
         }
     return LiveRuns(run.path, outcomes)
+
+
+def _directory(study: Study, fitted_to: Sequence[Sample]) -> RunDirectory:
+    name = f"{study.environment.name}-{agent_name(study.agent)}-{study.monitor.name}"
+    return RunDirectory(study.paths.runs / "episodes", name, _identity(study, fitted_to))
 
 
 def _identity(study: Study, fitted_to: Sequence[Sample]) -> dict[str, Any]:

@@ -37,12 +37,13 @@ class OwedRequest(NamedTuple):
 
 def endpoint_identity(engine: OpenAiEngine) -> dict[str, Any]:
     """What of an endpoint decides its answers."""
-    assert engine.server is None or engine.serves, "monitors.served.reach comes first"
+    served = engine.serves
+    assert engine.server is None or served, "monitors.served comes first"
     return {
-        "weights": engine.serves or f"endpoint:{engine.base_url}:{engine.model}",
-        "adapter": "",
+        "weights": f"served:{served.weights}" if served else f"endpoint:{engine.base_url}:{engine.model}",
+        "adapter": served.adapter if served else "",
         "engine": engine.kind,
-        "dtype": "",
+        "dtype": served.dtype if served else "",
         "request": {
             "temperature": engine.temperature,
             "structured": engine.structured,

@@ -16,7 +16,7 @@ from monitorbench.corpus.store import read_split
 from monitorbench.engines.weights import adapter_folder, adapter_sha256, weights_identity
 from monitorbench.monitors.endpoint_judge import endpoint_identity, judge_through_endpoint
 from monitorbench.monitors.local_judge import Asked, judge_locally
-from monitorbench.monitors.served import reach
+from monitorbench.monitors.served import described, reach
 from monitorbench.prompts.few_shot import Shots, draw_shots
 from monitorbench.prompts.published import published_prompt
 from monitorbench.records import Sample, Split
@@ -35,9 +35,10 @@ def evaluate(study: Study) -> Path:
     that can't be used or whose `max_cost` is spent, or a training split without the examples of a
     few-shot prompt.
     """
-    study = reach(study)
     data = ensure(study, needed_splits(study))
-    planned = planned_evaluation(study, data)
+    planned = planned_evaluation(described(study), data)
+    if not planned.run.done and (reached := reach(study)) is not study:
+        study, planned = reached, planned_evaluation(reached, data)
     run, name, prompt, judge, shots = planned
     if run.done:
         _log.info("evaluate: reusing %s", run.path)
@@ -62,7 +63,7 @@ def evaluate(study: Study) -> Path:
         results |= {
             "judge": {**judge, "name": name, "prompt": prompt.name},
             "data": data.name,
-            "training": _training_facts(study.monitor.adapter),
+            "training": training_facts(study),
             "n": len(samples),
             "n_unscored": sum(log.held[key].label is None for key in keys),
             "n_truncated": sum(log.held[key].truncated_tokens > 0 for key in keys),
@@ -155,12 +156,15 @@ def judge_name(study: Study) -> str:
         return study.engine.model
     if study.monitor.adapter is None:
         return study.monitor.name
-    facts = _training_facts(study.monitor.adapter)
+    facts = training_facts(study)
     return f"{study.monitor.name}+{facts['name'] if facts else study.monitor.adapter.name}"
 
 
-def _training_facts(adapter: Path | None) -> dict[str, Any] | None:
-    """What a training run says of its adapter: name, trained_on, seed, objective and learning curve."""
+def training_facts(study: Study) -> dict[str, Any] | None:
+    """What a training run says of the adapter: name, trained_on, seed, objective and learning curve."""
+    if isinstance(study.engine, OpenAiEngine):
+        return study.engine.serves.training if study.engine.serves else None
+    adapter = study.monitor.adapter
     for folder in (adapter, adapter.parent) if adapter else ():
         if (folder / "manifest.json").is_file() and (folder / "learning_curve.json").is_file():
             manifest = read_manifest(folder)

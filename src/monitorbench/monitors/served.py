@@ -1,9 +1,12 @@
-"""`engine=served`: a server of `eval/serve.py`, found through its address file on whatever machine it runs.
+"""`engine=served`: a server of `eval/serve.py`, found by its name on whatever machine it runs.
 
-The file is there while the server is healthy, and readable by its owner alone: it may hold the server's key.
+`runs/servers/NAME.json` says where it is, what it serves and its key; only its owner can read it. After the
+server's end it still says what was served, so that finished runs are found without a server.
 """
 
 import hashlib
+import http.client
+import json
 import os
 import time
 import urllib.error
@@ -14,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from monitorbench.config.base import Config
-from monitorbench.config.endpoint import OpenAiEngine
+from monitorbench.config.endpoint import OpenAiEngine, Served
 from monitorbench.config.errors import UserError
 from monitorbench.config.pilot import ScriptedAgent
 from monitorbench.config.study import Engine, Study
@@ -22,24 +25,30 @@ from monitorbench.runs.files import make_folder, unwritable
 
 _KEY = "MONITORBENCH_SERVER_KEY"
 """How variables of this process begin that keys are put into, as every endpoint's key is in one."""
+DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""Opens a URL past the environment's proxies: they don't know a cluster's nodes, or would see the key."""
 
 
 class Address(Config):
-    """What an address file says."""
+    """What such a file says."""
 
-    url: str
-    """Up to what precedes `/chat/completions`."""
+    url: str | None
+    """Up to what precedes `/chat/completions`; None once the server has ended."""
     model: str
     adapter: str | None
     """As the server names them; the adapter is asked where there is one."""
-    serves: str
-    """Which weights, adapter and dtype these are, wherever they are served."""
+    serves: Served
     key: str | None
     pid: int
 
 
+def address_file(runs: Path, name: str) -> Path:
+    """Where a server of that name says its address; `runs` is `paths.runs`."""
+    return runs / "servers" / f"{name}.json"
+
+
 def write_address(path: Path, address: Address) -> None:
-    """Write an address file, whole or not at all; `UserError` where it can't be written."""
+    """Write an address, whole or not at all; `UserError` where it can't be written."""
     make_folder(path.parent)
     part = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:
@@ -52,61 +61,95 @@ def write_address(path: Path, address: Address) -> None:
         part.unlink(missing_ok=True)
 
 
-def remove_address(path: Path, address: Address) -> None:
-    """Remove it, unless another server has written its own there since."""
-    try:
-        if Address.model_validate_json(path.read_bytes()) == address:
-            path.unlink()
-    except (OSError, ValidationError):
-        pass
+def end_address(path: Path, address: Address) -> None:
+    """Say that the server has ended, unless another one has written its own address there since."""
+    if _read(path) == address:
+        write_address(path, address.model_copy(update={"url": None, "key": None}))
+
+
+def described(study: Study) -> Study:
+    """The study with what its servers serve, whether they run or not; waits only for one never heard of."""
+    return _changed(study, waits=False)
 
 
 def reach(study: Study) -> Study:
-    """The study with the endpoints that `server` leads to, of its monitor and of its agent, once they answer.
+    """The study with the endpoints that its servers are, of its monitor and of its agent, once they answer.
 
-    Raises `UserError` where no healthy server is found there within `server_seconds`.
+    The same object where it names none. Raises `UserError` where a server is not reached within
+    `server_seconds`.
     """
-    changed: dict[str, Any] = {"engine": _reached(study.engine)}
+    return _changed(study, waits=True)
+
+
+def _changed(study: Study, *, waits: bool) -> Study:
+    changed: dict[str, Any] = {}
+    if study.monitor.kind != "bag_of_words":
+        changed["engine"] = _reached(study.engine, study.paths.runs, waits=waits)
     if not isinstance(study.agent, ScriptedAgent):
-        changed["agent"] = study.agent.model_copy(update={"engine": _reached(study.agent.engine)})
-    return study.model_copy(update=changed)
+        engine = _reached(study.agent.engine, study.paths.runs, waits=waits)
+        if engine is not study.agent.engine:
+            changed["agent"] = study.agent.model_copy(update={"engine": engine})
+    if changed.get("engine") is study.engine:
+        del changed["engine"]
+    return study.model_copy(update=changed) if changed else study
 
 
-def _reached(engine: Engine) -> Engine:
+def _reached(engine: Engine, runs: Path, *, waits: bool) -> Engine:
     if not isinstance(engine, OpenAiEngine) or engine.server is None:
         return engine
-    address = _wait(engine.server, engine.server_seconds)
+    file = address_file(runs, engine.server)
+    address = None if waits else _read(file)
+    if address is None:
+        address = _wait(file, engine)
     variable = None
     if address.key:
-        variable = f"{_KEY}_{hashlib.sha256(address.url.encode()).hexdigest()[:8].upper()}"
+        variable = f"{_KEY}_{hashlib.sha256(address.key.encode()).hexdigest()[:8].upper()}"
         os.environ[variable] = address.key
     found = {
-        "base_url": address.url,
+        "base_url": address.url or engine.base_url,
         "model": address.adapter or address.model,
         "api_key_env": variable,
-        "serves": address.serves,
+        "serves": address.serves.model_dump(),
     }
     return OpenAiEngine.model_validate(engine.model_dump() | found)
 
 
-def _wait(file: Path, seconds: int) -> Address:
-    deadline = time.monotonic() + seconds
+def _wait(file: Path, engine: OpenAiEngine) -> Address:
+    deadline = time.monotonic() + engine.server_seconds
     while True:
-        try:
-            address = Address.model_validate_json(file.read_bytes())
-            with urllib.request.urlopen(f"{address.url.removesuffix('/v1')}/health", timeout=5) as answer:
-                if answer.status == 200:
-                    return address
-            why = f"its server answers with {answer.status}"
-        except FileNotFoundError:
-            why = "no such file"
-        except ValidationError:
-            why = "no address file"
-        except (urllib.error.URLError, OSError, ValueError) as error:
-            why = f"its server can't be reached ({getattr(error, 'reason', error)})"
+        address = _read(file)
+        why = _why_not(address)
+        if address is not None and not why:
+            return address
         if time.monotonic() >= deadline:
             raise UserError(
-                f"engine.server={file}: {why}; start eval/serve.py with engine.address={file}, or raise "
-                "engine.server_seconds"
+                f"engine.server={engine.server}: {why} ({file}); start eval/serve.py with "
+                f"engine.served_as={engine.server}, or raise engine.server_seconds"
             )
         time.sleep(min(2.0, max(0.1, deadline - time.monotonic())))
+
+
+def _why_not(address: Address | None) -> str:
+    """Why that server can't be asked; empty where it can."""
+    if address is None:
+        return "no server of that name"
+    if address.url is None:
+        return "that server has ended"
+    # Whoever listens there now may be another server: it has another key, or another model.
+    headers = {"Authorization": f"Bearer {address.key}"} if address.key else {}
+    asked = urllib.request.Request(f"{address.url}/models", headers=headers)
+    try:
+        with DIRECTLY.open(asked, timeout=5) as answer:
+            served = {one["id"] for one in json.load(answer)["data"]}
+    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException) as error:
+        return f"that server can't be reached ({getattr(error, 'reason', error)})"
+    if (address.adapter or address.model) not in served:
+        return f"that server has no {address.adapter or address.model}"
+    return ""
+
+
+def _read(file: Path) -> Address | None:
+    try:
+        return Address.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError):
+        return None

@@ -1,10 +1,11 @@
 """vLLM's OpenAI-compatible server as a child process: started, watched, ended with us.
 
 `serve` holds until Ctrl-C, SIGTERM or the server's own end. Meanwhile `server.json` in the run
-directory (and `engine.address`) has the address, the model names and, for a server that other machines can
-reach, a key made for it; `server.log` has all that the server says.
+directory has the address and the model names, and for a server that has a name (`engine.served_as`) or that
+other machines can reach the key that was made for it; `server.log` has all that the server says.
 """
 
+import http.client
 import json
 import logging
 import os
@@ -14,20 +15,20 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.endpoint import Served
+from monitorbench.config.errors import Preempted, UserError
+from monitorbench.config.preemption import SWEEP_VARIABLE
 from monitorbench.config.study import Study, VllmEngine
 from monitorbench.engines.vllm_engine import lora_rank, runs_on_cpu, vllm_environment
 from monitorbench.engines.weights import adapter_folder, adapter_sha256, weights_folder, weights_identity
-from monitorbench.monitors.judge import judge_name
-from monitorbench.monitors.served import Address, remove_address, write_address
+from monitorbench.monitors.judge import judge_name, training_facts
+from monitorbench.monitors.served import DIRECTLY, Address, address_file, end_address, write_address
 from monitorbench.runs.directory import RunDirectory
 
 _log = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ class Server(NamedTuple):
     adapter: str | None
     process: "subprocess.Popen[bytes]"
     key: str | None
-    """What it asks of whoever comes from other machines; None where only this one can reach it."""
+    """What it asks for; None for one without a name that only this machine can reach."""
 
 
 def serve(study: Study) -> Path:
@@ -58,10 +59,16 @@ def serve(study: Study) -> Path:
         raise UserError(f"engine={study.engine.kind}: nothing to serve; expected engine=vllm")
     port = _port(study.engine)
     adapter = adapter_folder(study.monitor.adapter)
+    served = Served(
+        weights=weights_identity(study.monitor),
+        adapter=adapter_sha256(adapter) if adapter else "",
+        dtype=study.engine.dtype,
+        training=training_facts(study),
+    )
     identity = {
-        "weights": weights_identity(study.monitor),
-        "adapter": adapter_sha256(adapter) if adapter else "",
-        "engine": study.engine.model_dump(mode="json"),
+        "weights": served.weights,
+        "adapter": served.adapter,
+        "engine": study.engine.model_dump(mode="json", exclude={"served_as"}),
         "port": port,  # two servers of one config have a directory each
     }
     run = RunDirectory(study.paths.runs / "serve", judge_name(study), identity)
@@ -70,23 +77,28 @@ def serve(study: Study) -> Path:
             url=server.url,
             model=server.model,
             adapter=server.adapter,
-            serves=f"served:{identity['weights']}:{identity['adapter']}:{study.engine.dtype}",
+            serves=served,
             key=server.key,
             pid=server.process.pid,
         )
-        files = [run.path / "server.json", *([study.engine.address] if study.engine.address else [])]
-        for file in files:
+        here = run.path / "server.json"
+        name = study.engine.served_as
+        named = [address_file(study.paths.runs, name)] if name else []
+        for file in (here, *named):
             write_address(file, address)
         try:
             _log.info("serve: %s answers for %s; Ctrl-C ends it", server.url, server.adapter or server.model)
             print(run.path, flush=True)
             code = server.process.wait()
             raise UserError(f"the server ended by itself (exit code {code}); see {run.path / 'server.log'}")
+        except Preempted:  # an interrupt as well, but one that it comes back from
+            raise
         except KeyboardInterrupt:
             _log.info("serve: ending")
         finally:
-            for file in files:
-                remove_address(file, address)
+            here.unlink()
+            for file in named:
+                end_address(file, address)
     return run.path
 
 
@@ -95,11 +107,14 @@ def running_server(study: Study, port: int, log: Path) -> Iterator[Server]:
     """A healthy server on `port` for as long as the body runs; it and its workers end with it."""
     engine = study.engine
     assert isinstance(engine, VllmEngine)
-    key = None if engine.host in _LOOPBACK else secrets.token_urlsafe(32)
+    guarded = engine.served_as is not None or engine.host not in _LOOPBACK
+    key = secrets.token_urlsafe(32) if guarded else None
     # Not on the command line, which every user of the machine can read.
     environment = {**os.environ, **vllm_environment(engine), **({"VLLM_API_KEY": key} if key else {})}
     weights = weights_folder(study.monitor, study.paths.models)
     command = _command(study, engine, weights, port)
+    if key:
+        command += ["--middleware", "monitorbench.monitors.server_key.KeyRequired"]
     adapter_name = judge_name(study) if study.monitor.adapter else None
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as stream:
@@ -122,14 +137,16 @@ def running_server(study: Study, port: int, log: Path) -> Iterator[Server]:
 
 
 def _own_name() -> str:
-    """What other machines call this one, as far as it knows."""
+    """What other machines call this one; `UserError` where it has no name that leads anywhere."""
     for name in (socket.gethostname(), socket.getfqdn()):
         try:
             socket.gethostbyname(name)
         except OSError:
             continue
         return name
-    return "127.0.0.1"
+    raise UserError(
+        "engine.host=0.0.0.0: this machine's name can't be resolved; expected an address of it in its place"
+    )
 
 
 def _command(study: Study, engine: VllmEngine, weights: Path, port: int) -> list[str]:
@@ -158,10 +175,10 @@ def _wait_until_healthy(url: str, process: "subprocess.Popen[bytes]", seconds: i
         if (code := process.poll()) is not None:
             raise UserError(f"the server ended while starting (exit code {code}); see {log}")
         try:
-            with urllib.request.urlopen(f"{url}/health", timeout=2) as answer:
+            with DIRECTLY.open(f"{url}/health", timeout=2) as answer:
                 if answer.status == 200:
                     return
-        except (urllib.error.URLError, TimeoutError, ConnectionError):
+        except (OSError, http.client.HTTPException):
             pass
         time.sleep(0.5)
     raise UserError(f"the server was not healthy within engine.startup_seconds={seconds}; see {log}")
@@ -169,8 +186,15 @@ def _wait_until_healthy(url: str, process: "subprocess.Popen[bytes]", seconds: i
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
     """Ask the whole group to end, then make it; a second Ctrl-C does not leave it half-way."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    before = [(one, signal.signal(one, signal.SIG_IGN)) for one in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        _end_group(process)
+    finally:
+        for one, handler in before:
+            signal.signal(one, handler)
+
+
+def _end_group(process: "subprocess.Popen[bytes]") -> None:
     for step in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, step)
@@ -190,7 +214,10 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM does what Ctrl-C does, so that a scheduler's stop ends the server as well."""
+    """SIGTERM does what Ctrl-C does; in a sweep both leave the run owed, as for any other script."""
+    if SWEEP_VARIABLE in os.environ:
+        yield
+        return
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from monitorbench.config.errors import Preempted, UserError
+from monitorbench.config.endpoint import OpenAiEngine
+from monitorbench.config.errors import ConfigError, Preempted, UserError
 from monitorbench.config.frozen import freeze
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
@@ -41,8 +42,13 @@ def runs_of(study: Study) -> tuple[Path, ...]:
     """The evaluation runs of the study that `study.probe` names, the base's first.
 
     Raises `UserError` where some are missing and `probe.make` is false (the log has a command for each), and
-    where one can't be made.
+    where one can't be made; `ConfigError` for an engine that is an endpoint.
     """
+    if isinstance(study.engine, OpenAiEngine):
+        raise ConfigError(
+            f"engine={study.engine.name}: a study's adapters are judged in this process; expected "
+            "transformers or vllm"
+        )
     data = directory_of(study)
     steps = list(_steps(study, data))
     owed = [step for step in steps if not _is_done(step, data)]

@@ -314,7 +314,7 @@ def test_a_transcript_of_another_run_is_not_passed_off(tmp_path: Path) -> None:
     ]
     log.write_text("".join(one.model_dump_json() + "\n" for one in changed))
     text = flat(Seen(page_of(directory)).text)
-    assert "No transcript of these two runs is kept." in text
+    assert "The runs were made again since, and are others than were decided on" in text
     assert "rollback task-000 action" not in text
 
 

@@ -63,6 +63,8 @@ def read_pilot(directory: Path, manifest: Mapping[str, Any], runs: Path) -> Pilo
         )
     compared = [Compared(one, pairs[one.agent, one.condition]) for one in decision.conditions]
     transcripts = _transcripts(directory, manifest["results"], runs)
+    if transcripts.by_run and any(transcripts.of(outcome) is None for outcome in outcomes):
+        transcripts = _none("The runs were made again since, and are others than were decided on")
     return PilotRun(directory.name, decision, outcomes, compared, transcripts)
 
 
