@@ -405,6 +405,18 @@ def test_nothing_listening_is_said_once():
         asked(Endpoint(config(url, api_key_env=None)), 50)
 
 
+def test_an_answer_that_a_server_broke_off_at_its_end_is_none(server):
+    """Else the samples in flight when a server is stopped would stay unscored for good."""
+    server.script = lambda text, before: Answer(chat("", finish="abort") if text == "2" else chat())
+    replies: dict[int, Reply] = {}
+    with pytest.raises(UserError, match="is it ending"):
+        keep(
+            Endpoint(config(server, concurrency=1, max_retries=1)).ask(requests(5), max_new_tokens=1), replies
+        )
+    assert sorted(replies) == [0, 1]
+    assert len(server.asked) == 4
+
+
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_max_cost_stops_with_all_that_was_paid_for(server, concurrency):
     """Else a run would cost more than was allowed, or lose answers that are on the bill."""
