@@ -43,11 +43,11 @@ def test_over_confidence_is_found_out():
     ("p", "failed", "value", "why"),
     [
         ([], [], 1, "no validation step"),
-        ([0.7, 0.8], [False, False], 1000, "say nothing"),
+        ([0.7, 0.8], [False, False], 1000, "wrong side"),
         ([0.7, 0.8], [True, True], 0.001, "without a fault"),
         ([0.1, 0.2, 0.8, 0.9], [False, False, True, True], 0.001, "without a fault"),
-        ([0.9, 0.8, 0.2, 0.1], [False, False, True, True], 1000, "say nothing"),
-        ([0.5, 0.5], [False, True], 1000, "say nothing"),
+        ([0.9, 0.8, 0.2, 0.1], [False, False, True, True], 1000, "wrong side"),
+        ([0.5, 0.5], [False, True], 1000, "wrong side"),
     ],
 )
 def test_without_a_minimum_it_stops_at_the_end_of_its_range_and_says_why(

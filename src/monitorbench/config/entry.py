@@ -40,10 +40,23 @@ _QUIET = {
 
 
 _TAKE_A_VALUE = {
-    *("--config-dir", "-cd", "--config-path", "-cp", "--config-name", "-cn", "--package", "-p"),
+    *(
+        "--config-dir",
+        "-cd",
+        "--config-path",
+        "-cp",
+        "--config-name",
+        "-cn",
+        "--package",
+        "-p",
+        "--cfg",
+        "-c",
+    ),
     "--experimental-rerun",
 }
 """Flags of Hydra's whose value follows, which may look like an override."""
+_MAY_TAKE_A_VALUE = {"--info", "-i"}
+"""That value never does."""
 
 
 @dataclass(frozen=True)
@@ -166,13 +179,13 @@ def stop(message: str, code: int) -> NoReturn:
 
 def _overrides_first(arguments: list[str]) -> list[str]:
     """Overrides before everything else: Hydra's parser takes only one row of them, wherever `-m` stands."""
-    before = ["", *arguments]
-    taken = [
-        not one.startswith("-") and ("=" in one or one.startswith("~")) and flag not in _TAKE_A_VALUE
-        for flag, one in zip(before, arguments, strict=False)
-    ]
-    overrides = [one for one, is_one in zip(arguments, taken, strict=True) if is_one]
-    return overrides + [one for one, is_one in zip(arguments, taken, strict=True) if not is_one]
+    flags, overrides = list[str](), list[str]()
+    before = ""
+    for one in arguments:
+        is_value = before in _TAKE_A_VALUE or (before in _MAY_TAKE_A_VALUE and "=" not in one)
+        (flags if is_value or one.startswith("-") else overrides).append(one)
+        before = "" if is_value else one
+    return overrides + flags
 
 
 def _frozen(arguments: list[str]) -> Study:

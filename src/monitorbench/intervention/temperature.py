@@ -49,8 +49,9 @@ def fit_temperature(p_fail: Sequence[float], failed: Sequence[bool]) -> Temperat
     """Minimise the NLL over T in [0.001, 1000]; [steps] each, P(fail) in [0, 1].
 
     The NLL is convex in 1/T, so its slope is halved down. Where the minimum is at an end of the range the
-    reason says so: scores that say nothing of the runs, or worse, become one half, which no τ above it fires
-    on; scores that part the runs without a fault become 0 and 1. Without a step T is 1.
+    reason says so: scores too often on the wrong side of one half, however well they rank the runs, become
+    one half, which no τ above it fires on; scores that part the runs without a fault become 0 and 1. Without
+    a step T is 1.
     """
     flags = np.asarray(failed, dtype=np.bool_)
     if not len(flags):
@@ -62,7 +63,8 @@ def fit_temperature(p_fail: Sequence[float], failed: Sequence[bool]) -> Temperat
 
     low, high = _RANGE
     if slope(low) >= 0:
-        return Temperature(1 / low, len(flags), "the scores say nothing of how the validation runs ended")
+        why = "one half for every run fits better: the scores lie too often on the wrong side of it"
+        return Temperature(1 / low, len(flags), why)
     if slope(high) <= 0:
         return Temperature(1 / high, len(flags), "the scores part the validation runs without a fault")
     for _ in range(_HALVINGS):
