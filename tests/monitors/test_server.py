@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.errors import Preempted, UserError
 from monitorbench.config.study import Study
 from monitorbench.monitors import server
+from monitorbench.runs.directory import read_manifest
 
 STUB = """#!{python}
 import http.server, json, os, sys
@@ -206,4 +207,34 @@ def test_port_zero_takes_a_free_one_and_says_which(
     assert run == seen["directory"]
     assert capsys.readouterr().out.splitlines()[-1] == str(run)
     assert not (run / "server.json").exists(), "the address of a server that is gone"
+    assert ended(started()["pid"])
+
+
+def test_a_server_that_is_preempted_comes_back(
+    study: Callable[..., Study], stub: Any, monkeypatch: pytest.MonkeyPatch
+):
+    """If it ended like one that was interrupted: it would be done, and its evaluators would wait in vain."""
+    started = stub()
+    popen = server.subprocess.Popen
+    key: list[str | None] = []
+
+    class Told(popen):  # type: ignore[misc, valid-type]
+        def wait(self, timeout: float | None = None) -> int:
+            """USR1 as soon as the server is waited for without a limit."""
+            if timeout is None and "--port" in self.args and not key:
+                address = json.loads((given.paths.runs / "servers" / "mine.json").read_text())
+                key.append(address["key"])
+                raise Preempted("stopped by SIGUSR1")
+            return super().wait(timeout)
+
+    given = study("engine=vllm", "engine.served_as=mine")
+    monkeypatch.setattr(server.subprocess, "Popen", Told)
+    with pytest.raises(Preempted):
+        server.serve(given)
+    (directory,) = (given.paths.runs / "serve").iterdir()
+    assert read_manifest(directory)["status"] != "done"
+    ended_as = json.loads((given.paths.runs / "servers" / "mine.json").read_text())
+    assert (ended_as["url"], ended_as["key"]) == (None, None)
+    assert started()["env"]["VLLM_API_KEY"] == key[0], "it asks for the key that evaluators are told"
+    assert key[0] not in " ".join(started()["argv"])
     assert ended(started()["pid"])
