@@ -4,6 +4,7 @@ import http.server
 import json
 import os
 import socket
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -175,6 +176,21 @@ def test_only_vllm_is_served(study: Callable[..., Study]):
         server.serve(study("engine=transformers"))
 
 
+def once_it_is_waited_for(monkeypatch: pytest.MonkeyPatch, do: Callable[[], None]) -> None:
+    """Have `do` called as soon as the server is waited for without a limit, where a signal would arrive."""
+    called: list[bool] = []
+
+    class Waited(subprocess.Popen):
+        def wait(self, timeout: float | None = None) -> int:
+            """Call `do` first, once."""
+            if timeout is None and "--port" in self.args and not called:
+                called.append(True)
+                do()
+            return super().wait(timeout)
+
+    monkeypatch.setattr(server.subprocess, "Popen", Waited)
+
+
 def test_port_zero_takes_a_free_one_and_says_which(
     study: Callable[..., Study],
     stub: Any,
@@ -184,21 +200,16 @@ def test_port_zero_takes_a_free_one_and_says_which(
     """Two jobs on one machine need a port each, and their clients need to learn which."""
     started = stub()
     seen: dict[str, Any] = {}
-    popen = server.subprocess.Popen
 
-    class Interrupted(popen):  # type: ignore[misc, valid-type]
-        def wait(self, timeout: float | None = None) -> int:
-            """Ctrl-C as soon as the server is waited for without a limit."""
-            if timeout is None and "--port" in self.args and not seen:
-                (address,) = given.paths.runs.glob("serve/*/server.json")
-                seen.update(json.loads(address.read_text()), directory=address.parent)
-                raise KeyboardInterrupt
-            return super().wait(timeout)
+    def interrupt() -> None:
+        (address,) = given.paths.runs.glob("serve/*/server.json")
+        seen.update(json.loads(address.read_text()), directory=address.parent)
+        raise KeyboardInterrupt
 
     given = study("engine=vllm")
     assert given.engine.kind == "vllm"
     assert given.engine.port == 0
-    monkeypatch.setattr(server.subprocess, "Popen", Interrupted)
+    once_it_is_waited_for(monkeypatch, interrupt)
     run = server.serve(given)
     port = option(started()["argv"], "--port")
     assert int(port) > 0
@@ -215,20 +226,14 @@ def test_a_server_that_is_preempted_comes_back(
 ):
     """If it ended like one that was interrupted: it would be done, and its evaluators would wait in vain."""
     started = stub()
-    popen = server.subprocess.Popen
-    key: list[str | None] = []
+    key: list[str] = []
 
-    class Told(popen):  # type: ignore[misc, valid-type]
-        def wait(self, timeout: float | None = None) -> int:
-            """USR1 as soon as the server is waited for without a limit."""
-            if timeout is None and "--port" in self.args and not key:
-                address = json.loads((given.paths.runs / "servers" / "mine.json").read_text())
-                key.append(address["key"])
-                raise Preempted("stopped by SIGUSR1")
-            return super().wait(timeout)
+    def preempt() -> None:
+        key.append(json.loads((given.paths.runs / "servers" / "mine.json").read_text())["key"])
+        raise Preempted("stopped by SIGUSR1")
 
     given = study("engine=vllm", "engine.served_as=mine")
-    monkeypatch.setattr(server.subprocess, "Popen", Told)
+    once_it_is_waited_for(monkeypatch, preempt)
     with pytest.raises(Preempted):
         server.serve(given)
     (directory,) = (given.paths.runs / "serve").iterdir()

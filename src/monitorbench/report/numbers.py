@@ -30,6 +30,11 @@ def count(number: int) -> str:
     return f"{number / 1e3:.0f}k" if number < 999_500 else f"{number / 1e6:.1f}M"
 
 
+def counted(number: int, what: str) -> str:
+    """`1 step`, `1,050 steps`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def interval(bounds: Sequence[float] | None) -> str:
     """`[.25–.48]`; empty where there is none."""
     return f"[{rate(bounds[0])}{DASH}{rate(bounds[1])}]" if bounds else ""

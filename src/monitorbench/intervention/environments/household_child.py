@@ -62,7 +62,7 @@ def main() -> None:
             answer: dict[str, Any]
             try:
                 answer = {"value": getattr(game, name)(*arguments)}
-            except Exception as error:
+            except Exception as error:  # whatever it is: the owner makes it a run's reason
                 answer = {"error": f"{type(error).__name__}: {error}"}
             print(json.dumps(answer), file=answers, flush=True)
 

@@ -11,11 +11,11 @@ from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.report.reading import Compared, Transcripts
 from monitorbench.intervention.statistics.matched import Pair
 from monitorbench.intervention.transcripts import Episode, Step
+from monitorbench.report.marked import MOST_CHARACTERS
+from monitorbench.report.numbers import counted
 
 Kind = Literal["disruption", "recovery"]
 _KINDS: dict[str, Kind] = {"B": "disruption", "C": "recovery"}
-_MOST_CHARACTERS = 4000
-"""Of one text of one step."""
 _DONE = {
     "rollback": "Intervention (rollback): this action was undone, and the agent was told so.",
     "append": "Intervention (append): the action stood, and the agent was warned.",
@@ -113,14 +113,10 @@ def _flip(pair: Pair, transcripts: Transcripts) -> Flip:
 def _how(run: Outcome) -> str:
     """How a run ended and what it took."""
     ended = "succeeded" if run.success else "broke down" if run.reason else "failed"
-    took = [_counted(run.steps, "step")]
-    took += [_counted(run.interventions, "intervention")] if run.interventions else []
-    took += [_counted(run.tokens, "token")] if run.tokens else []
+    took = [counted(run.steps, "step")]
+    took += [counted(run.interventions, "intervention")] if run.interventions else []
+    took += [counted(run.tokens, "token")] if run.tokens else []
     return f"{ended} ({', '.join(took)})" + (f": {run.reason}" if run.reason else "")
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _run(title: str, episode: Episode) -> RunView:
@@ -161,7 +157,7 @@ def _judgement(step: Step) -> Iterator[str]:
 
 
 def _text(text: str) -> Text:
-    return Text(text[:_MOST_CHARACTERS], max(0, len(text) - _MOST_CHARACTERS))
+    return Text(text[:MOST_CHARACTERS], max(0, len(text) - MOST_CHARACTERS))
 
 
 def _parted(without: Episode, treated: Episode) -> str:

@@ -12,7 +12,7 @@ from monitorbench.intervention.report.reading import PilotRun
 from monitorbench.intervention.statistics.decision import ConditionResult, PilotDecision
 from monitorbench.intervention.statistics.decision_table import WORDS
 from monitorbench.intervention.statistics.wording import points
-from monitorbench.report.numbers import DASH, interval, p_value, rate, signed, signed_interval
+from monitorbench.report.numbers import DASH, counted, interval, p_value, rate, signed, signed_interval
 
 _MOST_REASONS = 100
 _MOST_COUNTS = 8
@@ -84,14 +84,13 @@ def what_was_run(decision: PilotDecision) -> str:
     agents = list(dict.fromkeys(one.agent for one in decision.conditions))
     tried = sum(not one.control for one in decision.conditions)
     controls = len(decision.conditions) - tried
-    best = decision
-    runs = f"{best.n_tasks:,} tasks" + (
-        f" with {best.n_runs:,} pairs of runs" if best.n_runs != best.n_tasks else ""
+    runs = f"{decision.n_tasks:,} tasks" + (
+        f" with {decision.n_runs:,} pairs of runs" if decision.n_runs != decision.n_tasks else ""
     )
     return (
-        f"Agent{'s' if len(agents) > 1 else ''}: {', '.join(agents)}. {_counted(tried, 'condition')} tried"
-        + (f" and {_counted(controls, 'control')}" if controls else "")
-        + f"; of {best.condition} there are {runs}, each run without intervention and with it."
+        f"Agent{'s' if len(agents) > 1 else ''}: {', '.join(agents)}. {counted(tried, 'condition')} tried"
+        + (f" and {counted(controls, 'control')}" if controls else "")
+        + f"; of {decision.condition} there are {runs}, each run without intervention and with it."
     )
 
 
@@ -192,10 +191,10 @@ def per_run(run: PilotRun, called: dict[tuple[str, str], str]) -> list[str]:
         name = called[one.result.agent, one.result.condition]
         if not listed:
             continue
-        words = [f"{number:,} in {_counted(n, 'run')}" for number, n in listed[:_MOST_COUNTS]]
+        words = [f"{number:,} in {counted(n, 'run')}" for number, n in listed[:_MOST_COUNTS]]
         if rest := listed[_MOST_COUNTS:]:
             more = sum(n for _, n in rest)
-            words.append(f"{rest[0][0]:,} to {rest[-1][0]:,} in {_counted(more, 'run')}")
+            words.append(f"{rest[0][0]:,} to {rest[-1][0]:,} in {counted(more, 'run')}")
         said.append(f"{name}: {', '.join(words)}.")
     return said
 
@@ -214,7 +213,3 @@ def steps_intervened_at(run: PilotRun) -> dict[tuple[str, str], Counter[int]]:
         if count:
             found[one.result.agent, one.result.condition] = count
     return found
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
