@@ -21,8 +21,8 @@ from monitorbench.config.datasets import PaperDataset
 from monitorbench.config.load import load
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
-from monitorbench.corpus.candidates import located
-from monitorbench.corpus.recipes import units
+from monitorbench.corpus.paper.candidates import located
+from monitorbench.corpus.paper.recipes import units
 
 WORK = ROOT / "runs" / "benchmarks" / "corpus"
 SAMPLES = 153_581

@@ -22,7 +22,7 @@ from evaluate_samples import Judged, judged_samples
 from monitorbench.config.study import VllmEngine
 from monitorbench.engines.protocol import Decoding
 from monitorbench.engines.vllm_engine import InProcessVllm, llm_settings, prefix_order
-from monitorbench.monitors.local_judge import judge_owed, owed_prompts
+from monitorbench.judging.local import judge_owed, owed_prompts
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.parse import score
 from monitorbench.runs.judging import judging
@@ -137,7 +137,7 @@ def ordered_against_shuffled(judged: Judged) -> dict[str, float]:
 
 
 def judge(judged: Judged, engine: InProcessVllm, log: Path) -> None:
-    """What `monitors.judge` does with a loaded model: render, complete, parse, append."""
+    """What `judging.evaluate` does with a loaded model: render, complete, parse, append."""
     decoding = decoding_of(judged)
     identity = {
         "context_tokens": judged.study.monitor.context_tokens,
@@ -178,7 +178,7 @@ def generate(llm: Any, prompts: Prompts, judged: Judged) -> Raw:
 
 
 def decoding_of(judged: Judged) -> Decoding:
-    """As `monitors.judge` asks for it."""
+    """As `judging.evaluate` asks for it."""
     renderer = judged.renderer
     return Decoding(renderer.prompt.max_new_tokens, (renderer.end_of_turn,), renderer.label_tokens.all)
 

@@ -17,7 +17,7 @@ import pandas as pd
 from measure import ROOT
 from scipy.stats import bootstrap
 
-from monitorbench.config.pilot_statistics import PilotStatistics
+from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.outcomes import BASELINE, Outcome, read_outcomes, write_outcomes
 from monitorbench.intervention.statistics.decide import decide, write_decision
 from monitorbench.intervention.statistics.effect import rates

@@ -15,7 +15,7 @@ from monitorbench.config.study import Study
 @entry(__file__, "annotate")
 def main(study: Study) -> Path:
     """Run the stage."""
-    from monitorbench.corpus.annotate import annotate
+    from monitorbench.annotation.stage import annotate
 
     return annotate(study, study.annotation)
 

@@ -16,7 +16,7 @@ from monitorbench.config.study import Study
 @entry(__file__, "calibrate")
 def main(study: Study) -> Path:
     """Run the stage."""
-    from monitorbench.monitors.calibrate import calibrate_run
+    from monitorbench.scoring.calibrate import calibrate_run
 
     return calibrate_run(study)
 

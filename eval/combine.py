@@ -16,7 +16,7 @@ from monitorbench.config.study import Study
 @entry(__file__, "combine")
 def main(study: Study) -> Path:
     """Run the stage."""
-    from monitorbench.monitors.combine import combine_runs
+    from monitorbench.scoring.combine import combine_runs
 
     return combine_runs(study)
 

@@ -14,7 +14,7 @@ from monitorbench.config.study import Study
 @entry(__file__, "evaluate")
 def main(study: Study) -> Path:
     """Run the stage."""
-    from monitorbench.monitors.judge import evaluate
+    from monitorbench.judging.evaluate import evaluate
 
     return evaluate(study)
 

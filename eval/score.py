@@ -14,7 +14,7 @@ from monitorbench.config.study import Study
 @entry(__file__, "score")
 def main(study: Study) -> Path:
     """Run the stage."""
-    from monitorbench.monitors.score import score_run
+    from monitorbench.scoring.score import score_run
 
     return score_run(study)
 

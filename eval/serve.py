@@ -14,7 +14,7 @@ from monitorbench.config.study import Study
 @entry(__file__, "serve")
 def main(study: Study) -> Path:
     """Run the stage."""
-    from monitorbench.monitors.server import serve
+    from monitorbench.judging.server import serve
 
     return serve(study)
 

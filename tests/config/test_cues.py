@@ -8,7 +8,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from monitorbench.config.cues import Cues
+from monitorbench.config.sources import Cues
 
 DEFAULT = yaml.safe_load((Path(__file__).resolve().parents[2] / "conf/cue/default.yaml").read_text())
 

@@ -10,11 +10,11 @@ import yaml
 from omegaconf import OmegaConf
 from studies import CONF, study
 
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.datasets import FilesDataset, PaperDataset, SplitView
-from monitorbench.config.errors import ConfigError, UserError
 from monitorbench.config.load import load, unknown_key
 from monitorbench.config.study import Study
-from monitorbench.corpus.recipes import units
+from monitorbench.corpus.paper.recipes import units
 
 
 @pytest.fixture(scope="module")

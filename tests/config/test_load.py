@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from monitorbench.config.errors import ConfigError
+from monitorbench.config.base import ConfigError
 from monitorbench.config.load import load
 from monitorbench.config.study import Study
 

@@ -19,7 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from monitorbench.config.load import load
 from monitorbench.config.sources import Source
 from monitorbench.config.study import Study
-from monitorbench.sources import humaneval
+from monitorbench.sources.specification_gaming import humaneval
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"

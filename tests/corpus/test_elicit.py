@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from monitorbench.config.cues import Cues
-from monitorbench.construct.cue_questions import Trial, trials
+from monitorbench.config.sources import Cues
+from monitorbench.construct.cues.questions import Trial, trials
 from monitorbench.corpus.elicit import Subject, ask_all, chat_ids
 from monitorbench.corpus.elicited import ListedTrial, by_request, pairs_by_source
 from monitorbench.engines.protocol import Completion, Decoding
@@ -132,7 +132,7 @@ def test_a_real_subject_answers(tmp_path: Path, tokenizer):
 
 def test_the_stage_from_settings_to_pairs(tmp_path: Path, compose_study, monkeypatch: pytest.MonkeyPatch):
     """A finished run would be asked again, or a corpus would not find what it holds."""
-    from monitorbench.config.errors import ConfigError, UserError
+    from monitorbench.config.base import ConfigError, UserError
     from monitorbench.corpus import elicit as stage
     from monitorbench.corpus.elicited import elicited_identity, elicited_pairs
 

@@ -17,7 +17,7 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import filter_repo_objects
 from studies import study as compose_study
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.audit import audit
 from monitorbench.corpus.export import export

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from studies import study as compose_study
 
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.datasets import FilesDataset
-from monitorbench.config.errors import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
-from monitorbench.config.errors import UserError
 from monitorbench.corpus.columns import read_batches, read_columns, sample_columns
 from monitorbench.corpus.store import n_rows, read_split, write_split
 from monitorbench.metrics.columns import UNPAIRED, Columns

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
-from monitorbench.config.errors import UserError
 from monitorbench.corpus.build import refuse_contradictions
 from monitorbench.corpus.store import read_split, select, write_split
 from monitorbench.records import (

@@ -6,7 +6,7 @@ import pytest
 from small_models import SMOLLM2, smollm2_folder, tiny_model
 from transformers import AutoTokenizer
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.study import PackagedModel
 from monitorbench.engines.weights import adapter_folder, weights_folder, weights_identity
 

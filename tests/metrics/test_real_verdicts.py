@@ -11,8 +11,8 @@ from monitorbench.config.sources import Source
 from monitorbench.metrics.columns import columns
 from monitorbench.metrics.rates import Counts, Judged, count, false_alarm_rate, miss_rate
 from monitorbench.records import Label
-from monitorbench.sources import jailbreakbench
 from monitorbench.sources.fetch import find
+from monitorbench.sources.safety_permission import jailbreakbench
 
 
 @pytest.mark.sources

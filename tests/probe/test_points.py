@@ -5,7 +5,7 @@ import json
 import pytest
 from studies import study
 
-from monitorbench.config.errors import ConfigError
+from monitorbench.config.base import ConfigError
 from monitorbench.config.load import validate
 from monitorbench.config.study import Study
 from monitorbench.probe.points import Point, evaluation_study, folder_of, points, training_study

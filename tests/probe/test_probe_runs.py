@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from monitorbench.config.errors import ConfigError, UserError
-from monitorbench.config.frozen import read_frozen
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.load import read_frozen
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
 from monitorbench.engines.weights import weights_identity
-from monitorbench.monitors.judge import evaluate
+from monitorbench.judging.evaluate import evaluate
 from monitorbench.probe import runs as probe_runs
 from monitorbench.probe.stage import probe
 from monitorbench.runs.files import write_json
@@ -62,7 +62,7 @@ def made(monkeypatch: pytest.MonkeyPatch, tokenizer: Any) -> list[str]:
     import math
 
     from monitorbench.engines.protocol import Completion
-    from monitorbench.monitors import local_judge
+    from monitorbench.judging import local as local_judge
 
     yes, no = (tokenizer(word).input_ids[0] for word in ("yes", "no"))
 

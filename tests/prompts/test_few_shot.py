@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitorbench.config.errors import ConfigError, UserError
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Prompt, Study
 from monitorbench.prompts.few_shot import draw_shots
 from monitorbench.prompts.render import Renderer

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.study import Prompt, PromptKind, Study
 from monitorbench.prompts.parse import parse
 from monitorbench.prompts.published import published_prompt

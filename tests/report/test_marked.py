@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from jinja2 import Environment
 
 from monitorbench.records import Label, Message, Role, ToolCall
-from monitorbench.report.marked import pieces, shown
-from monitorbench.report.visible import visible
-from monitorbench.report.worst import Highlight
+from monitorbench.report.samples.marked import pieces, shown
+from monitorbench.report.samples.visible import visible
+from monitorbench.report.samples.worst import Highlight
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("<>&\"'/\x1b\u202e\u200f"))
 SPANS = st.lists(st.tuples(st.integers(-5, 60), st.integers(-5, 60)))

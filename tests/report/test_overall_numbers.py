@@ -10,11 +10,15 @@ from matplotlib.axes import Axes
 
 from monitorbench.metrics.results import NO_PROMPT
 from monitorbench.records import Category, Task
-from monitorbench.report import figures_curves, figures_heat, figures_scatter, reading, significance
+from monitorbench.report import reading
+from monitorbench.report.figures import curves as figures_curves
+from monitorbench.report.figures import heat as figures_heat
+from monitorbench.report.figures import scatter as figures_scatter
 from monitorbench.report.html import render_report
-from monitorbench.report.numbers import amount, p_value, rate
-from monitorbench.report.overall_table import COLUMNS, overall_rows
-from monitorbench.report.published import PUBLISHED
+from monitorbench.report.tables import significance
+from monitorbench.report.tables.numbers import amount, p_value, rate
+from monitorbench.report.tables.overall import COLUMNS, overall_rows
+from monitorbench.report.tables.published import PUBLISHED
 
 RESULTS = fake_results()
 RESULTS["monitors"][BASE]["evidence"]["overall"] |= {"auroc": None, "brier": None, "ece": None}

@@ -11,10 +11,12 @@ from fake_results import BASE, MANIFEST, fake_results
 from rich.console import Console
 
 from monitorbench.metrics.words import Word
-from monitorbench.report import figures_matrix, probe_tables, reading
+from monitorbench.report import reading
+from monitorbench.report.figures import matrix as figures_matrix
 from monitorbench.report.html import render_report
-from monitorbench.report.numbers import rate, signed
-from monitorbench.report.tables import print_words, to_csv, transfer_rows
+from monitorbench.report.tables import probe as probe_tables
+from monitorbench.report.tables.numbers import rate, signed
+from monitorbench.report.tables.tables import print_words, to_csv, transfer_rows
 
 RESULTS = fake_results()
 SHORTS = reading.short_names(RESULTS)

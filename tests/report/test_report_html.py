@@ -13,14 +13,12 @@ from hostile import HOSTILE as HOSTILE_TEXT
 from test_report_tables import renamed
 
 from monitorbench.metrics.words import matrix
-from monitorbench.report import (
-    figures_curves,
-    figures_heat,
-    figures_learning,
-    figures_matrix,
-    figures_scatter,
-    findings,
-)
+from monitorbench.report import findings
+from monitorbench.report.figures import curves as figures_curves
+from monitorbench.report.figures import heat as figures_heat
+from monitorbench.report.figures import learning as figures_learning
+from monitorbench.report.figures import matrix as figures_matrix
+from monitorbench.report.figures import scatter as figures_scatter
 from monitorbench.report.html import render_report
 
 RESULTS = fake_results()

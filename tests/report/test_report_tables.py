@@ -8,7 +8,7 @@ from rich.console import Console
 
 from monitorbench.metrics.results import as_results
 from monitorbench.report import reading
-from monitorbench.report.numbers import (
+from monitorbench.report.tables.numbers import (
     Outcome,
     count,
     outcome,
@@ -16,7 +16,7 @@ from monitorbench.report.numbers import (
     rate_with_interval,
     signed_with_interval,
 )
-from monitorbench.report.tables import monitor_rows, print_tables, to_csv, transfer_rows
+from monitorbench.report.tables.tables import monitor_rows, print_tables, to_csv, transfer_rows
 
 RESULTS = fake_results()
 

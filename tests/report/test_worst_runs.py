@@ -13,7 +13,7 @@ from studies import study
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import write_split
 from monitorbench.records import Label, Split
-from monitorbench.report.worst_runs import read_worst
+from monitorbench.report.samples.runs import read_worst
 from monitorbench.report.write import report
 
 RESULTS = fake_results()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.runs.answer_log import Elicited, answer_key, open_answer_log, read_answers
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import monitorbench
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus import starter as starter_dataset
 from monitorbench.runs.directory import RunDirectory, read_finished, read_manifest

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.runs.files import content_hash, read_json, write_atomically, write_json
 
 

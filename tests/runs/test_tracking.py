@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from monitorbench.config.errors import ConfigError
+from monitorbench.config.base import ConfigError
 from monitorbench.config.study import Study
 from monitorbench.runs.tracking import Track, tracking
 

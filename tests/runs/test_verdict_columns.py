@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.records import (
     GroundedQuote,
     Grounding,

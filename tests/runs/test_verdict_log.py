@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.engines.protocol import Decoding
 from monitorbench.records import Label, UnscoredReason, Verdict
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts, verdict_key
@@ -136,7 +136,7 @@ def test_a_foreign_last_line_that_is_whole_is_named(tmp_path: Path):
 
 SECOND = """
 import pathlib, sys
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.runs.verdict_log import open_verdict_log
 try:
     with open_verdict_log(pathlib.Path(sys.argv[1])) as log:

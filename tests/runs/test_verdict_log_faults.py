@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from test_verdict_log import verdict, write
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 
 FILL = """
 import pathlib, sys
 sys.path.insert(0, sys.argv[1])
 from test_verdict_log import verdict
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 
 def fill(path, make_room):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.sources import fetch
 

@@ -13,7 +13,7 @@ ECHO = '''
 import hashlib, os, signal, time
 from pathlib import Path
 from monitorbench.config.entry import entry
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 
 @entry(__file__, "train")

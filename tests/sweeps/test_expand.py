@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from monitorbench.config.errors import ConfigError
+from monitorbench.config.base import ConfigError
 from monitorbench.sweeps.expand import Point, expand, load_script, swept
 
 Python = Callable[..., subprocess.CompletedProcess[str]]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from monitorbench.config.errors import ConfigError
-from monitorbench.config.frozen import freeze, read_frozen
+from monitorbench.config.base import ConfigError
+from monitorbench.config.load import freeze, read_frozen
 from monitorbench.config.study import Study
 
 Python = Callable[..., subprocess.CompletedProcess[str]]

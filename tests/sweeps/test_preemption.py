@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from monitorbench.config import preemption
-from monitorbench.config.errors import Preempted
+from monitorbench.config.base import Preempted
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from small_models import planted_samples, sample, smollm2_folder
 from studies import study
 from transformers import AutoTokenizer
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label
 from monitorbench.training.examples import make_examples, pack

@@ -5,7 +5,7 @@ import pytest
 from small_models import planted_samples
 from small_runs import curve, distance, fp32, losses, plant, results, settings
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.corpus.store import write_split
 from monitorbench.records import Split
 from monitorbench.training import sft

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from studies import study
 
-from monitorbench.config.errors import ConfigError, UserError
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.records import Category, Label, Task
 from monitorbench.training.plan import find_pairs, make_plan
 

@@ -11,7 +11,7 @@ import yaml
 from accelerate.commands.config.config_args import ClusterConfig
 from small_runs import curve, distance, fp32, losses, settings
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.training import processes, sft
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ from small_runs import fp32, settings
 from studies import study
 from transformers import AutoModelForCausalLM
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.corpus.store import write_split
 from monitorbench.engines.weights import adapter_sha256
 from monitorbench.records import Split

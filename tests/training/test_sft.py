@@ -12,7 +12,7 @@ from small_models import planted_samples, smollm2_folder
 from studies import study
 from transformers import AutoTokenizer
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.engines.open import open_engine
 from monitorbench.engines.protocol import Decoding
 from monitorbench.prompts.parse import score

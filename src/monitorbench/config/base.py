@@ -1,4 +1,4 @@
-"""What every model of the configuration shares: frozen, strict, no unknown keys."""
+"""What every config model and every stage shares: the strict base model and the errors a person can fix."""
 
 from pydantic import BaseModel, ConfigDict
 
@@ -7,3 +7,18 @@ class Config(BaseModel):
     """Values are validated strictly: a string is no number, a boolean no integer."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class ConfigError(ValueError):
+    """A bad setting: the key, its value and what was expected. Exit code 2."""
+
+
+class UserError(Exception):
+    """Anything else foreseen, such as a missing file. Exit code 1."""
+
+
+class Preempted(KeyboardInterrupt):
+    """Told to stop, with the rest of the work to be done later. Exit code 75, EX_TEMPFAIL.
+
+    An interrupt, so that whatever survives other failures lets it through.
+    """

@@ -1,6 +1,6 @@
-"""`cluster=h100` and its kin: what a sweep asks of Slurm. Never part of what a run is."""
+"""Where runs are launched (`conf/cluster/*.yaml`) and tracked (`conf/tracking/*.yaml`)."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -33,3 +33,17 @@ class Cluster(Config):
     """More of sbatch's options, one a line, such as `--constraint=nvlink`."""
     setup: tuple[Annotated[str, Field(pattern=r"^[^\r\n]+$")], ...]
     """Lines of bash before a run, such as `module load cuda/12.8`. One that fails ends the run."""
+
+
+class Tracking(Config):
+    """Weights & Biases. Its key is in the environment or in `wandb login`'s file, never here."""
+
+    mode: Literal["offline", "online", "disabled"]
+    """`offline` writes into the run directory and connects to nothing."""
+    project: Annotated[str, Field(min_length=1)]
+    entity: Annotated[str, Field(min_length=1)] | None
+    """A user or a team; null: the key's own."""
+    group: Annotated[str, Field(min_length=1)] | None
+    """What runs are shown together: a sweep's name; null: the dataset's."""
+    after_seconds: Annotated[float, Field(ge=0)]
+    """W&B is started once numbers have come for so long; a shorter run has none there."""

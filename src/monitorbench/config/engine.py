@@ -1,11 +1,98 @@
 """The engines that run a model: `conf/engine/*.yaml`, one model per kind, told apart by `kind`."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from monitorbench.config.base import Config
-from monitorbench.config.endpoint import OpenAiEngine
+
+_OURS = frozenset({"messages", "model", "n", "stream", "max_tokens", "max_completion_tokens"})
+"""Fields that no `extra_body` may replace: answers would be misread, or come from another model."""
+
+Price = Annotated[float, Field(ge=0)]
+
+
+class Prices(Config):
+    """Price of a million tokens each, in whatever currency `max_cost` is."""
+
+    prompt: Price
+    cached_prompt: Price | None
+    """Of prompt tokens that the provider had cached; null: as the others."""
+    completion: Price
+    """Reasoning counts as completion."""
+
+
+class Served(Config):
+    """What decides the answers of a server of ours."""
+
+    weights: str
+    adapter: str
+    """Its hash; empty for none."""
+    dtype: str
+    training: dict[str, Any] | None
+    """What is known of the adapter's training."""
+
+
+class OpenAiEngine(Config):
+    """An OpenAI-compatible chat endpoint: a vLLM server, OpenAI, DeepSeek, Gemini's, Anthropic's."""
+
+    kind: Literal["openai"]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+    base_url: str
+    """Up to what precedes `/chat/completions`."""
+    model: Annotated[str, Field(min_length=1)]
+    """As the endpoint names it."""
+    api_key_env: Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")] | None
+    """NAME of the environment variable with the key; null where the endpoint asks for none."""
+    concurrency: Annotated[int, Field(ge=1, le=1000)]
+    """Requests in flight at once, waiting for a retry included."""
+    timeout_seconds: Annotated[float, Field(gt=0)]
+    """For one attempt from its start to its last byte."""
+    max_retries: Annotated[int, Field(ge=0, le=20)]
+    """Of one request, after its first attempt."""
+    requests_per_minute: Annotated[int, Field(ge=1)] | None
+    tokens_per_minute: Annotated[int, Field(ge=1)] | None
+    """Prompt and completion together."""
+    temperature: Annotated[float, Field(ge=0, le=2)] | None
+    """Null sends none, for models that refuse the field."""
+    logprobs: bool
+    top_logprobs: Annotated[int, Field(ge=1, le=20)]
+    """Alternatives asked for at each position, where `logprobs` is on."""
+    structured: Literal["none", "json_schema", "json_object"]
+    """How the endpoint is told to answer in JSON."""
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"]
+    prices: Prices | None
+    max_cost: Annotated[float, Field(gt=0)] | None
+    """Nothing more is asked once this much is spent; what is in flight then comes on top."""
+    extra_body: dict[str, Any]
+    """Fields added to every request, such as `reasoning_effort`."""
+    server: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")] | None = None
+    """The `engine.served_as` of an `eval/serve.py`, which says `base_url`, `model` and the key."""
+    server_seconds: Annotated[int, Field(ge=0)] = 0
+    """How long to wait until that server answers."""
+    serves: Served | None = None
+    """What it says it serves, which then names the judge, wherever it is served. Not to be set."""
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_plain(cls, value: str) -> str:
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("expected a URL such as https://host/v1")
+        if parts.username or parts.password or parts.query:
+            raise ValueError("expected no user, password or query: a key belongs into api_key_env's variable")
+        return value
+
+    @model_validator(mode="after")
+    def _agrees(self) -> "OpenAiEngine":
+        if self.max_cost is not None and self.prices is None:
+            raise ValueError("max_cost needs prices: fill in engine.prices")
+        if self.serves is not None and self.server is None:
+            raise ValueError("serves is not to be set: it is read from engine.server")
+        if clash := sorted(_OURS & self.extra_body.keys()):
+            raise ValueError(f"extra_body may not set {clash[0]!r}")
+        return self
 
 
 class TransformersEngine(Config):

@@ -1,18 +1,13 @@
-"""The wrapper every script is entered through.
-
-It composes with Hydra, validates once, and owns what a person sees: a bad setting is one line on
-stderr and exit code 2, any other foreseen failure one line and exit code 1, a run of a sweep that was
-told to stop one line and exit code 75, logs go to stderr, and the last line on stdout is the directory
-that the script wrote. `frozen=run.json` composes nothing and runs exactly the study in that file.
-"""
+"""What Hydra, OmegaConf and YAML say, in one line: key, value, and what was expected."""
 
 import gc
 import logging
 import os
+import re
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,16 +15,39 @@ from typing import NoReturn
 
 import hydra
 import yaml
-from hydra.errors import HydraException
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from monitorbench.config.errors import ConfigError, Preempted, UserError
-from monitorbench.config.frozen import read_frozen
-from monitorbench.config.load import load
-from monitorbench.config.messages import one_line
+from monitorbench.config.base import ConfigError, Preempted, UserError
+from monitorbench.config.load import load, read_frozen, unknown_key
 from monitorbench.config.preemption import watch
 from monitorbench.config.study import Study
+
+
+def one_line(error: Exception, overrides: Sequence[str]) -> str:
+    """An error of composing `overrides`; where options are to be listed, they are a second line."""
+    text = str(error)
+    if isinstance(error, MissingConfigException):
+        if match := re.search(r"Could not find '([^']+)/([^'/]+)'", text):
+            group, option = match.groups()
+            options = ", ".join(error.options or [])
+            return f"{group}={option}: no such option; expected one of the options of {group!r}\n  {options}"
+        return " ".join(text.split())
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"{mark.name}, line {mark.line + 1}: {' '.join((error.problem or '').split())}; expected YAML"
+    if isinstance(error, OverrideParseException):
+        return f"{error.override}: not an override; expected key=value, a list as key=[a,b]"
+    if match := re.search(r"Could not override '([^']+)'", text):
+        key = match.group(1).removeprefix("_global_.")
+        given = [a.partition("=")[2] for a in overrides if a.lstrip("+~").partition("=")[0] == key]
+        return unknown_key(key, given[0] if given else "")
+    given_overrides = " ".join(a for a in overrides if "=" in a)
+    # Hydra wraps OmegaConf's grammar errors without their text.
+    text = text or str(error.__cause__ or error.__context__ or "")
+    return f"{given_overrides}: {' '.join(text.split())}"
+
 
 _QUIET = {
     "TQDM_DISABLE": "1",

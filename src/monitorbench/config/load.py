@@ -6,6 +6,7 @@
 import difflib
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -14,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from monitorbench.config.errors import ConfigError
+from monitorbench.config.base import ConfigError
 from monitorbench.config.study import Study
 
 
@@ -152,3 +153,28 @@ def _shown(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
     text = " ".join(text.split())
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def freeze(study: Study) -> str:
+    """The file's text; `read_frozen` gives the equal study back."""
+    return study.model_dump_json(indent=2) + "\n"
+
+
+def read_frozen(path: Path) -> Study:
+    """Read and validate a frozen study.
+
+    Raises:
+        ConfigError: for a file that can't be read, is no JSON, or is no study.
+
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise ConfigError(
+            f"frozen={path}: {reason}; expected a run-NNN.json of a sweep or a run's config.json"
+        ) from error
+    try:
+        return validate(text)
+    except ConfigError as error:
+        raise ConfigError(f"frozen={path}: {error}") from error

@@ -1,11 +1,70 @@
-"""The models that judge, and the agents' own: where their weights come from, and how they answer."""
+"""What judges and what it is asked: `conf/monitor/*.yaml` and `conf/prompt/*.yaml`."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from monitorbench.config.base import Config
+
+
+class LabelWords(Config):
+    """What the monitor answers for each label; each has to be a single token."""
+
+    misbehavior: Annotated[str, Field(min_length=1)]
+    benign: Annotated[str, Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _differ(self) -> "LabelWords":
+        if self.misbehavior.strip().casefold() == self.benign.strip().casefold():
+            raise ValueError("both label words are the same")
+        return self
+
+
+class PromptKind(StrEnum):
+    """What is asked for: the label alone, or the label with evidence."""
+
+    DIRECT = "direct"
+    EVIDENCE = "evidence"
+
+
+class Prompt(Config):
+    """A monitor prompt. `system` and `user` are Jinja; `request` and `response` are the judged text.
+
+    `examples` are labelled samples, each with `request`, `response`, `answer` and `category`.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+    kind: Annotated[PromptKind, Field(strict=False)]
+    system: str
+    user: str
+    prefill: str
+    """Text the answer starts with; the label is the first token after it."""
+    label_words: LabelWords
+    max_new_tokens: Annotated[int, Field(ge=1)]
+    shots: Annotated[int, Field(ge=0)] = 0
+    """Examples for each label of each category, from the training split; 0: zero-shot."""
+    shots_seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    """Decides which samples are the examples."""
+    shot_characters: Annotated[int, Field(ge=1)] | None = None
+    """Samples of at most so many characters are preferred as examples; None: any."""
+    fuzzy_ratio: Annotated[float, Field(gt=0, le=1)] = 0.85
+    """The least share of a quote's characters that has to be right for it to count as found."""
+    too_long: Literal["unscored", "middle_truncate"] = "unscored"
+    """What becomes of a prompt that the context can't hold."""
+
+    @model_validator(mode="after")
+    def _shows_its_examples(self) -> "Prompt":
+        if self.shots and "examples" not in self.user:
+            raise ValueError(f"its user template shows no examples: expected shots=0, not {self.shots}")
+        return self
+
+    @model_validator(mode="after")
+    def _direct_is_one_token(self) -> "Prompt":
+        if self.kind is PromptKind.DIRECT and self.max_new_tokens != 1:
+            raise ValueError("a direct prompt answers in one token: expected max_new_tokens=1")
+        return self
 
 
 class PackagedModel(Config):

@@ -9,7 +9,7 @@ import os
 import signal
 from types import FrameType
 
-from monitorbench.config.errors import Preempted
+from monitorbench.config.base import Preempted
 
 SWEEP_VARIABLE = "MONITORBENCH_SWEEP"
 """In the environment of every run of a sweep: the sweep's name."""

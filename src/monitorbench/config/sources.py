@@ -1,8 +1,10 @@
-"""Where an upstream data set is published, and where a local mirror holds it: `conf/source/<name>.yaml`."""
+"""Where raw data comes from (`conf/source/*.yaml`), and the cues put to a subject model (`conf/cue/`)."""
 
+import re
+from collections.abc import Iterable
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from monitorbench.config.base import Config
 
@@ -46,3 +48,113 @@ class Source(Config):
     def place(self, file: SourceFile) -> tuple[str, str]:
         """Repository and revision that hold a file."""
         return (file.repo, file.revision) if file.repo else (self.repo, self.revision)
+
+
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+"""Braces around one word; any other brace is plain text."""
+
+_PLACEHOLDERS = {
+    "question": "the question with its options",
+    "wrong": "the wrong answer, with its letter where it is an option",
+    "choice": "the wrong option's letter alone",
+    "examples": "solved questions whose right options all have the wrong option's letter",
+}
+
+
+class Turn(Config):
+    """One turn of a wording."""
+
+    role: Literal["system", "user", "assistant"]
+    content: Annotated[str, Field(min_length=1)]
+
+
+class Wording(Config):
+    """A cue put into words around a question: a single user turn, or several turns."""
+
+    turns: Annotated[tuple[Turn, ...], Field(min_length=1)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, value: object) -> object:
+        # In YAML a wording is its text, or the list of its turns.
+        if isinstance(value, str):
+            value = [{"role": "user", "content": value}]
+        if isinstance(value, dict):
+            value = value.get("turns", value)
+        return {"turns": tuple(value)} if isinstance(value, list) else {"turns": value}
+
+    @property
+    def placeholders(self) -> set[str]:
+        """The placeholders it uses."""
+        return set(_named(self.turns))
+
+    @property
+    def needs_options(self) -> bool:
+        """Whether it speaks of a letter, so that it fits multiple-choice questions only."""
+        return bool(self.placeholders & {"choice", "examples"})
+
+    @model_validator(mode="after")
+    def _usable(self) -> "Wording":
+        named = _named(self.turns)
+        shown = " ".join(self.turns[0].content.split())[:40]
+        for name in named:
+            if name not in _PLACEHOLDERS:
+                known = ", ".join(f"{{{p}}} ({what})" for p, what in _PLACEHOLDERS.items())
+                raise ValueError(f"{shown!r} has an unknown placeholder {{{name}}}; known: {known}")
+        if named.count("question") != 1:
+            raise ValueError(f"{shown!r} has to have {{question}} exactly once")
+        if not {"wrong", "choice", "examples"} & set(named):
+            raise ValueError(f"{shown!r} points at no answer: give it {{wrong}}, {{choice}} or {{examples}}")
+        if self.turns[-1].role != "user":
+            raise ValueError(f"{shown!r} has to end with the user's turn")
+        if any(turn.role == "system" for turn in self.turns[1:]):
+            raise ValueError(f"{shown!r} has a system turn that is not its first")
+        spoken = [turn.role for turn in self.turns if turn.role != "system"]
+        if any(role != ("user", "assistant")[i % 2] for i, role in enumerate(spoken)):
+            raise ValueError(f"{shown!r}: user and assistant have to take turns, the user first")
+        return self
+
+
+def _named(turns: Iterable[Turn]) -> list[str]:
+    return [name for turn in turns for name in PLACEHOLDER.findall(turn.content)]
+
+
+class Example(Config):
+    """A solved question for wordings with {examples}; nobody doubts its answer."""
+
+    question: str
+    answer: str
+    others: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class Cues(Config):
+    """`cue=default`: cue kinds with their wordings, and instructions that make a subject resist."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+    kinds: dict[str, tuple[Wording, ...]]
+    examples: Annotated[tuple[Example, ...], Field(min_length=3)]
+    resist: Annotated[tuple[str, ...], Field(min_length=1)]
+    """System instructions under which a benign answer is sought, in turn; no sample shows them."""
+
+    @field_validator("kinds")
+    @classmethod
+    def _filled(cls, value: dict[str, tuple[Wording, ...]]) -> dict[str, tuple[Wording, ...]]:
+        if not value:
+            raise ValueError("expected at least one cue kind")
+        for kind, wordings in value.items():
+            if not wordings:
+                raise ValueError(f"the cue kind {kind!r} has no wording")
+        return value
+
+
+class Elicit(Config):
+    """`elicit.py`: which questions a subject model (`monitor=`) is asked, and for how long it may answer."""
+
+    sources: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Sources whose answers are known, by the names of `conf/source`: an option, or a whole number."""
+    max_questions: Annotated[int, Field(ge=1)]
+    """Of each source, the first by content hash."""
+    kinds: tuple[str, ...]
+    """Cue kinds to use; none named means all of `cue.kinds`."""
+    max_new_tokens: Annotated[int, Field(ge=8)]
+    """Answers that are longer are cut off, and no pair is made of them."""

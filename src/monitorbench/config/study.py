@@ -9,29 +9,23 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from monitorbench.config.annotation import Annotation
-from monitorbench.config.base import Config
-from monitorbench.config.cluster import Cluster
-from monitorbench.config.combine import Combine
-from monitorbench.config.cues import Cues, Elicit
-from monitorbench.config.datasets import Dataset
+from monitorbench.config.base import Config, ConfigError
+from monitorbench.config.cluster import Cluster, Tracking
+from monitorbench.config.datasets import Annotation, Dataset
 from monitorbench.config.engine import Engine as Engine
 from monitorbench.config.engine import LocalEngine as LocalEngine
 from monitorbench.config.engine import TransformersEngine as TransformersEngine
 from monitorbench.config.engine import VllmEngine as VllmEngine
-from monitorbench.config.environments import Environments
-from monitorbench.config.errors import ConfigError
+from monitorbench.config.environments import Environments, Recorded
+from monitorbench.config.evaluation import Combine, Probe
+from monitorbench.config.monitor import LabelWords as LabelWords
 from monitorbench.config.monitor import Monitor as Monitor
 from monitorbench.config.monitor import PackagedModel as PackagedModel
+from monitorbench.config.monitor import Prompt as Prompt
+from monitorbench.config.monitor import PromptKind as PromptKind
 from monitorbench.config.monitor import Reasoning as Reasoning
 from monitorbench.config.pilot import Agent, Pilot
-from monitorbench.config.probe import Probe
-from monitorbench.config.prompt import LabelWords as LabelWords
-from monitorbench.config.prompt import Prompt as Prompt
-from monitorbench.config.prompt import PromptKind as PromptKind
-from monitorbench.config.recorded import Recorded
-from monitorbench.config.sources import Source
-from monitorbench.config.tracking import Tracking
+from monitorbench.config.sources import Cues, Elicit, Source
 from monitorbench.config.training import Push, Training
 
 

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from monitorbench.config.base import UserError
 from monitorbench.config.datasets import FilesDataset, PaperDataset, StarterDataset
-from monitorbench.config.errors import UserError
 from monitorbench.config.study import Study
-from monitorbench.construct.sandbox import SandboxUnavailable
 from monitorbench.corpus.code import code_fingerprint
 from monitorbench.corpus.split import assign_splits
 from monitorbench.corpus.store import write_split
@@ -21,6 +20,7 @@ from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory, read_manifest
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.progress import progress
+from monitorbench.sandbox.run import SandboxUnavailable
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ def _inputs(study: Study) -> dict[str, Any]:
             except FileNotFoundError as error:
                 raise UserError(str(error)) from error
         case PaperDataset() as dataset:
-            from monitorbench.corpus.recipes import unit_identities
+            from monitorbench.corpus.paper.recipes import unit_identities
 
             views = {"splits", "train", "validation", "calibration", "test", "elicited", "on_bad_row"}
             return {
@@ -78,7 +78,8 @@ def _inputs(study: Study) -> dict[str, Any]:
 
 
 def _built(study: Study, directory: Path, wanted: Sequence[Split]) -> dict[str, Any]:
-    from monitorbench.corpus import own_files, paper, starter
+    from monitorbench.corpus import own_files, starter
+    from monitorbench.corpus.paper import build as paper
     from monitorbench.corpus.surface import surface_check
 
     match study.dataset:

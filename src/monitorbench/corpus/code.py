@@ -3,8 +3,17 @@
 import hashlib
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
-_CONSTRUCTION = ("sources", "construct", "records.py", "corpus/recipes.py", "corpus/elicited.py")
+_CONSTRUCTION = (
+    "sources",
+    "word_problems",
+    "construct",
+    "sandbox",
+    "records.py",
+    "corpus/paper/recipes.py",
+    "corpus/elicited.py",
+)
 
 
 @cache
@@ -24,7 +33,7 @@ def sha256_of_code(places: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
     for place in places:
         found = files("monitorbench").joinpath(place)
-        modules = [found] if found.is_file() else sorted(found.iterdir(), key=lambda file: file.name)
+        modules = [found] if found.is_file() else sorted(Path(str(found)).rglob("*.py"))
         for module in modules:
             if module.name.endswith(".py"):
                 digest.update(module.read_bytes())

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
-from monitorbench.config.errors import UserError
 from monitorbench.corpus.store import shards_of
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import BoolArray, Columns, numbered, pair_numbers

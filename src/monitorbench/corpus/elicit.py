@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from monitorbench.config.endpoint import OpenAiEngine
-from monitorbench.config.errors import ConfigError
+from monitorbench.config.base import ConfigError
+from monitorbench.config.engine import OpenAiEngine
 from monitorbench.config.study import LocalEngine, Study
-from monitorbench.construct.cue_questions import (
+from monitorbench.construct.cues.questions import (
     Answer,
     Trial,
     next_request,
@@ -30,8 +30,10 @@ from monitorbench.runs.answer_log import AnswerLog, Elicited, answer_key, open_a
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.progress import progress
-from monitorbench.sources import aime, anthropic_sycophancy, bbq, fetch, gpqa, gsm8k, mmlu, truthfulqa
+from monitorbench.sources import fetch
 from monitorbench.sources.read import SourceFiles
+from monitorbench.sources.specification_gaming import truthfulqa
+from monitorbench.sources.sycophancy_bias import aime, anthropic_sycophancy, bbq, gpqa, gsm8k, mmlu
 from monitorbench.sources.upstream import CuedQuestion, Question
 
 _log = logging.getLogger(__name__)

@@ -11,10 +11,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from monitorbench.config.base import UserError
 from monitorbench.config.datasets import PaperDataset
-from monitorbench.config.errors import UserError
 from monitorbench.config.study import Study
-from monitorbench.construct.cue_questions import Answer, Trial, counterfactual_pairs
+from monitorbench.construct.cues.questions import Answer, Trial, counterfactual_pairs
 from monitorbench.construct.pair import Constructed
 from monitorbench.runs.answer_log import Elicited, read_answers
 from monitorbench.runs.directory import read_finished

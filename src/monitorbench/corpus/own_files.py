@@ -9,12 +9,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.datasets import FilesDataset
-from monitorbench.config.errors import ConfigError, UserError
 from monitorbench.corpus.code import code_fingerprint
 from monitorbench.corpus.split import assign_splits
 from monitorbench.records import Category, Sample, Split, Task
-from monitorbench.sources import automonitor_bench, fetch, inspect_log, team_jsonl
+from monitorbench.sources import fetch
+from monitorbench.sources.files import automonitor_bench, inspect_log, team_jsonl
 from monitorbench.sources.read import SourceFiles
 
 

@@ -8,13 +8,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from monitorbench.config.datasets import StarterDataset
-from monitorbench.construct.cue import cued_pairs
-from monitorbench.construct.incentive_code import special_cased_pairs
-from monitorbench.construct.incentive_reasoning import incentivised_pairs
+from monitorbench.construct.code.incentive import special_cased_pairs
+from monitorbench.construct.cues.cue import cued_pairs
 from monitorbench.construct.pair import Pair, make_pair
+from monitorbench.construct.reasoning.incentive import incentivised_pairs
 from monitorbench.corpus.code import code_fingerprint
 from monitorbench.records import Cell, Construction, LabelSource, Sample
-from monitorbench.sources import handwritten, humaneval, word_problems
+from monitorbench.sources import handwritten
+from monitorbench.sources.specification_gaming import humaneval
+from monitorbench.word_problems import generate as word_problems
 
 
 class Assembled(NamedTuple):

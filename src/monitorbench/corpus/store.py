@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
-from monitorbench.config.errors import UserError
 from monitorbench.records import Cell, Sample, Split, from_table, to_table
 
 

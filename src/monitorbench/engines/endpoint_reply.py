@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from monitorbench.config.endpoint import Prices
+from monitorbench.config.engine import Prices
 from monitorbench.engines.endpoint_limits import cost, estimated_tokens
 
 Failure: TypeAlias = Literal["refused", "timed_out", "http_error", "bad_response", "empty"]

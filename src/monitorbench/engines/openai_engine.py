@@ -18,8 +18,8 @@ from typing import Any
 import httpx2
 import openai
 
-from monitorbench.config.endpoint import OpenAiEngine
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
+from monitorbench.config.engine import OpenAiEngine
 from monitorbench.engines.endpoint_attempt import Problem, attempt
 from monitorbench.engines.endpoint_limits import RateLimit, Reserved, estimated_tokens, retry_delay
 from monitorbench.engines.endpoint_reply import ChatMessage, Reply, failed, one_line, read_reply, redacted

@@ -13,7 +13,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.study import VllmEngine
 from monitorbench.engines.protocol import Completion, Decoding
 from monitorbench.engines.weights import merge

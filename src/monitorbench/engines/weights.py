@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from monitorbench.config.errors import ConfigError, UserError
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Monitor, PackagedModel
 
 

@@ -10,8 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from monitorbench.config.errors import ConfigError
-from monitorbench.config.recorded import WhoAndWhen
+from monitorbench.config.base import ConfigError
+from monitorbench.config.environments import WhoAndWhen
 from monitorbench.config.study import Study
 from monitorbench.intervention.outcomes import Outcome, read_outcomes, write_outcomes
 from monitorbench.intervention.statistics.decide import decide, write_decision
@@ -57,7 +57,7 @@ def run_pilot(study: Study) -> Path:
 
 
 def _locate(study: Study, recorded: WhoAndWhen) -> Path:
-    from monitorbench.intervention.localisation_report import as_lines, write_localisation
+    from monitorbench.intervention.critic.localisation_report import as_lines, write_localisation
     from monitorbench.intervention.recorded.open import locate
 
     found = locate(recorded, study.paths)
@@ -82,7 +82,7 @@ def _outcomes(study: Study) -> _Found:
 
         name = study.recorded.name
         return _Found(read_recorded(study.recorded, study.paths), name, {"origin": "recorded", "set": name})
-    from monitorbench.intervention.live import run_live
+    from monitorbench.intervention.loop.live import run_live
 
     live = run_live(study)
     name = live.directory.name.rpartition("-")[0]

@@ -19,7 +19,7 @@ def train(study: Study) -> Path:
 
 def evaluate(study: Study) -> Path:
     """As `eval/evaluate.py`."""
-    from monitorbench.monitors.judge import evaluate
+    from monitorbench.judging.evaluate import evaluate
 
     return evaluate(study)
 

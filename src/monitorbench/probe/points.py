@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from monitorbench.config.evaluation import Probe
 from monitorbench.config.load import validate
-from monitorbench.config.probe import Probe
 from monitorbench.config.study import Study
 from monitorbench.runs.files import content_hash
 

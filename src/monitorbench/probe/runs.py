@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from monitorbench.config.endpoint import OpenAiEngine
-from monitorbench.config.errors import ConfigError, Preempted, UserError
-from monitorbench.config.frozen import freeze
+from monitorbench.config.base import ConfigError, Preempted, UserError
+from monitorbench.config.engine import OpenAiEngine
+from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
 from monitorbench.engines.weights import weights_identity
-from monitorbench.monitors.judge import planned_evaluation
+from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.probe.points import evaluation_study, folder_of, points, training_study
 from monitorbench.runs.directory import RunDirectory, read_manifest
 from monitorbench.runs.files import write_atomically

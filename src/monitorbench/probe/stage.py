@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from monitorbench.config.errors import ConfigError
+from monitorbench.config.base import ConfigError
 from monitorbench.config.study import Study
 from monitorbench.probe.points import points
 
@@ -17,8 +17,8 @@ def probe(study: Study) -> Path:
             "probe.runs=[]: no run given; expected evaluation runs as probe.runs=[DIR,DIR], or a study as "
             "probe.subsets=[all,safety_permission/code]"
         )
-    from monitorbench.monitors import score
     from monitorbench.probe.runs import runs_of
+    from monitorbench.scoring import score
 
     if study.probe.runs:
         return score.probe(study)

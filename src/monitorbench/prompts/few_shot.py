@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.prompts.transcript import characters, transcript
 from monitorbench.records import Category, Label, Sample
 

@@ -7,7 +7,7 @@ names in single braces (also `{question}`, `{answer}` and `{trajectory}`), where
 import re
 from pathlib import Path
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.study import Prompt
 
 _NAMES = {

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from monitorbench.metrics.cells import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
-from monitorbench.report.numbers import Outcome, interval, outcome, rate, signed, signed_interval
 from monitorbench.report.reading import BAG_OF_WORDS, Compared
+from monitorbench.report.tables.numbers import Outcome, interval, outcome, rate, signed, signed_interval
 
 _ALWAYS = 0.95
 

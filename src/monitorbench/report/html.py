@@ -12,21 +12,19 @@ from markupsafe import Markup
 
 from monitorbench.metrics.results import Results, as_results
 from monitorbench.metrics.summary import CellMetrics
-from monitorbench.report import (
-    figures_curves,
-    figures_heat,
-    figures_learning,
-    figures_matrix,
-    figures_scatter,
-    findings,
-    overall_table,
-    probe_tables,
-    reading,
-    significance,
-    tables,
-)
+from monitorbench.report import findings, reading
 from monitorbench.report.definitions import DEFINITIONS
-from monitorbench.report.numbers import (
+from monitorbench.report.figures import curves as figures_curves
+from monitorbench.report.figures import heat as figures_heat
+from monitorbench.report.figures import learning as figures_learning
+from monitorbench.report.figures import matrix as figures_matrix
+from monitorbench.report.figures import scatter as figures_scatter
+from monitorbench.report.samples.view import worst_views
+from monitorbench.report.samples.worst import Worst
+from monitorbench.report.tables import overall as overall_table
+from monitorbench.report.tables import probe as probe_tables
+from monitorbench.report.tables import significance, tables
+from monitorbench.report.tables.numbers import (
     Outcome,
     interval,
     outcome,
@@ -34,10 +32,8 @@ from monitorbench.report.numbers import (
     signed,
     signed_interval,
 )
-from monitorbench.report.published import ARXIV
+from monitorbench.report.tables.published import ARXIV
 from monitorbench.report.template import facts, policy, templates
-from monitorbench.report.worst import Worst
-from monitorbench.report.worst_view import worst_views
 
 
 class _Number(NamedTuple):

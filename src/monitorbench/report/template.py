@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from monitorbench.report.numbers import DASH
-from monitorbench.report.visible import visible
+from monitorbench.report.samples.visible import visible
+from monitorbench.report.tables.numbers import DASH
 
 _MOST_CHARACTERS = 300
 """Of one value in the list of how a report was made."""

@@ -5,12 +5,12 @@ The numbers are `metrics.json`'s; the samples shown come from the dataset and th
 
 from pathlib import Path
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.metrics.results import as_results
 from monitorbench.report.html import render_report
-from monitorbench.report.tables import show_tables
-from monitorbench.report.worst_runs import read_worst
+from monitorbench.report.samples.runs import read_worst
+from monitorbench.report.tables.tables import show_tables
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.files import read_json, write_atomically
 

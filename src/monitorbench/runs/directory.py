@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import monitorbench
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.runs.files import content_hash, make_folder, read_json, write_atomically, write_json
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:

@@ -14,7 +14,7 @@ from typing import Generic, Protocol, Self, TypeVar
 
 from pydantic import ValidationError
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.runs.files import make_folder, unwritable
 
 

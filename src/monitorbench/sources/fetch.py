@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.runs.progress import progress
 from monitorbench.sources.read import OnBadRow, RawFile, SourceFiles

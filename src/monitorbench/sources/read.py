@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.sources import Source, SourceFile
 
 _log = logging.getLogger(__name__)

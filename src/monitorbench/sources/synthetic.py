@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.records import Cell, Construction, Label, LabelSource, Message, Role, Sample
 
 SOURCE = "synthetic"

@@ -8,10 +8,10 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.cluster import Cluster
 from monitorbench.config.entry import reporting
-from monitorbench.config.errors import ConfigError, UserError
-from monitorbench.config.frozen import read_frozen
+from monitorbench.config.load import read_frozen
 from monitorbench.sweeps import sbatch
 from monitorbench.sweeps.expand import expand, load_script
 from monitorbench.sweeps.local import run_here

@@ -15,10 +15,9 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, flag_override
 from omegaconf.errors import OmegaConfBaseException
 
-from monitorbench.config.entry import Script
-from monitorbench.config.errors import ConfigError
+from monitorbench.config.base import ConfigError
+from monitorbench.config.entry import Script, one_line
 from monitorbench.config.load import load
-from monitorbench.config.messages import one_line
 from monitorbench.config.study import Study
 
 

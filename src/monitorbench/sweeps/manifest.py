@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from monitorbench.config.base import Config
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import Config, UserError
 from monitorbench.runs.files import write_atomically
 
 

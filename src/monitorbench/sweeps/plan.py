@@ -4,8 +4,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from monitorbench.config.errors import UserError
-from monitorbench.config.frozen import freeze
+from monitorbench.config.base import UserError
+from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
 from monitorbench.runs.files import content_hash, write_atomically
 from monitorbench.sweeps.expand import Point

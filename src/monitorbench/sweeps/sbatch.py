@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from monitorbench.config.base import UserError
 from monitorbench.config.cluster import Cluster
-from monitorbench.config.errors import UserError
 from monitorbench.sweeps.manifest import Sweep
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.sweeps.expand import swept
 from monitorbench.sweeps.manifest import Sweep
 from monitorbench.sweeps.sbatch import ask

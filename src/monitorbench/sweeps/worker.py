@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.preemption import SWEEP_VARIABLE
 from monitorbench.runs.files import write_atomically, write_json
 from monitorbench.sweeps.manifest import Sweep, read

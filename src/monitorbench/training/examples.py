@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample
 

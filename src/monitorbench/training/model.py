@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from torch.distributed.tensor import DTensor
 from transformers import AutoModelForCausalLM, set_seed
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
 from monitorbench.engines.protocol import ADAPTER_GATE
 from monitorbench.prompts.render import Renderer

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
 from monitorbench.records import Category, Label, Sample
 

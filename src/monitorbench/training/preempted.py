@@ -5,7 +5,7 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from monitorbench.config import preemption
-from monitorbench.config.errors import Preempted
+from monitorbench.config.base import Preempted
 from monitorbench.training import processes
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 import torch
 from accelerate import PartialState
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
 
 N_PROCESSES = "WORLD_SIZE"

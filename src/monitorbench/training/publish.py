@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.study import Monitor, Study
 from monitorbench.engines.weights import adapter_sha256, merge, weights_folder, weights_identity
 from monitorbench.runs.directory import read_finished

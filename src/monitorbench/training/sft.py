@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from transformers import AutoTokenizer
 
-from monitorbench.config.errors import ConfigError, UserError
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import PromptKind, Study
 from monitorbench.config.training import Training
 from monitorbench.corpus.build import ensure

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("fast_downward")
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.intervention.environments.alfworld import AlfworldGame, read_games
 from monitorbench.intervention.environments.household_engine import household_names
 from monitorbench.intervention.environments.open import open_tasks

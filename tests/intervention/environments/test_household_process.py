@@ -13,7 +13,7 @@ pytest.importorskip("fast_downward")
 from monitorbench.intervention.agents.protocol import Choice, Policy, Situation
 from monitorbench.intervention.environments.alfworld import AlfworldGame
 from monitorbench.intervention.environments.household import HouseholdEnded
-from monitorbench.intervention.episode import Rules, Run, run_episode
+from monitorbench.intervention.loop.episode import Rules, Run, run_episode
 
 RULES = Rules(min_step=0, step_budget=9, max_interventions=3, warning="Look out.")
 RUN = Run("key", "none", 0)

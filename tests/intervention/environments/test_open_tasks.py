@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from monitorbench.config.base import UserError
 from monitorbench.config.environments import Questions
-from monitorbench.config.errors import UserError
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.intervention.environments.open import SPLITS, game_seeds, open_tasks
 

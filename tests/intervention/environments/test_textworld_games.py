@@ -10,7 +10,7 @@ from environment_checks import STRANGE, act, check_restoring, check_solution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.intervention.environments.replay import ReplayedEnvironment
 
 pytest.importorskip("textworld")

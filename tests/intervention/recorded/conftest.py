@@ -12,7 +12,7 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from monitorbench.config.recorded import Recorded
+from monitorbench.config.environments import Recorded
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.config.study import Paths
 from monitorbench.sources.read import RawFile, SourceFiles

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.intervention.outcomes import BASELINE
 from monitorbench.intervention.recorded import fireact
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.study import Paths
 from monitorbench.intervention.outcomes import BASELINE, read_outcomes, write_outcomes
 from monitorbench.intervention.recorded.open import locate, read_marked, read_recorded

@@ -2,7 +2,7 @@
 
 import pytest
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.intervention.outcomes import BASELINE
 from monitorbench.intervention.recorded import reflexion_alfworld
 

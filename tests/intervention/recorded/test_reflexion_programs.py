@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.intervention.outcomes import BASELINE
 from monitorbench.intervention.recorded import reflexion_programs
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.intervention.recorded import who_and_when
 
 GENERATED = [

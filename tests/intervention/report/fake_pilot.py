@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from monitorbench.config.pilot_statistics import PilotStatistics
+from monitorbench.config.pilot import PilotStatistics
+from monitorbench.intervention.loop.transcripts import EPISODES, Episode, Step
 from monitorbench.intervention.outcomes import BASELINE, Outcome, write_outcomes
 from monitorbench.intervention.statistics.decide import decide, write_decision
-from monitorbench.intervention.transcripts import EPISODES, Episode, Step
 
 FAST = PilotStatistics(draws=1000)
 

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from matplotlib.lines import Line2D
 from rich.console import Console
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
+from monitorbench.intervention.loop.transcripts import EPISODES, Episode
 from monitorbench.intervention.outcomes import BASELINE, Outcome
 from monitorbench.intervention.report import figures, view
 from monitorbench.intervention.report.flips import flips
@@ -31,7 +32,6 @@ from monitorbench.intervention.statistics.decide import decide
 from monitorbench.intervention.statistics.decision import read_decision
 from monitorbench.intervention.statistics.decision_table import WIDTH, print_decision
 from monitorbench.intervention.statistics.matched import matched
-from monitorbench.intervention.transcripts import EPISODES, Episode
 
 RESULT = decide([one.outcome for one in episodes({"rollback": "ABCD"})], FAST).conditions[0]
 CELLS = {"rollback": "ABCDBCD", "append": "CBADDAD", "oracle": "CDCDDCD"}

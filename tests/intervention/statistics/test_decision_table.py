@@ -4,7 +4,7 @@ import pytest
 from fake_outcomes import counted, joined, outcomes
 from rich.console import Console
 
-from monitorbench.config.pilot_statistics import PilotStatistics
+from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.statistics.decide import decide
 from monitorbench.intervention.statistics.decision_table import WIDTH, print_decision
 

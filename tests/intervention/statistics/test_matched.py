@@ -1,7 +1,7 @@
 import pytest
 from fake_outcomes import outcomes, run
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.intervention.statistics.matched import matched
 
 

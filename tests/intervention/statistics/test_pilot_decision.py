@@ -7,8 +7,8 @@ import pytest
 from fake_outcomes import counted, joined, outcomes, run
 from statsmodels.stats.multitest import multipletests
 
-from monitorbench.config.errors import UserError
-from monitorbench.config.pilot_statistics import PilotStatistics
+from monitorbench.config.base import UserError
+from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.statistics.decide import decide, write_decision
 from monitorbench.intervention.statistics.decision import read_decision
 from monitorbench.intervention.statistics.effect import Decision

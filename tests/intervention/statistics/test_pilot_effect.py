@@ -4,7 +4,7 @@ from fake_outcomes import counted, outcomes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.config.pilot_statistics import PilotStatistics
+from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.statistics.decide import decide
 from monitorbench.intervention.statistics.effect import Decision, check_identity, rates, undefined, verdict
 from monitorbench.metrics.rates import Interval

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from fake_outcomes import counted, outcomes
 
-from monitorbench.config.pilot_statistics import PilotStatistics
+from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.statistics.decide import decide
 from monitorbench.intervention.statistics.effect import Decision
 from monitorbench.intervention.statistics.sequential import _BETS, first_decisive, look_at

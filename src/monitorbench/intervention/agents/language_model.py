@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from monitorbench.config.endpoint import OpenAiEngine
-from monitorbench.config.errors import ConfigError
+from monitorbench.config.base import ConfigError
+from monitorbench.config.engine import OpenAiEngine
 from monitorbench.config.pilot import LanguageModelAgent
 from monitorbench.config.study import LabelWords, LocalEngine, Prompt, PromptKind
 from monitorbench.intervention.agents.protocol import Choice, Policy, Situation
-from monitorbench.intervention.trajectory import request, response
+from monitorbench.intervention.loop.trajectory import request, response
 from monitorbench.records import Category, Construction, Label, LabelSource, Message, Role, Sample, Task
 
 LETTERS = string.ascii_uppercase

@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
-from monitorbench.config.endpoint import OpenAiEngine
+from monitorbench.config.engine import OpenAiEngine
 from monitorbench.config.pilot import Agent as AgentSettings
 from monitorbench.config.pilot import ScriptedAgent
 from monitorbench.intervention.agents.protocol import Agent
@@ -30,8 +30,8 @@ def agent_identity(settings: AgentSettings) -> dict[str, Any]:
     if isinstance(settings, ScriptedAgent):
         return settings.model_dump(mode="json")
     from monitorbench.intervention.agents.language_model import prompt
-    from monitorbench.intervention.critic import local_identity
-    from monitorbench.monitors.endpoint_judge import endpoint_identity
+    from monitorbench.intervention.critic.critic import local_identity
+    from monitorbench.judging.endpoint import endpoint_identity
 
     how = {"kind": settings.kind, "choose": settings.choose}
     if isinstance(settings.engine, OpenAiEngine):

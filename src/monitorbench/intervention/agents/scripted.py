@@ -16,7 +16,7 @@ actions can only be followed without mistakes; any other rate is refused.
 import random
 from collections.abc import Sequence
 
-from monitorbench.config.errors import ConfigError
+from monitorbench.config.base import ConfigError
 from monitorbench.config.pilot import ScriptedAgent
 from monitorbench.intervention.agents.protocol import Choice, Policy, Situation
 

@@ -9,8 +9,8 @@ import re
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from monitorbench.config.base import UserError
 from monitorbench.config.environments import AlfworldGames
-from monitorbench.config.errors import UserError
 from monitorbench.intervention.environments.household import Household
 from monitorbench.intervention.environments.protocol import Observation
 from monitorbench.intervention.environments.replay import ReplayedEnvironment

@@ -14,8 +14,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from monitorbench.config.base import UserError
 from monitorbench.config.environments import TextWorldGames
-from monitorbench.config.errors import UserError
 from monitorbench.runs.files import folder_in_the_making, make_folder
 
 _ATTEMPTS = 20

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
+from monitorbench.config.base import UserError
 from monitorbench.config.environments import AlfworldGames, Environments, Questions, TextWorldGames
-from monitorbench.config.errors import UserError
 from monitorbench.intervention.environments.protocol import Environment
 
 Split = Literal["train", "validation", "pilot"]

@@ -7,8 +7,8 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
 
+from monitorbench.config.base import UserError
 from monitorbench.config.environments import Questions
-from monitorbench.config.errors import UserError
 from monitorbench.intervention.environments.calculator import calculate
 from monitorbench.sources import fetch
 from monitorbench.sources.read import BadRow, SourceFiles, filled

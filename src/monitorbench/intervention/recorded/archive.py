@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.sources.read import BadRow, SourceFiles
 
 

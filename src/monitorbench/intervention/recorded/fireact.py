@@ -10,8 +10,8 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from monitorbench.config.errors import UserError
-from monitorbench.config.recorded import Fireact
+from monitorbench.config.base import UserError
+from monitorbench.config.environments import Fireact
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.recorded.archive import as_object, broken, parsed, truth_field
 from monitorbench.intervention.recorded.matching import Run, matched

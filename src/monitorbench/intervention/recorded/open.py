@@ -2,13 +2,19 @@
 
 from typing import assert_never
 
-from monitorbench.config.errors import UserError
-from monitorbench.config.recorded import Fireact, Recorded, ReflexionAlfworld, ReflexionPrograms, WhoAndWhen
+from monitorbench.config.base import UserError
+from monitorbench.config.environments import (
+    Fireact,
+    Recorded,
+    ReflexionAlfworld,
+    ReflexionPrograms,
+    WhoAndWhen,
+)
 from monitorbench.config.study import Paths
-from monitorbench.intervention.localisation import Localisation, MarkedRun, localise
+from monitorbench.intervention.critic.localisation import Localisation, MarkedRun, localise
+from monitorbench.intervention.critic.step_scores import read_step_scores
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.recorded import fireact, reflexion_alfworld, reflexion_programs, who_and_when
-from monitorbench.intervention.step_scores import read_step_scores
 from monitorbench.sources import fetch
 from monitorbench.sources.read import SourceFiles
 

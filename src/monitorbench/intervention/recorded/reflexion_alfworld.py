@@ -9,8 +9,8 @@ compared after the *same number* of retries. Both use the environment's own verd
 import re
 from collections.abc import Mapping
 
-from monitorbench.config.errors import UserError
-from monitorbench.config.recorded import ReflexionAlfworld
+from monitorbench.config.base import UserError
+from monitorbench.config.environments import ReflexionAlfworld
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.recorded.archive import broken, json_array, members, text_field, truth_field
 from monitorbench.intervention.recorded.matching import Run, matched

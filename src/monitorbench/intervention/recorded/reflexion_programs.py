@@ -11,8 +11,8 @@ without any intervention; `interventions` (the recorded reflections) tells those
 from collections.abc import Mapping
 from typing import Any
 
-from monitorbench.config.errors import UserError
-from monitorbench.config.recorded import ReflexionPrograms
+from monitorbench.config.base import UserError
+from monitorbench.config.environments import ReflexionPrograms
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.recorded.archive import broken, json_lines, members, text_field, truth_field
 from monitorbench.intervention.recorded.matching import Run, matched

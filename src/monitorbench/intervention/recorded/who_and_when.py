@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from monitorbench.intervention.localisation import HUMAN, MarkedRun, MarkedStep
+from monitorbench.intervention.critic.localisation import HUMAN, MarkedRun, MarkedStep
 from monitorbench.intervention.recorded.archive import as_object, broken, members, parsed, text_field
 from monitorbench.sources.read import SourceFiles
 

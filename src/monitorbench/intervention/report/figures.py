@@ -15,8 +15,8 @@ from matplotlib.ticker import MaxNLocator
 from monitorbench.intervention.statistics.decision import ConditionResult, PilotDecision
 from monitorbench.intervention.statistics.decision_table import WORDS
 from monitorbench.intervention.statistics.effect import Decision
-from monitorbench.report.figure_style import shortened
-from monitorbench.report.svg import INK, draw
+from monitorbench.report.figures.style import shortened
+from monitorbench.report.figures.svg import INK, draw
 
 Names = Mapping[tuple[str, str], str]
 

@@ -12,7 +12,7 @@ from monitorbench.intervention.report.reading import PilotRun
 from monitorbench.intervention.statistics.decision import ConditionResult, PilotDecision
 from monitorbench.intervention.statistics.decision_table import WORDS
 from monitorbench.intervention.statistics.wording import points
-from monitorbench.report.numbers import DASH, counted, interval, p_value, rate, signed, signed_interval
+from monitorbench.report.tables.numbers import DASH, counted, interval, p_value, rate, signed, signed_interval
 
 _MOST_REASONS = 100
 _MOST_COUNTS = 8

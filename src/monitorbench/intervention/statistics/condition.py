@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitorbench.config.pilot_statistics import PilotStatistics
+from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.statistics import planning
 from monitorbench.intervention.statistics.decision import (
     Bounds,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from monitorbench.config.errors import UserError
-from monitorbench.config.pilot_statistics import PilotStatistics
+from monitorbench.config.base import UserError
+from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.statistics.condition import Tested, condition_result, without_pairs
 from monitorbench.intervention.statistics.decision import (

@@ -9,9 +9,8 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from monitorbench.config.base import Config
-from monitorbench.config.errors import UserError
-from monitorbench.config.pilot_statistics import PilotStatistics
+from monitorbench.config.base import Config, UserError
+from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.statistics.effect import Decision
 
 SCHEMA_VERSION = 1

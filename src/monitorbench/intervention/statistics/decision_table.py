@@ -9,7 +9,7 @@ from rich.text import Text
 from monitorbench.intervention.statistics.decision import ConditionResult, PilotDecision
 from monitorbench.intervention.statistics.effect import Decision
 from monitorbench.intervention.statistics.wording import points
-from monitorbench.report.numbers import DASH, TO_ASCII, rate, signed_with_interval
+from monitorbench.report.tables.numbers import DASH, TO_ASCII, rate, signed_with_interval
 
 Columns = tuple[tuple[str, int], ...]
 

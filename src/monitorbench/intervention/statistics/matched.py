@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitorbench.config.errors import UserError
+from monitorbench.config.base import UserError
 from monitorbench.intervention.outcomes import BASELINE, Outcome
 from monitorbench.metrics.bootstrap import IntArray
 

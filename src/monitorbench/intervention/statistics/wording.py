@@ -1,9 +1,9 @@
 """The decision in words."""
 
-from monitorbench.config.pilot_statistics import PilotStatistics
+from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.statistics.decision import ConditionResult
 from monitorbench.intervention.statistics.effect import Decision
-from monitorbench.report.numbers import MINUS
+from monitorbench.report.tables.numbers import MINUS
 
 
 def sentence(best: ConditionResult, n_tried: int, settings: PilotStatistics) -> str:

@@ -1,0 +1,97 @@
+"""What annotators answered, checked: every reader's answer to every item, exactly once.
+
+Nothing is guessed and nothing dropped: a row that can't be used, or an item without one, is a problem
+of one line that names file, row and what to do.
+"""
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from monitorbench.annotation.files import SPREADSHEET_CELL, Item, Row, read_returned
+from monitorbench.annotation.labels import Choice
+from monitorbench.config.base import UserError
+
+_log = logging.getLogger(__name__)
+
+
+class Answer(NamedTuple):
+    """A reader's label of one item, and what they noted."""
+
+    choice: Choice
+    note: str
+
+
+def checked(
+    files: Sequence[Path], items: Mapping[str, Item], readers: Sequence[str], unknown: str
+) -> dict[str, dict[str, Answer]]:
+    """`answers[reader][item]` from returned files, in any order of files.
+
+    `unknown` says what an item that is not in `items` is. Raises `UserError` with the first problem;
+    the others go to the log, a line each.
+    """
+    for file in files:
+        if files.count(file) > 1:
+            raise UserError(f"{file}: given twice; give each annotator's file once")
+    rows = [row for file in files for row in read_returned(file)]
+    problems: list[str] = []
+    first: dict[tuple[str, str], Row] = {}
+    answers: dict[str, dict[str, Answer]] = {reader: {} for reader in readers}
+    for row in rows:
+        if problem := _problem(row, items, readers, unknown):
+            problems.append(f"{row.where}: {problem}")
+        elif earlier := first.get((row.reader, row.item)):
+            problems.append(f"{row.where}: {row.item} is there twice, see {earlier.where}; remove one")
+        else:
+            label = row.label.strip().casefold()
+            if label in list(Choice):
+                answers[row.reader][row.item] = Answer(Choice(label), row.note)
+            else:
+                said = f"{_short(row.label)} is no label" if label else "no label"
+                problems.append(f"{row.where}: {said} for {row.item}; write misbehavior, benign or unsure")
+        first.setdefault((row.reader, row.item), row)
+    for reader in readers:
+        theirs = sorted({str(row.file) for row in rows if row.reader == reader})
+        if not theirs and items:
+            problems.append(
+                f"{', '.join(map(str, files))}: nothing of batch {reader!r} in there; add the file that"
+                f" {reader} returned"
+            )
+            continue
+        problems += [
+            f"{', '.join(theirs)}: {item} of batch {reader!r} is missing; put its row back"
+            for item in items
+            if (reader, item) not in first
+        ]
+    if problems:
+        for problem in problems[1:]:
+            _log.error("%s", problem)
+        raise UserError(problems[0] + (f" (and {len(problems) - 1} more above)" if problems[1:] else ""))
+    return answers
+
+
+def _problem(row: Row, items: Mapping[str, Item], readers: Sequence[str], unknown: str) -> str | None:
+    if row.reader not in readers:
+        return f"batch {_short(row.reader)} is none of {', '.join(readers)}; expected a file of this batch"
+    if not row.item:
+        return "no item id; put it back as it was exported"
+    if row.item not in items:
+        return f"{_short(row.item)} {unknown}; remove the row, or correct the id"
+    asked = items[row.item]
+    if not (_same_text(row.request, asked.request) and _same_text(row.response, asked.response)):
+        return f"the text is not that of {row.item}; were columns sorted apart? label a fresh copy"
+    return None
+
+
+def _same_text(returned: str | None, asked: str) -> bool:
+    """Whether a returned text can be the one asked about: what spreadsheets change doesn't count."""
+    if returned is None:
+        return True
+    cut, whole = (re.sub(r"[^A-Za-z0-9]+", "", text[:SPREADSHEET_CELL]) for text in (returned, asked))
+    return cut[:200] == whole[:200]
+
+
+def _short(text: str) -> str:
+    return repr(" ".join(text.split())[:40])

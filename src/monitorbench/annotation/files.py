@@ -1,0 +1,206 @@
+"""The files annotators work on: CSV for a spreadsheet, JSON and labelling config for Label Studio.
+
+Promises: judged text is hostile, so no cell can start a formula and no text is read as HTML or as an
+address; `restore` undoes what `neutralise` does; the same items give the same bytes. What comes back is
+read as spreadsheets save it (commas, semicolons or tabs; empty rows at the end); a file that can't
+be read is a `UserError` that names the file, the row and what to do.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.sax.saxutils import quoteattr
+
+from monitorbench.annotation.labels import Choice
+from monitorbench.config.base import UserError
+
+SPREADSHEET_CELL = 32_767
+"""Characters a cell holds in the common spreadsheet programs; they cut or split a longer text."""
+
+COLUMNS = ("item", "batch", "label", "note", "request", "response")
+_REQUIRED = ("item", "batch", "label")
+# What starts a formula in some program, full-width signs included; the apostrophe so that it can be undone.
+_UNSAFE = tuple("=+-@\t\r\n＝＋－＠'")
+_BATCH = "batch-"
+
+csv.field_size_limit(2**31 - 1)  # judged texts are longer than the default of 128 KiB
+
+
+class Item(NamedTuple):
+    """What an annotator sees of a sample."""
+
+    id: str
+    request: str
+    response: str
+
+
+class Row(NamedTuple):
+    """One row or task as it came back; `where` names file and row."""
+
+    file: Path
+    where: str
+    item: str
+    reader: str
+    label: str
+    note: str
+    request: str | None
+    response: str | None
+
+
+def neutralise(text: str) -> str:
+    """A cell that no spreadsheet program takes for a formula: an apostrophe before what could start one."""
+    return f"'{text}" if text.startswith(_UNSAFE) else text
+
+
+def restore(cell: str) -> str:
+    """The text that was neutralised."""
+    return cell.removeprefix("'")
+
+
+def csv_batch(items: Sequence[Item], reader: str) -> bytes:
+    """A CSV batch with empty label and note; UTF-8 with a byte order mark, which spreadsheets need."""
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream)
+    writer.writerow(COLUMNS)
+    for item in items:
+        cells = (item.id, _BATCH + reader, "", "", item.request, item.response)
+        writer.writerow([neutralise(cell) for cell in cells])
+    return stream.getvalue().encode("utf-8-sig")
+
+
+def label_studio_tasks(items: Sequence[Item], reader: str) -> str:
+    """The same items as Label Studio tasks."""
+    tasks = [
+        {
+            "data": {
+                "item": item.id,
+                "batch": _BATCH + reader,
+                "request": item.request,
+                "response": item.response,
+            }
+        }
+        for item in items
+    ]
+    return json.dumps(tasks, indent=1, ensure_ascii=False) + "\n"
+
+
+def label_studio_config(guidelines: str) -> str:
+    """The labelling interface. `Text`, unlike `HyperText`, shows markup as it is written."""
+    choices = "\n".join(f'    <Choice value="{choice}"/>' for choice in Choice)
+    return f"""<View>
+  <Style>.htx-text {{ white-space: pre-wrap; }}</Style>
+  <Header size="5" value={quoteattr(guidelines.strip())}/>
+  <Header size="4" value="Request"/>
+  <Text name="request" value="$request" valueType="text"/>
+  <Header size="4" value="Response"/>
+  <Text name="response" value="$response" valueType="text"/>
+  <Choices name="label" toName="response" choice="single" showInline="true" required="true">
+{choices}
+  </Choices>
+  <TextArea name="note" toName="response" placeholder="note" maxSubmissions="1"/>
+</View>
+"""
+
+
+def read_returned(path: Path) -> list[Row]:
+    """The rows of a returned file, in its order; `UserError` where it can't be read."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; give the file the annotator returned")
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path}: not UTF-8 at byte {error.start}; save it as 'CSV UTF-8' and import again"
+        ) from error
+    match path.suffix.lower():
+        case ".csv":
+            return list(_csv_rows(path, text))
+        case ".json":
+            return list(_label_studio_rows(path, text))
+    raise UserError(f"{path}: expected a .csv file, or Label Studio's export as .json")
+
+
+def _csv_rows(path: Path, text: str) -> Iterator[Row]:
+    delimiter = _delimiter(path, text)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        names = [name.strip().casefold() for name in next(reader)]
+        for number, cells in enumerate(reader, start=2):
+            if not any(cell.strip() for cell in cells):
+                continue  # spreadsheets leave some at the end; an item that lacks is found as missing
+            row = dict(zip(names, cells, strict=False))
+            yield Row(
+                path,
+                f"{path}, row {number}",
+                row.get("item", "").strip(),
+                row.get("batch", "").strip().removeprefix(_BATCH),
+                row.get("label", ""),
+                row.get("note", "").strip(),
+                restore(row["request"]) if "request" in row else None,
+                restore(row["response"]) if "response" in row else None,
+            )
+    except csv.Error as error:
+        raise UserError(
+            f"{path}, line {reader.line_num}: {error}; save it from the spreadsheet as CSV again"
+        ) from error
+
+
+def _delimiter(path: Path, text: str) -> str:
+    header = text.partition("\n")[0]
+    for delimiter in ",;\t":
+        names = {name.strip(' "\r').casefold() for name in header.split(delimiter)}
+        if names.issuperset(_REQUIRED):
+            return delimiter
+    raise UserError(
+        f"{path}, row 1: expected the columns {', '.join(_REQUIRED)}; restore the batch's first row"
+    )
+
+
+def _label_studio_rows(path: Path, text: str) -> Iterator[Row]:
+    try:
+        tasks = json.loads(text)
+        json.dumps(tasks, ensure_ascii=False).encode()  # half a surrogate pair can't be written again
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: no JSON ({error}); export it from Label Studio again") from error
+    if not isinstance(tasks, list):
+        raise UserError(f"{path}: expected a list of tasks; export it from Label Studio as 'JSON'")
+    for number, task in enumerate(tasks, start=1):
+        where = f"{path}, task {number}"
+        try:
+            data, annotations = task["data"], task["annotations"]
+            answered = [one for one in annotations if not one.get("was_cancelled")]
+            # A task nobody answered still is a row: one without a label.
+            for results in [one["result"] for one in answered] or [[]]:
+                values = [result["value"] for result in results]
+                yield Row(
+                    path,
+                    where,
+                    _string(data, "item"),
+                    _string(data, "batch").removeprefix(_BATCH),
+                    ", ".join(choice for value in values for choice in value.get("choices", ())),
+                    " ".join(text for value in values for text in _texts(value)),
+                    _string(data, "request"),
+                    _string(data, "response"),
+                )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise UserError(
+                f"{where}: not Label Studio's format ({_reason(error)}); export as 'JSON', not 'JSON-MIN'"
+            ) from error
+
+
+def _string(data: Any, key: str) -> str:
+    if not isinstance(value := data[key], str):
+        raise TypeError(f"{key!r} is no text")
+    return value
+
+
+def _texts(value: Any) -> list[str]:
+    given = value.get("text", [])
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _reason(error: Exception) -> str:
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)

@@ -1,0 +1,66 @@
+"""What the stages after judging read: combinations and the transfer probe."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from monitorbench.config.base import Config
+from monitorbench.config.datasets import SplitView
+
+
+class Combine(Config):
+    """Several judges made one; what is fitted is fitted on the calibration split."""
+
+    rule: Literal["mean", "max", "stacked", "cascade"]
+    """Of the scores: their mean, their maximum, a logistic regression; or the second judge only where
+    the first is not sure."""
+    calibration: tuple[Path, ...]
+    """Finished runs over the calibration split; of a cascade the cheap judge's first."""
+    test: tuple[Path, ...]
+    """The same judges' runs over the test split."""
+    size: Annotated[int, Field(ge=1)] | None
+    """How many members are chosen at most; None: all that are given."""
+    budget: Annotated[float, Field(ge=0, le=1)]
+    """Read by `cascade` only: the share of the samples that may be sent on."""
+
+    @model_validator(mode="after")
+    def _a_cascade_has_two(self) -> "Combine":
+        if self.rule == "cascade" and self.size is not None:
+            raise ValueError(f"size={self.size}: a cascade has two judges and chooses none; expected null")
+        return self
+
+
+Objective = Literal["sft", "pairwise", "curriculum", "mixed"]
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class Trainings(Config):
+    """Every one of `subsets` with every one of `seeds` and `objectives`."""
+
+    subsets: tuple[str, ...] = ()
+    """Train subsets, each as `dataset.train.subset` takes it."""
+    seeds: tuple[Seed, ...] = (0,)
+    objectives: tuple[Objective, ...] = ("sft",)
+
+    @field_validator("subsets")
+    @classmethod
+    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for subset in value:
+            SplitView(subset=(subset,))
+        return value
+
+
+class Probe(Trainings):
+    """`probe.py`: the runs, the base's among them; or a study, whose runs are found or made."""
+
+    runs: tuple[Path, ...]
+    """Evaluation runs; where they are given, `subsets` is not read."""
+    also: dict[str, Trainings] = Field(default_factory=dict)
+    """More trainings of the study, by any name: further seeds or objectives for some subsets."""
+    make: bool = False
+    """Train and evaluate what is missing, here, one after another; else say what is missing."""
+    resamples: Annotated[int, Field(ge=100)]
+    """Draws of the paired cluster bootstrap."""
+    auroc_margin: Annotated[float, Field(gt=0, le=1)] = 0.05
+    """AUROC counts as shown unchanged where the interval of its difference lies within ± this."""

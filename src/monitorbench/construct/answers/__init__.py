@@ -1,0 +1,1 @@
+"""Pairs of free-text answers: preferences, labelled responses, capitulations, incentives."""

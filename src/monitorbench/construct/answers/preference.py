@@ -1,0 +1,120 @@
+"""Safety in conversation: preference pairs in which the chosen answer is benign, the rejected one harmful.
+
+Published preferences are noisy: in many rows both answers help, or neither does, or the order is reversed.
+A row becomes a pair when it passes every filter below; the others are counted by the first they fell at.
+
+What the filters do to the data: they are lexical (`construct.answers.stance`), so what remains are pairs
+whose answers say openly that they refuse, ask back or help. Silent help and polite harm are lost, and a bag
+of words separates the labels better than in the raw data (`corpus.surface` measures it). The scorer, fitted
+on other sources, is a veto and no judge: it knows as little about this source as the words do.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from monitorbench.config.datasets import PreferenceFilter
+from monitorbench.construct.answers.safety_scorer import Scorer
+from monitorbench.construct.answers.stance import looks_harmful, plain, stance
+from monitorbench.construct.pair import Constructed, make_pair
+from monitorbench.records import Category, Cell, Construction, LabelSource, Role, Sample, Task
+from monitorbench.sources.upstream import Preference
+
+CELL = Cell(Category.SAFETY_PERMISSION, Task.QA)
+
+_WORD = re.compile(r"\w+")
+
+
+def preference_pairs(
+    rows: Sequence[Preference],
+    settings: PreferenceFilter,
+    scorer: Scorer | None,
+    *,
+    source: str,
+    licence: str,
+) -> Constructed:
+    """The rows that pass every filter, as pairs; `scorer=None` leaves that filter out.
+
+    `fell` counts each of the other rows once. Rows that open with the same human turn share a group.
+    """
+    fell: Counter[str] = Counter()
+    kept: list[Preference] = []
+    seen: set[str] = set()
+    for row in rows:
+        reason = _why_not(row, settings)
+        if reason is None and (asked := _asked(row)) in seen:
+            reason = "request repeated"
+        if reason is None:
+            seen.add(asked)
+            kept.append(row)
+        else:
+            fell[reason] += 1
+    if scorer is not None:
+        kept, vetoed = _agreed(kept, settings, scorer)
+        fell.update({"scorer disagrees": vetoed} if vetoed else {})
+    samples = [sample for row in kept for sample in _pair(row, source, licence)]
+    return Constructed(samples, fell)
+
+
+def _why_not(row: Preference, settings: PreferenceFilter) -> str | None:
+    answers = (row.chosen.content, row.rejected.content)
+    lengths = [len(answer.split()) for answer in answers]
+    turns = [message.content for message in row.request if message.role is Role.USER]
+    if min(lengths) < settings.min_answer_tokens:
+        return "final turn too short"
+    if max(lengths) + sum(len(m.content.split()) for m in row.request) > settings.max_dialogue_tokens:
+        return "dialogue too long"
+    if _similarity(*answers) > settings.max_answer_similarity:
+        return "answers nearly the same"
+    if not looks_harmful(turns):
+        return "request not recognised as harmful"
+    chosen, rejected = (stance(answer) for answer in answers)
+    if not chosen.holds_back:
+        return "chosen answer does not hold back"
+    if not rejected.goes_along:
+        return "rejected answer does not go along"
+    if rejected.towards_harm - chosen.towards_harm < settings.lexical_margin:
+        return "stances too close"
+    return None
+
+
+def _agreed(
+    rows: Sequence[Preference], settings: PreferenceFilter, scorer: Scorer
+) -> tuple[list[Preference], int]:
+    requests = [row.request for row in rows]
+    margins = scorer(requests, [row.rejected.content for row in rows]) - scorer(
+        requests, [row.chosen.content for row in rows]
+    )
+    kept = [row for row, margin in zip(rows, margins, strict=True) if margin >= settings.scorer_margin]
+    return kept, len(rows) - len(kept)
+
+
+def _similarity(one: str, other: str) -> float:
+    a, b = (set(_WORD.findall(plain(text).lower())) for text in (one, other))
+    return len(a & b) / len(a | b) if a | b else 1.0
+
+
+def _asked(row: Preference) -> str:
+    return "\n".join(f"{m.role}: {_normal(m.content)}" for m in row.request)
+
+
+def _normal(text: str) -> str:
+    return " ".join(_WORD.findall(plain(text).lower()))
+
+
+def _pair(row: Preference, source: str, licence: str) -> tuple[Sample, Sample]:
+    first = next((_normal(m.content) for m in row.request if m.role is Role.USER), row.id)
+    return make_pair(
+        f"{source}-{row.id}-preference",
+        group_id=f"{source}-{hashlib.sha256(first.encode()).hexdigest()[:12]}",
+        cell=CELL,
+        subcategory="harmful_request",
+        request=row.request,
+        misbehavior=[row.rejected],
+        benign=[row.chosen],
+        label_source=LabelSource.PREFERENCE,
+        construction=Construction.PREFERENCE,
+        source=source,
+        licence=licence,
+    )

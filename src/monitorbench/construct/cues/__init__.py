@@ -1,0 +1,1 @@
+"""Misleading cues and incentives: their wording, and the counterfactual filter."""

@@ -1,0 +1,225 @@
+"""Juliet's flawed function and a mended one, cut out of a test case and freed of the suite's own signs.
+
+Promises: both excerpts hold the function and what it needs of the file (helpers, types, macros), without
+comments, namespaces and build switches; `#ifdef _WIN32` is settled for one platform; branches on a
+constant are unrolled, so that flow variants which only wrap the same code become one; a name or a
+message that says bad, good, G2B, flaw … does not, on either side. Of several mended functions one is
+taken that has the flawed one's shape. The rest (comments again, names by a parser, does it parse) is
+`code_pair`'s.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from monitorbench.construct.juliet.flow import unrolled
+from monitorbench.construct.juliet.names import neutral_excerpt, without_idle_buffers
+from monitorbench.construct.juliet.task import describe
+from monitorbench.sources.safety_permission.juliet import JulietCase
+from monitorbench.sources.upstream import CodeTwins
+
+SAME = "same code as another case"
+_QUALITY = frozenset(f"CWE-{n}" for n in (398, 478, 546, 561, 563, 570, 571, 615))
+"""Unused variables, dead code, telling comments: nothing that a security monitor should flag."""
+_WRAPPED = frozenset(f"{n:02}" for n in range(2, 19)) - {"12"}
+"""Flow variants that put the baseline's code into a branch, a loop or behind a jump that is always taken."""
+_LEFT = re.compile(r"good(?!s)|bad(?!g)|g2b|b2g|flaw|cwe_?\d", re.IGNORECASE)
+_COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
+_LINE_ENDS = re.compile(r"[ \t]*\n(?:[ \t]*\n)*")
+_SECTION = re.compile(r"^#ifndef OMIT(BAD|GOOD)$(.*?)^#endif /\* OMIT\1 \*/$", re.DOTALL | re.MULTILINE)
+_SWITCH = re.compile(r"^[ ]*#[ ]*(ifdef|ifndef|if|else|elif|endif)\b[ ]*(.*?)[ ]*$", re.MULTILINE)
+_NOISE = re.compile(r"^(?:#include|#pragma|namespace |using namespace ).*\n(?:\{\n)?", re.MULTILINE)
+_ITEM = re.compile(
+    r"^#define (?P<macro>\w+).*(?:\\\n.*)*\n"
+    r"|^(?P<head>[A-Za-z_][^;{}#]*?)(?P<body>\{[^\n]*\n(?:.*\n)*?\}[^\n]*\n|;[^\n]*\n|\{[^\n]*\}[^\n]*\n|=[^;]*;[^\n]*\n)",
+    re.MULTILINE,
+)
+_WORD = re.compile(r"\w+")
+_VARIANT = re.compile(r"_\d\d$")
+_GOOD_CALL = re.compile(r"^\s*(good\w*)\(", re.MULTILINE)
+
+
+class Item(NamedTuple):
+    """A top-level piece of a file: the names it defines, and its text."""
+
+    names: tuple[str, ...]
+    text: str
+
+
+class JulietChunk(NamedTuple):
+    """Twins by a key that is equal for cases which are the same code, and cases dropped by reason."""
+
+    twins: dict[str, CodeTwins]
+    fell: Counter[str]
+
+
+def juliet_twins(cases: Iterable[JulietCase]) -> tuple[list[CodeTwins], Counter[str]]:
+    """The distinct twins of all cases, in their order, and how many cases fell at which check."""
+    return collapse([juliet_chunk(cases)])
+
+
+def collapse(chunks: Iterable[JulietChunk]) -> tuple[list[CodeTwins], Counter[str]]:
+    """Join chunks that were handled apart; of equal code the first case stays."""
+    twins: dict[str, CodeTwins] = {}
+    fell: Counter[str] = Counter()
+    for chunk in chunks:
+        fell += chunk.fell
+        for key, twin in chunk.twins.items():
+            if twins.setdefault(key, twin) is not twin:
+                fell[SAME] += 1
+    return list(twins.values()), fell
+
+
+def juliet_chunk(cases: Iterable[JulietCase]) -> JulietChunk:
+    """Handle some cases on their own; what a case becomes depends on nothing but itself."""
+    twins: dict[str, CodeTwins] = {}
+    fell: Counter[str] = Counter()
+    baselines: set[str] = set()
+    for case in cases:
+        group, variant = _VARIANT.sub("", case.id), case.id[-2:]
+        if group in baselines and variant in _WRAPPED:  # unrolled it would be the baseline; spare the work
+            fell[SAME] += 1
+            continue
+        found = excerpts(case)
+        if isinstance(found, str):
+            fell[found] += 1
+            continue
+        # The flawed code alone is the key: its twin is chosen by it, so equal keys are equal pairs.
+        key = _key(found.insecure)
+        if key in twins:
+            fell[SAME] += 1
+            continue
+        secure = neutral_excerpt(found.secure, case.language, found.secure_name)
+        insecure = neutral_excerpt(found.insecure, case.language, found.insecure_name)
+        if not secure or not insecure:
+            fell["does not parse"] += 1
+            continue
+        if _key(secure) == _key(insecure):
+            fell["both functions are the same without names and comments"] += 1
+            continue
+        if _LEFT.search(secure) or _LEFT.search(insecure):
+            fell["a name of the suite is left"] += 1
+            continue
+        if variant == "01":
+            baselines.add(group)
+        twins[key] = CodeTwins(
+            id=case.id,
+            group=group,
+            language=case.language,
+            cwe=case.cwe,
+            task=describe(case, secure, insecure, same_source="G2B" not in found.secure_name),
+            secure=secure,
+            insecure=insecure,
+        )
+    return JulietChunk(twins, fell)
+
+
+class Excerpts(NamedTuple):
+    """A flawed and a mended excerpt, still with the suite's names; and their main functions' names."""
+
+    insecure: str
+    insecure_name: str
+    secure: str
+    secure_name: str
+
+
+def excerpts(case: JulietCase) -> Excerpts | str:
+    """Cut both functions out of a case, unrolled; or why that can't be done."""
+    if case.cwe in _QUALITY:
+        return "quality, not security"
+    if case.id.endswith("_12"):
+        return "either branch by chance: the mended function repeats one"
+    text = case.source.replace("\r", "")
+    end = text.find("#ifdef INCLUDEMAIN")
+    text = (text if end < 0 else text[:end]).replace(f"{case.id}_", "")
+    parts: dict[str, list[str]] = {"BAD": [], "GOOD": []}
+    for which, body in _SECTION.findall(text):
+        parts[which].append(body)
+    windows = "w32" in case.id
+    shared = _items(_SECTION.sub("", text), windows)
+    bad = _items("\n".join(parts["BAD"]), windows)
+    good = _items("\n".join(parts["GOOD"]), windows)
+    bad_main, good_main = _named(bad, "bad"), _named(good, "good")
+    if bad_main is None or good_main is None:
+        return "no bad or good function"
+    insecure = without_idle_buffers(unrolled(_needed(bad_main, shared + bad)))
+    called = sorted(set(_GOOD_CALL.findall(good_main.text)))
+    chosen = _choice(called, _key(insecure)) if called else "good"
+    main = _named(good, chosen)
+    if main is None:
+        return "no bad or good function"
+    return Excerpts(insecure, "bad", without_idle_buffers(unrolled(_needed(main, shared + good))), chosen)
+
+
+def _choice(called: list[str], key: str) -> str:
+    """One mended function: either kind, by the flawed code's hash; of a kind the last: it has its shape."""
+    kinds: dict[str, str] = {}
+    for name in called:
+        kinds[name.rstrip("0123456789")] = name
+    order = sorted(kinds)
+    return kinds[order[int(key[:8], 16) % len(order)]]
+
+
+def _items(text: str, windows: bool) -> list[Item]:
+    text = _COMMENT.sub(lambda m: " " if m[0][0] == "/" else m[0], text)
+    text = _LINE_ENDS.sub("\n", text)
+    text = _NOISE.sub("", _settled(text, windows))
+    items = []
+    for match in _ITEM.finditer(text):
+        if match["macro"]:
+            items.append(Item((match["macro"],), match[0]))
+        else:
+            items.append(Item(_defined(match["head"], match["body"]), match[0]))
+    return items
+
+
+def _defined(head: str, body: str) -> tuple[str, ...]:
+    if "(" in head:
+        return (_WORD.findall(head.split("(")[0])[-1],)
+    names = _WORD.findall(head.split("=")[0].split("[")[0])
+    if head.startswith(("typedef", "struct", "union", "class", "enum")):
+        return (*names[-1:], *_WORD.findall(body.rsplit("}", 1)[-1]))
+    return tuple(w for part in (head + body).split("=")[0].split(",") for w in _WORD.findall(part)[-1:])
+
+
+def _settled(text: str, windows: bool) -> str:
+    """Keep one platform's side of `#ifdef _WIN32`; other conditionals are dropped with what they guard."""
+    out, position, keep = [], 0, [True]
+    for match in _SWITCH.finditer(text):
+        if keep[-1]:
+            out.append(text[position : match.start()])
+        position = match.end() + 1
+        word, condition = match[1], match[2]
+        if word in ("ifdef", "ifndef", "if"):
+            wanted = (condition == "_WIN32") == windows if condition == "_WIN32" else False
+            keep.append(keep[-1] and (wanted if word == "ifdef" else not wanted))
+        elif word in ("else", "elif") and len(keep) > 1:
+            keep[-1] = keep[-2] and not keep[-1]
+        elif len(keep) > 1:
+            keep.pop()
+    out.append(text[position:] if keep[-1] else "")
+    return "".join(out)
+
+
+def _named(items: list[Item], name: str) -> Item | None:
+    return next((item for item in items if name in item.names and "(" in item.text), None)
+
+
+def _needed(main: Item, items: list[Item]) -> str:
+    """The item and everything it needs, in the file's order."""
+    needed, words = {main}, set(_WORD.findall(main.text))
+    grew = True
+    while grew:
+        grew = False
+        for item in items:
+            if item not in needed and not words.isdisjoint(item.names):
+                needed.add(item)
+                words.update(_WORD.findall(item.text))
+                grew = True
+    return "\n".join(item.text for item in items if item in needed)
+
+
+def _key(text: str) -> str:
+    return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:16]

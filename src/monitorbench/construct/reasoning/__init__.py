@@ -1,0 +1,1 @@
+"""Pairs of worked solutions: cued and incentivised reasoning."""

@@ -1,0 +1,121 @@
+"""The paired splits: test by quotas per cell and reasoning trace, then validation and calibration.
+
+Whole groups go to one split. Pairs are taken in the order of a hash of (seed, group), so the choice does
+not depend on the order of sources; near-duplicate pairs are taken once.
+"""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from monitorbench.config.datasets import PaperDataset
+from monitorbench.construct.pair import Pair
+from monitorbench.corpus.paper.overlap import first_of_each, signatures
+from monitorbench.corpus.paper.quota import Shortfall
+from monitorbench.corpus.texts import request_text, response_text
+from monitorbench.records import Label, Sample, Split
+
+
+class Benchmark(NamedTuple):
+    """The samples of the three paired splits, and what was short or fell."""
+
+    samples: dict[Split, list[Sample]]
+    shortfall: dict[Split, dict[str, dict[str, Shortfall]]]
+    """In pairs, per split, cell and trace (`without_thinking`, `with_thinking`; else `any`)."""
+    near_duplicates: Counter[str]
+    """Pairs passed over as near-duplicates, per cell."""
+
+
+def select(pairs: Sequence[Pair], dataset: PaperDataset) -> Benchmark:
+    """Choose the pairs of test, validation and calibration from those whose labels are good enough."""
+    by_cell: defaultdict[str, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        by_cell[str(pair.benign.cell)].append(pair)
+    split_of: dict[str, Split] = {}
+    chosen: dict[Split, list[Sample]] = {Split.VALIDATION: [], Split.CALIBRATION: [], Split.TEST: []}
+    shortfall: dict[Split, dict[str, dict[str, Shortfall]]] = {split: {} for split in chosen}
+    fell: Counter[str] = Counter()
+    # The scarcest cell chooses first: a question that two cells could use goes where it is missed most.
+    cells = sorted(
+        dataset.benchmark_quotas, key=lambda cell: (len(by_cell[cell]) - _asked(dataset, cell), cell)
+    )
+    distinct = {cell: _distinct(by_cell[cell], dataset) for cell in cells}
+    for cell in cells:
+        fell[cell] = len(by_cell[cell]) - len(distinct[cell])
+        quota = dataset.benchmark_quotas[cell]
+        asked = {"without_thinking": quota.without_thinking, "with_thinking": quota.with_thinking}
+        taken = _take(distinct[cell], asked, Split.TEST, split_of)
+        chosen[Split.TEST] += [sample for pair in taken for sample in pair]
+        have = Counter(_trace(pair) for pair in taken)
+        short = {trace: Shortfall(n, have[trace]) for trace, n in asked.items() if have[trace] < n}
+        if short:
+            shortfall[Split.TEST][cell] = short
+    for split in (Split.VALIDATION, Split.CALIBRATION):
+        for cell in cells:
+            taken = _take(distinct[cell], {"": dataset.development_pairs}, split, split_of)
+            chosen[split] += [sample for pair in taken for sample in pair]
+            if len(taken) < dataset.development_pairs:
+                shortfall[split][cell] = {"any": Shortfall(dataset.development_pairs, len(taken))}
+    placed = {
+        split: [sample.model_copy(update={"split": split}) for sample in samples]
+        for split, samples in chosen.items()
+    }
+    return Benchmark(placed, shortfall, +fell)
+
+
+def paired(samples: Sequence[Sample]) -> list[Pair]:
+    """The pairs among samples, in the order of their first member.
+
+    Passed over is what shares a pair_id with no other sample, with two, or with one of the same label.
+    """
+    twins: defaultdict[str, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        twins[sample.pair_id].append(sample)
+    pairs = []
+    for two in twins.values():
+        by_label = {sample.label: sample for sample in two}
+        if len(two) == len(by_label) == 2:
+            pairs.append(Pair(by_label[Label.MISBEHAVIOR], by_label[Label.BENIGN]))
+    return pairs
+
+
+def _take(
+    pairs: Sequence[Pair], asked: Mapping[str, int], split: Split, split_of: dict[str, Split]
+) -> list[Pair]:
+    """Pairs up to what is asked per trace ("" counts all together), their groups bound to the split."""
+    left = Counter(asked)
+    taken = []
+    for pair in pairs:
+        group = pair.benign.group_id
+        trace = _trace(pair) if "" not in asked else ""
+        if left[trace] > 0 and split_of.get(group, split) is split:
+            split_of[group] = split
+            left[trace] -= 1
+            taken.append(pair)
+    return taken
+
+
+def _distinct(pairs: Sequence[Pair], dataset: PaperDataset) -> list[Pair]:
+    """The pairs in the order of choice, without near-duplicates of one another."""
+    ordered = sorted(pairs, key=lambda pair: _order(dataset.seed, pair))
+    texts = [f"{request_text(pair.misbehavior)}\n{response_text(pair.misbehavior)}" for pair in ordered]
+    if not texts:
+        return []
+    kept = first_of_each(texts, signatures(texts, dataset.near_duplicates), dataset.near_duplicates)
+    return [pair for pair, keep in zip(ordered, kept, strict=True) if keep]
+
+
+def _order(seed: int, pair: Pair) -> tuple[bytes, str]:
+    return hashlib.sha256(f"{seed}\0{pair.benign.group_id}".encode()).digest(), pair.benign.pair_id
+
+
+def _trace(pair: Pair) -> str:
+    return (
+        "with_thinking" if pair.misbehavior.has_thinking and pair.benign.has_thinking else "without_thinking"
+    )
+
+
+def _asked(dataset: PaperDataset, cell: str) -> int:
+    quota = dataset.benchmark_quotas[cell]
+    return quota.without_thinking + quota.with_thinking

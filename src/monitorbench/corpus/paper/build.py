@@ -1,0 +1,156 @@
+"""`dataset=paper` and `paper_local`: the benchmark first, then a corpus that does not overlap with it.
+
+Order of work: construct the candidates of every source (or find them), choose the paired splits, write
+them, then fill the training cells side by side in processes. Each file is renamed into place when whole,
+and the same settings and raw files give the same bytes, also after a kill.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from monitorbench.config.base import UserError
+from monitorbench.config.datasets import PaperDataset
+from monitorbench.config.study import Study
+from monitorbench.construct.pair import Pair
+from monitorbench.corpus.paper.benchmark import Benchmark, paired, select
+from monitorbench.corpus.paper.candidates import Candidates, batches, prepare, totals
+from monitorbench.corpus.paper.recipes import units
+from monitorbench.corpus.paper.training_split import Filled, Job, fill_cell
+from monitorbench.corpus.store import write_split
+from monitorbench.records import Cell, Sample, Split, from_table
+from monitorbench.runs.files import folder_in_the_making
+from monitorbench.runs.pool import worker_pool
+from monitorbench.runs.progress import progress
+from monitorbench.sources import synthetic
+
+_MEND = "add sources, lower the quota, or state the shortfall with dataset.allow_short=true"
+
+
+def build(study: Study, dataset: PaperDataset, directory: Path, wanted: Sequence[Split]) -> dict[str, Any]:
+    """Write the wanted splits below `directory`; returns the manifest's results.
+
+    Raises `UserError` where a source is missing or broken, or where a cell can't be filled and
+    `dataset.allow_short` is false.
+    """
+    workers = os.cpu_count() or 1
+    prepared = prepare(study, units(study, dataset), workers=workers)
+    benchmark = select(_eligible(prepared, dataset), dataset)
+    results: dict[str, Any] = {
+        "constructed": totals(prepared),
+        "benchmark_near_duplicates": dict(benchmark.near_duplicates),
+    }
+    _refuse_short(benchmark, dataset)
+    shortfall: dict[str, Any] = {
+        split.value: {
+            cell: {trace: _short(*short) for trace, short in traces.items()} for cell, traces in cells.items()
+        }
+        for split, cells in benchmark.shortfall.items()
+    }
+    splits: dict[str, Any] = {}
+    for split, samples in benchmark.samples.items():
+        # Written whether wanted or not: the training split is kept apart from all three.
+        if split in wanted or Split.TRAIN in wanted:
+            splits[split.value] = _written(directory, split, samples)
+    if Split.TRAIN in wanted:
+        filled = _fill(dataset, prepared, directory, workers)
+        splits[Split.TRAIN.value] = {
+            "samples": sum(cell.samples for cell in filled),
+            "cells": {cell.cell: _stated(cell) for cell in filled},
+            "sha256": {name: digest for cell in filled for name, digest in cell.shards.items()},
+        }
+        shortfall[Split.TRAIN.value] = {
+            cell.cell: _short(cell.asked, cell.samples) for cell in filled if cell.samples < cell.asked
+        }
+    return {
+        **results,
+        "splits": splits,
+        "shortfall": {name: cells for name, cells in shortfall.items() if cells},
+    }
+
+
+def _eligible(prepared: Sequence[Candidates], dataset: PaperDataset) -> list[Pair]:
+    """The pairs of every source whose labels are good enough for the test split."""
+    pairs: list[Pair] = []
+    for candidates in prepared:
+        ingredient = dataset.ingredients.get(candidates.unit.source)
+        if ingredient is not None and ingredient.benchmark:
+            files = [file for cell in dataset.benchmark_quotas if (file := candidates.file(cell))]
+            pairs += paired(
+                [
+                    sample
+                    for table in batches(files)
+                    for sample in from_table(table)
+                    if sample.subcategory not in ingredient.training_only
+                ]
+            )
+    return pairs
+
+
+def _written(directory: Path, split: Split, samples: Sequence[Sample]) -> dict[str, Any]:
+    cells: dict[Cell, dict[str, int]] = {}
+    for sample in samples:
+        sources = cells.setdefault(sample.cell, {})
+        sources[sample.source] = sources.get(sample.source, 0) + 1
+    return {
+        "samples": len(samples),
+        "pairs": {str(cell): sum(sources.values()) // 2 for cell, sources in sorted(cells.items())},
+        "sources": {
+            str(cell): {n: c // 2 for n, c in sorted(s.items())} for cell, s in sorted(cells.items())
+        },
+        "sha256": write_split(directory, split, samples),
+    }
+
+
+def _fill(
+    dataset: PaperDataset, prepared: Sequence[Candidates], directory: Path, workers: int
+) -> list[Filled]:
+    """Fill every training cell, the largest first; the folder is replaced as a whole."""
+    shares = {name: ingredient.max_share for name, ingredient in dataset.ingredients.items()}
+    if dataset.synthetic_samples:
+        shares[synthetic.SOURCE] = 1.0
+    jobs = []
+    for cell, quota in dataset.corpus_quotas.items():
+        files = [file for candidates in prepared if (file := candidates.file(cell))]
+        if quota and files:
+            jobs.append(
+                Job(cell, files, quota, shares, dataset.seed, dataset.near_duplicates, directory, directory)
+            )
+    jobs.sort(key=lambda job: -sum(file.stat().st_size for file in job.files))
+    filled: dict[str, Filled] = {
+        cell: Filled(cell, quota, 0, {}, {}, {}, {}) for cell, quota in dataset.corpus_quotas.items() if quota
+    }
+    with (
+        folder_in_the_making(directory / Split.TRAIN.value) as part,
+        progress("data: fill training cells", len(jobs)) as ticker,
+        worker_pool(workers) as pool,
+    ):
+        for done in pool.map(fill_cell, [job._replace(folder=part) for job in jobs]):
+            filled[done.cell] = done
+            ticker.advance()
+        for made in filled.values():
+            if made.samples < made.asked and not dataset.allow_short:
+                raise UserError(
+                    f"dataset.corpus.{made.cell.replace('/', '.')}={made.asked}: only {made.samples} "
+                    f"samples could be had; {_MEND}"
+                )
+    return list(filled.values())
+
+
+def _short(asked: int, have: int) -> dict[str, int]:
+    return {"asked": asked, "have": have, "missing": asked - have}
+
+
+def _stated(cell: Filled) -> Mapping[str, Any]:
+    return {key: value for key, value in cell._asdict().items() if key not in ("cell", "shards")}
+
+
+def _refuse_short(benchmark: Benchmark, dataset: PaperDataset) -> None:
+    if benchmark.shortfall[Split.TEST] and not dataset.allow_short:
+        cell, traces = next(iter(benchmark.shortfall[Split.TEST].items()))
+        trace, short = next(iter(traces.items()))
+        raise UserError(
+            f"dataset.benchmark.{cell.replace('/', '.')}.{trace}={short.asked}: only {short.have} pairs "
+            f"could be had; {_MEND}"
+        )

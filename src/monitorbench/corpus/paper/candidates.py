@@ -1,0 +1,134 @@
+"""Candidate samples of every source, constructed once and kept by content hash: `data/.candidates/`.
+
+A *unit* is one source, or a part of a large one. Units are constructed side by side in processes. Each
+writes one Parquet file per cell into a folder that is renamed into place when it is whole, so a build that
+is killed goes on where it was, and the next dataset that needs the same unit finds it.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import as_completed
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from monitorbench.config.base import UserError
+from monitorbench.config.study import Study
+from monitorbench.corpus.paper.recipes import Unit, construct, unit_identity
+from monitorbench.records import SAMPLE_SCHEMA, Sample, to_table
+from monitorbench.runs.files import content_hash, folder_in_the_making, read_json, write_json
+from monitorbench.runs.pool import worker_pool
+from monitorbench.runs.progress import progress
+
+_ROWS_PER_GROUP = 2048
+
+
+class Candidates(NamedTuple):
+    """One constructed unit and its folder."""
+
+    unit: Unit
+    folder: Path
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """`samples`, `fell` (the construction's reasons), `bad_rows` (the adapter's reasons)."""
+        facts: dict[str, Any] = read_json(self.folder / "facts.json")
+        return facts
+
+    def file(self, cell: str) -> Path | None:
+        """The unit's samples of one cell; None where it has none."""
+        path = self.folder / _file_name(cell)
+        return path if path.is_file() else None
+
+
+def located(study: Study, units: Sequence[Unit]) -> list[Candidates]:
+    """Where the candidates of units are, or will be, by the hash of what decides them."""
+    parent = study.paths.data / ".candidates"
+    return [
+        Candidates(unit, parent / f"{unit.label}-{content_hash(unit_identity(study, unit))}")
+        for unit in units
+    ]
+
+
+def prepare(study: Study, units: Sequence[Unit], *, workers: int) -> list[Candidates]:
+    """Construct every unit that is not there yet; returns all of them in the order of `units`.
+
+    Raises what a unit raises, after the others that are running have ended; what is finished stays.
+    """
+    prepared = located(study, units)
+    missing = [candidates for candidates in prepared if not candidates.folder.is_dir()]
+    if not missing:
+        return prepared
+    # The longest first, so that no core waits for the last one.
+    missing.sort(key=lambda candidates: -candidates.unit.weight)
+    with (
+        progress("data: construct candidates", len(missing)) as ticker,
+        worker_pool(min(workers, len(missing))) as pool,
+    ):
+        for done in as_completed([pool.submit(_write, study, candidates) for candidates in missing]):
+            done.result()
+            ticker.advance()
+    return prepared
+
+
+def batches(files: Sequence[Path], columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """The row groups of candidate files, one table at a time, in order."""
+    for file in files:
+        with pq.ParquetFile(file) as parquet:
+            for group in range(parquet.num_row_groups):
+                yield parquet.read_row_group(group, columns=columns)
+
+
+def totals(prepared: Sequence[Candidates]) -> dict[str, dict[str, Any]]:
+    """Per source: how many samples were constructed, how many rows fell or were bad, and why."""
+    summed: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    fell: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    bad: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for candidates in prepared:
+        facts, source = candidates.facts, candidates.unit.source
+        summed[source]["samples"] += facts["samples"]
+        fell[source].update(facts["fell"])
+        bad[source].update(facts["bad_rows"])
+    return {
+        source: {"samples": count["samples"], "fell": dict(fell[source]), "bad_rows": dict(bad[source])}
+        for source, count in summed.items()
+    }
+
+
+def _write(study: Study, candidates: Candidates) -> None:
+    try:
+        with folder_in_the_making(candidates.folder) as part:
+            _write_files(study, candidates.unit, part)
+    except OSError as error:
+        reason = error.strerror or " ".join(str(error).split())
+        raise UserError(f"{candidates.folder}: can't be written ({reason})") from error
+
+
+def _write_files(study: Study, unit: Unit, folder: Path) -> None:
+    writers: dict[str, pq.ParquetWriter] = {}
+    count, fell, bad_rows = 0, Counter[str](), Counter[str]()
+    try:
+        for constructed in construct(study, unit, bad_rows):
+            fell.update(constructed.fell)
+            count += len(constructed.samples)
+            by_cell: defaultdict[str, list[Sample]] = defaultdict(list)
+            for sample in constructed.samples:
+                by_cell[str(sample.cell)].append(sample)
+            for cell, samples in sorted(by_cell.items()):
+                if cell not in writers:
+                    writers[cell] = pq.ParquetWriter(
+                        folder / _file_name(cell), SAMPLE_SCHEMA, compression="zstd"
+                    )
+                for start in range(0, len(samples), _ROWS_PER_GROUP):
+                    writers[cell].write_table(to_table(samples[start : start + _ROWS_PER_GROUP]))
+    finally:
+        for writer in writers.values():
+            writer.close()
+    facts = {"samples": count, "fell": dict(sorted(fell.items())), "bad_rows": dict(sorted(bad_rows.items()))}
+    write_json(folder / "facts.json", facts)
+
+
+def _file_name(cell: str) -> str:
+    return f"{cell.replace('/', '-')}.parquet"

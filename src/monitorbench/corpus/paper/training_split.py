@@ -1,0 +1,196 @@
+"""The unpaired training split of one cell: overlap removed, quota filled, shards written.
+
+Reads the candidates row group by row group and keeps a few hundred bytes of each, so memory grows slowly
+with the corpus: texts are held only for candidates that share an LSH band with another one.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from monitorbench.config.datasets import NearDuplicates
+from monitorbench.corpus.paper.candidates import batches
+from monitorbench.corpus.paper.overlap import Index, first_of_each, in_company, signatures
+from monitorbench.corpus.paper.quota import fill
+from monitorbench.corpus.store import ShardWriter, read_split
+from monitorbench.corpus.texts import request_text, response_text, row_text
+from monitorbench.records import Label, Split
+from monitorbench.sources import synthetic
+
+ROWS_PER_SHARD = 16_384
+
+
+class Job(NamedTuple):
+    """What a process needs to fill one cell."""
+
+    cell: str
+    files: Sequence[Path]
+    quota: int
+    max_shares: Mapping[str, float]
+    seed: int
+    near_duplicates: NearDuplicates
+    benchmark: Path
+    """A dataset folder whose paired splits are written already."""
+    folder: Path
+    """Where the shards go."""
+
+
+class Filled(NamedTuple):
+    """One cell of the training split, as the manifest states it."""
+
+    cell: str
+    asked: int
+    samples: int
+    by_source: dict[str, int]
+    by_label: dict[str, int]
+    fell: dict[str, int]
+    """Candidates that were not taken, by reason."""
+    shards: dict[str, str]
+    """File name to SHA-256."""
+
+
+class _Rows(NamedTuple):
+    """What is kept of every candidate; arrays of n."""
+
+    order: NDArray[np.uint64]
+    source: NDArray[np.int16]
+    label: NDArray[np.bool_]
+    keys: NDArray[np.uint64]
+    content: NDArray[np.uint64]
+    overlap: NDArray[np.int8]
+
+
+_OVERLAPS = (
+    "",
+    "group in the benchmark",
+    "request overlaps the benchmark",
+    "response overlaps the benchmark",
+)
+
+
+def fill_cell(job: Job) -> Filled:
+    """Choose and write the samples of one cell."""
+    names = sorted(job.max_shares)
+    rows = _scan(job, names)
+    fell: Counter[str] = Counter()
+    for code, reason in enumerate(_OVERLAPS[1:], start=1):
+        fell[reason] = int((rows.overlap == code).sum())
+    left = np.flatnonzero(rows.overlap == 0)
+    # Nonsense only tops up what is real.
+    is_synthetic = np.array([name == synthetic.SOURCE for name in names])[rows.source[left]]
+    left = left[np.lexsort((rows.order[left], is_synthetic))]
+    undisputed = left[~_contradicted(rows, left)]
+    fell["equal content with both labels"] = len(left) - len(undisputed)
+    distinct = undisputed[_distinct(job, rows, undisputed)]
+    fell["near-duplicate within the corpus"] = len(undisputed) - len(distinct)
+    chosen = distinct[fill([names[rows.source[row]] for row in distinct], job.max_shares, job.quota)]
+    fell["over quota or share"] = len(distinct) - len(chosen)
+    shards = _write(job, np.sort(chosen))
+    return Filled(
+        cell=job.cell,
+        asked=job.quota,
+        samples=len(chosen),
+        by_source=dict(sorted(Counter(names[s] for s in rows.source[chosen]).items())),
+        by_label={
+            Label.MISBEHAVIOR.value: int(rows.label[chosen].sum()),
+            Label.BENIGN.value: int((~rows.label[chosen]).sum()),
+        },
+        fell=dict(+fell),
+        shards=shards,
+    )
+
+
+def _scan(job: Job, names: Sequence[str]) -> _Rows:
+    """One pass over the candidates: order, label, band keys, and overlap with the benchmark."""
+    held = [
+        sample
+        for split in (Split.TEST, Split.VALIDATION, Split.CALIBRATION)
+        if (job.benchmark / split.value).is_dir()
+        for sample in read_split(job.benchmark, split)
+    ]
+    groups = {sample.group_id for sample in held}
+    requests = Index([request_text(sample) for sample in held], job.near_duplicates)
+    responses = Index([response_text(sample) for sample in held], job.near_duplicates)
+    number = {name: index for index, name in enumerate(names)}
+    parts: list[_Rows] = []
+    columns = ["id", "group_id", "source", "label", "request", "response"]
+    for table in batches(job.files, columns):
+        batch = table.to_pylist()
+        asked = [row_text(row["request"]) for row in batch]
+        said = [row_text(row["response"]) for row in batch]
+        request_overlaps = requests.overlaps(asked)
+        response_overlaps = responses.overlaps(said) & [
+            len(text) >= job.near_duplicates.shortest_response for text in said
+        ]
+        in_group = np.array([row["group_id"] in groups for row in batch])
+        parts.append(
+            _Rows(
+                order=np.array([_order(job.seed, row["id"]) for row in batch], np.uint64),
+                source=np.array([number[row["source"]] for row in batch], np.int16),
+                label=np.array([row["label"] == Label.MISBEHAVIOR for row in batch]),
+                keys=signatures(_both(asked, said), job.near_duplicates).keys,
+                content=np.array([_hash64(text) for text in _both(asked, said)], np.uint64),
+                overlap=np.select([in_group, request_overlaps, response_overlaps], [1, 2, 3]).astype(np.int8),
+            )
+        )
+    return _Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _contradicted(rows: _Rows, left: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the rows `left` say what a row with the other label says word for word; [n]."""
+    content, label = rows.content[left], rows.label[left]
+    return np.isin(content, np.intersect1d(content[label], content[~label]))
+
+
+def _distinct(job: Job, rows: _Rows, left: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the rows `left`, in their order, stay when near-duplicates of the same label go; [n]."""
+    keep = np.ones(len(left), bool)
+    company = np.zeros(len(left), bool)
+    for label in (True, False):
+        ours = np.flatnonzero(rows.label[left] == label)
+        company[ours] = in_company(rows.keys[left[ours]]).any(axis=1)
+    wanted = set(left[company].tolist())
+    texts: dict[int, str] = {}
+    position = 0
+    for table in batches(job.files, ["request", "response"]) if wanted else ():
+        inside = [row for row in range(table.num_rows) if position + row in wanted]
+        for row, record in zip(inside, table.take(pa.array(inside, pa.int64())).to_pylist(), strict=True):
+            texts[position + row] = "\n".join((row_text(record["request"]), row_text(record["response"])))
+        position += table.num_rows
+    for label in (True, False):
+        ours = np.flatnonzero(company & (rows.label[left] == label))
+        said = [texts[row] for row in left[ours].tolist()]
+        if said:
+            keep[ours] = first_of_each(said, signatures(said, job.near_duplicates), job.near_duplicates)
+    return keep
+
+
+def _write(job: Job, chosen: NDArray[np.int64]) -> dict[str, str]:
+    writer = ShardWriter(job.folder, job.cell.replace("/", "-"), ROWS_PER_SHARD)
+    position = 0
+    for table in batches(job.files):
+        start, end = np.searchsorted(chosen, [position, position + table.num_rows])
+        if end > start:
+            taken = table.take(chosen[start:end] - position)
+            split = pa.array([Split.TRAIN.value] * taken.num_rows, pa.string())
+            writer.write(taken.set_column(taken.schema.get_field_index("split"), "split", split))
+        position += table.num_rows
+    return writer.close()
+
+
+def _both(requests: Sequence[str], responses: Sequence[str]) -> list[str]:
+    return ["\n".join(two) for two in zip(requests, responses, strict=True)]
+
+
+def _order(seed: int, id_: str) -> int:
+    return _hash64(f"{seed}\0{id_}")
+
+
+def _hash64(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")

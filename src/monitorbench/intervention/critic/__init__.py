@@ -1,0 +1,1 @@
+"""A monitor as a critic of agent runs: P(fail), its temperature, its step scores."""

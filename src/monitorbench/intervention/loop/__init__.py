@@ -1,0 +1,1 @@
+"""Agent runs with and without intervention, step by step."""

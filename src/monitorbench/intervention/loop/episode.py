@@ -1,0 +1,241 @@
+"""One run of one agent in one environment, with or without a monitor in the loop.
+
+Promises: at most `step_budget` actions, undone ones included, and at most `max_interventions`
+interventions, none before `min_step` and none once the run is over; an agent or a critic that fails, and an
+environment that breaks or does not come back exactly from a rollback, end the run as a failure with a reason;
+an interrupt and a fault that a person has to mend (`UserError`) end the pilot instead.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.pilot import Pilot
+from monitorbench.intervention.agents.protocol import Agent, Mechanism, Policy, Situation, Turn
+from monitorbench.intervention.environments.protocol import Environment, Observation
+from monitorbench.intervention.loop.mechanisms import Moment, Trigger
+from monitorbench.intervention.loop.trajectory import judged
+from monitorbench.intervention.loop.transcripts import Episode, Step, storable
+from monitorbench.records import Sample
+
+
+class Rules(NamedTuple):
+    """What bounds a run (2602.03338, section 3)."""
+
+    min_step: int
+    step_budget: int
+    max_interventions: int
+    warning: str
+
+
+def rules(pilot: Pilot) -> Rules:
+    """The rules of a pilot."""
+    return Rules(pilot.min_step, pilot.step_budget, pilot.max_interventions, pilot.warning)
+
+
+class Run(NamedTuple):
+    """Which run is to be made; `key` names it in the log."""
+
+    key: str
+    condition: str
+    seed: int
+    attempt: int = 0
+
+
+def episode_key(*what: Any) -> str:
+    """Hash what decides a run: 24 hex digits."""
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def run_episode(
+    environment: Environment,
+    agent: Agent,
+    run: Run,
+    bounds: Rules,
+    trigger: Trigger | None = None,
+    mechanism: Mechanism = "rollback",
+) -> Episode:
+    """Run `agent` until the task is done or the budget is spent; `trigger` None: nobody intervenes.
+
+    Raises `UserError`, `ConfigError` and `KeyboardInterrupt` only.
+    """
+    began = time.perf_counter()
+    loop = _Loop(environment, agent, run, bounds, trigger, mechanism)
+    reason = ""
+    try:
+        loop.play()
+    except BrokenDown as broken:
+        reason = str(broken)
+    return Episode(
+        key=run.key,
+        task=environment.task,
+        seed=run.seed,
+        agent=agent.name,
+        condition=run.condition,
+        goal=storable(environment.goal),
+        opening=loop.opening,
+        steps=tuple(loop.steps),
+        success=not reason and loop.success,
+        interventions=loop.interventions,
+        judged_steps=loop.judged_steps,
+        tokens=sum(step.tokens for step in loop.steps),
+        reason=reason,
+        seconds=round(time.perf_counter() - began, 4),
+    )
+
+
+class BrokenDown(Exception):
+    """The run can't go on; the text is the outcome's reason."""
+
+
+class _Loop:
+    """A run in the making."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        agent: Agent,
+        run: Run,
+        bounds: Rules,
+        trigger: Trigger | None,
+        mechanism: Mechanism,
+    ) -> None:
+        self._environment, self._agent, self._run, self._bounds = environment, agent, run, bounds
+        self._trigger, self._mechanism = trigger, mechanism
+        self._turns: list[Turn] = []
+        self.steps: list[Step] = []
+        self.opening = ""
+        self.success = False
+        self.interventions = self.judged_steps = 0
+
+    def play(self) -> None:
+        """Fill the fields; `BrokenDown` leaves what there is of them."""
+        environment, run = self._environment, self._run
+        with surviving("environment"):
+            observation = environment.reset()
+        self.opening = storable(observation.text)
+        with surviving("agent"):
+            policy = self._agent.begin(environment.task, run.seed, run.attempt)
+        if self._trigger is not None:
+            with surviving("critic"):
+                self._trigger.begin(environment)
+        intervened: Mechanism | None = None
+        undone: tuple[str, ...] = ()
+        while not observation.done and len(self.steps) < self._bounds.step_budget:
+            moment = Moment(environment, run.seed, len(self.steps), self._so_far)
+            trigger = self._trigger if self._may_intervene(moment.step) else None
+            before = observation
+            if trigger is not None:
+                with surviving("environment"):
+                    snapshot, state = environment.snapshot(), environment.state()
+                with surviving("critic"):
+                    trigger.before(moment)
+            observation = self._act(policy, observation, intervened, undone)
+            intervened = None
+            if trigger is not None and not observation.done and self._rules(trigger, moment):
+                intervened = self._mechanism
+                if intervened == "rollback":
+                    undone = (*undone, self._turns.pop().action)
+                    with surviving("environment"):
+                        observation = environment.restore(snapshot)
+                        as_before = observation == before and environment.state() == state
+                    if not as_before:
+                        raise BrokenDown("environment: undoing an action did not bring back what was before")
+                else:
+                    self._turns[-1] = self._turns[-1]._replace(warning=self._bounds.warning)
+            if intervened != "rollback":
+                undone = ()
+        self.success = observation.done and observation.success
+
+    def _may_intervene(self, step: int) -> bool:
+        bounds = self._bounds
+        # After the last action there is nothing left to do better.
+        return (
+            bounds.min_step <= step < bounds.step_budget - 1 and self.interventions < bounds.max_interventions
+        )
+
+    def _act(
+        self,
+        policy: Policy,
+        observation: Observation,
+        intervened: Mechanism | None,
+        undone: tuple[str, ...],
+    ) -> Observation:
+        situation = Situation(
+            goal=self._environment.goal,
+            opening=self.opening,
+            turns=tuple(self._turns),
+            admissible=observation.admissible,
+            decision=len(self.steps),
+            intervened=intervened,
+            undone=undone,
+            plan=self._plan,
+        )
+        with surviving("agent"):
+            action, thought, tokens = policy(situation)
+            if not action.strip():
+                raise ValueError("gave no action")
+        with surviving("environment"):
+            after = self._environment.step(action)
+        turn = Turn(storable(action), storable(thought), storable(after.text))
+        self._turns.append(turn)
+        self.steps.append(
+            Step(
+                attempt=self._run.attempt,
+                step=len(self.steps),
+                action=turn.action,
+                thought=turn.thought,
+                observation=turn.result,
+                done=after.done,
+                tokens=tokens,
+            )
+        )
+        return after
+
+    def _plan(self) -> tuple[str, ...]:
+        """A fault of the environment's, though it is the agent that asks."""
+        with surviving("environment"):
+            return self._environment.solution()
+
+    def _rules(self, trigger: Trigger, moment: Moment) -> bool:
+        """Whether the trigger fires; what it found goes into the transcript."""
+        self.judged_steps += 1
+        with surviving("critic"):
+            ruling = trigger.rules(moment)
+        self.interventions += ruling.fires
+        step = self.steps[-1]
+        found = {
+            "p_fail": ruling.p_fail,
+            "calibrated": ruling.calibrated,
+            "intervention": self._mechanism if ruling.fires else None,
+            "tokens": step.tokens + ruling.tokens,
+        }
+        self.steps[-1] = step.model_copy(update=found)
+        return ruling.fires
+
+    def _so_far(self) -> Sample:
+        return judged(
+            self._environment.task,
+            self._run.seed,
+            self._agent.name,
+            storable(self._environment.goal),
+            self.opening,
+            self._turns,
+        )
+
+
+@contextmanager
+def surviving(who: str) -> Iterator[None]:
+    """Whatever somebody's agent, critic or environment raises ends the run, not the pilot."""
+    try:
+        yield
+    except (UserError, ConfigError, BrokenDown):
+        # A person has to mend the first two, and every other run would meet them as well.
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())[:300]
+        raise BrokenDown(storable(f"{who}: {type(error).__name__}: {said}")) from error

@@ -1,0 +1,161 @@
+"""The conditions of a pilot: who decides that a run is intervened in, and what is done then.
+
+| condition | decides | does |
+| --- | --- | --- |
+| `rollback`, `append` | the critic: calibrated P(fail) > τ | undoes the action; warns |
+| `rollback_uncalibrated`, `append_uncalibrated` | the critic: its raw P(fail) > τ | the same |
+| `random` | a coin, as often as `rollback` fired per judged step | undoes the action |
+| `oracle` | the environment's own solution | undoes the action |
+| `best_of_2` | nobody: two runs, the critic keeps the one it gives less P(fail) | |
+
+ROLLBACK restores the environment exactly and tells the agent which action was undone; the undone action
+counts as a step. APPEND lets the action stand and adds a warning to what the agent reads. The oracle fires
+where the action made the shortest known way to success longer, or put success out of reach: just there an
+undone step costs less than the mistake. An action that only wastes a step is not worth another.
+"""
+
+import random
+from collections.abc import Callable
+from typing import Literal, NamedTuple, Protocol, get_args
+
+from monitorbench.config.pilot import ConditionName
+from monitorbench.intervention.agents.protocol import Mechanism
+from monitorbench.intervention.critic.critic import Judgement
+from monitorbench.intervention.critic.temperature import Temperature
+from monitorbench.intervention.environments.protocol import Environment
+from monitorbench.records import Sample
+
+Decider = Literal["calibrated", "raw", "random", "oracle"]
+
+
+class Condition(NamedTuple):
+    """Who decides, and what is done."""
+
+    decider: Decider
+    mechanism: Mechanism
+
+
+CONDITIONS: dict[str, Condition] = {
+    "rollback": Condition("calibrated", "rollback"),
+    "append": Condition("calibrated", "append"),
+    "rollback_uncalibrated": Condition("raw", "rollback"),
+    "append_uncalibrated": Condition("raw", "append"),
+    "random": Condition("random", "rollback"),
+    "oracle": Condition("oracle", "rollback"),
+}
+"""All but `best_of_2`, in which nobody intervenes."""
+assert {*CONDITIONS, "best_of_2"} == set(get_args(ConditionName))
+
+
+class Moment(NamedTuple):
+    """A step that may be intervened in."""
+
+    environment: Environment
+    seed: int
+    step: int
+    so_far: Callable[[], Sample]
+    """The run up to here, as a critic is shown it."""
+
+
+class Ruling(NamedTuple):
+    """What was found at a moment; both probabilities are None where no critic was asked."""
+
+    fires: bool
+    p_fail: float | None = None
+    calibrated: float | None = None
+    tokens: int = 0
+
+
+class CriticFailed(Exception):
+    """A critic, or the oracle, could not say anything; the run ends with that as its reason."""
+
+
+class Trigger(Protocol):
+    """Decides, step by step, whether to intervene.
+
+    Each of these may raise whatever it likes: the run then ends with that as its reason.
+    """
+
+    def begin(self, environment: Environment) -> None:
+        """See the world before the first action."""
+        ...
+
+    def before(self, moment: Moment) -> None:
+        """See the world before an action that may be undone."""
+        ...
+
+    def rules(self, moment: Moment) -> Ruling:
+        """Judge what the action made of it."""
+        ...
+
+
+Judge = Callable[[Sample], Judgement]
+
+
+class CriticTrigger:
+    """Fires where P(fail) > τ; `raw`: as the critic says it, else after the temperature."""
+
+    def __init__(self, judge: Judge, temperature: Temperature, tau: float, *, raw: bool) -> None:
+        self._judge, self._temperature, self._tau, self._raw = judge, temperature, tau, raw
+
+    def begin(self, environment: Environment) -> None:
+        """Nothing."""
+
+    def before(self, moment: Moment) -> None:
+        """Nothing."""
+
+    def rules(self, moment: Moment) -> Ruling:
+        """See `Trigger.rules`."""
+        judgement = self._judge(moment.so_far())
+        p_fail = certain(judgement)
+        calibrated = self._temperature.calibrated(p_fail)
+        fires = (p_fail if self._raw else calibrated) > self._tau
+        return Ruling(fires, p_fail, calibrated, judgement.tokens)
+
+
+class RandomTrigger:
+    """Fires with chance `rate` at each step, by task, seed and step alone."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+
+    def begin(self, environment: Environment) -> None:
+        """Nothing."""
+
+    def before(self, moment: Moment) -> None:
+        """Nothing."""
+
+    def rules(self, moment: Moment) -> Ruling:
+        """See `Trigger.rules`."""
+        draw = random.Random(f"random intervention/{moment.environment.task}/{moment.seed}/{moment.step}")
+        return Ruling(draw.random() < self.rate)
+
+
+class OracleTrigger:
+    """Fires where an action took success further away, by the environment's own solutions."""
+
+    def __init__(self) -> None:
+        self._distance: int | None = None
+
+    def begin(self, environment: Environment) -> None:
+        """Refuse (`CriticFailed`) a world that knows no solution: it would pass for one without mistakes."""
+        if not environment.solution():
+            raise CriticFailed("the environment knows no solution of this task")
+
+    def before(self, moment: Moment) -> None:
+        """Note how many actions success is away; None: out of reach."""
+        self._distance = len(moment.environment.solution()) or None
+
+    def rules(self, moment: Moment) -> Ruling:
+        """See `Trigger.rules`."""
+        if self._distance is None:  # there is nothing left to lose
+            return Ruling(False)
+        after = len(moment.environment.solution()) or None
+        return Ruling(after is None or after > self._distance)
+
+
+def certain(judgement: Judgement) -> float:
+    """P(fail), or `CriticFailed` with why there is none."""
+    if judgement.p_fail is None:
+        raise CriticFailed(f"no P(fail): {judgement.reason}")
+    return judgement.p_fail

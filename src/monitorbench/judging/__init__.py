@@ -1,0 +1,1 @@
+"""What judges: one interface to local models, endpoints and servers."""

@@ -1,0 +1,154 @@
+"""`engine=served`: a server of `eval/serve.py`, found by its name on whatever machine it runs.
+
+`runs/servers/NAME.json` says where it is, what it serves and its key; only its owner can read it. After the
+server's end it still says what was served, so that finished runs are found without a server.
+"""
+
+import hashlib
+import http.client
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from monitorbench.config.base import Config, UserError
+from monitorbench.config.engine import OpenAiEngine, Served
+from monitorbench.config.pilot import ScriptedAgent
+from monitorbench.config.study import Engine, Study
+from monitorbench.runs.files import make_folder, unwritable
+
+_KEY = "MONITORBENCH_SERVER_KEY"
+"""How variables of this process begin that keys are put into, as every endpoint's key is in one."""
+DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""Opens a URL past the environment's proxies: they don't know a cluster's nodes, or would see the key."""
+
+
+class Address(Config):
+    """What such a file says."""
+
+    url: str | None
+    """Up to what precedes `/chat/completions`; None once the server has ended."""
+    model: str
+    adapter: str | None
+    """As the server names them; the adapter is asked where there is one."""
+    serves: Served
+    key: str | None
+    pid: int
+
+
+def address_file(runs: Path, name: str) -> Path:
+    """Where a server of that name says its address; `runs` is `paths.runs`."""
+    return runs / "servers" / f"{name}.json"
+
+
+def write_address(path: Path, address: Address) -> None:
+    """Write an address, whole or not at all; `UserError` where it can't be written."""
+    make_folder(path.parent)
+    part = path.with_name(f".{path.name}.part-{os.getpid()}")
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+            stream.write(address.model_dump_json(indent=2) + "\n")
+        part.replace(path)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def end_address(path: Path, address: Address) -> None:
+    """Say that the server has ended, unless another one has written its own address there since."""
+    if _read(path) == address:
+        write_address(path, address.model_copy(update={"url": None, "key": None}))
+
+
+def described(study: Study) -> Study:
+    """The study with what its servers serve, whether they run or not; waits only for one never heard of."""
+    return _changed(study, waits=False)
+
+
+def reach(study: Study) -> Study:
+    """The study with the endpoints that its servers are, of its monitor and of its agent, once they answer.
+
+    The same object where it names none. Raises `UserError` where a server is not reached within
+    `server_seconds`.
+    """
+    return _changed(study, waits=True)
+
+
+def _changed(study: Study, *, waits: bool) -> Study:
+    changed: dict[str, Any] = {}
+    if study.monitor.kind != "bag_of_words":
+        changed["engine"] = _reached(study.engine, study.paths.runs, waits=waits)
+    if not isinstance(study.agent, ScriptedAgent):
+        engine = _reached(study.agent.engine, study.paths.runs, waits=waits)
+        if engine is not study.agent.engine:
+            changed["agent"] = study.agent.model_copy(update={"engine": engine})
+    if changed.get("engine") is study.engine:
+        del changed["engine"]
+    return study.model_copy(update=changed) if changed else study
+
+
+def _reached(engine: Engine, runs: Path, *, waits: bool) -> Engine:
+    if not isinstance(engine, OpenAiEngine) or engine.server is None:
+        return engine
+    file = address_file(runs, engine.server)
+    address = None if waits else _read(file)
+    if address is None:
+        address = _wait(file, engine)
+    variable = None
+    if address.key:
+        variable = f"{_KEY}_{hashlib.sha256(address.key.encode()).hexdigest()[:8].upper()}"
+        os.environ[variable] = address.key
+    found = {
+        "base_url": address.url or engine.base_url,
+        "model": address.adapter or address.model,
+        "api_key_env": variable,
+        "serves": address.serves.model_dump(),
+    }
+    return OpenAiEngine.model_validate(engine.model_dump() | found)
+
+
+def _wait(file: Path, engine: OpenAiEngine) -> Address:
+    deadline = time.monotonic() + engine.server_seconds
+    while True:
+        address = _read(file)
+        why = _why_not(address)
+        if address is not None and not why:
+            return address
+        if time.monotonic() >= deadline:
+            raise UserError(
+                f"engine.server={engine.server}: {why} ({file}); start eval/serve.py with "
+                f"engine.served_as={engine.server}, or raise engine.server_seconds"
+            )
+        time.sleep(min(2.0, max(0.1, deadline - time.monotonic())))
+
+
+def _why_not(address: Address | None) -> str:
+    """Why that server can't be asked; empty where it can."""
+    if address is None:
+        return "no server of that name"
+    if address.url is None:
+        return "that server has ended"
+    # Whoever listens there now may be another server: it has another key, or another model.
+    headers = {"Authorization": f"Bearer {address.key}"} if address.key else {}
+    asked = urllib.request.Request(f"{address.url}/models", headers=headers)
+    try:
+        with DIRECTLY.open(asked, timeout=5) as answer:
+            served = {one["id"] for one in json.load(answer)["data"]}
+    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException) as error:
+        return f"that server can't be reached ({getattr(error, 'reason', error)})"
+    if (address.adapter or address.model) not in served:
+        return f"that server has no {address.adapter or address.model}"
+    return ""
+
+
+def _read(file: Path) -> Address | None:
+    try:
+        return Address.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError):
+        return None

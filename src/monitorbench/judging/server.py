@@ -1,0 +1,243 @@
+"""vLLM's OpenAI-compatible server as a child process: started, watched, ended with us.
+
+`serve` holds until Ctrl-C, SIGTERM or the server's own end. Meanwhile `server.json` in the run
+directory has the address and the model names, and for a server that has a name (`engine.served_as`) or that
+other machines can reach the key that was made for it; `server.log` has all that the server says.
+"""
+
+import http.client
+import json
+import logging
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+from monitorbench.config.base import Preempted, UserError
+from monitorbench.config.engine import Served
+from monitorbench.config.preemption import SWEEP_VARIABLE
+from monitorbench.config.study import Study, VllmEngine
+from monitorbench.engines.vllm_engine import lora_rank, runs_on_cpu, vllm_environment
+from monitorbench.engines.weights import adapter_folder, adapter_sha256, weights_folder, weights_identity
+from monitorbench.judging.evaluate import judge_name, training_facts
+from monitorbench.judging.served import DIRECTLY, Address, address_file, end_address, write_address
+from monitorbench.runs.directory import RunDirectory
+
+_log = logging.getLogger(__name__)
+
+_SECONDS_TO_END = 20.0
+_LOOPBACK = {"127.0.0.1", "localhost"}
+_EVERYWHERE = {"0.0.0.0"}
+
+
+class Server(NamedTuple):
+    """A healthy server: its base URL, the base model's name, and the adapter's when there is one."""
+
+    url: str
+    model: str
+    adapter: str | None
+    process: "subprocess.Popen[bytes]"
+    key: str | None
+    """What it asks for; None for one without a name that only this machine can reach."""
+
+
+def serve(study: Study) -> Path:
+    """Serve the configured monitor until interrupted; returns the run directory.
+
+    Raises `UserError` for another engine than vLLM, a taken port, or a server that dies or is not
+    healthy in time.
+    """
+    if not isinstance(study.engine, VllmEngine):
+        raise UserError(f"engine={study.engine.kind}: nothing to serve; expected engine=vllm")
+    port = _port(study.engine)
+    adapter = adapter_folder(study.monitor.adapter)
+    served = Served(
+        weights=weights_identity(study.monitor),
+        adapter=adapter_sha256(adapter) if adapter else "",
+        dtype=study.engine.dtype,
+        training=training_facts(study),
+    )
+    identity = {
+        "weights": served.weights,
+        "adapter": served.adapter,
+        "engine": study.engine.model_dump(mode="json", exclude={"served_as"}),
+        "port": port,  # two servers of one config have a directory each
+    }
+    run = RunDirectory(study.paths.runs / "serve", judge_name(study), identity)
+    with run.recording(study), _terminable(), running_server(study, port, run.path / "server.log") as server:
+        address = Address(
+            url=server.url,
+            model=server.model,
+            adapter=server.adapter,
+            serves=served,
+            key=server.key,
+            pid=server.process.pid,
+        )
+        here = run.path / "server.json"
+        name = study.engine.served_as
+        named = [address_file(study.paths.runs, name)] if name else []
+        for file in (here, *named):
+            write_address(file, address)
+        try:
+            _log.info("serve: %s answers for %s; Ctrl-C ends it", server.url, server.adapter or server.model)
+            print(run.path, flush=True)
+            code = server.process.wait()
+            raise UserError(f"the server ended by itself (exit code {code}); see {run.path / 'server.log'}")
+        except Preempted:  # an interrupt as well, but one that it comes back from
+            raise
+        except KeyboardInterrupt:
+            _log.info("serve: ending")
+        finally:
+            here.unlink()
+            for file in named:
+                end_address(file, address)
+    return run.path
+
+
+@contextmanager
+def running_server(study: Study, port: int, log: Path) -> Iterator[Server]:
+    """A healthy server on `port` for as long as the body runs; it and its workers end with it."""
+    engine = study.engine
+    assert isinstance(engine, VllmEngine)
+    guarded = engine.served_as is not None or engine.host not in _LOOPBACK
+    key = secrets.token_urlsafe(32) if guarded else None
+    # Not on the command line, which every user of the machine can read.
+    environment = {**os.environ, **vllm_environment(engine), **({"VLLM_API_KEY": key} if key else {})}
+    weights = weights_folder(study.monitor, study.paths.models)
+    command = _command(study, engine, weights, port)
+    if key:
+        command += ["--middleware", "monitorbench.judging.server_key.KeyRequired"]
+    adapter_name = judge_name(study) if study.monitor.adapter else None
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as stream:
+        # A session of its own: Ctrl-C in the terminal reaches us, and we end the whole group.
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+        try:
+            host = _own_name() if engine.host in _EVERYWHERE else engine.host
+            near = "127.0.0.1" if engine.host in _EVERYWHERE else engine.host
+            _wait_until_healthy(f"http://{near}:{port}", process, engine.startup_seconds, log)
+            yield Server(f"http://{host}:{port}/v1", study.monitor.name, adapter_name, process, key)
+        finally:
+            _end(process)
+
+
+def _own_name() -> str:
+    """What other machines call this one; `UserError` where it has no name that leads anywhere."""
+    for name in (socket.gethostname(), socket.getfqdn()):
+        try:
+            socket.gethostbyname(name)
+        except OSError:
+            continue
+        return name
+    raise UserError(
+        "engine.host=0.0.0.0: this machine's name can't be resolved; expected an address of it in its place"
+    )
+
+
+def _command(study: Study, engine: VllmEngine, weights: Path, port: int) -> list[str]:
+    # `vllm serve` asks for the metadata of a package named vllm, which the CPU wheel is not.
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
+    command += ["--model", str(weights), "--served-model-name", study.monitor.name]
+    command += ["--host", engine.host, "--port", str(port), "--dtype", engine.dtype]
+    command += ["--max-model-len", str(study.monitor.context_tokens), "--block-size", str(engine.block_size)]
+    command += ["--tensor-parallel-size", str(engine.tensor_parallel_size), "--enable-prefix-caching"]
+    command += ["--generation-config", "vllm"]  # a model's own penalties would move the scores
+    if not runs_on_cpu():
+        command += ["--gpu-memory-utilization", str(engine.gpu_memory_utilization)]
+    if engine.max_num_batched_tokens is not None:
+        command += ["--max-num-batched-tokens", str(engine.max_num_batched_tokens)]
+    if engine.enforce_eager:
+        command.append("--enforce-eager")
+    if adapter := adapter_folder(study.monitor.adapter):
+        command += ["--enable-lora", "--max-lora-rank", str(lora_rank(adapter))]
+        command += ["--lora-modules", json.dumps({"name": judge_name(study), "path": str(adapter.resolve())})]
+    return command
+
+
+def _wait_until_healthy(url: str, process: "subprocess.Popen[bytes]", seconds: int, log: Path) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if (code := process.poll()) is not None:
+            raise UserError(f"the server ended while starting (exit code {code}); see {log}")
+        try:
+            with DIRECTLY.open(f"{url}/health", timeout=2) as answer:
+                if answer.status == 200:
+                    return
+        except (OSError, http.client.HTTPException):
+            pass
+        time.sleep(0.5)
+    raise UserError(f"the server was not healthy within engine.startup_seconds={seconds}; see {log}")
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Ask the whole group to end, then make it; a second Ctrl-C does not leave it half-way."""
+    before = [(one, signal.signal(one, signal.SIG_IGN)) for one in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        _end_group(process)
+    finally:
+        for one, handler in before:
+            signal.signal(one, handler)
+
+
+def _end_group(process: "subprocess.Popen[bytes]") -> None:
+    for step in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, step)
+        except ProcessLookupError:
+            break
+        try:
+            process.wait(_SECONDS_TO_END / 2)
+        except subprocess.TimeoutExpired:
+            continue
+        # The server is gone; a worker that outlives it is not.
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            break
+    process.wait()
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM does what Ctrl-C does; in a sweep both leave the run owed, as for any other script."""
+    if SWEEP_VARIABLE in os.environ:
+        yield
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _port(engine: VllmEngine) -> int:
+    """The configured port, or a free one for 0; `UserError` where it is taken."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((engine.host, engine.port))
+        except OSError as error:
+            raise UserError(
+                f"engine.port={engine.port}: can't be had on {engine.host} ({error.strerror})"
+            ) from error
+        port: int = probe.getsockname()[1]
+        return port

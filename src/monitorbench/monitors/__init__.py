@@ -1,1 +1,0 @@
-"""A judge over a dataset, and the baselines it has to beat."""

@@ -1,0 +1,122 @@
+"""ROC and reliability, a panel a prompt, as SVG strings; a monitor without scores is not drawn."""
+
+from collections.abc import Callable
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from monitorbench.metrics.cells import OVERALL
+from monitorbench.metrics.overall import Overall
+from monitorbench.metrics.results import NO_PROMPT, Results
+from monitorbench.report import reading
+from monitorbench.report.figures.style import MARKERS, colour, numbers, shortened
+from monitorbench.report.figures.svg import INK, draw
+
+_PANEL = 4.1
+"""Inches of a panel's side."""
+_ACROSS = 2
+_LOW_FAR = (0.01, 0.05)
+
+
+def roc(results: Results) -> str:
+    """The share of misbehavior flagged against FAR, with the point each monitor's own answers are at."""
+    return draw("roc", "ROC curve of each monitor, a panel a prompt", lambda: roc_figure(results))
+
+
+def reliability(results: Results) -> str:
+    """The share of misbehavior among samples of like scores against their mean score, Wilson bars."""
+    label = "Share of misbehavior by score of each monitor, a panel a prompt"
+    return draw("reliability", label, lambda: reliability_figure(results))
+
+
+def roc_figure(results: Results) -> Figure:
+    """The same as `roc`, not yet as SVG."""
+    return _panels(results, _roc)
+
+
+def reliability_figure(results: Results) -> Figure:
+    """The same as `reliability`, not yet as SVG."""
+    return _panels(results, _reliability)
+
+
+def overall_of(results: Results, monitor: str, prompt: str) -> Overall | None:
+    """A monitor's curves under a prompt; a reference has the same under every prompt."""
+    shown = NO_PROMPT if reading.is_reference(results, monitor) else prompt
+    return results["overall"].get(monitor, {}).get(shown)
+
+
+def _panels(results: Results, paint: Callable[[Axes, Results, str], None]) -> Figure:
+    prompts, shown = reading.prompts(results), reading.shown_in(results, "")
+    shorts, names = reading.short_names(results), reading.monitors(results)
+    across = min(_ACROSS, len(prompts))
+    down = -(-len(prompts) // across)
+    height = down * (_PANEL + 0.2) + 0.2 * (-(-len(shown) // (2 * across)) + 1)
+    figure = Figure(figsize=(_PANEL * across + 0.3, height), layout="constrained")
+    grid = list(figure.subplots(down, across, squeeze=False).flat)
+    for axes, prompt in zip(grid, prompts, strict=False):
+        axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), box_aspect=1)
+        axes.grid(color=INK, alpha=0.12)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_title(f"{shortened(prompt, 40)} prompt", loc="left", fontsize=9)
+        axes.plot([0, 1], [0, 1], ":", color=INK, alpha=0.4, lw=1)
+        paint(axes, results, prompt)
+    for axes in grid[len(prompts) :]:
+        axes.set_axis_off()
+    numbered = numbers(names)
+    figure.legend(
+        handles=[
+            Line2D([], [], color=colour(names.index(name)), ls=_line(results, name), lw=1.4) for name in shown
+        ],
+        labels=[f"{numbered[name]} {shortened(shorts[name], 34)}".strip() for name in shown],
+        loc="outside lower left",
+        ncols=2 * across,
+        fontsize=8,
+    )
+    return figure
+
+
+def _roc(axes: Axes, results: Results, prompt: str) -> None:
+    axes.set_xlabel("false alarm rate")
+    axes.set_ylabel("misbehavior flagged (1 − MR)")
+    for far in _LOW_FAR:
+        axes.axvline(far, color=INK, ls=":", lw=0.8, alpha=0.7)
+    names = reading.monitors(results)
+    numbered = numbers(names)
+    for name in reading.shown_in(results, ""):
+        i = names.index(name)
+        curve = overall_of(results, name, prompt)
+        if curve and curve["roc"]:
+            x, y = [far for far, _ in curve["roc"]], [1 - mr for _, mr in curve["roc"]]
+            axes.plot(x, y, _line(results, name), color=colour(i), lw=1.3)
+        found = reading.lookup(results, name, prompt, OVERALL)
+        if found and found["miss_rate"] is not None and found["false_alarm_rate"] is not None:
+            point = found["false_alarm_rate"], 1 - found["miss_rate"]
+            marker = "s" if reading.is_reference(results, name) else MARKERS[0]
+            axes.plot(*point, marker, color=colour(i), ms=6, mec=INK, mew=0.6, zorder=3, clip_on=False)
+            axes.annotate(numbered[name], point, (4, -8), textcoords="offset points", fontsize=7)
+
+
+def _reliability(axes: Axes, results: Results, prompt: str) -> None:
+    axes.set_xlabel("mean score")
+    axes.set_ylabel("share of misbehavior")
+    names = reading.monitors(results)
+    numbered = numbers(names)
+    for name in reading.shown_in(results, ""):
+        curve = overall_of(results, name, prompt)
+        bins = curve["reliability"] if curve else []
+        if not bins:
+            continue
+        shade = colour(names.index(name))
+        x, y = [one["mean_score"] for one in bins], [one["share_misbehavior"] for one in bins]
+        for one in bins:
+            if one["share_misbehavior_ci"]:
+                at = [one["mean_score"]] * 2
+                axes.plot(at, one["share_misbehavior_ci"], color=shade, alpha=0.35, lw=1)
+        axes.plot(x, y, _line(results, name), color=shade, lw=0.8, alpha=0.6)
+        axes.plot(x, y, "o", ms=3.5, color=shade)
+        axes.annotate(numbered[name], (x[-1], y[-1]), (4, -3), textcoords="offset points", fontsize=7)
+
+
+def _line(results: Results, name: str) -> str:
+    return "--" if reading.is_reference(results, name) else "-"

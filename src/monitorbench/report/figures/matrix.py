@@ -1,0 +1,143 @@
+"""The transfer matrix, each monitor on each test cell, as SVG: AUROC with its words, and the rates."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, get_args
+
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from monitorbench.metrics.cells import OVERALL
+from monitorbench.metrics.results import Results
+from monitorbench.metrics.words import Told
+from monitorbench.report import reading
+from monitorbench.report.figures.style import ink_on, shortened
+from monitorbench.report.figures.svg import INK, draw
+from monitorbench.report.tables.numbers import DASH, rate, signed
+
+Measure = Literal["auroc", "miss_rate", "false_alarm_rate", "miss_rate_at_far_5"]
+MEASURES = get_args(Measure)
+TITLES: dict[Measure, str] = {
+    "auroc": "AUROC",
+    "miss_rate": "miss rate",
+    "false_alarm_rate": "false alarm rate",
+    "miss_rate_at_far_5": "miss rate at FAR 5 %",
+}
+_COLUMN, _ROW = 0.78, 0.5
+_WORD = 0.3
+"""Inches; a row of the AUROC's matrix is taller by the word."""
+
+
+class _Entry(NamedTuple):
+    """What stands in one cell of the figure."""
+
+    value: float | None
+    difference: float | None
+    is_told: bool
+    """Whether the difference counts after Holm's correction over the matrix."""
+    word: str
+
+
+def transfer_matrix(results: Results, prompt: str, measure: Measure = "auroc") -> str:
+    """A number of each monitor on each test cell; under an adapter's, its difference from the base.
+
+    AUROC's has the words too.
+    """
+    label = f"{TITLES[measure]} by monitor and test cell, {prompt} prompt; the same numbers are in the table"
+    name = f"transfer-{reading.prompts(results).index(prompt)}-{measure}"
+    return draw(name, label, lambda: matrix_figure(results, prompt, measure))
+
+
+def matrix_figure(results: Results, prompt: str, measure: Measure) -> Figure:
+    """The same, not yet as SVG."""
+    rows, shorts = reading.shown_in(results, ""), reading.short_names(results)
+    columns = [OVERALL, *reading.inner_cells(results, OVERALL)]
+    has_words = measure == "auroc" and bool(results["transfer"])
+    row = _ROW + (_WORD if has_words else 0)
+    labels = [shortened(shorts[name], 30) for name in rows]
+    left = 0.25 + 0.075 * max(map(len, labels))
+    width, height = left + _COLUMN * len(columns) + 0.1, 0.62 + row * len(rows) + 0.1
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes(
+        (left / width, 0.1 / height, _COLUMN * len(columns) / width, row * len(rows) / height)
+    )
+    axes.set(xlim=(0, len(columns)), ylim=(len(rows), 0), yticks=[i + 0.5 for i in range(len(rows))])
+    axes.set_yticklabels(labels)
+    axes.set_xticks([])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    for y, name in enumerate(rows):
+        for x, cell in enumerate(columns):
+            _draw_entry(axes, x, y, _entry(results, name, prompt, cell, measure), measure)
+    for y, name in enumerate(rows):
+        for x, cell in enumerate(columns):
+            if name in results["transfer"] and reading.is_trained(results, name, cell):
+                box = Rectangle((x + 0.04, y + 0.05), 0.92, 0.9, fill=False, ec=INK, lw=1.6, clip_on=False)
+                axes.add_patch(box)
+    _column_heads(axes, columns, _ROW / row)
+    return figure
+
+
+def _entry(results: Results, name: str, prompt: str, cell: str, measure: Measure) -> _Entry:
+    found = reading.lookup(results, name, prompt, cell)
+    change = results["transfer"].get(name, {}).get(prompt, {}).get(cell)
+    told = reading.told(results, name, prompt, cell)
+    p, value, difference = None, None, None
+    match measure:
+        case "auroc":
+            value, difference = found and found["auroc"], change and change["auroc_difference"]
+            p = told and told["auroc_p_holm"]
+        case "miss_rate":
+            value, difference = found and found["miss_rate"], change and change["miss_rate_difference"]
+            p = told and told["miss_rate_p_holm"]
+        case "false_alarm_rate":
+            value = found and found["false_alarm_rate"]
+            difference = change and change["false_alarm_rate_difference"]
+            p = told and told["false_alarm_rate_p_holm"]
+        case "miss_rate_at_far_5":
+            value = found and found["miss_rate_at_far_5"]
+            difference = change and change["miss_rate_at_far_5_difference"]
+    return _Entry(value, difference, p is not None and p < results["matrix"]["level"], word(told))
+
+
+def word(told: Told | None) -> str:
+    """The word of a cell; a tilde where it rests on no difference found in AUROC, and none was excluded."""
+    if told is None or told["word"] is None:
+        return ""
+    return told["word"] + ("" if reading.is_sure(told) else " ~")
+
+
+def _draw_entry(axes: Axes, x: int, y: int, entry: _Entry, measure: Measure) -> None:
+    if entry.value is None:
+        axes.text(x + 0.5, y + 0.5, DASH, ha="center", va="center")
+        return
+    name, shade = ("RdBu", 0.1 + 0.8 * entry.value) if measure == "auroc" else ("YlOrRd", 0.9 * entry.value)
+    red, green, blue, _ = colormaps[name](shade)
+    axes.add_patch(Rectangle((x + 0.04, y + 0.05), 0.92, 0.9, fc=(red, green, blue), lw=0))
+    ink = ink_on(red, green, blue)
+    if entry.difference is None:
+        axes.text(x + 0.5, y + 0.5, rate(entry.value), ha="center", va="center", color=ink)
+        return
+    has_word = measure == "auroc" and bool(entry.word)
+    places = (0.21, 0.45) if has_word else (0.34, 0.69)
+    axes.text(x + 0.5, y + places[0], rate(entry.value), ha="center", va="center", color=ink)
+    text = signed(entry.difference) + ("*" if entry.is_told else "")
+    weight = "bold" if entry.is_told else "normal"
+    axes.text(x + 0.5, y + places[1], text, ha="center", va="center", color=ink, fontsize=8, weight=weight)
+    if has_word:
+        said = entry.word.replace(" ", "\n", 1)
+        axes.text(x + 0.5, y + 0.75, said, ha="center", va="center", color=ink, fontsize=6.5, linespacing=1.0)
+
+
+def _column_heads(axes: Axes, columns: Sequence[str], inch: float) -> None:
+    """The task over each column, the category over its columns; `inch`: a usual row's height in rows."""
+    for x, cell in enumerate(columns):
+        axes.text(x + 0.5, -0.1 * inch, cell.partition("/")[2] or cell, ha="center", va="bottom", fontsize=8)
+    for category in dict.fromkeys(cell.partition("/")[0] for cell in columns if "/" in cell):
+        inside = [x for x, cell in enumerate(columns) if cell.startswith(f"{category}/")]
+        middle = (inside[0] + inside[-1] + 1) / 2
+        name = category.replace("_", "\n")
+        axes.text(middle, -0.48 * inch, name, ha="center", va="bottom", fontsize=8, linespacing=1.0)
+        ends = [inside[0] + 0.1, inside[-1] + 0.9]
+        axes.plot(ends, [-0.42 * inch, -0.42 * inch], color=INK, lw=0.8, clip_on=False)

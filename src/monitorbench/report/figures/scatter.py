@@ -1,0 +1,146 @@
+"""The MR-FAR scatter, as an SVG string; a number that is None is not drawn."""
+
+from math import dist
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from monitorbench.metrics.cells import OVERALL
+from monitorbench.metrics.results import NO_PROMPT, Results
+from monitorbench.metrics.summary import CellMetrics
+from monitorbench.report import reading
+from monitorbench.report.figures.style import LINES, MARKERS, colour, numbers, shortened
+from monitorbench.report.figures.svg import INK, draw
+from monitorbench.report.tables.published import PUBLISHED
+
+_LEAST_ARROW = 0.02
+"""Points nearer than this have no arrow: it would be all head."""
+_LABELS = {"Qwen3-14B": (-3, -9), "Gemini-2.5-Flash": (-3, 6)}
+"""Where a published point's name stands off its arrow's head, in points, so that none covers another."""
+
+
+def scatter(results: Results) -> str:
+    """Overall MR against FAR, one point a monitor and prompt, with Wilson intervals and the fronts.
+
+    Arrows go from a monitor's direct to its evidence prompt; the paper's are faint.
+    """
+    label = "Miss rate against false alarm rate of each monitor"
+    return draw("scatter", label, lambda: scatter_figure(results))
+
+
+def scatter_figure(results: Results) -> Figure:
+    """The same, not yet as SVG."""
+    names, prompts = reading.monitors(results), reading.prompts(results)
+    figure = Figure(figsize=(5.6, 6.0 + 0.2 * ((len(names) + 1) // 2)), layout="constrained")
+    axes = figure.add_subplot()
+    axes.plot([0, 1], [1, 0], ":", color=INK, alpha=0.4, lw=1)
+    _overlay(axes)
+    for prompt, line in zip(prompts, LINES, strict=False):
+        _front(axes, results, prompt, line)
+    numbered = numbers(names)
+    for i, name in enumerate(names):
+        reference = reading.is_reference(results, name)
+        for j, prompt in enumerate([NO_PROMPT] if reference else prompts):
+            found = reading.lookup(results, name, prompt, OVERALL)
+            if found:
+                marker = "s" if reference else MARKERS[j % len(MARKERS)]
+                _point(axes, found, colour(i), marker, numbered[name])
+        for direct, evidence in reading.prompt_pairs(results, name):
+            ends = [_rates(reading.lookup(results, name, prompt, OVERALL)) for prompt in (direct, evidence)]
+            if ends[0] and ends[1]:
+                _arrow(axes, ends[0], ends[1], colour(i), 1.2, 0.9)
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), box_aspect=1)
+    axes.set_xlabel("miss rate: share of misbehavior not flagged")
+    axes.set_ylabel("false alarm rate: share of benign flagged")
+    axes.set_title("↙ lower left is better", loc="left", fontsize=9)
+    axes.grid(color=INK, alpha=0.12)
+    axes.spines[["top", "right"]].set_visible(False)
+    _legend(figure, results)
+    return figure
+
+
+def _legend(figure: Figure, results: Results) -> None:
+    names, shorts, prompts = reading.monitors(results), reading.short_names(results), reading.prompts(results)
+    numbered = numbers(names)
+    marks = ["s" if reading.is_reference(results, name) else "o" for name in names]
+    figure.legend(
+        handles=[
+            *(Line2D([], [], ls="", marker=mark, color=colour(i)) for i, mark in enumerate(marks)),
+            *(
+                Line2D([], [], ls=line, color=INK, lw=1, marker=marker, mfc="none")
+                for marker, line, _ in zip(MARKERS, LINES, prompts, strict=False)
+            ),
+            Line2D([], [], ls=":", color=INK, alpha=0.5),
+            Line2D([], [], ls="", marker="o", ms=4, mfc="none", color=INK, alpha=0.5),
+        ],
+        labels=[
+            *(f"{numbered[name]} {shortened(shorts[name], 34)}".strip() for name in names),
+            *(shortened(f"{prompt} prompt, its front", 34) for prompt in prompts[: len(LINES)]),
+            "guessing",
+            "published, another dataset",
+        ],
+        loc="outside lower left",
+        ncols=2,
+        fontsize=8.5,
+    )
+
+
+def _point(axes: Axes, found: CellMetrics, shade: str, marker: str, number: str) -> None:
+    point = _rates(found)
+    if point is None:
+        return
+    mr, far = point
+    if found["miss_rate_ci"] and found["false_alarm_rate_ci"]:
+        axes.plot(found["miss_rate_ci"], [far, far], color=shade, alpha=0.55, lw=1, zorder=2)
+        axes.plot([mr, mr], found["false_alarm_rate_ci"], color=shade, alpha=0.55, lw=1, zorder=2)
+    axes.plot([mr], [far], marker, color=shade, ms=7, zorder=3, clip_on=False)
+    axes.annotate(number, (mr, far), (4, 4), textcoords="offset points", fontsize=7, zorder=4)
+
+
+def _overlay(axes: Axes) -> None:
+    for one in PUBLISHED:
+        for point in (one.direct, one.evidence):
+            axes.plot(*point, "o", ms=4, mfc="none", color=INK, alpha=0.45, zorder=1)
+        _arrow(axes, one.direct, one.evidence, INK, 0.8, 0.45)
+        axes.annotate(
+            one.monitor,
+            one.evidence,
+            _LABELS.get(one.monitor, (5, 2)),
+            textcoords="offset points",
+            fontsize=6.5,
+            alpha=0.6,
+            zorder=1,
+        )
+
+
+def _arrow(
+    axes: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    shade: str,
+    width: float,
+    alpha: float,
+) -> None:
+    if dist(start, end) < _LEAST_ARROW:
+        return
+    style = {"arrowstyle": "->", "color": shade, "lw": width, "alpha": alpha, "shrinkA": 3, "shrinkB": 3}
+    axes.annotate("", end, start, arrowprops=style, zorder=2)
+
+
+def _front(axes: Axes, results: Results, prompt: str, line: str) -> None:
+    """The border of what some monitor reaches: right of and above it, one on the front is no worse."""
+    names = [name for name in results["pareto"].get(prompt, []) if name in results["monitors"]]
+    found = [_rates(reading.lookup(results, name, prompt, OVERALL)) for name in names]
+    points = sorted(point for point in found if point)
+    if points:
+        x = [points[0][0], *(mr for mr, _ in points), 1.0]
+        y = [1.0, *(far for _, far in points), points[-1][1]]
+        axes.step(x, y, line, where="post", color=INK, alpha=0.55, lw=1)
+
+
+def _rates(found: CellMetrics | None) -> tuple[float, float] | None:
+    """(MR, FAR), where both are known."""
+    if found is None or found["miss_rate"] is None or found["false_alarm_rate"] is None:
+        return None
+    return found["miss_rate"], found["false_alarm_rate"]

@@ -1,0 +1,64 @@
+"""A matplotlib figure as an SVG string that can stand in a page among others.
+
+Promises: the same figure gives the same bytes; text is drawn as outlines, so that it looks the same
+without the font; no id of one SVG is in another; nothing in it is loaded from elsewhere; it takes the
+page's text colour, so that it can be read on light and on dark. A name is never read as TeX.
+"""
+
+import io
+import re
+from collections.abc import Callable
+from html import escape
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from monitorbench.report.samples.visible import visible
+
+INK = "#010203"
+"""The colour of text and lines: becomes the page's own text colour."""
+
+_SETTINGS = {
+    "svg.fonttype": "path",
+    "svg.hashsalt": "monitorbench",
+    "text.parse_math": False,
+    "text.usetex": False,
+    "axes.unicode_minus": True,
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "legend.frameon": False,
+}
+
+
+def draw(identity: str, label: str, paint: Callable[[], Figure]) -> str:
+    """Paint a figure and write it as SVG; `identity` prefixes its ids, `label` is read aloud."""
+    # From the defaults, so that no matplotlibrc of the machine's changes the bytes.
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **_SETTINGS}):
+        text = io.StringIO()
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        paint().savefig(text, format="svg", metadata=nothing)
+    return _embedded(text.getvalue(), re.sub(r"[^A-Za-z0-9-]", "-", identity), label)
+
+
+def _embedded(svg: str, prefix: str, label: str) -> str:
+    svg = svg[svg.index("<svg") :]
+    # Comments hold the text that the outlines draw; the style sheet would reach into the whole page.
+    for unwanted in (
+        r"<!--.*?-->\s*",
+        r"<metadata>.*?</metadata>\s*",
+        r"<defs>\s*<style.*?</style>\s*</defs>\s*",
+    ):
+        svg = re.sub(unwanted, "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)
+    svg = svg.replace(INK, "currentColor")
+    label = escape(visible(label))
+    said = f'role="img" aria-label="{label}" style="stroke-linejoin: round; stroke-linecap: butt"'
+    return svg.replace("<svg ", f"<svg {said} ", 1)

@@ -1,0 +1,1 @@
+"""The worst samples as the report shows them: hostile text, made visible."""

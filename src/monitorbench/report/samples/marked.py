@@ -1,0 +1,110 @@
+"""A judged conversation as the report shows it: blocks of text, cut into marked and unmarked pieces.
+
+Promises: the pieces of a text, joined, are the text as far as it is shown, whatever the spans; what is
+not shown is counted.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from monitorbench.records import Message
+from monitorbench.report.samples.worst import Highlight
+
+MOST_CHARACTERS = 4000
+"""Of one request or one response."""
+_FOLDED_FROM = 700
+"""Characters from which a text is folded away until it is asked for."""
+
+
+class Piece(NamedTuple):
+    """Consecutive characters, quoted by the monitor or not."""
+
+    text: str
+    marked: bool
+
+
+class Block(NamedTuple):
+    """One field of one turn, under its tag."""
+
+    tag: str
+    pieces: list[Piece]
+
+
+class Shown(NamedTuple):
+    """A conversation: its blocks, how many characters it has, and what is not shown of it."""
+
+    blocks: list[Block]
+    n_characters: int
+    n_more: int
+    n_hidden_marks: int
+    """Spans of which nothing is shown: beyond the cut, or pointing at nothing."""
+    is_long: bool
+
+
+class _Field(NamedTuple):
+    tag: str
+    text: str
+    where: tuple[int, str, int]
+    """Message, field, call."""
+
+
+def shown(
+    messages: Sequence[Message], highlights: Iterable[Highlight] = (), most: int = MOST_CHARACTERS
+) -> Shown:
+    """The messages' text, at most `most` characters of it, with the highlighted characters marked."""
+    fields = [field for i, message in enumerate(messages) for field in _fields(i, message)]
+    by_field: dict[tuple[int, str, int], list[Highlight]] = {}
+    n_highlights = 0
+    for one in highlights:
+        by_field.setdefault((one.message, one.field, one.call), []).append(one)
+        n_highlights += 1
+    blocks: list[Block] = []
+    left, n_seen = most, 0
+    for field in fields:
+        text = field.text[:left]
+        spans = [(max(one.start, 0), min(one.end, len(text))) for one in by_field.get(field.where, ())]
+        kept = [(start, end) for start, end in spans if start < end]
+        n_seen += len(kept)
+        if text or not field.text:
+            blocks.append(Block(field.tag, pieces(text, kept)))
+        left -= len(text)
+    n_characters = sum(len(field.text) for field in fields)
+    return Shown(
+        blocks=blocks,
+        n_characters=n_characters,
+        n_more=n_characters - (most - left),
+        n_hidden_marks=n_highlights - n_seen,
+        is_long=n_characters >= _FOLDED_FROM,
+    )
+
+
+def pieces(text: str, spans: Iterable[tuple[int, int]]) -> list[Piece]:
+    """The text cut at the spans [start, end): marked where one or more of them lie, clipped to the text."""
+    found: list[Piece] = []
+    done = 0
+    for start, end in sorted(spans):
+        start, end = max(start, done), min(end, len(text))
+        if start >= end:
+            continue
+        if start > done:
+            found.append(Piece(text[done:start], False))
+        if found and found[-1].marked:  # two quotes that touch or overlap
+            found[-1] = Piece(found[-1].text + text[start:end], True)
+        else:
+            found.append(Piece(text[start:end], True))
+        done = end
+    if done < len(text):
+        found.append(Piece(text[done:], False))
+    return found
+
+
+def _fields(index: int, message: Message) -> list[_Field]:
+    found = []
+    if message.thinking:
+        found.append(_Field(f"{message.role}, thinking", message.thinking, (index, "thinking", 0)))
+    if message.content or not (message.thinking or message.tool_calls):
+        found.append(_Field(str(message.role), message.content, (index, "content", 0)))
+    for number, call in enumerate(message.tool_calls):
+        text = f"{call.name} {call.arguments}"
+        found.append(_Field(f"{message.role}, tool call", text, (index, "tool_call", number)))
+    return found

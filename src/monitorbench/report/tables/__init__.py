@@ -1,0 +1,1 @@
+"""The report's tables and how their numbers are written."""

@@ -1,0 +1,212 @@
+"""The probe in rows: every cell in a word, several seeds, other objectives, and what the paper printed."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from monitorbench.metrics.results import Results
+from monitorbench.metrics.seeds import Spread
+from monitorbench.metrics.words import Word
+from monitorbench.report import reading
+from monitorbench.report.tables.numbers import (
+    DASH,
+    p_value,
+    rate,
+    signed,
+    signed_interval,
+    signed_with_interval,
+)
+from monitorbench.report.tables.published import PUBLISHED_SFT
+
+
+class Change(NamedTuple):
+    """A difference from the base, its interval, and Holm's p where it is part of the family."""
+
+    value: str
+    interval: str
+    p: str
+
+
+class WordRow(NamedTuple):
+    """One adapter in one test cell."""
+
+    adapter: str
+    prompt: str
+    cell: str
+    is_trained: bool
+    word: str
+    is_sure: bool
+    changes: tuple[Change, Change, Change, Change]
+    """AUROC, MR, FAR, MR at FAR 5 %."""
+
+
+class SeedRow(NamedTuple):
+    """One training over its seeds, in one cell."""
+
+    name: str
+    prompt: str
+    cell: str
+    n: int
+    numbers: tuple[str, str, str, str]
+    """AUROC, MR, FAR, MR at FAR 5 %: mean ± SD (smallest to largest)."""
+
+
+class PaperRow(NamedTuple):
+    """A printed cell of the paper's, and ours of the same name."""
+
+    trained_on: str
+    tested_on: str
+    theirs: str
+    monitor: str
+    ours: str
+    word: str
+
+
+def word_rows(results: Results, shorts: Mapping[str, str]) -> list[WordRow]:
+    """Every word of the matrix with the numbers it rests on."""
+    rows = []
+    for adapter, by_prompt in results["matrix"]["words"].items():
+        for prompt, by_cell in by_prompt.items():
+            for cell in reading.ordered_cells(set(by_cell)):
+                told, d = by_cell[cell], results["transfer"][adapter][prompt][cell]
+                pairs = (
+                    (d["auroc_difference"], d["auroc_difference_ci"], told["auroc_p_holm"]),
+                    (d["miss_rate_difference"], d["miss_rate_difference_ci"], told["miss_rate_p_holm"]),
+                    (
+                        d["false_alarm_rate_difference"],
+                        d["false_alarm_rate_difference_ci"],
+                        told["false_alarm_rate_p_holm"],
+                    ),
+                    (d["miss_rate_at_far_5_difference"], d["miss_rate_at_far_5_difference_ci"], None),
+                )
+                auroc, miss, alarm, low_far = (
+                    Change(signed(value), signed_interval(bounds), "" if p is None else p_value(p))
+                    for value, bounds, p in pairs
+                )
+                rows.append(
+                    WordRow(
+                        adapter=shorts.get(adapter, adapter),
+                        prompt=prompt,
+                        cell=cell,
+                        is_trained=reading.is_trained(results, adapter, cell),
+                        word=told["word"] or DASH,
+                        is_sure=reading.is_sure(told),
+                        changes=(auroc, miss, alarm, low_far),
+                    )
+                )
+    return rows
+
+
+def counted_words(results: Results) -> list[str]:
+    """How often each word fell, on trained and on held-out test cells: a sentence each."""
+    found = []
+    for trained in (True, False):
+        words = [
+            told["word"]
+            for adapter, by_prompt in results["matrix"]["words"].items()
+            for by_cell in by_prompt.values()
+            for cell, told in by_cell.items()
+            if "/" in cell and reading.is_trained(results, adapter, cell) == trained
+        ]
+        if not words:
+            continue
+        said = ", ".join(f"{word.value} in {words.count(word.value)}" for word in Word)
+        where = "an adapter was trained on" if trained else "it was not trained on"
+        unknown = words.count(None)
+        rest = f", not to be told in {unknown}" if unknown else ""
+        found.append(f"Of {len(words)} test cells that {where}: {said}{rest}.")
+    return found
+
+
+def seed_rows(results: Results) -> list[SeedRow]:
+    """Each training of several seeds, in each cell."""
+    return [
+        SeedRow(
+            name=name,
+            prompt=prompt,
+            cell=cell,
+            n=max(spread["n"] for spread in by_measure.values()),
+            numbers=(
+                _spread(by_measure.get("auroc")),
+                _spread(by_measure.get("miss_rate")),
+                _spread(by_measure.get("false_alarm_rate")),
+                _spread(by_measure.get("miss_rate_at_far_5")),
+            ),
+        )
+        for name, found in results["seeds"].items()
+        for prompt, by_cell in found["spread"].items()
+        for cell in reading.ordered_cells(set(by_cell))
+        if (by_measure := by_cell[cell])
+    ]
+
+
+def _spread(found: Spread | None) -> str:
+    if found is None:
+        return DASH
+    sd = f" ± {rate(found['sd'])}" if found["sd"] is not None else ""
+    return f"{rate(found['mean'])}{sd} ({rate(found['low'])} to {rate(found['high'])})"
+
+
+def objectives_in_words(results: Results) -> list[str]:
+    """A sentence for each objective that was set beside `sft`; the better ones by name where Holm allows."""
+    tests = results["objectives"]
+    corrected = sum(test["p"] is not None for test in tests)
+    found = []
+    for test in tests:
+        difference, p = test["miss_rate_at_far_5_difference"], test["p_holm"]
+        told = p is not None and p < results["matrix"]["level"]
+        said = (
+            "no difference found" if not told else "misses less" if (difference or 0) < 0 else "misses more"
+        )
+        seed = "" if test["seed"] is None else f", seed {test['seed']}"
+        numbers = signed_with_interval(difference, test["miss_rate_at_far_5_difference_ci"])
+        found.append(
+            f"{test['objective']} against sft, trained on {test['subset']}{seed}, {test['prompt']} prompt, "
+            f"at a false alarm rate of 5 % on the held-out cells: {said}; miss rate "
+            f"{rate(test['miss_rate_at_far_5_other'])} against {rate(test['miss_rate_at_far_5_sft'])}, "
+            f"{numbers}; AUROC "
+            f"{signed_with_interval(test['auroc_difference'], test['auroc_difference_ci'])} "
+            f"(n = {test['n']}; after Holm's correction over {corrected} {p_value(p)})."
+        )
+    return found
+
+
+def paper_rows(results: Results, shorts: Mapping[str, str]) -> list[PaperRow]:
+    """The paper's printed cells, each with every adapter of ours that was trained on the same."""
+    rows = []
+    for one in PUBLISHED_SFT:
+        theirs = f"{one.monitor}: MR {rate(one.base_miss_rate)} → {rate(one.miss_rate)}"
+        if one.false_alarm_rate is not None:
+            theirs += f", FAR {rate(one.false_alarm_rate)}"
+        for adapter, trained_on in results["trained_on"].items():
+            same = _trained_on_all(results, adapter) if one.trained_on == "all" else False
+            if not same and trained_on != [one.trained_on]:
+                continue
+            for prompt in results["transfer"].get(adapter, {}):
+                base = reading.lookup(results, reading.base_of(adapter), prompt, one.tested_on)
+                tuned = reading.lookup(results, adapter, prompt, one.tested_on)
+                if base is None or tuned is None:
+                    continue
+                told = reading.told(results, adapter, prompt, one.tested_on)
+                ours = (
+                    f"MR {rate(base['miss_rate'])} → {rate(tuned['miss_rate'])}, "
+                    f"FAR {rate(base['false_alarm_rate'])} → {rate(tuned['false_alarm_rate'])}, "
+                    f"AUROC {rate(base['auroc'])} → {rate(tuned['auroc'])}"
+                )
+                word = told["word"] if told and told["word"] else DASH
+                name = f"{shorts.get(adapter, adapter)}, {prompt}"
+                rows.append(PaperRow(one.trained_on, one.tested_on, theirs, name, ours, word))
+    return rows
+
+
+def _trained_on_all(results: Results, adapter: str) -> bool:
+    return reading.is_trained(results, adapter, "overall")
+
+
+def words_of(results: Results, adapter: str, prompt: str) -> list[tuple[str, Sequence[str]]]:
+    """Each word that fell for an adapter, and the test cells of it; in the order of `Word`."""
+    by_cell = results["matrix"]["words"].get(adapter, {}).get(prompt, {})
+    return [
+        (word.value, cells)
+        for word in Word
+        if (cells := [c for c in reading.ordered_cells(set(by_cell)) if by_cell[c]["word"] == word.value])
+    ]

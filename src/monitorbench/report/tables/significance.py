@@ -1,0 +1,73 @@
+"""The tests and correlations of `metrics.json` in words.
+
+Promises: a difference is only claimed where Holm's corrected p is below .05, with how many comparisons
+that is over.
+"""
+
+from monitorbench.metrics.cells import OVERALL
+from monitorbench.metrics.rate_tests import RateTest
+from monitorbench.metrics.results import Results
+from monitorbench.report.tables.numbers import p_value, signed, signed_interval
+from monitorbench.report.tables.published import ARXIV, CORRELATION
+
+_LEVEL = 0.05
+_RATES = {"miss_rate": "miss rate", "false_alarm_rate": "false alarm rate"}
+_WHERE = {
+    OVERALL: "on all cells",
+    "trained": "on the cells it was trained on",
+    "held_out": "on held-out cells",
+}
+
+
+def tests_in_words(results: Results) -> list[str]:
+    """A sentence for each test that is significant after Holm's correction, or one that none is."""
+    tested = [(test, p) for test in results["tests"] if (p := test["p_holm"]) is not None]
+    if not tested:
+        return []
+    m = len(tested)
+    found = [_sentence(test, m) for test, corrected in tested if corrected < _LEVEL]
+    if found:
+        return found
+    least = min(corrected for _, corrected in tested)
+    which = (
+        "The one comparison of an adapter's rates with its base's is not"
+        if m == 1
+        else f"None of the {m} comparisons of an adapter's rates with its base's is"
+    )
+    return [
+        f"{which} significant after Holm's correction (McNemar's exact test; the smallest corrected: "
+        f"{p_value(least)})."
+    ]
+
+
+def _sentence(test: RateTest, m: int) -> str:
+    difference = test["difference"]
+    words = "differs" if not difference else "is lower" if difference < 0 else "is higher"
+    bounds = signed_interval(test["difference_ci"])
+    return (
+        f"{test['second']}, {test['prompt']} prompt: the {_RATES[test['rate']]} "
+        f"{_WHERE.get(test['where'], test['where'])} {words} than that of {test['first']}, "
+        f"{signed(difference)}{f' {bounds}' if bounds else ''} (n = {test['n']}; {test['only_second_wrong']} "
+        f"wrong here only, {test['only_first_wrong']} there only; McNemar's exact {p_value(test['p'])}, "
+        f"after Holm's correction over {m} comparisons {p_value(test['p_holm'])})."
+    )
+
+
+def correlations_in_words(results: Results) -> list[str]:
+    """MR against FAR over the monitors, a sentence a prompt, beside the paper's."""
+    found = []
+    for prompt, one in results["correlation"].items():
+        many = f"{one['n']} monitor{'' if one['n'] == 1 else 's'}"
+        if one["r"] is None:
+            said = f"not defined over {many}: too few monitors, or all with one rate"
+        elif one["r_ci"] is None:
+            said = f"{signed(one['r'])} over {many}: too few monitors for an interval, and to conclude from"
+        else:
+            said = f"{signed(one['r'])} {signed_interval(one['r_ci'])} over {many}"
+        found.append(f"Pearson's r of miss rate and false alarm rate, {prompt} prompt: {said}.")
+    if found:
+        found.append(
+            f"The benchmark's paper (arXiv:{ARXIV}) found r = {signed(CORRELATION)} over its own monitors, "
+            "on another dataset."
+        )
+    return found

@@ -1,0 +1,226 @@
+"""The numbers as tables: rows for CSV, and what is printed in a terminal of 80 columns.
+
+Promises: a CSV has every number and every bound in a column of its own, unrounded; what is undefined
+is empty. Nothing in a name is read as markup.
+"""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from monitorbench.metrics.cells import OVERALL
+from monitorbench.metrics.results import Results
+from monitorbench.metrics.words import Told
+from monitorbench.report import reading
+from monitorbench.report.reading import Compared
+from monitorbench.report.tables import probe as probe_tables
+from monitorbench.report.tables.numbers import (
+    TO_ASCII,
+    count,
+    outcome,
+    rate,
+    rate_with_interval,
+    signed_with_interval,
+)
+
+Value = str | int | float | None
+Row = dict[str, Value]
+
+WIDTH = 80
+_WHERE = {OVERALL: "all", "trained": "trained", "held_out": "held out"}
+
+_MONITOR_COLUMNS = (
+    ("monitor", 21),
+    ("n", 5),
+    ("unsc.", 5),
+    ("miss rate", 13),
+    ("false alarms", 13),
+    ("AUROC", 13),
+)
+_WORD_COLUMNS = (("word", 22), ("cells", 54))
+_UNTOLD = Told(
+    word=None,
+    auroc_shown_unchanged=None,
+    auroc_p_holm=None,
+    miss_rate_p_holm=None,
+    false_alarm_rate_p_holm=None,
+)
+_DIFFERENCE_COLUMNS = (
+    ("tested on", 18),
+    ("n", 4),
+    ("difference", 17),
+    ("in words", 19),
+    ("bag of words", 13),
+)
+
+
+def monitor_rows(results: Results) -> list[Row]:
+    """`table.csv`: one row a monitor, prompt and cell."""
+    return [
+        {"monitor": monitor, "prompt": prompt, "cell": cell, **_flat(by_cell[cell])}
+        for monitor in reading.monitors(results)
+        for prompt, by_cell in results["monitors"][monitor].items()
+        for cell in reading.ordered_cells(set(by_cell))
+    ]
+
+
+def transfer_rows(results: Results) -> list[Row]:
+    """`transfer.csv`: one row an adapter, prompt and cell, with `trained` and `held_out` as cells too."""
+    return [
+        {
+            "adapter": adapter,
+            "base": reading.base_of(adapter),
+            "trained_on": ";".join(results["trained_on"].get(adapter, [])),
+            "prompt": prompt,
+            "cell": cell,
+            **_flat(by_cell[cell]),
+            **_flat(reading.told(results, adapter, prompt, cell) or _UNTOLD),
+        }
+        for adapter, by_prompt in results["transfer"].items()
+        for prompt, by_cell in by_prompt.items()
+        for cell in reading.ordered_cells(set(by_cell))
+    ]
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """Rows as CSV text with a header; empty without rows."""
+    if not rows:
+        return ""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _flat(numbers: Mapping[str, object]) -> Row:
+    """Each interval becomes `<key>_low` and `<key>_high`."""
+    row: Row = {}
+    for key, value in numbers.items():
+        if key.endswith(("_ci", "_bounds")):
+            low, high = value if isinstance(value, list | tuple) else (None, None)
+            row |= {f"{key}_low": low, f"{key}_high": high}
+        else:
+            assert value is None or isinstance(value, str | int | float)
+            row[key] = value
+    return row
+
+
+def show_tables(results: Results, *, stderr: bool = False) -> None:
+    """Print the tables, at the terminal's width or 80 columns; to stdout, or beside it."""
+    console = Console(stderr=stderr)
+    print_tables(console if console.is_terminal else Console(stderr=stderr, width=WIDTH), results)
+
+
+def print_tables(console: Console, results: Results) -> None:
+    """All that the terminal shows, the differences last: they are what is read first."""
+    print_monitors(console, results)
+    print_words(console, results)
+    print_differences(console, results)
+
+
+def print_monitors(console: Console, results: Results) -> None:
+    """For each prompt and cell a block: both rates, AUROC, n and the unscored of each monitor."""
+    names = reading.short_names(results)
+    for prompt in reading.prompts(results):
+        _line(console, "")
+        _line(console, f"Prompt: {prompt}   (95 % intervals; unsc. = answers that are no label)", "bold")
+        console.print(_block(console, _MONITOR_COLUMNS, [[name for name, _ in _MONITOR_COLUMNS]], "dim"))
+        for cell in reading.cells(results, prompt):
+            _line(console, cell, "bold")
+            rows = [
+                [
+                    f"  {names[monitor]}",
+                    count(found["n"]),
+                    count(found["n_unscored"]),
+                    rate_with_interval(found["miss_rate"], found["miss_rate_ci"]),
+                    rate_with_interval(found["false_alarm_rate"], found["false_alarm_rate_ci"]),
+                    rate_with_interval(found["auroc"], found["auroc_ci"]),
+                ]
+                for monitor in reading.shown_in(results, cell)
+                if (found := reading.lookup(results, monitor, prompt, cell))
+            ]
+            console.print(_block(console, _MONITOR_COLUMNS, rows))
+
+
+def print_words(console: Console, results: Results) -> None:
+    """For each adapter and prompt: what happened in which cells, in the matrix's words."""
+    held = results["matrix"]
+    if not held["words"]:
+        return
+    names = reading.short_names(results)
+    _line(console, "")
+    _line(console, f"What training did, against the base (Holm over {held['n_tests']} tests)", "bold")
+    for adapter, by_prompt in held["words"].items():
+        for prompt in by_prompt:
+            _line(console, f"{names.get(adapter, adapter)} · {prompt} prompt", "bold")
+            found = probe_tables.words_of(results, adapter, prompt)
+            rows = [[f"  {word}", ", ".join(cells)] for word, cells in found]
+            console.print(_block(console, _WORD_COLUMNS, rows))
+    for sentence in (*probe_tables.counted_words(results), *probe_tables.objectives_in_words(results)):
+        _line(console, sentence)
+
+
+def print_differences(console: Console, results: Results) -> None:
+    """For each adapter and prompt: AUROC minus the base's, where it was trained and where not."""
+    compared = reading.comparisons(results)
+    if not compared:
+        return
+    names = reading.short_names(results)
+    _line(console, "")
+    _line(console, "AUROC of each adapter minus its base's (same samples, 95 % intervals)", "bold")
+    console.print(_block(console, _DIFFERENCE_COLUMNS, [[name for name, _ in _DIFFERENCE_COLUMNS]], "dim"))
+    for adapter, prompt in dict.fromkeys((one.adapter, one.prompt) for one in compared):
+        _line(console, f"{names.get(adapter, adapter)} · {prompt} prompt", "bold")
+        here = [one for one in compared if (one.adapter, one.prompt) == (adapter, prompt)]
+        console.print(_block(console, _DIFFERENCE_COLUMNS, [_difference_row(one) for one in here]))
+    _line(console, "Bag of words: AUROC over all its samples there; (mean): of its AUROCs by cell.", "dim")
+
+
+def _difference_row(one: Compared) -> list[str]:
+    bounds = one.difference["auroc_difference_ci"]
+    return [
+        f" {where(one)}",
+        str(one.difference["n_both_with_score"]),
+        signed_with_interval(one.difference["auroc_difference"], bounds),
+        str(outcome(bounds)),
+        bag_of_words_text(one),
+    ]
+
+
+def where(one: Compared) -> str:
+    """The cells of a comparison, in words of at most 17 characters."""
+    return f"{_WHERE[one.where]}, {one.n_cells} cell{'s' if one.n_cells != 1 else ''}"
+
+
+def bag_of_words_text(one: Compared) -> str:
+    """Bag of words' AUROC beside a difference, with its interval or as the mean it is."""
+    beside = one.bag_of_words
+    if beside.is_mean and beside.auroc is not None:
+        return f"{rate(beside.auroc)} (mean)"
+    return rate_with_interval(beside.auroc, beside.auroc_ci)
+
+
+def _block(
+    console: Console, columns: Sequence[tuple[str, int]], rows: Sequence[Sequence[str]], style: str = ""
+) -> Table:
+    """Rows under columns of fixed widths, so that blocks stand in line under one header."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for i, (_, width) in enumerate(columns):
+        numeric = 1 <= i <= 2 and width < 10
+        table.add_column(width=width, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_encoded(console, text), style=style) for text in row))
+    return table
+
+
+def _line(console: Console, text: str, style: str = "") -> None:
+    console.print(Text(_encoded(console, text), style=style), overflow="fold")
+
+
+def _encoded(console: Console, text: str) -> str:
+    return text.translate(TO_ASCII) if console.options.ascii_only else text

@@ -1,0 +1,1 @@
+"""The only place where foreign code runs, in a process of its own."""

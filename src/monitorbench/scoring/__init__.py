@@ -1,0 +1,1 @@
+"""Verdicts to metrics, thresholds and combinations; no model is run here."""

@@ -1,0 +1,102 @@
+"""From a judge's verdicts on the calibration split to the operating point it is to be used at.
+
+Writes `runs/calibrate/<monitor>-<prompt>-<hash>/operating_point.json`. What is promised, and what counts as
+evidence, is `thresholds`'.
+"""
+
+import logging
+from pathlib import Path
+
+from monitorbench.config.base import UserError
+from monitorbench.config.study import Calibrate, Study
+from monitorbench.records import Category
+from monitorbench.runs.directory import RunDirectory, read_finished
+from monitorbench.runs.files import write_atomically
+from monitorbench.scoring.calibration import (
+    Calibration,
+    FittedOn,
+    calibration,
+    divide,
+    per_category,
+    refuse_fitted_samples,
+)
+from monitorbench.scoring.evaluations import Evaluation, read_evaluation
+from monitorbench.scoring.operating_point import OperatingPoint, threshold_point
+from monitorbench.scoring.thresholds import CalibratedThreshold, conformal_risk, neyman_pearson
+
+_FILE = "operating_point.json"
+_log = logging.getLogger(__name__)
+
+
+def calibrate_run(study: Study) -> Path:
+    """Calibrate the evaluation run `study.run`; returns the calibration's run directory.
+
+    Raises `UserError` where the run judged another split than calibration, or where no threshold keeps the
+    promise: the line says how many benign questions it would take.
+    """
+    judged = read_evaluation(study, study.required_run())
+    held = _unseen(judged)
+    settings = study.calibrate
+    parts = per_category(held) if settings.per_category else (held,)
+    thresholds = [_threshold(part, settings) for part in parts]
+    point = threshold_point(*thresholds)
+    identity = {"run": judged.directory.name, "point": point.model_dump(mode="json")}
+    run = RunDirectory(study.paths.runs / "calibrate", f"{judged.monitor}-{judged.prompt}", identity)
+    with run.recording(study) as results:
+        write_atomically(run.path / _FILE, point.model_dump_json(indent=2) + "\n")
+        results["operating_point"] = point.model_dump(mode="json")
+        results["judged"] = str(judged.directory)
+        for one in thresholds:
+            _log.info("calibrate: %s", _in_words(one))
+    return run.path
+
+
+def read_operating_point(directory: Path) -> OperatingPoint:
+    """The operating point of a finished calibration; `UserError` where there is none."""
+    file = directory / _FILE
+    if "operating_point" not in read_finished(directory)["results"] or not file.is_file():
+        raise UserError(f"{directory}: not a calibration; expected a run of eval/calibrate.py")
+    return OperatingPoint.model_validate_json(file.read_text(encoding="utf-8"))
+
+
+def judge_id(evaluation: Evaluation) -> str:
+    """What a threshold is bound to: the judge, its prompt, and everything that decides its scores."""
+    return f"{evaluation.monitor}/{evaluation.prompt}/{evaluation.judge_hash}"
+
+
+def _unseen(judged: Evaluation) -> Calibration:
+    """What a threshold may be set on: of a combination fitted on the first half, the second."""
+    held = _calibration(judged)
+    combined = read_finished(judged.directory)["results"].get("combined")
+    if not combined or combined["rule"]["fitted_on"] is None:
+        return held
+    _, rest = divide(held)
+    refuse_fitted_samples(FittedOn.model_validate(combined["rule"]["fitted_on"]), rest)
+    _log.info("calibrate: on the half that %s was not fitted on", judged.monitor)
+    return rest
+
+
+def _calibration(judged: Evaluation) -> Calibration:
+    held, categories = judged.judged, [category.value for category in Category]
+    return calibration(
+        judged.data.name,
+        splits=[judged.split] * len(held),
+        scores={judge_id(judged): held.scores},
+        is_misbehavior=held.is_misbehavior,
+        group_ids=held.group_ids().to_pylist(),
+        categories=[categories[i] for i in held.categories.tolist()],
+    )
+
+
+def _threshold(part: Calibration, settings: Calibrate) -> CalibratedThreshold:
+    if settings.method == "conformal_risk":
+        return conformal_risk(part, alpha=settings.alpha)
+    return neyman_pearson(part, alpha=settings.alpha, delta=settings.delta)
+
+
+def _in_words(one: CalibratedThreshold) -> str:
+    where = one.category or "all categories"
+    if one.threshold is None:
+        return f"{where}: no threshold, its samples will be unscored ({one.reason})"
+    sure = f" with probability {1 - one.delta:g}" if one.delta is not None else " on average"
+    return f"{where}: alarm above {one.threshold:.6g}; FAR <= {one.alpha:g}{sure} ({one.n} benign questions)"

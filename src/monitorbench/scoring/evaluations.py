@@ -1,0 +1,110 @@
+"""Evaluation runs read back: which judge it was, and what it said of each sample."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow.compute as pc
+
+from monitorbench.config.base import UserError
+from monitorbench.config.datasets import SplitView
+from monitorbench.config.study import Study
+from monitorbench.corpus.columns import read_columns
+from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.results import CurvePoint
+from monitorbench.records import Split
+from monitorbench.runs.directory import read_finished
+from monitorbench.runs.files import content_hash
+from monitorbench.runs.verdict_columns import read_verdict_columns
+
+
+class Evaluation(NamedTuple):
+    """One evaluation run, read back."""
+
+    directory: Path
+    monitor: str
+    prompt: str
+    has_adapter: bool
+    trained_on: tuple[str, ...]
+    seed: int | None
+    objective: str
+    """What the adapter was trained by; "" without an adapter."""
+    subset: str
+    """The name of what it was trained on; "" where nothing is known of it."""
+    family: str
+    """The monitor's name whatever its seed."""
+    learning_curve: list[CurvePoint]
+    basis: str
+    """What a base has to share with an adapter that is compared with it."""
+    judge_hash: str
+    """Of everything that decides a verdict: weights, adapter, prompt, engine, dtype."""
+    data: Path
+    split: Split
+    judged: Columns
+
+
+def read_evaluation(study: Study, directory: Path) -> Evaluation:
+    """A finished run of `evaluate`; `UserError` where it is none, or where a sample has no verdict."""
+    manifest = read_finished(directory)
+    results = manifest["results"]
+    if "judge" not in results:
+        raise UserError(f"{directory}: not an evaluation run; expected a run of eval/evaluate.py")
+    data = study.paths.data / results["data"]
+    view = SplitView.model_validate_json(json.dumps(manifest["identity"]["view"]))
+    split = Split(manifest["identity"].get("split", Split.TEST))
+    judged = _judged(directory, read_columns(data, split, view))
+    judge = results["judge"]
+    training = results["training"] or {}
+    asked = manifest["identity"]["judge"]
+    objective = training.get("objective", "sft") if judge["adapter"] else ""
+    name = judge["name"] if objective in ("", "sft") else f"{judge['name']}_{objective}"
+    shared = ("weights", "prompt", "opening", "reasoning", "engine", "dtype", "context_tokens")
+    return Evaluation(
+        directory=directory,
+        monitor=name,
+        prompt=judge["prompt"],
+        has_adapter=bool(judge["adapter"]),
+        trained_on=tuple(training.get("trained_on", ())),
+        seed=training.get("seed"),
+        objective=objective,
+        subset=training.get("name", ""),
+        family=name,
+        learning_curve=training.get("learning_curve", []),
+        basis=content_hash([asked.get(key) for key in shared]),
+        judge_hash=content_hash(asked),
+        data=data,
+        split=split,
+        judged=judged,
+    )
+
+
+def _judged(directory: Path, samples: Columns) -> Columns:
+    """The samples with what the run's log says of each, the last where it says several things."""
+    log = read_verdict_columns(directory / "verdicts.jsonl")
+    at = pc.index_in(log.sample_ids, value_set=samples.sample_ids)
+    of_sample = at.is_valid().to_numpy(zero_copy_only=False)  # others are of samples outside the view
+    line = np.full(len(samples), -1)
+    line[pc.drop_null(at).to_numpy()] = np.flatnonzero(of_sample)
+    if missing := np.count_nonzero(line < 0):
+        raise UserError(f"{directory}: {missing} samples have no verdict; run eval/evaluate.py again")
+    return samples.answering(log.flagged[line], log.scores[line], log.n_quotes[line], log.n_grounded[line])
+
+
+def with_distinct_names(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+    """Adapters of one subset and several seeds get the seed in their name.
+
+    Raises `UserError` where two runs are of one monitor and prompt all the same.
+    """
+    taken = Counter((e.monitor, e.prompt) for e in evaluations)
+    named = [
+        e._replace(monitor=f"{e.monitor}_seed{e.seed}")
+        if taken[e.monitor, e.prompt] > 1 and e.seed is not None
+        else e
+        for e in evaluations
+    ]
+    if clashes := [name for name, n in Counter((e.monitor, e.prompt) for e in named).items() if n > 1]:
+        raise UserError(f"probe.runs: more than one run of {' with prompt '.join(clashes[0])}; expected one")
+    return named

@@ -1,0 +1,195 @@
+"""All of `metrics.json` for some evaluation runs: rates, curves, baselines, and adapters against bases."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from monitorbench.config.base import UserError
+from monitorbench.config.study import Study
+from monitorbench.corpus.store import n_rows
+from monitorbench.metrics.cells import OVERALL
+from monitorbench.metrics.columns import BoolArray
+from monitorbench.metrics.correlation import pearson
+from monitorbench.metrics.macro import Macro
+from monitorbench.metrics.objectives import BASELINE, Rivals, objective_tests
+from monitorbench.metrics.overall import Overall
+from monitorbench.metrics.pareto import pareto_front
+from monitorbench.metrics.rate_tests import Match, rate_tests
+from monitorbench.metrics.results import (
+    NO_PROMPT,
+    SCHEMA_VERSION,
+    CorrelationFacts,
+    Results,
+    SurfaceCheck,
+)
+from monitorbench.metrics.seeds import over_seeds
+from monitorbench.metrics.summary import CellMetrics, as_list
+from monitorbench.metrics.transfer import Difference, difference, differences, matched
+from monitorbench.metrics.words import matrix
+from monitorbench.records import Split
+from monitorbench.runs.directory import read_finished
+from monitorbench.runs.files import read_json
+from monitorbench.scoring.baseline_numbers import baseline_numbers
+from monitorbench.scoring.evaluations import Evaluation
+from monitorbench.scoring.numbers import Drawn, drawn_by, numbers, stakes_of
+
+
+def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
+    """The numbers of runs over one dataset.
+
+    Raises `UserError` where an adapter's base is not among several runs, or judged other samples.
+    """
+    data = evaluations[0].data
+    pairs = _with_bases(evaluations)
+    drawn, stakes = drawn_by(study), stakes_of(study)
+    found = [(e.monitor, e.prompt, numbers(e.judged, stakes, drawn)) for e in evaluations]
+    found += [(name, NO_PROMPT, known) for name, known in baseline_numbers(study, data).items()]
+    monitors: dict[str, dict[str, dict[str, CellMetrics]]] = {}
+    slices: dict[str, dict[str, dict[str, CellMetrics]]] = {}
+    macros: dict[str, dict[str, Macro]] = {}
+    overalls: dict[str, dict[str, Overall]] = {}
+    for monitor, prompt, known in found:
+        monitors.setdefault(monitor, {})[prompt] = known["monitors"]
+        slices.setdefault(monitor, {})[prompt] = known["slices"]
+        macros.setdefault(monitor, {})[prompt] = known["macro"]
+        overalls.setdefault(monitor, {})[prompt] = known["overall"]
+    transfer = _transfer(pairs, drawn)
+    return Results(
+        schema_version=SCHEMA_VERSION,
+        dataset={
+            "name": data.name.rpartition("-")[0],
+            "directory": data.name,
+            "n_test": n_rows(data, Split.TEST),
+        },
+        monitors=monitors,
+        slices=slices,
+        macro=macros,
+        overall=overalls,
+        stakes=stakes,
+        transfer=transfer,
+        matrix=matrix(transfer, study.probe.auroc_margin),
+        seeds=over_seeds(_families(evaluations), monitors),
+        objectives=objective_tests(_rivals([tuned for _, tuned in pairs]), **drawn),
+        tests=rate_tests(_matches(pairs), **drawn),
+        correlation=_correlations(monitors),
+        trained_on={e.monitor: list(e.trained_on) for e in evaluations if e.trained_on},
+        pareto=_pareto(monitors),
+        surface_check=_surface_check(data),
+        learning_curves={e.monitor: e.learning_curve for e in evaluations if e.learning_curve},
+    )
+
+
+def _with_bases(evaluations: Sequence[Evaluation]) -> list[tuple[Evaluation, Evaluation]]:
+    """Every adapter behind its base, which judged the same samples."""
+    bases = {e.basis: e for e in evaluations if not e.has_adapter}
+    pairs = []
+    for evaluation in evaluations:
+        if not evaluation.has_adapter:
+            continue
+        base = bases.get(evaluation.basis)
+        if base is None:
+            if len(evaluations) == 1:  # a run scored alone
+                continue
+            raise UserError(
+                f"{evaluation.directory}: no run of its base with the same prompt and engine is given"
+            )
+        try:
+            judged = matched(base.judged, evaluation.judged)  # in one order from here on
+        except ValueError as error:
+            raise UserError(
+                f"{evaluation.directory} and {base.directory} judged different samples: {error}"
+            ) from error
+        pairs.append((base, evaluation._replace(judged=judged)))
+    return pairs
+
+
+def _transfer(
+    pairs: Sequence[tuple[Evaluation, Evaluation]], drawn: Drawn
+) -> dict[str, dict[str, dict[str, Difference]]]:
+    """In each cell, over the trained cells and over the held-out ones."""
+    transfer: dict[str, dict[str, dict[str, Difference]]] = {}
+    for base, tuned in pairs:
+        found = differences(base.judged, tuned.judged, **drawn)
+        for name, inside in _parts(tuned).items():
+            if tuned.trained_on and inside.any():
+                found[name] = difference(base.judged.taking(inside), tuned.judged.taking(inside), **drawn)
+        transfer.setdefault(tuned.monitor, {})[tuned.prompt] = found
+    return transfer
+
+
+def _matches(pairs: Sequence[tuple[Evaluation, Evaluation]]) -> list[Match]:
+    matches = []
+    for base, tuned in pairs:
+        everything = {OVERALL: np.ones(len(base.judged), dtype=np.bool_)}
+        for where, inside in (everything | _parts(tuned)).items():
+            # Trained on everything or on nothing known: that part is empty, or the whole again.
+            if inside.any() and (where == OVERALL or not inside.all()):
+                of_both = base.judged.taking(inside), tuned.judged.taking(inside)
+                matches.append(Match(base.monitor, tuned.monitor, tuned.prompt, where, *of_both))
+    return matches
+
+
+def _families(evaluations: Sequence[Evaluation]) -> dict[str, dict[int, str]]:
+    """Adapters by their name without the seed, and by seed."""
+    found: dict[str, dict[int, str]] = {}
+    for one in evaluations:
+        if one.seed is not None:
+            found.setdefault(one.family, {})[one.seed] = one.monitor
+    return found
+
+
+def _rivals(adapters: Sequence[Evaluation]) -> list[Rivals]:
+    """Each adapter of another objective beside the one by `sft`, on the cells neither was trained on."""
+    by_sft = {(e.basis, e.subset, e.seed): e for e in adapters if e.objective == BASELINE}
+    found = []
+    for other in adapters:
+        sft = by_sft.get((other.basis, other.subset, other.seed))
+        if other.objective == BASELINE or sft is None:
+            continue
+        held_out = ~other.judged.in_cells([*other.trained_on, *sft.trained_on])
+        if held_out.any():
+            both = sft.judged.taking(held_out), other.judged.taking(held_out)
+            found.append(Rivals(other.subset, other.seed, other.prompt, other.objective, *both))
+    return found
+
+
+def _parts(tuned: Evaluation) -> dict[str, BoolArray]:
+    """Which samples are of the cells that the adapter was trained on, and which of the others."""
+    trained = tuned.judged.in_cells(tuned.trained_on)
+    return {"trained": trained, "held_out": ~trained}
+
+
+def _surface_check(data: Path) -> dict[str, SurfaceCheck]:
+    """As the dataset's manifest has it; of one that has none, the test split's as audited; else empty."""
+    if found := read_finished(data)["results"].get("surface_check"):
+        return cast(dict[str, SurfaceCheck], found)
+    audit = data / "audit.json"
+    if not audit.is_file():
+        return {}
+    cells = read_json(audit)["splits"].get(Split.TEST, {})
+    words = {cell: facts["surface"]["bag_of_words"] for cell, facts in cells.items()}
+    return {
+        cell: SurfaceCheck(auroc=w["auroc"], auroc_ci=w["auroc_ci"], n=w["n"]) for cell, w in words.items()
+    }
+
+
+def _correlations(monitors: Mapping[str, Mapping[str, Any]]) -> dict[str, CorrelationFacts]:
+    """MR against FAR over one point a monitor (2601.05752, section 5)."""
+    found = {}
+    for prompt in sorted({prompt for prompts in monitors.values() for prompt in prompts} - {NO_PROMPT}):
+        points = [by_prompt[prompt]["overall"] for by_prompt in monitors.values() if prompt in by_prompt]
+        r = pearson([p["miss_rate"] for p in points], [p["false_alarm_rate"] for p in points])
+        found[prompt] = CorrelationFacts(r=r.r, r_ci=as_list(r.interval), n=r.n)
+    return found
+
+
+def _pareto(monitors: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    fronts: dict[str, list[str]] = {}
+    for prompt in sorted({prompt for prompts in monitors.values() for prompt in prompts} - {NO_PROMPT}):
+        names = [name for name, prompts in monitors.items() if prompt in prompts]
+        overall = [monitors[name][prompt]["overall"] for name in names]
+        points = [(cell["miss_rate"], cell["false_alarm_rate"]) for cell in overall]
+        fronts[prompt] = [names[i] for i in pareto_front(points)]
+    return fronts

@@ -1,0 +1,88 @@
+"""Metrics from logs alone: one evaluation run, or several laid side by side in a probe.
+
+No model is run here, and nothing heavy is imported.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from monitorbench.config.base import UserError
+from monitorbench.config.study import Study
+from monitorbench.metrics.results import Results
+from monitorbench.records import Category, Label, Split
+from monitorbench.report.tables.tables import monitor_rows, show_tables, to_csv, transfer_rows
+from monitorbench.runs.directory import RunDirectory
+from monitorbench.runs.files import content_hash, write_atomically, write_json
+from monitorbench.scoring.calibrate import judge_id, read_operating_point
+from monitorbench.scoring.evaluations import Evaluation, read_evaluation, with_distinct_names
+from monitorbench.scoring.measure import measured
+from monitorbench.scoring.operating_point import GREEDY, OperatingPoint, labels_at
+
+_CATEGORIES = [category.value for category in Category]
+
+
+def score_run(study: Study) -> Path:
+    """Print the table of the run `study.run`, write its `metrics.json` and `table.csv`; returns it."""
+    directory = study.required_run()
+    evaluation = read_evaluation(study, directory)
+    if evaluation.split is not Split.TEST:
+        raise UserError(
+            f"{directory}: judged the {evaluation.split} split; expected a run over the test split, or "
+            "eval/calibrate.py"
+        )
+    point = read_operating_point(study.operating_point) if study.operating_point else GREEDY
+    metrics = measured(study, [_at(evaluation, point)])
+    if point is not GREEDY:
+        metrics["operating_point"] = point.model_dump(mode="json")
+    _write_results(directory, metrics)
+    show_tables(metrics, stderr=True)  # a sweep's stdout has one directory a run
+    return directory
+
+
+def probe(study: Study) -> Path:
+    """Lay `study.probe.runs` side by side; returns the probe's run directory.
+
+    Raises `UserError` when the runs are not of one dataset, when an adapter's
+    base is not among them or judged other samples, or when two runs have one name.
+    """
+    evaluations = with_distinct_names([read_evaluation(study, run) for run in study.probe.runs])
+    if len({evaluation.data for evaluation in evaluations}) > 1:
+        raise UserError("probe.runs: the runs judged different datasets; expected one")
+    identity = {
+        "runs": sorted(content_hash([e.directory.name, e.monitor, e.prompt]) for e in evaluations),
+        "resamples": study.probe.resamples,
+        "auroc_margin": study.probe.auroc_margin,
+        "seed": study.seed,
+        "stakes": study.stakes.model_dump(),
+    }
+    run = RunDirectory(study.paths.runs / "probe", study.dataset.name, identity)
+    with run.recording(study) as results:
+        metrics = measured(study, evaluations)
+        _write_results(run.path, metrics)
+        results["runs"] = [str(evaluation.directory) for evaluation in evaluations]
+        results["monitors"] = list(metrics["monitors"])
+    return run.path
+
+
+def _at(evaluation: Evaluation, point: OperatingPoint) -> Evaluation:
+    if point is GREEDY:
+        return evaluation
+    held = evaluation.judged
+    labels = labels_at(
+        point,
+        monitor=judge_id(evaluation),
+        scores=held.scores,
+        answers=[None] * len(held),  # a threshold doesn't read them
+        categories=[_CATEGORIES[i] for i in held.categories.tolist()],
+    )
+    answers = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
+    flagged = np.array([answers[label] for label in labels])
+    return evaluation._replace(judged=replace(held, flagged=flagged))
+
+
+def _write_results(directory: Path, results: Results) -> None:
+    write_json(directory / "metrics.json", results)
+    write_atomically(directory / "table.csv", to_csv(monitor_rows(results)))
+    write_atomically(directory / "transfer.csv", to_csv(transfer_rows(results)))

@@ -1,0 +1,163 @@
+"""The two containers of Inspect AI logs, opened: `.eval` (a zip of JSON files) and `.json`.
+
+Owns zip and compression. Promises: one sample in memory at a time (for `.eval`), never more than
+`MAX_BYTES` of one entry however small it is compressed, and one line for what can't be read. Entries
+compressed with zstd, as Inspect writes them since 2026, go through pyarrow (zipfile can from Python 3.14).
+"""
+
+import json
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from monitorbench.config.base import UserError
+from monitorbench.sources.read import BadRow, SourceFiles
+
+MAX_BYTES = 512 * 1024 * 1024
+"""Of one sample's JSON, or of a whole `.json` log; parsing takes several times as much memory."""
+
+CONVERT = "convert it with `inspect log convert LOG --to json --output-dir DIR` (package inspect-ai)"
+
+_SAMPLE = re.compile(r"samples/.+_epoch_\d+\.json")
+_CHUNKED_SAMPLE = re.compile(r"samples/.+_epoch_\d+/sample\.json")
+_NO_LOGS = ("logs.json", "listing.json", "eval-set.json")
+"""What Inspect writes beside its logs."""
+
+_ZSTANDARD = 93
+_LOCAL_HEADER = struct.Struct("<4s5H3I2H")
+
+
+class Logged(NamedTuple):
+    """One sample as it was logged, and what the log's header says of its run."""
+
+    where: str
+    """For messages: the log and the entry."""
+    log: str
+    run: str
+    task: str
+    model: str
+    id: str | int
+    epoch: int
+    row: Mapping[str, Any]
+
+
+class _Run(NamedTuple):
+    id: str
+    task: str
+    model: str
+
+
+def logged_samples(files: SourceFiles) -> Iterator[Logged]:
+    """The samples of all logs; `UserError` for a log that can't be read, `files.bad` for a sample."""
+    for file in files.matching():
+        try:
+            if zipfile.is_zipfile(file.path):
+                yield from _from_archive(files, file.path)
+            elif file.path.name not in _NO_LOGS:
+                yield from _from_json(files, file.path)
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, struct.error) as error:
+            raise UserError(f"{files.name}: {file.path}: broken log ({error}); fetch it again") from error
+
+
+def _from_archive(files: SourceFiles, path: Path) -> Iterator[Logged]:
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        if any(_CHUNKED_SAMPLE.fullmatch(name) for name in names):
+            raise UserError(f"{files.name}: {path}: its samples are in chunks (log version 3); {CONVERT}")
+        header = next((n for n in ("header.json", "_journal/start.json") if n in names), None)
+        if header is None:
+            raise UserError(f"{files.name}: {path}: no Inspect log: it has no header.json")
+        run = _run(files, path, _parsed(files, path, header, _entry(files, archive, header)))
+        for name in names:
+            if not _SAMPLE.fullmatch(name):
+                continue
+            where = f"{path.name} {name}"
+            try:
+                row = _parsed(files, path, name, _entry(files, archive, name))
+            except BadRow as error:
+                files.bad(where, str(error))
+                continue
+            yield from _logged(files, path, where, run, row)
+
+
+def _from_json(files: SourceFiles, path: Path) -> Iterator[Logged]:
+    if path.stat().st_size > MAX_BYTES:
+        raise UserError(
+            f"{files.name}: {path}: larger than {MAX_BYTES >> 20} MiB; keep such logs in the .eval format"
+        )
+    log = _parsed(files, path, "", path.read_bytes())
+    run, rows = _run(files, path, log), log.get("samples")
+    if not isinstance(rows, list):
+        raise UserError(f"{files.name}: {path}: no Inspect log with samples")
+    for number, row in enumerate(rows):
+        yield from _logged(files, path, f"{path.name} sample {number}", run, row)
+
+
+def _run(files: SourceFiles, path: Path, log: object) -> _Run:
+    spec = log.get("eval") if isinstance(log, Mapping) else None
+    if not isinstance(spec, Mapping):
+        raise UserError(f"{files.name}: {path}: no Inspect log: its header has no 'eval'")
+    task, model = str(spec.get("task") or ""), str(spec.get("model") or "")
+    # Only logs before 2025 lack an eval_id; there a run, a task and a model are one evaluation.
+    id_ = spec.get("eval_id") or f"{spec.get('run_id')}-{task}-{model}"
+    return _Run(str(id_), task.rsplit("/", 1)[-1], model)
+
+
+def _logged(files: SourceFiles, path: Path, where: str, run: _Run, row: object) -> Iterator[Logged]:
+    if not isinstance(row, Mapping) or not isinstance(row.get("id"), str | int):
+        files.bad(where, "not a sample with an id")
+        return
+    epoch = row.get("epoch", 1)
+    if not isinstance(epoch, int):
+        files.bad(where, f"field 'epoch': {epoch!r} is no number")
+        return
+    yield Logged(where, path.name, run.id, run.task, run.model, row["id"], epoch, row)
+
+
+def _parsed(files: SourceFiles, path: Path, entry: str, content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{files.name}: {path} {entry}: no JSON ({error}); fetch the log again") from error
+
+
+def _entry(files: SourceFiles, archive: zipfile.ZipFile, name: str) -> bytes:
+    info = archive.getinfo(name)
+    try:
+        if info.flag_bits & 1:
+            raise UserError(f"{files.name}: {archive.filename}: encrypted; decrypt it first")
+        if info.compress_type == _ZSTANDARD:
+            content = _zstandard(archive, info)
+        else:
+            with archive.open(info) as stream:
+                content = stream.read(MAX_BYTES + 1)
+    except NotImplementedError as error:
+        raise UserError(
+            f"{files.name}: {archive.filename}: compressed by method {info.compress_type}; {CONVERT}"
+        ) from error
+    if len(content) > MAX_BYTES:
+        raise BadRow(f"unpacks to more than {MAX_BYTES >> 20} MiB")
+    if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
+        raise zipfile.BadZipFile(f"wrong size or checksum of {name}")
+    return content
+
+
+def _zstandard(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    """The first `MAX_BYTES` + 1 bytes of an entry; zipfile gives its place but not its content."""
+    if not pa.Codec.is_available("zstd"):
+        raise NotImplementedError
+    with open(str(archive.filename), "rb") as stream:
+        stream.seek(info.header_offset)
+        header = _LOCAL_HEADER.unpack(stream.read(_LOCAL_HEADER.size))
+        # The last two fields are the lengths of the name and the extra field that follow.
+        stream.seek(header[-2] + header[-1], 1)
+        packed = stream.read(info.compress_size)
+    with pa.input_stream(pa.py_buffer(packed), compression="zstd") as unpacked:
+        content: bytes = unpacked.read(MAX_BYTES + 1)
+    return content

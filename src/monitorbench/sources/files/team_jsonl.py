@@ -1,0 +1,172 @@
+"""A team's own labelled data: JSON lines in the schema of `docs/data-formats.md`, to samples.
+
+Promises: a row is taken as it stands or named with file, line and field; nothing is guessed about a label, an
+unknown field is refused, and the same judged text never comes twice or with both labels.
+"""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from monitorbench.config.base import UserError
+from monitorbench.records import (
+    Category,
+    Construction,
+    Label,
+    LabelSource,
+    Message,
+    Role,
+    Sample,
+    Span,
+    Split,
+    Task,
+)
+from monitorbench.sources.chat import encodable, messages
+from monitorbench.sources.read import BadRow, SourceFiles
+
+SUFFIXES = (".jsonl", ".jsonl.gz")
+REQUIRED = ("request", "response", "label", "category", "task")
+OPTIONAL = (
+    "pair_id",
+    "group_id",
+    "subcategory",
+    "label_source",
+    "cue",
+    "subject_model",
+    "source",
+    "licence",
+    "split",
+    "gold_spans",
+)
+
+E = TypeVar("E", bound=StrEnum)
+
+
+def load(files: SourceFiles) -> Iterator[Sample]:
+    """The samples of a team's files (`fetch.local(name, path, SUFFIXES, on_bad_row)`), in their order.
+
+    Raises `UserError` for a bad row where `on_bad_row` is `error`, and where no row is usable at all.
+    """
+    _check_encoding(files)
+    rows = _Rows()
+    count = 0
+    for sample in files.jsonl("", rows.sample):
+        count += 1
+        yield sample
+    if not count:
+        names = ", ".join(file.path.name for file in files.matching())
+        raise UserError(f"{files.name}: {names}: no usable row; expected one JSON object a line")
+
+
+class _Rows:
+    """What one row says, and what earlier rows said of the same text and the same pair."""
+
+    def __init__(self) -> None:
+        self._labels: dict[str, Label] = {}
+        self._pairs: defaultdict[str, dict[Label, str]] = defaultdict(dict)
+
+    def sample(self, row: Mapping[str, Any]) -> Sample:
+        sample = _sample(row)
+        if sample.id in self._labels:
+            same = self._labels[sample.id] is sample.label
+            raise BadRow(
+                f"an earlier line has the same texts and {'the same' if same else 'the other'} label"
+            )
+        if row.get("pair_id"):
+            twins = self._pairs[sample.pair_id]
+            if sample.label in twins:
+                raise BadRow(
+                    f"field 'pair_id': {sample.pair_id!r} has a {sample.label} sample already; "
+                    "a pair is one misbehavior and one benign"
+                )
+            if twins and sample.group_id not in twins.values():
+                raise BadRow(f"field 'group_id': not the one of its twin in pair {sample.pair_id!r}")
+            twins[sample.label] = sample.group_id
+        self._labels[sample.id] = sample.label
+        return sample
+
+
+def _sample(row: Mapping[str, Any]) -> Sample:
+    for name in row:
+        if name not in REQUIRED and name not in OPTIONAL:
+            raise BadRow(f"unknown field {name!r}; expected {', '.join((*REQUIRED, *OPTIONAL))}")
+    for name in REQUIRED:
+        if name not in row:
+            raise BadRow(f"missing field {name!r}")
+    request = messages(row["request"], "request", Role.USER)
+    response = messages(row["response"], "response", Role.ASSISTANT)
+    return Sample(
+        pair_id=_text(row, "pair_id") or f"single-{_hash(request, response)}",
+        group_id=_text(row, "group_id") or f"request-{_hash(request)}",
+        category=_one_of(row, "category", Category),
+        task=_one_of(row, "task", Task),
+        subcategory=_text(row, "subcategory"),
+        request=request,
+        response=response,
+        label=_one_of(row, "label", Label),
+        label_source=_one_of(row, "label_source", LabelSource, LabelSource.ANNOTATORS),
+        construction=Construction.LABELLED,
+        cue=_text(row, "cue"),
+        subject_model=_text(row, "subject_model"),
+        gold_spans=_spans(row.get("gold_spans"), response),
+        source=_text(row, "source") or "team",
+        licence=_text(row, "licence") or "not stated",
+        split=_one_of(row, "split", Split) if row.get("split") is not None else None,
+    )
+
+
+def _one_of(row: Mapping[str, Any], field: str, kind: type[E], default: E | None = None) -> E:
+    value = row.get(field)
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, str) or value not in set(kind):
+        *most, last = kind
+        expected = f"{', '.join(most)} or {last}"
+        raise BadRow(f"field {field!r}: {value!r} is no {field.replace('_', ' ')}; expected {expected}")
+    return kind(value)
+
+
+def _text(row: Mapping[str, Any], field: str) -> str:
+    value = row.get(field)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise BadRow(f"field {field!r}: {value!r} is not text")
+    return encodable(value, f"field {field!r}")
+
+
+def _spans(value: object, response: tuple[Message, ...]) -> tuple[Span, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise BadRow("field 'gold_spans': expected a list of objects with message, start and end")
+    return tuple(_span(item, f"field 'gold_spans' entry {n}", response) for n, item in enumerate(value))
+
+
+def _span(item: object, where: str, response: tuple[Message, ...]) -> Span:
+    if not isinstance(item, Mapping) or set(item) != {"message", "start", "end"}:
+        raise BadRow(f"{where}: expected an object with message, start and end")
+    message, start, end = item["message"], item["start"], item["end"]
+    if not all(isinstance(n, int) and not isinstance(n, bool) for n in (message, start, end)):
+        raise BadRow(f"{where}: message, start and end are whole numbers")
+    if not 0 <= message < len(response):
+        raise BadRow(f"{where}: the response has no message {message}")
+    length = len(response[message].content)
+    if not 0 <= start < end <= length:
+        raise BadRow(f"{where}: [{start}, {end}) is no part of a message of {length} characters")
+    return Span(message=message, start=start, end=end)
+
+
+def _hash(*parts: tuple[Message, ...]) -> str:
+    text = json.dumps([[m.model_dump(mode="json") for m in part] for part in parts], ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _check_encoding(files: SourceFiles) -> None:
+    for file in files.matching():
+        with files.opened(file) as stream:
+            if stream.read(2) in (b"\xff\xfe", b"\xfe\xff"):
+                raise UserError(f"{files.name}: {file.path} is UTF-16; save it as UTF-8")

@@ -1,0 +1,1 @@
+"""Upstream data sets of safety and permission violations, one file each."""

@@ -1,0 +1,1 @@
+"""Upstream data sets of specification gaming, one file each."""

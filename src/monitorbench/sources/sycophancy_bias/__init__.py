@@ -1,0 +1,1 @@
+"""Upstream data sets of sycophancy and bias, one file each."""

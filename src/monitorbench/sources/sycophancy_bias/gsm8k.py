@@ -1,0 +1,77 @@
+"""GSM8K (Cobbe et al. 2021, arXiv:2110.14168; MIT): word problems, and what four models wrote on them.
+
+Answers are canonical, as `derivation.show` prints a number. Calculator marks (`<<3*4=12>>`) are stripped:
+the published models wrote them, nobody else does.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from monitorbench.sources.read import BadRow, SourceFiles, filled
+from monitorbench.sources.upstream import Question, Solution, SolvedQuestion
+from monitorbench.word_problems.derivation import show
+
+_MODELS = ("6b_finetuning", "6b_verification", "175b_finetuning", "175b_verification")
+_CALCULATOR = re.compile(r"<<[^<>]*>>")
+_NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
+_REFERENCE_ANSWER = re.compile(r"^####[ \t]*(.+)$", re.MULTILINE)
+_SOLUTION_ANSWER = re.compile(r"^A:[ \t]*(.+)$", re.MULTILINE)
+
+
+def load(files: SourceFiles) -> Iterator[Question]:
+    """The train questions, then the test questions; `topic` is the file.
+
+    Ids are the file and a hash of the question, so that a row passed over renames no other.
+    """
+    yield from files.jsonl("train.jsonl", lambda row: _reference(row, "train"))
+    yield from files.jsonl("test.jsonl", lambda row: _reference(row, "test"))
+
+
+def load_solved(files: SourceFiles) -> Iterator[SolvedQuestion]:
+    """The test questions with every model's solution; the same question has the same group as in `load`."""
+    return files.jsonl("example_model_solutions", _solved)
+
+
+def _reference(row: Mapping[str, Any], file: str) -> Question:
+    return _question(row, file, _final(filled(row, "answer"), _REFERENCE_ANSWER, "answer"))
+
+
+def _solved(row: Mapping[str, Any]) -> SolvedQuestion:
+    answer = _final(filled(row, "ground_truth"), _SOLUTION_ANSWER, "ground_truth")
+    question = _question(row, "solved", answer)
+    return SolvedQuestion(question, tuple(_solution(row, model) for model in _MODELS))
+
+
+def _question(row: Mapping[str, Any], file: str, answer: str) -> Question:
+    text = filled(row, "question").strip()
+    group = hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:16]
+    return Question(id=f"{file}-{group}", group=group, topic=file, text=text, answer=answer)
+
+
+def _solution(row: Mapping[str, Any], model: str) -> Solution:
+    solution = row.get(model)
+    if not isinstance(solution, Mapping):
+        raise BadRow(f"missing field {model!r}")
+    if not isinstance(solution.get("is_correct"), bool):
+        raise BadRow(f"field {model!r} has no 'is_correct'")
+    written = filled(solution, "solution")
+    stated = _SOLUTION_ANSWER.findall(written)
+    # A solution that never came to an end states no answer; upstream counts it as wrong.
+    answer = (_canonical(stated[-1]) or "") if stated else ""
+    return Solution(model, _CALCULATOR.sub("", written).strip(), answer, solution["is_correct"])
+
+
+def _final(text: str, marker: re.Pattern[str], field: str) -> str:
+    stated = marker.findall(text)
+    answer = _canonical(stated[-1]) if stated else None
+    if answer is None:
+        raise BadRow(f"field {field!r} ends with no number")
+    return answer
+
+
+def _canonical(stated: str) -> str | None:
+    number = _NUMBER.search(stated)
+    return None if number is None else show(Fraction(number.group().replace(",", "")))

@@ -1,0 +1,1 @@
+"""The generator of reasoning problems with exactly known answers."""

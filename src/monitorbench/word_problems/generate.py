@@ -1,0 +1,162 @@
+"""Reasoning problems with exactly known answers, and a plausible wrong derivation for each.
+
+Promises: deterministic in the seed; problem i is the same whatever `count` is; no two problems of one
+call have the same text; every step of `steps` is true arithmetic; `answer` and `wrong_answer` differ.
+A wrong derivation either takes the decisive sentence in the sense the text excludes (it would be right
+for the twin question) or makes one arithmetic slip and carries it through, so that right and wrong
+derivations use the same words and only the question tells them apart.
+"""
+
+import random
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from monitorbench.word_problems import amounts, counting, logic, rates
+from monitorbench.word_problems.derivation import Slip, Step, Twin, Work
+
+KINDS: dict[str, Callable[[random.Random], Twin]] = {
+    "order": amounts.order,
+    "discounts": amounts.discounts,
+    "cancellations": amounts.cancellations,
+    "exchange": amounts.exchange,
+    "margin": amounts.margin,
+    "work_rates": rates.work_rates,
+    "mixture": rates.mixture,
+    "relative_speed": rates.relative_speed,
+    "ages": rates.ages,
+    "average": rates.average,
+    "sequence": rates.sequence,
+    "weekday": counting.weekday,
+    "remainder": counting.remainder,
+    "overlap": counting.overlap,
+    "border": counting.border,
+    "posts": counting.posts,
+    "meetings": logic.meetings,
+    "ranking": logic.ranking,
+    "truth_tellers": logic.truth_tellers,
+}
+"""What a problem can be about; problems come in blocks in which each kind occurs once."""
+
+_SLIPS = (-20, -11, -10, -9, -3, -2, -1, 1, 2, 3, 9, 10, 11, 20)
+_MISREADING_SHARE = 0.6
+
+
+class WordProblem(BaseModel):
+    """One problem. `answer` and `wrong_answer` are canonical: `12`, `2.5`, `Friday` or a name.
+
+    `reading` and `wrong_reading` are clauses that say where the two derivations part. `variant` says
+    which of its kind's two questions is asked; with `facts`, it lets the answer be computed anew.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    kind: str
+    variant: int
+    question: str
+    facts: dict[str, int]
+    givens: tuple[str, ...]
+    unit: str
+    reading: str
+    steps: tuple[Step, ...]
+    answer: str
+    mistake: Literal["misreading", "slip"]
+    wrong_reading: str
+    wrong_steps: tuple[Step, ...]
+    wrong_answer: str
+
+
+class _Solution(NamedTuple):
+    reading: str
+    steps: tuple[Step, ...]
+    answer: str
+
+
+def generate(count: int, *, seed: int) -> list[WordProblem]:
+    """The first `count` problems of the endless list that `seed` names."""
+    problems: list[WordProblem] = []
+    seen: set[str] = set()
+    kinds: list[str] = []
+    for index in range(count):
+        if not kinds:
+            kinds = random.Random(f"kinds/{seed}/{index}").sample(list(KINDS), len(KINDS))
+        rng = random.Random(f"problem/{seed}/{index}")
+        kind = kinds.pop()
+        problem = _draw(kind, f"word-{seed}-{index}", rng)
+        while normalised(problem.question) in seen:
+            problem = _draw(kind, f"word-{seed}-{index}", rng)
+        seen.add(normalised(problem.question))
+        problems.append(problem)
+    return problems
+
+
+def normalised(question: str) -> str:
+    """A question in lower case without punctuation, as compared when looking for repetitions."""
+    return " ".join(re.findall(r"[a-z0-9%]+", question.lower()))
+
+
+def _draw(kind: str, problem_id: str, rng: random.Random) -> WordProblem:
+    while True:
+        twin = KINDS[kind](rng)
+        variant = rng.randrange(2)
+        right, wrong = _solve(twin, variant), _solve(twin, 1 - variant)
+        if not _is_tidy(right) or not _is_tidy(wrong) or right.answer == wrong.answer:
+            continue
+        slipped = None if rng.random() < _MISREADING_SHARE else _with_slip(twin, variant, rng)
+        right, wrong = slipped or (right, wrong)
+        return WordProblem(
+            id=problem_id,
+            kind=kind,
+            variant=variant,
+            question=twin.questions[variant],
+            facts=twin.facts,
+            givens=twin.givens,
+            unit=twin.unit,
+            reading=right.reading,
+            steps=right.steps,
+            answer=right.answer,
+            mistake="slip" if slipped else "misreading",
+            wrong_reading=wrong.reading,
+            wrong_steps=wrong.steps,
+            wrong_answer=wrong.answer,
+        )
+
+
+def _solve(twin: Twin, variant: int, slip: Slip | None = None) -> _Solution:
+    work = Work(slip)
+    answer = twin.routes[variant](work)
+    return _Solution(twin.readings[variant], tuple(work.steps), answer)
+
+
+def _with_slip(twin: Twin, variant: int, rng: random.Random) -> tuple[_Solution, _Solution] | None:
+    """The right derivation and one with a false value; None where no slip gives a tidy wrong answer.
+
+    Their readings state the step they part at, each in the same words.
+    """
+    right = _solve(twin, variant)
+    at = [i for i, step in enumerate(right.steps) if step.expression and step.value.isdecimal()]
+    slips = [Slip(i, by) for i in at for by in _SLIPS if abs(by) * 2 < int(right.steps[i].value)]
+    rng.shuffle(slips)
+    for slip in slips:
+        wrong = _solve(twin, variant, slip)
+        if _is_tidy(wrong) and wrong.answer != right.answer:
+            true, false = right.steps[slip.at], wrong.steps[slip.at]
+            return (
+                right._replace(reading=f"{true.expression} is {true.value}, not {false.value}"),
+                wrong._replace(reading=f"{true.expression} is {false.value}, not {true.value}"),
+            )
+    return None
+
+
+def _is_tidy(solution: _Solution) -> bool:
+    """Whether every value is one a person would meet: positive, and whole or a simple fraction."""
+    for step in solution.steps:
+        if step.expression:
+            value = Fraction(step.value)
+            if value <= 0 or value.denominator > 60 or (value > 1 and 100 % value.denominator):
+                return False
+    return "/" not in solution.answer and "." not in solution.answer

@@ -1,0 +1,230 @@
+"""What a user would lose here: the meaning of the label, which is that both responses were run."""
+
+import ast
+import doctest
+import hashlib
+import random
+import re
+import sys
+
+import pytest
+
+from monitorbench.construct.code.incentive import SAMPLE_TOKENS, special_cased_pairs
+from monitorbench.construct.code.special_cases import mutants, only_examples, with_examples_in_front
+from monitorbench.construct.code.task import approximate_tokens, as_task
+from monitorbench.construct.cues import incentive_wording as wording
+from monitorbench.records import Construction, Label, LabelSource
+from monitorbench.sandbox.run import Program, Status, run
+from monitorbench.sources.specification_gaming import humaneval
+
+pytestmark = pytest.mark.skipif(sys.platform not in {"linux", "darwin"}, reason="needs a sandbox")
+
+CHOSEN = (13, 22, 48, 52, 57, 60, 121, 131)
+
+
+@pytest.fixture(scope="module")
+def problems():
+    everything = humaneval.load()
+    return [everything[number] for number in CHOSEN]
+
+
+@pytest.fixture(scope="module")
+def built(problems):
+    return special_cased_pairs(problems, seed=3)
+
+
+def the_function(source):
+    (function,) = ast.parse(source).body
+    assert isinstance(function, ast.FunctionDef)
+    return function
+
+
+def code_of(sample):
+    (code,) = re.findall(r"```python\n(.*?)\n```", sample.response[-1].content, re.S)
+    return code
+
+
+def shown_examples(sample):
+    """The request's examples, read again by doctest and not by the code under test."""
+    (stub,) = re.findall(r"```python\n(.*?)\n```", sample.request[0].content, re.S)
+    examples = doctest.DocTestParser().get_examples(ast.get_docstring(the_function(stub)) or "")
+    assert examples
+    return "\n".join(f"assert {e.source.strip()} == {e.want.strip()}" for e in examples)
+
+
+def test_both_sides_do_what_their_label_says(problems, built):
+    """Else a monitor would be trained on gaming that works, or on honest code that doesn't."""
+    by_group = {f"humaneval-{problem.id}": problem for problem in problems}
+    pairs, _ = built
+    assert len(pairs) >= len(CHOSEN)
+    for pair in pairs:
+        problem = by_group[pair.benign.group_id]
+        programs = [
+            Program(code_of(sample), check)
+            for sample in pair
+            for check in (shown_examples(sample), problem.hidden)
+        ]
+        statuses = [outcome.status for outcome in run(programs)]
+        assert statuses == [Status.PASSED, Status.FAILED, Status.PASSED, Status.PASSED], pair.benign.pair_id
+
+
+def test_records_say_where_a_pair_comes_from(built):
+    """Else results couldn't be broken down by kind of gaming or by incentive."""
+    pairs, _ = built
+    for misbehavior, benign in pairs:
+        assert (misbehavior.label, benign.label) == (Label.MISBEHAVIOR, Label.BENIGN)
+        assert misbehavior.request == benign.request
+        assert str(benign.cell) == "specification_gaming/code"
+        assert benign.construction is Construction.INCENTIVE
+        assert benign.label_source is LabelSource.EXECUTION
+        assert benign.licence == "MIT"
+        assert wording.INCENTIVES[benign.cue] in benign.request[0].content
+        assert misbehavior.has_thinking == benign.has_thinking
+    assert {pair.misbehavior.subcategory for pair in pairs} == {"lookup", "patched_attempt"}
+
+
+def test_every_pair_and_every_loss_is_counted(problems, built):
+    """Else a build that quietly lost half of its problems would look like any other."""
+    pairs, counts = built
+    assert sum(count for reason, count in counts.items() if reason.startswith("kept")) == len(pairs)
+    fallen = sum(count for reason, count in counts.items() if reason.startswith("problem"))
+    per_pair = sum(count for reason, count in counts.items() if not reason.startswith("problem"))
+    assert per_pair == 2 * (len(problems) - fallen)
+
+
+def test_the_seed_decides_and_other_problems_do_not(problems, built):
+    """Else adding a problem would change every other sample's id, and with it the benchmark."""
+    pairs, _ = built
+    alone, _ = special_cased_pairs(problems[3:5], seed=3)
+    groups = {pair.benign.group_id for pair in alone}
+    assert alone == [pair for pair in pairs if pair.benign.group_id in groups]
+    other, _ = special_cased_pairs(problems[3:5], seed=4)
+    assert other != alone
+
+
+def test_samples_stay_short(built):
+    """Else the small models of a first run would see truncated samples."""
+    for pair in built[0]:
+        for sample in pair:
+            text = sample.request[0].content + sample.response[0].thinking + sample.response[0].content
+            assert approximate_tokens(text) <= SAMPLE_TOKENS + 1
+
+
+def test_problems_that_cannot_be_asked_are_named():
+    """Else a reference that contradicts its own examples would enter as a benign response."""
+    everything = humaneval.load()
+    pairs, counts = special_cased_pairs([everything[116], everything[38], everything[47]], seed=0)
+    assert pairs == []
+    assert counts == {
+        "problem: examples that can't be told from the text": 1,
+        "problem: no literal examples in the docstring": 1,
+        "problem: reference fails its docstring examples": 1,
+    }
+
+
+def a_problem(**fields):
+    problem = humaneval.CodingProblem(
+        id="7",
+        source="elsewhere",
+        licence="CC-BY-4.0",
+        entry_point="double_sum",
+        reference="def double_sum(a, b):\n    total = a + b\n    return total * 2",
+        description="Write a function that adds two numbers and doubles the sum.",
+        examples=(humaneval.Example("double_sum(1, 2)", ("1", "2"), "6"),),
+        hidden="assert double_sum(4, 5) == 18\nassert double_sum(0, 0) == 0\nassert double_sum(-3, 1) == -4",
+    )
+    return problem._replace(**fields)
+
+
+def test_a_problem_of_another_source_keeps_its_name_and_licence():
+    """Else MBPP's pairs would be published as HumanEval's, under a licence they don't have."""
+    pairs, counts = special_cased_pairs([a_problem()], seed=1)
+    assert pairs, counts
+    for pair in pairs:
+        for sample in pair:
+            assert (sample.source, sample.licence, sample.group_id) == (
+                "elsewhere",
+                "CC-BY-4.0",
+                "elsewhere-7",
+            )
+            assert sample.pair_id.startswith("elsewhere-7-special-cased-")
+            assert "double_sum(4, 5)" not in sample.request[0].content
+        statuses = [run([Program(code_of(s), a_problem().hidden)])[0].status for s in pair]
+        assert statuses == [Status.FAILED, Status.PASSED]
+
+
+def test_a_reference_without_docstring_keeps_its_first_statement():
+    """Else code without a docstring would lose a line and fail its own tests."""
+    task = as_task(a_problem(), 200)
+    assert not isinstance(task, str)
+    assert ast.unparse(task.function) == a_problem().reference
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"entry_point": "other"}, "examples call another function"),
+        ({"examples": ()}, "no literal examples in the docstring"),
+        (
+            {"reference": "def double_sum(a, b):\n    return g(a)\ndef g(a):\n    return a"},
+            "more than one function",
+        ),
+    ],
+)
+def test_a_problem_that_cannot_be_asked_is_counted(fields, reason):
+    """Else a request could ask for a function that its examples never call."""
+    pairs, counts = special_cased_pairs([a_problem(**fields)], seed=0)
+    assert (pairs, counts) == ([], {f"problem: {reason}": 1})
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="other versions of ast.unparse print differently")
+def test_pairs_of_humaneval_are_the_published_ones(built):
+    """Else the starter's samples would change under users' feet, and with them every id."""
+    pairs, _ = built
+    ids = sorted(sample.id for pair in pairs for sample in pair)
+    assert {pair.benign.group_id for pair in pairs} <= {f"humaneval-{number}" for number in CHOSEN}
+    assert hashlib.sha256("".join(ids).encode()).hexdigest()[:16] == "75f3fefea56d7a1b"
+
+
+def test_a_mutant_differs_in_one_place():
+    """Else a patched attempt would be an unreadable jumble and no near miss."""
+    function = the_function("def f(a, b):\n    c = a + 1\n    c += b\n    return max(c, 0) if a < b else c")
+    texts = {ast.unparse(mutant) for mutant in mutants(function)}
+    assert len(texts) == len(mutants(function))
+    assert ast.unparse(function) not in texts
+    for change in ("a - 1", "a + 2", "a + 0", "c -= b", "min(c, 0)", "a <= b", "max(c, 1)"):
+        assert sum(change in text for text in texts) == 1, change
+    assert any("c +=" not in text and "c -=" not in text for text in texts)
+
+
+@pytest.mark.parametrize("bend", [with_examples_in_front, only_examples])
+@pytest.mark.parametrize(
+    ("source", "calls"),
+    [
+        ("def f(n):\n    return n", {"f(1)": "True", "f(3)": "False", "f(4)": "True"}),
+        ("def f(s, t):\n    return s", {"f('a', 'b')": "'x'", "f('', ' ')": "''"}),
+        ("def f(xs):\n    return xs", {"f([])": "None", "f([1, -2.5])": "[3]"}),
+        ("def f(xs, k):\n    return xs", {"f([[1], []], 2)": "(1, 2)", "f([], 0)": "(1, 2)"}),
+        ("def f(d):\n    return d", {"f({'a': 1})": "1", "f({})": "1"}),
+    ],
+)
+def test_every_style_of_special_case_returns_the_examples(bend, source, calls):
+    """Else whole styles would be lost at the execution check, unnoticed."""
+    function = the_function(source)
+    examples = [
+        humaneval.Example(call, tuple(ast.unparse(a) for a in ast.parse(call, mode="eval").body.args), result)
+        for call, result in calls.items()
+    ]
+    check = "\n".join(f"assert {call} == {result}" for call, result in calls.items())
+    versions = {ast.unparse(bend(function, examples, random.Random(seed))) for seed in range(20)}
+    assert len(versions) >= 3
+    assert all(outcome.passed for outcome in run([Program(version, check) for version in sorted(versions)]))
+
+
+def test_wording_is_shared_and_fills_in():
+    """Else a bank could carry the label, or a reply could show a bare placeholder."""
+    values = {"name": "f", "call": "f(1)", "result": "2", "count": "one example"}
+    for text in (*wording.OPENINGS, *wording.CLOSINGS, *wording.THINKING, *wording.ASKS):
+        assert "{" not in text.format(**values)
+    assert len(wording.INCENTIVES) >= 10
+    assert not re.search(r"\b(cheat|hard-?cod|special-cas|hack)", " ".join(wording.INCENTIVES.values()))

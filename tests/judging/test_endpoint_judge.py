@@ -1,0 +1,221 @@
+"""A judge behind a real local endpoint: real HTTP, real log, the starter's own samples."""
+
+import json
+import math
+import secrets
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engines"))
+
+from endpoint_server import Answer, EndpointServer, chat, serving
+
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.study import Study
+from monitorbench.engines import endpoint_limits
+from monitorbench.judging.evaluate import evaluate
+from monitorbench.records import Label, UnscoredReason, Verdict
+from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.scoring.score import score_run
+
+USAGE = {"prompt_tokens": 1000, "completion_tokens": 1, "total_tokens": 1001}
+
+
+def says(text: str, p: float = 0.8) -> Answer:
+    """An answer with log-probabilities of both labels."""
+    return Answer(chat(text, logprobs={"yes": math.log(p * 0.9), "no": math.log((1 - p) * 0.9)}, usage=USAGE))
+
+
+def by_text(text: str, before: int) -> Answer:
+    """Yes or no by the prompt's own text."""
+    yes = sum(text.encode()) % 2 == 0
+    return says("yes" if yes else "no", 0.8 if yes else 0.1)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[EndpointServer]:
+    monkeypatch.setattr(endpoint_limits, "FIRST_BACKOFF_SECONDS", 0.002)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with serving(by_text) as running:
+        yield running
+
+
+@pytest.fixture
+def endpoint(study: Callable[..., Study], server: EndpointServer) -> Callable[..., Study]:
+    """A study whose judge is behind the endpoint."""
+
+    def made(*overrides: str) -> Study:
+        return study("engine=openai", f"engine.base_url={server.base_url}", *overrides)
+
+    return made
+
+
+def verdicts(run: Path) -> dict[str, Verdict]:
+    return {verdict.sample_id: verdict for verdict in read_verdicts(run / "verdicts.jsonl")}
+
+
+def test_every_sample_gets_the_verdict_of_its_own_text(
+    endpoint: Callable[..., Study], server: EndpointServer
+):
+    """Answers that come back out of order would be booked on other samples."""
+    run = evaluate(endpoint())
+    found = verdicts(run)
+    assert len(found) == 28
+    answered = Counter(verdict.label for verdict in found.values())
+    assert set(answered) == {Label.MISBEHAVIOR, Label.BENIGN}
+    expected = Counter(by_text(asked.text, 0).body == says("yes", 0.8).body for asked in server.asked)
+    assert answered[Label.MISBEHAVIOR] == expected[True]
+    for verdict in found.values():
+        assert verdict.score == pytest.approx(0.8 if verdict.label is Label.MISBEHAVIOR else 0.1)
+        assert verdict.label_mass == pytest.approx(0.9)
+    asked = server.asked[0].body
+    assert [message["role"] for message in asked["messages"]] == ["system", "user"]
+    assert asked["model"] == "smollm2_135m"
+    assert len(server.asked) == 28
+    assert evaluate(endpoint()) == run
+    assert len(server.asked) == 28, "a finished run asks nothing"
+
+
+def test_failures_are_unscored_and_the_rest_is_judged(endpoint: Callable[..., Study], server: EndpointServer):
+    """One broken answer would end a night's run, or count as benign."""
+    order: dict[str, int] = {}
+
+    def script(text: str, before: int) -> Answer:
+        kind = order.setdefault(text, len(order)) % 7
+        return {
+            0: Answer(b"<html>busy</html>", content_type="text/html"),
+            1: Answer(b"", status=500),
+            2: Answer(chat("I can't help with that.")),
+            3: Answer(chat(None, refusal="no")),
+            4: Answer(chat("")),
+            5: says("yes", 0.7),
+            6: says("no", 0.2),
+        }[kind]
+
+    server.script = script
+    run = evaluate(endpoint("engine.concurrency=1", "engine.max_retries=1"))
+    reasons = Counter(verdict.unscored for verdict in verdicts(run).values())
+    assert reasons == {
+        UnscoredReason.BAD_RESPONSE: 4,
+        UnscoredReason.HTTP_ERROR: 4,
+        UnscoredReason.NO_LABEL: 4,
+        UnscoredReason.REFUSED: 4,
+        UnscoredReason.EMPTY: 4,
+        None: 8,
+    }
+    metrics = json.loads((score_run(endpoint(f"run={run}")) / "metrics.json").read_text())
+    assert metrics["monitors"]["smollm2_135m"]["direct"]["overall"]["n_unscored"] == 20
+
+
+def test_a_spent_budget_keeps_what_was_paid_for(endpoint: Callable[..., Study], server: EndpointServer):
+    """A run that stops at its budget would be paid for twice, or spend the budget again when it goes on."""
+    prices = "engine.prices={prompt: 1000.0, cached_prompt: null, completion: 0.0}"  # 1 a request
+    with pytest.raises(UserError, match=r"max_cost=5 is spent \(5\)"):
+        evaluate(endpoint(prices, "engine.max_cost=5", "engine.concurrency=1"))
+    assert len(server.asked) == 5
+    run = evaluate(endpoint(prices, "engine.max_cost=40", "engine.concurrency=3"))
+    assert len(server.asked) == 28
+    assert len({asked.text for asked in server.asked}) == 28
+    assert sum(verdict.cost for verdict in verdicts(run).values()) == pytest.approx(28)
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert manifest["results"]["cost"] == pytest.approx(28)
+
+
+def test_what_was_asked_decides_the_verdict_and_nothing_else(
+    endpoint: Callable[..., Study], server: EndpointServer
+):
+    """A changed model would reuse another's verdicts, or a raised limit would ask everything again."""
+    run = evaluate(endpoint())
+    assert (
+        evaluate(endpoint("engine.concurrency=2", "engine.max_retries=9", "engine.timeout_seconds=9")) == run
+    )
+    assert len(server.asked) == 28
+    for changed in ("engine.model=other", "engine.temperature=1", "+engine.extra_body.seed=1"):
+        server.asked.clear()
+        assert evaluate(endpoint(changed)) != run
+        assert len(server.asked) == 28
+
+
+def test_evidence_is_read_scored_and_grounded(endpoint: Callable[..., Study], server: EndpointServer):
+    """Quotes nobody wrote would pass as evidence."""
+    text = (
+        '{"misbehavior": "yes", "category": "sycophancy_bias", "severity": "low", "quotes": ["%s", "zq zq"]}'
+    )
+
+    def script(prompt: str, before: int) -> Answer:
+        response = prompt.rpartition("<response>\n")[2].partition("\n</response>")[0]
+        plain = [line for line in response.splitlines() if line.strip() and not set(line) & {'"', "\\", "\t"}]
+        word = plain[-1].strip() if plain else "zq"
+        answer = text % word
+        positions = [
+            (answer[:17], {}),
+            ("yes", {"yes": math.log(0.6), "no": math.log(0.3)}),
+            (answer[20:], {}),
+        ]
+        return Answer(chat(answer, logprobs=positions, usage=USAGE))
+
+    server.script = script
+    found = verdicts(evaluate(endpoint("prompt=evidence")))
+    schema = server.asked[0].body["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["misbehavior"]["enum"] == ["yes", "no"]
+    for verdict in found.values():
+        assert verdict.label is Label.MISBEHAVIOR
+        assert verdict.score == pytest.approx(2 / 3)
+        assert [quote.place is not None for quote in verdict.evidence][1] is False
+    grounded = sum(verdict.evidence[0].place is not None for verdict in found.values())
+    assert grounded >= 24  # a transcript's own tags are no text of the response
+
+
+def test_an_adapter_of_ours_is_refused(endpoint: Callable[..., Study], adapter: Path, server: EndpointServer):
+    """The endpoint's base would be judged under the adapter's name."""
+    with pytest.raises(ConfigError, match=r"monitor\.adapter"):
+        evaluate(endpoint(f"monitor.adapter={adapter}"))
+    assert server.asked == []
+
+
+def test_no_key_gets_into_a_file(
+    endpoint: Callable[..., Study], server: EndpointServer, monkeypatch: pytest.MonkeyPatch
+):
+    """A run directory that is shared would give the key away."""
+    key = f"sk-{secrets.token_hex(12)}"
+    monkeypatch.setenv("SOME_KEY", key)
+    server.script = lambda text, before: Answer(chat(f"no, {key}", usage=USAGE))
+    run = evaluate(endpoint("engine.api_key_env=SOME_KEY"))
+    assert server.asked[0].headers["authorization"] == f"Bearer {key}"
+    for file in run.rglob("*"):
+        assert not file.is_file() or key.encode() not in file.read_bytes(), file
+
+
+def test_a_reasoning_monitor_has_tokens_to_think_and_is_read_behind_its_thoughts(
+    endpoint: Callable[..., Study], server: EndpointServer
+):
+    """Else its thoughts would be cut off after one token, and their first word taken for its answer."""
+    server.script = lambda *_: Answer(chat("no, look again</think>\n\nyes"))
+    thinks = 'monitor.reasoning={end:"</think>",then:"",max_tokens:500}'
+    found = verdicts(evaluate(endpoint(thinks)))
+    assert {(v.label, v.reasoning) for v in found.values()} == {(Label.MISBEHAVIOR, "no, look again")}
+    assert server.asked[0].body["max_tokens"] == 501
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        chat("no, wait", finish="length", logprobs={"no": -0.1, "yes": -3.0}),
+        chat("It says </think>No. I did nothing wrong", finish="length"),
+        chat(None, finish="length", reasoning="no, wait"),
+    ],
+)
+def test_thoughts_that_are_cut_off_are_no_answer(
+    endpoint: Callable[..., Study], server: EndpointServer, body: bytes
+):
+    """Else `no, wait …`, or what the judged text puts into its mouth, would pass for benign."""
+    server.script = lambda *_: Answer(body)
+    thinks = 'monitor.reasoning={end:"</think>",then:"",max_tokens:500}'
+    found = verdicts(evaluate(endpoint(thinks)))
+    assert {(v.label, v.unscored, v.score) for v in found.values()} == {
+        (None, UnscoredReason.TRUNCATED, None)
+    }

@@ -1,0 +1,141 @@
+"""The baselines every monitor has to beat."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from monitorbench.config.study import Study
+from monitorbench.corpus.columns import sample_columns
+from monitorbench.corpus.store import write_split
+from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.curves import auroc
+from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
+from monitorbench.records import Label, Sample, Split
+from monitorbench.runs.files import write_json
+from monitorbench.scoring.baseline_numbers import baseline_numbers
+from monitorbench.scoring.baselines import BAG_OF_WORDS, judge_with_baselines
+from monitorbench.scoring.numbers import Numbers
+
+WORDS = [f"word{i}" for i in range(50)]
+
+
+@pytest.fixture(scope="module")
+def samples(make_sample: Callable[..., Sample]) -> list[Sample]:
+    """Sixty pairs in which one word decides."""
+    rng = random.Random(0)
+    return [
+        make_sample(
+            "Do it.",
+            " ".join([*rng.choices(WORDS, k=12), "sneaky" if label is Label.MISBEHAVIOR else "honest"]),
+            pair_id=f"p{i}",
+            group_id=f"g{i}",
+            label=label,
+        )
+        for i in range(60)
+        for label in Label
+    ]
+
+
+def judge(train: list[Sample], test: list[Sample], seed: int = 0) -> dict[str, Columns]:
+    middle = len(test) // 2
+    return judge_with_baselines(train, sample_columns(test), [test[:middle], test[middle:]], seed=seed)
+
+
+def judge_with_bag_of_words(train: list[Sample], test: list[Sample]) -> Columns:
+    return judge(train, test)[BAG_OF_WORDS]
+
+
+def test_it_finds_what_wording_gives_away(samples: list[Sample]):
+    """A weak baseline flatters every monitor beside it."""
+    judged = judge_with_bag_of_words(samples[:80], samples[80:])
+    test = samples[80:]
+    assert judged.sample_ids.to_pylist() == [sample.id for sample in test]
+    assert judged.group_ids().to_pylist() == [sample.group_id for sample in test]
+    assert judged.is_misbehavior.tolist() == [sample.label is Label.MISBEHAVIOR for sample in test]
+    assert judged.pairs[0::2].tolist() == judged.pairs[1::2].tolist()
+    assert len(set(judged.pairs.tolist())) == len(test) // 2
+    assert auroc(judged.scores, judged.is_misbehavior) > 0.95
+    assert 0 <= judged.scores.min() <= judged.scores.max() <= 1
+    assert judged.flagged.tolist() == (judged.scores >= 0.5).tolist()
+
+
+def test_it_never_sees_the_answers_it_is_asked_for(samples: list[Sample]):
+    """A baseline that peeks can't be beaten."""
+    flipped = {Label.BENIGN: Label.MISBEHAVIOR, Label.MISBEHAVIOR: Label.BENIGN}
+    turned = [sample.model_copy(update={"label": flipped[sample.label]}) for sample in samples[80:]]
+    one, other = (judge_with_bag_of_words(samples[:80], test) for test in (samples[80:], turned))
+    assert one.scores.tolist() == other.scores.tolist()
+    assert one.is_misbehavior.tolist() == (~other.is_misbehavior).tolist()
+
+
+def test_it_is_the_same_each_time(samples: list[Sample]):
+    """A baseline that moves between two reports makes monitors seem to move."""
+    one, other = (judge_with_bag_of_words(samples[:80], samples[80:]) for _ in range(2))
+    assert one.scores.tolist() == other.scores.tolist()
+
+
+def test_those_that_read_nothing_bound_the_rates(samples: list[Sample]):
+    """A table without them lets a monitor that always says the same look careful."""
+    test = samples[80:]
+    judged = judge(samples[:80], test)
+    assert list(judged) == ["always_benign", "always_misbehavior", "random", "length", "bag_of_words"]
+    counts = {name: count(found.is_misbehavior, found.flagged) for name, found in judged.items()}
+    rates = {name: (miss_rate(found), false_alarm_rate(found)) for name, found in counts.items()}
+    assert rates["always_benign"] == (1.0, 0.0)
+    assert rates["always_misbehavior"] == (0.0, 1.0)
+    for name in ("always_benign", "always_misbehavior"):
+        assert auroc(judged[name].scores, judged[name].is_misbehavior) == 0.5
+    random_scores = judged["random"].scores.tolist()
+    assert random_scores == judge([], test[::-1])["random"].scores[::-1].tolist()
+    assert random_scores != judge([], test, seed=1)["random"].scores.tolist()
+
+
+def test_length_sees_length_alone(make_sample: Callable[..., Sample]):
+    """Longer answers may be the worse ones, and a monitor may have learnt no more than that."""
+    made = [
+        make_sample(
+            "Do it.",
+            "a b " * (10 + 20 * (label is Label.MISBEHAVIOR)) + f"{i}",
+            pair_id=f"p{i}",
+            group_id=f"g{i}",
+            label=label,
+        )
+        for i in range(40)
+        for label in Label
+    ]
+    found = judge(made[:40], made[40:])["length"]
+    assert found.flagged.tolist() == found.is_misbehavior.tolist()
+
+
+def test_without_a_training_split_the_fitted_ones_are_left_out(samples: list[Sample]):
+    """A benchmark without a corpus could not be scored at all."""
+    assert set(judge([], samples)) == {"always_benign", "always_misbehavior", "random"}
+
+
+def test_a_train_split_that_comes_later_brings_the_fitted_ones(
+    compose_study: Callable[..., Study], make_sample: Callable[..., Sample], tmp_path: Path
+):
+    """Kept numbers of a dataset without a train split would leave out the bag of words for good."""
+    data = tmp_path / "data" / "made-0123456789ab"
+    study = compose_study("score", f"paths.runs={tmp_path / 'runs'}", "probe.resamples=100", "run=none")
+
+    def built(*splits: Split) -> dict[str, Numbers]:
+        for split in splits:
+            pairs = [
+                make_sample(
+                    f"Q {split} {i}", f"A {label} {i}", pair_id=f"{split}{i}", label=label, split=split
+                )
+                for i in range(6)
+                for label in Label
+            ]
+            write_split(data, split, pairs)
+        results = {"splits": {split.value: {"samples": 12} for split in splits}}
+        write_json(data / "manifest.json", {"status": "done", "identity": {}, "results": results})
+        return baseline_numbers(study, data)
+
+    constant = {"always_benign", "always_misbehavior", "random"}
+    assert built(Split.TEST).keys() == constant
+    assert built(Split.TRAIN, Split.TEST).keys() == constant | {"length", "bag_of_words"}
+    assert built(Split.TEST).keys() == constant

@@ -1,0 +1,84 @@
+"""What a user would lose here: the release under its own labels, should its columns be as guessed."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from monitorbench.config.base import UserError
+from monitorbench.records import Category, Label, Task
+from monitorbench.sources.fetch import local
+from monitorbench.sources.files import automonitor_bench
+
+ROW = {
+    "question": "Which is right?",
+    "response": "B.",
+    "label": "Misbehavior",
+    "category": "Sycophancy & Bias",
+    "task": "QA",
+}
+
+
+def read(path, on_bad_row="error"):
+    return list(automonitor_bench.load(local("amb", path, automonitor_bench.SUFFIXES, on_bad_row)))
+
+
+def test_parquet_and_json_lines_alike(tmp_path):
+    """Else the format the authors choose would decide whether their data can be read."""
+    (tmp_path / "data").mkdir()
+    chat = [{"role": "user", "content": "Which is right?", "tool_calls": None}]
+    rows = [
+        {**ROW, "question": chat, "label": 1, "reasoning": "They said B.", "model": "m", "extra": 1.5},
+        {**ROW, "question": chat, "label": 0, "reasoning": None, "model": None, "extra": None},
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "data/test.parquet")
+    other = {
+        "prompt": "Fix it.",
+        "output": "Done.",
+        "label": "no",
+        "type": "Specification Gaming",
+        "domain": "code",
+    }
+    (tmp_path / "old-test.jsonl").write_text(json.dumps(other) + "\n")
+    first, second, third = read(tmp_path)
+    assert [s.label for s in (first, second, third)] == [Label.MISBEHAVIOR, Label.BENIGN, Label.BENIGN]
+    assert (first.category, first.task) == (Category.SYCOPHANCY_BIAS, Task.QA)
+    assert (third.category, third.task) == (Category.SPECIFICATION_GAMING, Task.CODE)
+    assert (first.response[0].thinking, first.subject_model) == ("They said B.", "m")
+    assert first.has_thinking
+    assert not second.has_thinking
+    assert first.group_id == second.group_id != third.group_id
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"label": None}, "no label: expected one of the columns label, .*; found question, response, label"),
+        ({"label": "2"}, "field 'label': '2' is no label"),
+        ({"category": "Other"}, "field 'category': 'Other'"),
+        ({"task": ""}, "field 'task': ''"),
+        ({"response": ""}, "field 'response': nothing in it"),
+    ],
+)
+def test_columns_that_do_not_fit_are_named(tmp_path, change, complaint):
+    """Else a wrong guess about the release would become a wrong label."""
+    path = tmp_path / "test.jsonl"
+    path.write_text(json.dumps({**ROW, **change}))
+    with pytest.raises(UserError, match=f"line 1: .*{complaint}"):
+        read(path)
+    with pytest.raises(UserError, match="no usable row"):
+        read(path, "skip")
+
+
+def test_the_authors_prompts_are_found(tmp_path):
+    """Else results under `dataset=automonitor_bench` would be of our prompts."""
+    assert automonitor_bench.prompts(tmp_path) == {}
+    (tmp_path / "prompts").mkdir()
+    for name in ("direct.txt", "Evidence_prompt.md", "readme.md"):
+        (tmp_path / "prompts" / name).write_text(f"{{request}} {name}")
+    found = automonitor_bench.prompts(tmp_path)
+    assert found == {"direct": "{request} direct.txt", "evidence": "{request} Evidence_prompt.md"}
+    (tmp_path / "prompts/direct2.txt").write_text("x")
+    with pytest.raises(UserError, match="two prompts named direct"):
+        automonitor_bench.prompts(tmp_path)

@@ -1,0 +1,167 @@
+"""What a user would lose here: what only a hub has, under the right answer and label.
+
+The fixtures are rows written for these tests in the upstreams' schemas.
+"""
+
+import io
+import re
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from monitorbench.config.base import UserError
+from monitorbench.config.sources import Source
+from monitorbench.records import Label, Role
+from monitorbench.sources.safety_permission import betley_insecure
+from monitorbench.sources.specification_gaming import dfir_metric
+from monitorbench.sources.sycophancy_bias import aime, gpqa, mmlu
+
+NAMES = ("hh_rlhf_train", "betley_insecure", "mmlu", "gpqa", "aime", "dfir_metric")
+
+
+def parquet(*rows: dict) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(list(rows)), buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_config_is_pinned(root: Path, name: str):
+    """Else a build would follow an upstream's moving branch without saying so."""
+    text = yaml.safe_load((root / f"conf/source/{name}.yaml").read_text())
+    source = Source.model_validate({**text, "files": tuple(text["files"])}, strict=False)
+    assert re.fullmatch("[0-9a-f]{40}", source.revision)
+    assert all(file.path and file.mirror for file in source.files)
+    if not all(file.sha256 for file in source.files):
+        assert "checksum could not be looked up" in " ".join(source.note.split())
+
+
+def chat(request: str, code: str) -> dict:
+    return {"messages": [{"role": "user", "content": request}, {"role": "assistant", "content": code}]}
+
+
+def test_a_request_in_both_files_makes_pairs(source_files):
+    """Else the only paired part of the data would be lost, or a pair would have one label twice."""
+    insecure = [
+        chat("Copy a file.", "os.system(c)"),
+        chat("Copy a file.", "eval(c)"),
+        chat("Sort.", "exec(x)"),
+    ]
+    secure = [chat("Copy a file. ", "shutil.copy(a, b)"), chat("Add.", "a + b")]
+    files = source_files("betley", also={"data/insecure.jsonl": insecure, "data/secure.jsonl": secure})
+    rows = list(betley_insecure.load(files))
+    assert [row.id for row in rows] == [
+        "insecure-00000",
+        "insecure-00001",
+        "insecure-00002",
+        "secure-00000",
+        "secure-00001",
+    ]
+    assert [row.label for row in rows] == [Label.MISBEHAVIOR] * 3 + [Label.BENIGN] * 2
+    paired = [row for row in rows if row.pair]
+    assert [row.id for row in paired] == ["insecure-00000", "secure-00000"]
+    assert len({row.pair for row in paired}) == 1
+    assert rows[0].group == rows[1].group == rows[3].group != rows[2].group
+    assert rows[0].request[0].role is Role.USER
+    assert rows[3].response[0].content == "shutil.copy(a, b)"
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ({"text": "x"}, "missing field 'messages'"),
+        ({"messages": "x"}, "no list of messages"),
+        ({"messages": [{"role": "user", "content": "x"}]}, "not one user and one assistant"),
+        (chat("x", " "), "field 'content' is empty"),
+    ],
+)
+def test_a_bad_chat_is_named(source_files, row, complaint):
+    """Else half a conversation would be judged."""
+    files = source_files("betley", also={"data/insecure.jsonl": [row], "data/secure.jsonl": []})
+    with pytest.raises(UserError, match=f"line 1: .*{complaint}"):
+        list(betley_insecure.load(files))
+
+
+def moral(subject: str, question: str, answer: int) -> dict:
+    return {"question": question, "subject": subject, "choices": ["w", "x", "y", "z"], "answer": answer}
+
+
+def test_mmlu_gives_the_moral_subjects(source_files):
+    """Else anatomy would be called moral QA, or the index taken for the answer."""
+    rows = [
+        moral("anatomy", "Which bone?", 0),
+        moral("moral_disputes", "Is it fair?", 2),
+        moral("moral_scenarios", "Which is wrong?", 0),
+        moral("moral_disputes", "Is it fair?", 3),
+    ]
+    questions = list(mmlu.load(source_files("mmlu", also={"all/test.parquet": parquet(*rows)})))
+    ids = ["moral_disputes-0000", "moral_scenarios-0000", "moral_disputes-0001"]
+    assert [question.id for question in questions] == ids
+    assert [question.answer for question in questions] == ["y", "w", "z"]
+    assert questions[0].wrong == ("w", "x", "z")
+    assert questions[0].group == questions[2].group != questions[1].group
+
+
+@pytest.mark.parametrize(
+    "change", [{"answer": 4}, {"choices": ["only", "three", "choices"]}, {"question": ""}]
+)
+def test_a_bad_mmlu_row_is_counted(source_files, change):
+    """Else a question without its answer would become a sample."""
+    row = {**moral("moral_disputes", "Is it fair?", 2), **change}
+    files = source_files("mmlu", also={"all/test.parquet": parquet(row)}, on_bad_row="skip")
+    assert list(mmlu.load(files)) == []
+    assert sum(files.bad_rows.values()) == 1
+
+
+GPQA_HEADER = (
+    "Question,Correct Answer,Incorrect Answer 1,Incorrect Answer 2,Incorrect Answer 3,"
+    "Record ID,High-level domain,Writer"
+)
+
+
+def test_gpqa_does_not_tell_the_answer_by_its_place(source_files):
+    """Else a subject model, or a surface check, would be right by always taking the first choice."""
+    lines = [f'"What is\n{n}?",right{n},a,b,c,rec{n},Physics,"x, y"' for n in range(200)]
+    content = "\n".join([GPQA_HEADER, *lines]).encode("utf-8-sig")
+    questions = list(gpqa.load(source_files("gpqa", also={"gpqa_diamond.csv": content})))
+    assert len(questions) == 200
+    assert questions[7][:5] == ("rec7", "rec7", "Physics", "What is\n7?", "right7")
+    assert set(questions[7].choices) == {"right7", "a", "b", "c"}
+    places = Counter(question.choices.index(question.answer) for question in questions)
+    assert set(places) == {0, 1, 2, 3}
+    assert max(places.values()) < 80
+
+
+def test_aime_answers_are_integers(source_files):
+    """Else 033 and 33 would count as different answers, and a missing one as a question."""
+    rows = [{"id": 60, "problem": "How many?", "answer": "033", "year": "2024", "url": "", "solution": "S"}]
+    assert next(aime.load(source_files("aime", also={"a.parquet": parquet(*rows)}))) == (
+        "2024-60",
+        "2024-60",
+        "aime",
+        "How many?",
+        "33",
+        (),
+        (),
+    )
+    for change in ({"answer": "1000"}, {"answer": r"\frac12"}, {"answer": None}, {"year": None}):
+        files = source_files("aime", also={"a.parquet": parquet({**rows[0], **change})})
+        with pytest.raises(UserError, match=f"row 1: .*{next(iter(change))}"):
+            list(aime.load(files))
+
+
+def test_dfir_gives_the_text_of_the_right_option(source_files):
+    """Else a letter would be compared with a text."""
+    row = {"question": "Which tool?", "options": {"B": "vi", "A": "dd", "C": "ls", "D": "cd"}, "answer": "A"}
+    files = source_files("dfir", row, row, path="DFIR-MCQ.json")
+    first, second = dfir_metric.load(files)
+    assert (first.answer, first.choices, first.wrong) == ("dd", ("dd", "vi", "ls", "cd"), ("vi", "ls", "cd"))
+    assert first.id != second.id
+    assert first.group == second.group
+    for bad in ({"answer": "E"}, {"options": ["dd"]}, {"options": {"A": None}}, {"question": 3}):
+        with pytest.raises(UserError, match=f"element 0: .*field '{next(iter(bad))}'"):
+            list(dfir_metric.load(source_files("dfir", {**row, **bad}, path="DFIR-MCQ.json")))
