@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from monitorbench.config.base import Config
+from monitorbench.config.precision import Device, Dtype, ResolvedDtype, resolved_dtype
 
 _OURS = frozenset({"messages", "model", "n", "stream", "max_tokens", "max_completion_tokens"})
 """Fields that no `extra_body` may replace: answers would be misread, or come from another model."""
@@ -99,16 +100,21 @@ class TransformersEngine(Config):
     """`engine=transformers`: in process, installs anywhere."""
 
     kind: Literal["transformers"]
-    dtype: Literal["float32", "bfloat16"]
-    device: Literal["auto", "cpu", "cuda"]
+    dtype: Dtype
+    device: Device
     batch_size: Annotated[int, Field(ge=1)]
+
+    @property
+    def resolved_dtype(self) -> ResolvedDtype:
+        """What `dtype` is on this machine."""
+        return resolved_dtype(self.dtype, self.device)
 
 
 class VllmEngine(Config):
     """`engine=vllm`: in process for `evaluate.py`, as a server for `serve.py`."""
 
     kind: Literal["vllm"]
-    dtype: Literal["float32", "bfloat16"]
+    dtype: Dtype
     batch_size: Annotated[int, Field(ge=1)]
     """Prompts in the model's hands at once; it is never short of work with as many as it can run."""
     block_size: Annotated[int, Field(ge=1)]
@@ -127,6 +133,11 @@ class VllmEngine(Config):
     """A name by which evaluators find the server: `engine=served engine.server=NAME`."""
     startup_seconds: Annotated[int, Field(ge=1)]
     """How long the server may take until it is healthy."""
+
+    @property
+    def resolved_dtype(self) -> ResolvedDtype:
+        """What `dtype` is on this machine."""
+        return resolved_dtype(self.dtype, "auto")
 
 
 LocalEngine = TransformersEngine | VllmEngine

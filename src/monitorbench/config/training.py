@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from monitorbench.config.base import Config
+from monitorbench.config.precision import Device, Dtype, ResolvedDtype, resolved_dtype
 
 
 class Training(Config):
@@ -33,9 +34,9 @@ class Training(Config):
     max_grad_norm: Annotated[float, Field(gt=0)]
     max_tokens: Annotated[int, Field(ge=16)]
     """Longer samples are dropped and counted; nothing is truncated."""
-    dtype: Literal["float32", "bfloat16"]
+    dtype: Dtype
     """Of the frozen base weights; the adapter's are float32."""
-    device: Literal["auto", "cpu", "cuda"]
+    device: Device
     loader: Literal["transformers", "unsloth"] = "transformers"
     """Who loads the model: everything else is one code path. `unsloth` needs a GPU."""
     gradient_checkpointing: bool
@@ -56,6 +57,11 @@ class Training(Config):
     """`mixed`: worked answers to plain requests, from this source's own files."""
     mix_share: Annotated[float, Field(gt=0, lt=1)] = 0.25
     """`mixed`: share of every step's samples that are instructions."""
+
+    @property
+    def resolved_dtype(self) -> ResolvedDtype:
+        """What `dtype` is on this machine."""
+        return resolved_dtype(self.dtype, self.device)
 
     @property
     def n_mixed(self) -> int:

@@ -35,7 +35,7 @@ class InProcessTransformers:
         self._batch_size = config.batch_size
         self._tokenizer = AutoTokenizer.from_pretrained(weights)
         model: Any = AutoModelForCausalLM.from_pretrained(
-            weights, dtype=getattr(torch, config.dtype), attn_implementation="sdpa"
+            weights, dtype=getattr(torch, config.resolved_dtype), attn_implementation="sdpa"
         )
         self._has_adapter = adapter is not None
         if adapter is not None:

@@ -49,7 +49,7 @@ def llm_settings(config: VllmEngine, weights: Path, context_tokens: int) -> dict
     """What `vllm.LLM` is called with for a model without an adapter."""
     settings: dict[str, Any] = {
         "model": str(weights),
-        "dtype": config.dtype,
+        "dtype": config.resolved_dtype,
         "max_model_len": context_tokens,
         "block_size": config.block_size,
         "enforce_eager": config.enforce_eager,
@@ -185,7 +185,7 @@ class InProcessVllm:
         assert self._adapter is not None  # `_merges` says so
         if self._merged is None:
             self._merged = tempfile.TemporaryDirectory(prefix="monitorbench-merged-")
-            merge(self._weights, self._adapter, Path(self._merged.name), self._config.dtype)
+            merge(self._weights, self._adapter, Path(self._merged.name), self._config.resolved_dtype)
         return Path(self._merged.name)
 
 

@@ -136,7 +136,7 @@ def _judge_identity(study: Study) -> dict[str, Any]:
         "adapter": adapter_sha256(adapter) if adapter else "",
         "opening": study.monitor.opening,
         "engine": study.engine.kind,
-        "dtype": study.engine.dtype,
+        "dtype": study.engine.resolved_dtype,
         **thinks,
     }
 

@@ -62,13 +62,13 @@ def serve(study: Study) -> Path:
     served = Served(
         weights=weights_identity(study.monitor),
         adapter=adapter_sha256(adapter) if adapter else "",
-        dtype=study.engine.dtype,
+        dtype=study.engine.resolved_dtype,
         training=training_facts(study),
     )
     identity = {
         "weights": served.weights,
         "adapter": served.adapter,
-        "engine": study.engine.model_dump(mode="json", exclude={"served_as"}),
+        "engine": study.engine.model_dump(mode="json", exclude={"served_as"}) | {"dtype": served.dtype},
         "port": port,  # two servers of one config have a directory each
     }
     run = RunDirectory(study.paths.runs / "serve", judge_name(study), identity)
@@ -153,7 +153,7 @@ def _command(study: Study, engine: VllmEngine, weights: Path, port: int) -> list
     # `vllm serve` asks for the metadata of a package named vllm, which the CPU wheel is not.
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
     command += ["--model", str(weights), "--served-model-name", study.monitor.name]
-    command += ["--host", engine.host, "--port", str(port), "--dtype", engine.dtype]
+    command += ["--host", engine.host, "--port", str(port), "--dtype", engine.resolved_dtype]
     command += ["--max-model-len", str(study.monitor.context_tokens), "--block-size", str(engine.block_size)]
     command += ["--tensor-parallel-size", str(engine.tensor_parallel_size), "--enable-prefix-caching"]
     command += ["--generation-config", "vllm"]  # a model's own penalties would move the scores

@@ -19,7 +19,7 @@ def training_run(study: Study, data: str, weights: str) -> RunDirectory:
         "weights": weights,
         "prompt": study.prompt.model_dump(mode="json"),
         "opening": study.monitor.opening,
-        "training": study.training.model_dump(mode="json"),
+        "training": study.training.model_dump(mode="json") | {"dtype": study.training.resolved_dtype},
         "seed": study.seed,
     }
     if study.training.objective == "mixed":

@@ -83,7 +83,7 @@ def _head(monitor: Mapping[str, Any], merged: bool, manifest: Mapping[str, Any])
 
 
 def _training(manifest: Mapping[str, Any], config: Mapping[str, Any]) -> Iterable[Sequence[object]]:
-    results, training = manifest["results"], config["training"]
+    results, training = manifest["results"], manifest["identity"]["training"]
     yield "trained on", ", ".join(results["trained_on"])
     yield "data", f"`{manifest['identity']['data']}`"
     yield "samples", f"{results['n_samples']} (dropped as too long: {results['n_dropped_too_long']})"

@@ -26,7 +26,7 @@ def load_model(weights: Path, training: Training, seed: int) -> Any:
     if training.loader == "unsloth":
         return _load_with_unsloth(weights, training, seed)
     base = AutoModelForCausalLM.from_pretrained(
-        weights, dtype=getattr(torch, training.dtype), attn_implementation=BY_SAMPLE
+        weights, dtype=getattr(torch, training.resolved_dtype), attn_implementation=BY_SAMPLE
     ).to("cpu" if on_cpu(training) else "cuda")
     lora = LoraConfig(
         r=training.lora_rank,
@@ -50,7 +50,7 @@ def _load_with_unsloth(weights: Path, training: Training, seed: int) -> Any:
     model, _ = FastLanguageModel.from_pretrained(
         str(weights),
         max_seq_length=training.max_tokens,
-        dtype=getattr(torch, training.dtype),
+        dtype=getattr(torch, training.resolved_dtype),
         load_in_4bit=False,
     )
     return FastLanguageModel.get_peft_model(

@@ -40,7 +40,8 @@ def merge_run(study: Study) -> Path:
         )
     part = run / f".merged.part-{os.getpid()}"
     try:
-        merge(weights_folder(monitor, study.paths.models), run / "adapter", part, config["training"]["dtype"])
+        dtype = manifest["identity"]["training"]["dtype"]
+        merge(weights_folder(monitor, study.paths.models), run / "adapter", part, dtype)
         write_atomically(
             part / "README.md", model_card(run, merged=True, evaluations=_evaluations(study, run))
         )

@@ -146,7 +146,7 @@ def local_identity(monitor: Monitor, engine: LocalEngine, prompt: Prompt) -> dic
         "adapter": adapter_sha256(adapter) if adapter else "",
         "opening": monitor.opening,
         "engine": engine.kind,
-        "dtype": engine.dtype,
+        "dtype": engine.resolved_dtype,
         "context_tokens": monitor.context_tokens,
         "prompt": prompt.model_dump(mode="json"),
         **({"reasoning": monitor.reasoning.model_dump()} if monitor.reasoning else {}),
