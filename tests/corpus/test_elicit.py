@@ -122,7 +122,7 @@ def test_a_real_subject_answers(tmp_path: Path, tokenizer):
     )
     with open_answer_log(tmp_path / "answers.jsonl") as log:
         ask_all(TRIALS[:4], CUES.resist, real, log)
-        answers = list(log.held.values())
+        answers = list(log.entries.values())
     assert len(answers) >= 4
     assert all(answer.text and answer.finish_reason in ("stop", "length") for answer in answers)
     made = pairs_by_source(listed(TRIALS[:4]), by_request(answers), "smollm2", CUES.resist)["towns"]

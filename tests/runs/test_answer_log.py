@@ -35,7 +35,7 @@ def test_a_torn_last_line_is_asked_again_and_the_rest_is_kept(path: Path):
         path.write_bytes(whole[:cut])
         assert [a.key for a in read_answers(path)] == ["a"]
         with open_answer_log(path) as log:
-            assert list(log.held) == ["a"]
+            assert list(log.entries) == ["a"]
             log.append(answer("b"))
         assert path.read_bytes() == whole
 

@@ -98,7 +98,7 @@ def _check_cut(path: Path, given: list[Verdict], whole: bytes, cut: int) -> None
     path.write_bytes(whole[:cut])
     assert read_verdicts(path) == given[:kept]
     with open_verdict_log(path) as log:
-        assert list(log.held.values()) == given[:kept]
+        assert list(log.entries.values()) == given[:kept]
         for one in given[kept:]:
             log.append(one)
     assert path.read_bytes() == whole
@@ -140,7 +140,7 @@ from monitorbench.config.base import UserError
 from monitorbench.runs.verdict_log import open_verdict_log
 try:
     with open_verdict_log(pathlib.Path(sys.argv[1])) as log:
-        print(len(log.held))
+        print(len(log.entries))
 except UserError as error:
     print("refused:", error)
 """
@@ -185,7 +185,7 @@ def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path):
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     with open_verdict_log(path) as log:
-        assert list(log.held) == ["a"]
+        assert list(log.entries) == ["a"]
 
 
 BASE = {

@@ -100,10 +100,10 @@ def elicit(study: Study) -> Path:
         results["subject"] = {"name": study.monitor.name, **subject}
         results["resist"] = study.cue.resist
         results["trials"] = dict(Counter(line.source for line in lines))
-        results["answers"] = len(log.held)
+        results["answers"] = len(log.entries)
         name = study.monitor.name
         for source, constructed in pairs_by_source(
-            lines, by_request(log.held.values()), name, study.cue.resist
+            lines, by_request(log.entries.values()), name, study.cue.resist
         ).items():
             counts = {"pairs": len(constructed.samples) // 2, "fell": dict(constructed.fell)}
             results.setdefault("outcome", {})[source] = counts
@@ -157,15 +157,15 @@ def ask_all(asked: Sequence[Trial], resist: Sequence[str], subject: Subject, log
             if not requests:
                 return
             all_of_them = [_keyed(name, request, subject) for name, request in requests.items()]
-            owed = [item for item in all_of_them if item.key not in log.held]
+            owed = [item for item in all_of_them if item.key not in log.entries]
             for item in owed:
                 if len(item.token_ids) > subject.most_prompt_tokens:
                     log.append(_elicited(item, Completion((), "", "too_long", {}, 0.0)))
-            owed = [item for item in owed if item.key not in log.held]
+            owed = [item for item in owed if item.key not in log.entries]
             if owed:
                 engine = engine or subject.open()
                 _ask(engine, owed, subject.decoding, log)
-            answers |= by_request(log.held[item.key] for item in all_of_them)
+            answers |= by_request(log.entries[item.key] for item in all_of_them)
     finally:
         if engine is not None:
             engine.close()

@@ -74,7 +74,7 @@ def judge_through_endpoint(
         return keys
     from monitorbench.engines.openai_engine import Endpoint
 
-    spent = sum(verdict.cost for verdict in log.held.values())
+    spent = sum(verdict.cost for verdict in log.entries.values())
     endpoint = Endpoint(engine, spent=spent)
     try:
         priced = engine.prices is not None
@@ -111,7 +111,7 @@ def owed_requests(
         messages = _messages(wording, sample, shots)
         key = _key(sample.id, messages, asked.max_new_tokens, identity)
         keys.append(key)
-        if key not in log.held:
+        if key not in log.entries:
             owed.append(OwedRequest(key, sample, messages))
     return keys, owed
 

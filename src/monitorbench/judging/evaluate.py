@@ -54,7 +54,7 @@ def evaluate(study: Study) -> Path:
             keys = judge_through_endpoint(
                 study.engine, study.monitor.reasoning, prompt, samples, shots, log, what, track
             )
-            results["cost"] = sum(log.held[key].cost for key in keys)
+            results["cost"] = sum(log.entries[key].cost for key in keys)
         else:
             asked = Asked(study.monitor, study.engine, study.paths.models, prompt, judge)
             keys, adapter_gate = judge_locally(asked, samples, shots, log, what, track)
@@ -65,8 +65,8 @@ def evaluate(study: Study) -> Path:
             "data": data.name,
             "training": training_facts(study),
             "n": len(samples),
-            "n_unscored": sum(log.held[key].label is None for key in keys),
-            "n_truncated": sum(log.held[key].truncated_tokens > 0 for key in keys),
+            "n_unscored": sum(log.entries[key].label is None for key in keys),
+            "n_truncated": sum(log.entries[key].truncated_tokens > 0 for key in keys),
         }
     return run.path
 

@@ -129,7 +129,7 @@ def owed_prompts(
             ids, truncated_tokens, detail = shortened or (ids, 0, detail)
         key = verdict_key(sample.id, ids, decoding=decoding, reasoning=reasoning, **names)
         keys.append(key)
-        if key in log.held:
+        if key in log.entries:
             continue
         if len(ids) > fits:
             log.append(_unscored(key, sample, renderer, UnscoredReason.TOO_LONG, detail, len(ids)))

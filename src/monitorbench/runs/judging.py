@@ -187,7 +187,7 @@ def judging(
     first line says how many. A failure's last numbers are shown, too.
     """
     pairs = zip(samples, keys, strict=True)
-    reused = [(sample.label, log.held[key]) for sample, key in pairs if key in log.held]
+    reused = [(sample.label, log.entries[key]) for sample, key in pairs if key in log.entries]
     counts = Judging(len(samples), reused, priced=priced)
     of = f" of {len(samples)}; the {len(reused)} in the log count below" if reused else ""
     _log.info("%s: judging %d%s", name, len(samples) - len(reused), of)

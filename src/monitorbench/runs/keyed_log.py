@@ -51,17 +51,17 @@ os.register_at_fork(after_in_child=_close_in_child)
 class KeyedLog(Generic[T]):
     """An open log: what it holds by key, and a way to append."""
 
-    def __init__(self, path: Path, stream: int, held: dict[str, T]) -> None:
+    def __init__(self, path: Path, stream: int, entries: dict[str, T]) -> None:
         self._path = path
         self._stream = stream
-        self.held = held
+        self.entries = entries
 
     def append(self, record: T) -> None:
         """Add one line; refuses a key that is there already (`ValueError`).
 
         Raises `UserError` where it can't be written; what was written of it is taken back.
         """
-        if record.key in self.held:
+        if record.key in self.entries:
             raise ValueError(f"{self._path}: key {record.key} is there already")
         view = memoryview((record.model_dump_json() + "\n").encode())
         size = os.fstat(self._stream).st_size
@@ -75,7 +75,7 @@ class KeyedLog(Generic[T]):
                 # Where this fails as well, the next opening cuts the line off.
                 with suppress(OSError):
                     os.ftruncate(self._stream, size)
-        self.held[record.key] = record
+        self.entries[record.key] = record
 
 
 def read_log(path: Path, kind: type[T]) -> list[T]:

@@ -125,7 +125,7 @@ def _log_verdicts(
     for index, (sample, score) in enumerate(zip(side.samples, found.scores.tolist(), strict=True)):
         parts = [(member.run, member.verdicts[index]) for member, rows in asked if rows[index]]
         verdict = _verdict(sample, None if np.isnan(score) else score, parts, prompt, rule)
-        if verdict.key not in log.held:
+        if verdict.key not in log.entries:
             log.append(verdict)
         verdicts.append(verdict)
     return verdicts

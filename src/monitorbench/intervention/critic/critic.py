@@ -102,7 +102,7 @@ class LocalCritic:
                 refuse_idle_adapter(self._engine, owed[0].token_ids, self._decoding)
                 self._has_to_be_checked = False
             judge_owed(self._engine, owed, self._renderer, self._decoding, self._log, None)
-        return [_judgement(self._log.held[key]) for key in keys]
+        return [_judgement(self._log.entries[key]) for key in keys]
 
     def close(self) -> None:
         """Give back the model's memory."""
@@ -119,7 +119,7 @@ class EndpointCritic:
 
         self._asked = AskedEndpoint(engine, monitor.reasoning, prompt)
         self._log = log
-        self._endpoint = Endpoint(engine, spent=sum(verdict.cost for verdict in log.held.values()))
+        self._endpoint = Endpoint(engine, spent=sum(verdict.cost for verdict in log.entries.values()))
 
     def judge(self, samples: Sequence[Sample]) -> list[Judgement]:
         """See `Critic.judge`; `UserError` where the endpoint can't be used or `max_cost` is spent."""
@@ -129,7 +129,7 @@ class EndpointCritic:
         keys, owed = owed_requests(self._asked, samples, Shots(0, ()), self._log)
         for _, verdict in ask_owed(self._endpoint, self._asked, owed):
             self._log.append(verdict)
-        return [_judgement(self._log.held[key]) for key in keys]
+        return [_judgement(self._log.entries[key]) for key in keys]
 
     def close(self) -> None:
         """Cancel whatever is in flight."""

@@ -94,7 +94,7 @@ def run_live(study: Study) -> LiveRuns:
             with open_log(run.path / EPISODES, Episode) as log:
                 pilot = _Pilot(study, agent, critic, temperature, log, key)
                 pilot.play()
-                episodes = list(log.held.values())
+                episodes = list(log.entries.values())
         outcomes = _outcomes(episodes)
         write_outcomes(run.path / "outcomes.jsonl", outcomes)
         results |= {
@@ -139,9 +139,9 @@ def _run_alone(
 ) -> list[Episode]:
     runs = [Run(episode_key(key, split, index), BASELINE, study.seed) for index in range(count)]
     bounds = rules(study.pilot)
-    for index, environment in _owed_tasks(study, split, count, lambda index: runs[index].key in log.held):
+    for index, environment in _owed_tasks(study, split, count, lambda index: runs[index].key in log.entries):
         log.append(run_episode(environment, agent, runs[index], bounds))
-    return [log.held[run.key] for run in runs]
+    return [log.entries[run.key] for run in runs]
 
 
 def _owed_tasks(
@@ -229,7 +229,7 @@ class _Pilot:
 
         def owed(index: int) -> list[Run]:
             named = [Run(episode_key(self._key, "pilot", index, *run), *run) for run in runs]
-            return [run for run in named if run.key not in self._log.held]
+            return [run for run in named if run.key not in self._log.entries]
 
         tasks = _owed_tasks(self._study, "pilot", pilot.tasks, lambda index: not owed(index))
         for index, environment in tasks:
@@ -263,7 +263,7 @@ class _Pilot:
 
     def _rate_of_rollback(self) -> float:
         """Interventions a judged step under `rollback`."""
-        runs = [episode for episode in self._log.held.values() if episode.condition == "rollback"]
+        runs = [episode for episode in self._log.entries.values() if episode.condition == "rollback"]
         judged = sum(episode.judged_steps for episode in runs)
         return sum(episode.interventions for episode in runs) / judged if judged else 0.0
 
