@@ -196,7 +196,7 @@ def test_without_protection_nothing_is_run(monkeypatch, tmp_path):
     # Stands in for a kernel that refuses the filter: the fork stops before it says `ready`.
     refusing = tmp_path / "refusing.py"
     refusing.write_text(
-        "from monitorbench.construct import sandbox_child\n"
+        "from monitorbench.sandbox import child as sandbox_child\n"
         "def refuse(*_): raise OSError('the kernel refuses a seccomp filter')\n"
         "sandbox_child._allow_only = refuse\n"
         "sandbox_child.main()\n"

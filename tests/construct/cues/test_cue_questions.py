@@ -24,7 +24,7 @@ from monitorbench.construct.cues.questions import (
 from monitorbench.records import Label, LabelSource, Role, Task
 from monitorbench.sources.upstream import CuedQuestion, Question
 
-CONF = Path(__file__).resolve().parents[2] / "conf"
+CONF = Path(__file__).resolve().parents[3] / "conf"
 CUES = Cues.model_validate_json(json.dumps(yaml.safe_load((CONF / "cue/default.yaml").read_text())))
 
 

@@ -11,7 +11,7 @@ from monitorbench.construct.reasoning.cued_solutions import SUBCATEGORY, cued_so
 from monitorbench.records import Label
 from monitorbench.sources.upstream import Question, Solution, SolvedQuestion
 
-CONF = Path(__file__).resolve().parents[2] / "conf"
+CONF = Path(__file__).resolve().parents[3] / "conf"
 CUES = Cues.model_validate_json(json.dumps(yaml.safe_load((CONF / "cue/default.yaml").read_text())))
 
 
