@@ -1,6 +1,7 @@
 """A judge without a model: real data, real tokenizer, real log; the completions are scripted.
 
-The fixtures are imported by the conftest of every room that evaluates without a model."""
+The fixtures are imported by the conftest of every room that evaluates without a model.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Sequence

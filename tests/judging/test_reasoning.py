@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.monitors.conftest import ScriptedEngine
+from scripted_engine import ScriptedEngine
 
 from monitorbench.config.base import ConfigError
 from monitorbench.engines.protocol import Completion, Decoding
