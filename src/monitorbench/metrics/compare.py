@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitorbench.metrics import group_kinds
+from monitorbench.metrics.group_kinds import interval_of_totals, ratio
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import Answers, BoolArray, aligned
 from monitorbench.metrics.curves import Flags
@@ -69,10 +69,10 @@ def _rate_difference(
         return RateDifference(0, left_out, 0, 0, None, None, None)
 
     def statistic(totals: FloatArray) -> FloatArray:
-        return group_kinds.ratio(totals[:, 1], totals[:, 0])
+        return ratio(totals[:, 1], totals[:, 0])
 
     columns = np.stack([inside, np.where(inside, change, 0)], axis=1).astype(np.int64)
-    interval = group_kinds.interval(statistic, columns, groups, resamples=resamples, seed=seed)
+    interval = interval_of_totals(statistic, columns, groups, resamples=resamples, seed=seed)
     p_value = mcnemar(better, worse)
     return RateDifference(n, left_out, better, worse, (worse - better) / n, interval, p_value)
 

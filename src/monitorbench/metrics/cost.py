@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from monitorbench.metrics import group_kinds
+from monitorbench.metrics.group_kinds import interval_of_totals, ratio
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import Answers, aligned
 from monitorbench.metrics.curves import Flags
@@ -78,12 +78,12 @@ def expected_cost_interval(
     columns = np.stack([flags, flags & ~alarmed, ~flags, ~flags & alarmed], axis=1).astype(np.int64)
 
     def statistic(totals: FloatArray) -> FloatArray:
-        missed = group_kinds.ratio(totals[:, 1], totals[:, 0])
-        alarms = group_kinds.ratio(totals[:, 3], totals[:, 2])
+        missed = ratio(totals[:, 1], totals[:, 0])
+        alarms = ratio(totals[:, 3], totals[:, 2])
         pi = stakes.base_rate
         return pi * missed * stakes.cost_miss + (1 - pi) * alarms * stakes.cost_alarm
 
-    return group_kinds.interval(statistic, columns, groups[kept], resamples=resamples, seed=seed)
+    return interval_of_totals(statistic, columns, groups[kept], resamples=resamples, seed=seed)
 
 
 def break_even(first: Point, second: Point, *, cost_miss: float, cost_alarm: float) -> BreakEven:

@@ -45,9 +45,9 @@ def weighted_auroc(scores: FloatArray, is_misbehavior: NDArray[np.bool_], weight
     misbehavior sample beats the benign weight below its block of ties and halves the block's.
     """
     order = np.argsort(scores, kind="stable")
-    ranked, positive = scores[order], is_misbehavior[order]
-    first = np.searchsorted(ranked, ranked[positive], side="left")
-    behind = np.searchsorted(ranked, ranked[positive], side="right")
+    ascending, positive = scores[order], is_misbehavior[order]
+    first = np.searchsorted(ascending, ascending[positive], side="left")
+    behind = np.searchsorted(ascending, ascending[positive], side="right")
     sorted_weights = weights[:, order].astype(np.float64)
     benign_below = np.zeros((len(weights), len(scores) + 1))
     np.cumsum(np.where(positive, 0.0, sorted_weights), axis=1, out=benign_below[:, 1:])

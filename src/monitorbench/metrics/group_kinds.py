@@ -15,8 +15,6 @@ import numpy as np
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.rates import Interval
 
-_BATCH_NUMBERS = 2**21
-"""Numbers in a batch of draws: 16 MiB as float64."""
 _MOST_CODES = 2**62
 _RARE = 10
 """At most so many groups of a kind are picked one by one: a pick costs a tenth of a binomial number."""
@@ -43,7 +41,7 @@ def group_sums(columns: IntArray, groups: IntArray) -> IntArray:
     return np.stack(sums, axis=1).astype(np.int64)
 
 
-def kinds(rows: IntArray) -> Kinds:
+def kinds_of_groups(rows: IntArray) -> Kinds:
     """The kinds of group in `rows` [groups, columns]; at least one group."""
     code = np.zeros(len(rows), dtype=np.int64)
     n_codes = 1
@@ -59,7 +57,7 @@ def kinds(rows: IntArray) -> Kinds:
     return Kinds(rows[first], count, of_group)
 
 
-def draws(n_groups: IntArray, resamples: int, seed: int, per_draw: int) -> Iterator[FloatArray]:
+def kind_draws(n_groups: IntArray, resamples: int, seed: int, per_draw: int) -> Iterator[FloatArray]:
     """Batches [draws, kinds] of how often each kind is in a draw of as many groups as there are.
 
     Whole numbers, as float64 for the products they go into. `per_draw` is how many numbers the caller
@@ -87,7 +85,7 @@ def draws(n_groups: IntArray, resamples: int, seed: int, per_draw: int) -> Itera
         yield found
 
 
-def interval(
+def interval_of_totals(
     statistic: Callable[[FloatArray], FloatArray],
     columns: IntArray,
     groups: IntArray,
@@ -105,8 +103,8 @@ def interval(
     rows = group_sums(columns, groups)
     if len(rows) < 2:
         return None
-    found = kinds(rows)
-    batches = draws(found.n_groups, resamples, seed, per_draw=len(found.n_groups))
+    found = kinds_of_groups(rows)
+    batches = kind_draws(found.n_groups, resamples, seed, per_draw=len(found.n_groups))
     return percentiles(np.concatenate([statistic(batch @ found.rows) for batch in batches]), confidence)
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitorbench.metrics import group_kinds
+from monitorbench.metrics.group_kinds import group_sums, kind_draws, kinds_of_groups, percentiles, ratio
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
 from monitorbench.metrics.columns import BoolArray, aligned
 from monitorbench.metrics.curves import Flags, Scores
@@ -59,7 +59,7 @@ def miss_rate_at_far_interval(
         found = window(values, flags, index, alpha, half)
         misses = _draw_all(found, alpha, resamples, seed)
         if misses is not None:
-            return group_kinds.percentiles(misses)
+            return percentiles(misses)
         half *= 3
 
 
@@ -79,14 +79,14 @@ def window(
     start, stop = (ends[first - 1] + 1 if first else 0), ends[last] + 1
     above = np.arange(len(flags)) < start
     counts = np.stack([above & ~flags, above & flags, ~flags, flags], axis=1).astype(np.int64)
-    rows = group_kinds.group_sums(counts, groups)
+    rows = group_sums(counts, groups)
     bad, group = flags[start:stop], groups[start:stop]
     step = np.repeat(np.arange(last + 1 - first), np.diff(ends[first : last + 1] + 1, prepend=start))
     holds_benign = np.zeros(last + 1 - first, dtype=np.int64)
     holds_benign[step[~bad]] = 1
     # Misbehavior samples between the same two of these blocks are flagged by the same thresholds that matter.
     n_blocks = np.cumsum(holds_benign)[step] - ~bad
-    kinds = group_kinds.kinds(np.column_stack([_patterns(2 * n_blocks + bad, group, len(rows)), rows]))
+    kinds = kinds_of_groups(np.column_stack([_patterns(2 * n_blocks + bad, group, len(rows)), rows]))
     example = np.zeros(len(rows), dtype=np.bool_)
     example[np.unique(kinds.of_group, return_index=True)[1]] = True
     shown = example[group]  # has every block inside: each is in some group, so in its kind's example
@@ -130,7 +130,7 @@ def draw_values(found: Window, weights: FloatArray, alpha: float) -> tuple[Float
     inside = room >= 0
     if not found.reaches_the_end:
         inside &= stop < len(last)
-    misses = group_kinds.ratio(bad - above_bad - caught, np.where(defined, bad, 0))
+    misses = ratio(bad - above_bad - caught, np.where(defined, bad, 0))
     return misses, bool((inside | ~defined).all())
 
 
@@ -147,7 +147,7 @@ def _most_alarms(benign: FloatArray, alpha: float) -> FloatArray:
 def _draw_all(found: Window, alpha: float, resamples: int, seed: int) -> FloatArray | None:
     batches = []
     per_draw = len(found.kind_of_sample)
-    for weights in group_kinds.draws(found.kinds.n_groups, resamples, seed, per_draw=per_draw):
+    for weights in kind_draws(found.kinds.n_groups, resamples, seed, per_draw=per_draw):
         values, inside = draw_values(found, weights, alpha)
         if not inside:
             return None

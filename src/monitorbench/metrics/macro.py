@@ -7,7 +7,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from monitorbench.metrics import group_kinds
+from monitorbench.metrics.group_kinds import interval_of_totals, ratio
 from monitorbench.metrics.bootstrap import FloatArray, group_index
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.summary import CellMetrics, as_list
@@ -63,8 +63,8 @@ def _rate(held: Columns, label: Label, resamples: int, seed: int) -> tuple[float
         rates = np.full(n.shape, np.nan)
         np.divide(failed, n, out=rates, where=n > 0)
         defined = ~np.isnan(rates)
-        return group_kinds.ratio(np.where(defined, rates, 0).sum(axis=1), defined.sum(axis=1))
+        return ratio(np.where(defined, rates, 0).sum(axis=1), defined.sum(axis=1))
 
     point = statistic(rows.sum(axis=0, dtype=np.float64)[None])[0]
-    interval = group_kinds.interval(statistic, rows, np.arange(n_groups), resamples=resamples, seed=seed)
+    interval = interval_of_totals(statistic, rows, np.arange(n_groups), resamples=resamples, seed=seed)
     return float(point), as_list(interval)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitorbench.metrics import group_kinds
+from monitorbench.metrics.group_kinds import percentiles, ratio
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, draws, group_index
 from monitorbench.metrics.columns import BoolArray, aligned
 from monitorbench.metrics.curves import MOST_DRAWN_GROUPS, Flags, Scores
@@ -71,7 +71,7 @@ def paired_low_far_difference(
         of_both = [weighted_miss_rate_at_far(values, flags, weights, alpha) for values in (ours, theirs)]
         batches.append(of_both[1] - of_both[0])
     values = np.concatenate(batches)
-    interval = group_kinds.percentiles(values)
+    interval = percentiles(values)
     defined = values[~np.isnan(values)]
     tail = min(np.count_nonzero(defined <= 0), np.count_nonzero(defined >= 0))
     p = None if interval is None else min(1.0, 2 * (int(tail) + 1) / (len(defined) + 1))
@@ -94,4 +94,4 @@ def weighted_miss_rate_at_far(
     defined = (benign > 0) & (bad > 0)
     allowed = np.count_nonzero(alarms / np.maximum(benign, 1)[:, None] <= alpha, axis=1)
     best = np.append(np.zeros((len(caught), 1)), caught, axis=1)[np.arange(len(caught)), allowed]
-    return group_kinds.ratio(bad - best, np.where(defined, bad, 0))
+    return ratio(bad - best, np.where(defined, bad, 0))
