@@ -7,9 +7,15 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
-from monitorbench.metrics import bootstrap, curves
-from monitorbench.metrics.auroc_variance import clustered_variance, components
-from monitorbench.metrics.curves import auroc_interval, paired_auroc_difference, weighted_auroc
+from monitorbench.metrics import auroc as curves
+from monitorbench.metrics import bootstrap
+from monitorbench.metrics.auroc import (
+    auroc_interval,
+    clustered_variance,
+    components,
+    paired_auroc_difference,
+    weighted_auroc,
+)
 
 ROWS = st.lists(
     st.tuples(st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]), st.booleans(), st.integers(0, 6)),

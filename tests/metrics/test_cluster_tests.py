@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as sm_mcnemar
 
-from monitorbench.metrics.cluster_tests import auroc_difference_p, rate_difference_p, student_p
-from monitorbench.metrics.curves import paired_auroc_difference
+from monitorbench.metrics.auroc import paired_auroc_difference
+from monitorbench.metrics.significance import auroc_difference_p, rate_difference_p, student_p
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 7, 49, 50, 292, 999, 5000, 20_000])

@@ -10,8 +10,8 @@ from statsmodels.stats.multitest import multipletests
 from monitorbench.metrics import bootstrap
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import Columns, columns
-from monitorbench.metrics.compare import compare, holm, mcnemar
 from monitorbench.metrics.rates import Judged
+from monitorbench.metrics.significance import compare, holm, mcnemar
 from monitorbench.metrics.transfer import difference
 from monitorbench.records import Category, Label, Task
 

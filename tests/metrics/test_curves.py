@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from monitorbench.metrics import bootstrap
-from monitorbench.metrics.curves import (
+from monitorbench.metrics.auroc import (
     auroc,
     auroc_interval,
     paired_auroc_difference,

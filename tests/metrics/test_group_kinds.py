@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.metrics import bootstrap, group_kinds
+from monitorbench.metrics import bootstrap
+from monitorbench.metrics import bootstrap as group_kinds
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 
 DRAWS = {"resamples": 2000, "seed": 0}
@@ -83,7 +84,9 @@ def test_no_interval_without_spread_or_values() -> None:
     one = np.array([[1, 1], [1, 0]])
     assert group_kinds.interval_of_totals(share, one, np.array([4, 4]), **DRAWS) is None
     rare = np.array([[1, 1], [0, 0], [0, 0], [0, 0], [0, 0]])
-    assert group_kinds.interval_of_totals(share, rare, np.arange(5), **DRAWS) is not None  # in a draw: 1 − .8⁵ = .67
+    assert (
+        group_kinds.interval_of_totals(share, rare, np.arange(5), **DRAWS) is not None
+    )  # in a draw: 1 − .8⁵ = .67
     assert group_kinds.interval_of_totals(share, 0 * rare, np.arange(5), **DRAWS) is None
     assert group_kinds.percentiles(np.array([1.0, np.nan, np.nan])) is None
     assert group_kinds.percentiles(np.array([])) is None

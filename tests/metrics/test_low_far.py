@@ -6,8 +6,13 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from monitorbench.metrics import bootstrap, low_far
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
-from monitorbench.metrics.low_far import miss_rate_at_far, roc_points
-from monitorbench.metrics.low_far_interval import draw_values, miss_rate_at_far_interval, window
+from monitorbench.metrics.low_far import (
+    draw_values,
+    miss_rate_at_far,
+    miss_rate_at_far_interval,
+    roc_points,
+    window,
+)
 
 ALPHA = st.sampled_from([0.0, 0.01, 0.05, 0.1, 0.25, 0.29, 0.5, 0.7, 1.0])
 ROWS = st.lists(

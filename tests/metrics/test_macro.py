@@ -6,11 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from monitorbench.metrics.cells import by_slice
-from monitorbench.metrics.columns import columns
-from monitorbench.metrics.macro import macro
+from monitorbench.metrics.columns import by_slice, columns
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.summary import summarise
+from monitorbench.metrics.summary import macro, summarise
 from monitorbench.records import Category, Label, Task
 
 DRAWS = {"resamples": 300, "seed": 0}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_curve
 
 from monitorbench.metrics.bootstrap import draws
-from monitorbench.metrics.paired_low_far import paired_low_far_difference, weighted_miss_rate_at_far
+from monitorbench.metrics.low_far import paired_low_far_difference, weighted_miss_rate_at_far
 
 
 def by_scikit_learn(scores: np.ndarray, flags: np.ndarray, alpha: float) -> float:

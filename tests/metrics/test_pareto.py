@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.metrics.pareto import pareto_front
+from monitorbench.metrics.trade_off import pareto_front
 
 RATE = st.one_of(st.none(), st.sampled_from([0.0, 0.1, 0.2, 0.5, 0.7, 1.0]))
 PUBLISHED = {

@@ -9,9 +9,9 @@ from statsmodels.stats.multitest import multipletests
 
 from monitorbench.metrics.columns import columns
 from monitorbench.metrics.cost import Stakes
-from monitorbench.metrics.overall import overall
-from monitorbench.metrics.rate_tests import Match, rate_tests
 from monitorbench.metrics.rates import Judged, count, false_alarm_rate, miss_rate
+from monitorbench.metrics.significance import Match, rate_tests
+from monitorbench.metrics.summary import overall
 from monitorbench.records import Category, Label, Task
 
 DRAWS = {"resamples": 300, "seed": 0}

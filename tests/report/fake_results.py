@@ -2,20 +2,15 @@
 
 import random
 
-from monitorbench.metrics.cells import by_slice
-from monitorbench.metrics.columns import columns
+from monitorbench.metrics.columns import by_slice, columns
 from monitorbench.metrics.cost import Stakes
-from monitorbench.metrics.macro import macro
-from monitorbench.metrics.objectives import Rivals, objective_tests
-from monitorbench.metrics.overall import overall
-from monitorbench.metrics.pareto import pareto_front
-from monitorbench.metrics.rate_tests import Match, rate_tests
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results, SurfaceCheck
-from monitorbench.metrics.seeds import over_seeds
-from monitorbench.metrics.summary import CellMetrics, of_parts, summarise
-from monitorbench.metrics.transfer import difference, differences
-from monitorbench.metrics.words import matrix
+from monitorbench.metrics.significance import Match, rate_tests
+from monitorbench.metrics.summary import CellMetrics, macro, of_parts, overall, summarise
+from monitorbench.metrics.trade_off import pareto_front
+from monitorbench.metrics.trainings import Rivals, objective_tests, over_seeds
+from monitorbench.metrics.transfer import difference, differences, matrix
 from monitorbench.records import Category, Label, Task
 
 CELLS = [

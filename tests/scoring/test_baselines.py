@@ -9,13 +9,12 @@ import pytest
 from monitorbench.config.study import Study
 from monitorbench.corpus.columns import sample_columns
 from monitorbench.corpus.store import write_split
+from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.curves import auroc
 from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
 from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.files import write_json
-from monitorbench.scoring.baseline_numbers import baseline_numbers
-from monitorbench.scoring.baselines import BAG_OF_WORDS, judge_with_baselines
+from monitorbench.scoring.baselines import BAG_OF_WORDS, baseline_numbers, judge_with_baselines
 from monitorbench.scoring.numbers import Numbers
 
 WORDS = [f"word{i}" for i in range(50)]

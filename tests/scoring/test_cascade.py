@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Split
-from monitorbench.scoring.calibration import Calibration, calibration, divide
+from monitorbench.scoring.calibration_split import Calibration, calibration, divide
 from monitorbench.scoring.cascade import (
     Band,
     Cascade,

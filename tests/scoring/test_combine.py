@@ -26,7 +26,7 @@ from monitorbench.runs.directory import RunDirectory, read_manifest
 from monitorbench.runs.files import write_json
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
-from monitorbench.scoring.calibration import calibration, divide
+from monitorbench.scoring.calibration_split import calibration, divide
 from monitorbench.scoring.cascade import Band, Cascade
 from monitorbench.scoring.combine import combine_runs
 from monitorbench.scoring.combined_run import _label

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Split
-from monitorbench.scoring.calibration import Calibration, calibration, divide
+from monitorbench.scoring.calibration_split import Calibration, calibration, divide
 from monitorbench.scoring.ensembles import (
     Ensemble,
     careful_auroc,

@@ -11,7 +11,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.runs.verdict_log import read_verdicts
-from monitorbench.scoring import baseline_numbers
+from monitorbench.scoring import baselines as baseline_numbers
 from monitorbench.scoring.evaluations import read_evaluation
 from monitorbench.scoring.score import score_run
 

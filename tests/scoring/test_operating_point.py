@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Label, Split
-from monitorbench.scoring.calibration import calibration, per_category
+from monitorbench.scoring.calibration_split import calibration, per_category
 from monitorbench.scoring.operating_point import GREEDY, OperatingPoint, labels_at, threshold_point
 from monitorbench.scoring.thresholds import CalibratedThreshold, neyman_pearson
 

@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Split
-from monitorbench.scoring.calibration import Calibration, calibration, divide, per_category
+from monitorbench.scoring.calibration_split import Calibration, calibration, divide, per_category
 from monitorbench.scoring.thresholds import (
     CalibratedThreshold,
     conformal_index,

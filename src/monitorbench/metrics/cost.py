@@ -10,10 +10,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from monitorbench.metrics.group_kinds import interval_of_totals, ratio
-from monitorbench.metrics.bootstrap import FloatArray, IntArray
+from monitorbench.metrics.auroc import Flags
+from monitorbench.metrics.bootstrap import FloatArray, IntArray, interval_of_totals, ratio
 from monitorbench.metrics.columns import Answers, aligned
-from monitorbench.metrics.curves import Flags
 from monitorbench.metrics.rates import Interval
 
 Point = tuple[float, float]

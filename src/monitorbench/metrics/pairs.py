@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from monitorbench.metrics.auroc import Flags, Scores
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import UNPAIRED, Answers, BoolArray, aligned
-from monitorbench.metrics.curves import Flags, Scores
 from monitorbench.metrics.rates import Interval, wilson_interval
 
 

@@ -7,11 +7,10 @@ every prompt. An *adapter* is named `<base>+<what it was trained on>`.
 from statistics import fmean
 from typing import Literal, NamedTuple
 
-from monitorbench.metrics.cells import OVERALL, WITH_THINKING, WITHOUT_THINKING
+from monitorbench.metrics.columns import OVERALL, WITH_THINKING, WITHOUT_THINKING
 from monitorbench.metrics.results import NO_PROMPT, Results
 from monitorbench.metrics.summary import CellMetrics
-from monitorbench.metrics.transfer import Difference
-from monitorbench.metrics.words import Told, Word
+from monitorbench.metrics.transfer import Difference, Told, Word
 from monitorbench.records import Category, Task
 
 BAG_OF_WORDS = "bag_of_words"

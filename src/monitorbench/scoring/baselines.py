@@ -5,15 +5,26 @@ sees how long a response is and `bag_of_words` which words occur in it, both fit
 monitor that doesn't beat the bag of words isn't reading.
 """
 
+import importlib.metadata
+import logging
 import random
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import cast
 
 import numpy as np
 
+from monitorbench.config.study import Study
+from monitorbench.corpus.code import sha256_of_code
+from monitorbench.corpus.columns import read_batches, read_columns
+from monitorbench.corpus.store import read_split
 from monitorbench.corpus.surface import Surface, classifier
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import Columns
-from monitorbench.records import Label, Sample
+from monitorbench.records import Label, Sample, Split
+from monitorbench.runs.directory import RunDirectory, read_finished
+from monitorbench.runs.files import read_json, write_json
+from monitorbench.scoring.numbers import Numbers, drawn_by, numbers, stakes_of
 
 BAG_OF_WORDS = "bag_of_words"
 
@@ -52,3 +63,44 @@ def _fitted(train: Sequence[Sample], batches: Iterable[Sequence[Sample]]) -> dic
         for name, one in fitted.items():
             scores[name].append(one.predict_proba(batch)[:, 1])
     return {name: np.concatenate(found) for name, found in scores.items()}
+
+
+_FILE = "metrics.json"
+_CODE = (
+    "metrics",
+    "scoring/baselines.py",
+    "scoring/numbers.py",
+    "corpus/columns.py",
+    "corpus/surface.py",
+    "corpus/texts.py",
+    "records.py",
+)
+_log = logging.getLogger(__name__)
+
+
+def baseline_numbers(study: Study, data: Path) -> dict[str, Numbers]:
+    """Each baseline's numbers over the whole test split of `data`, by name; reused where they are there."""
+    stakes, drawn = stakes_of(study), drawn_by(study)
+    # A dataset's directory can gain a train split later, and with it the baselines that are fitted on one.
+    splits = read_finished(data)["results"]["splits"]
+    identity = {
+        "data": data.name,
+        "split": Split.TEST.value,
+        "splits": {name: splits[name] for name in (Split.TRAIN, Split.TEST) if name in splits},
+        "stakes": stakes,
+        **drawn,
+        "code": sha256_of_code(_CODE),
+        "versions": {name: importlib.metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")},
+    }
+    run = RunDirectory(study.paths.runs / "baselines", data.name.rpartition("-")[0], identity)
+    if run.done:
+        return cast(dict[str, Numbers], read_json(run.path / _FILE))
+    _log.info("score: baselines of %s, kept in %s", data.name, run.path)
+    with run.recording(study) as results:
+        train = read_split(data, Split.TRAIN) if Split.TRAIN in splits else []
+        test = read_columns(data, Split.TEST)
+        answered = judge_with_baselines(train, test, read_batches(data, Split.TEST), seed=study.seed)
+        found = {name: numbers(held, stakes, drawn) for name, held in answered.items()}
+        write_json(run.path / _FILE, found)
+        results["baselines"] = list(found)
+    return found

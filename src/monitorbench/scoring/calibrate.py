@@ -12,7 +12,7 @@ from monitorbench.config.study import Calibrate, Study
 from monitorbench.records import Category
 from monitorbench.runs.directory import RunDirectory, read_finished
 from monitorbench.runs.files import write_atomically
-from monitorbench.scoring.calibration import (
+from monitorbench.scoring.calibration_split import (
     Calibration,
     FittedOn,
     calibration,

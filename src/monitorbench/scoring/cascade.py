@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from monitorbench.config.base import UserError
+from monitorbench.metrics.auroc import Scores
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.curves import Scores
-from monitorbench.scoring.calibration import (
+from monitorbench.scoring.calibration_split import (
     Calibration,
     FittedOn,
     refuse_fitted_samples,

@@ -22,7 +22,7 @@ from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.calibrate import judge_id
-from monitorbench.scoring.calibration import Calibration, calibration, divide
+from monitorbench.scoring.calibration_split import Calibration, calibration, divide
 from monitorbench.scoring.cascade import Cascade, fit_cascade
 from monitorbench.scoring.combined_run import Member, Side, write_combined
 from monitorbench.scoring.ensembles import Ensemble, choose_members, fit_stack

@@ -9,14 +9,7 @@ import numpy as np
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import n_rows
-from monitorbench.metrics.cells import OVERALL
-from monitorbench.metrics.columns import BoolArray
-from monitorbench.metrics.correlation import pearson
-from monitorbench.metrics.macro import Macro
-from monitorbench.metrics.objectives import BASELINE, Rivals, objective_tests
-from monitorbench.metrics.overall import Overall
-from monitorbench.metrics.pareto import pareto_front
-from monitorbench.metrics.rate_tests import Match, rate_tests
+from monitorbench.metrics.columns import OVERALL, BoolArray
 from monitorbench.metrics.results import (
     NO_PROMPT,
     SCHEMA_VERSION,
@@ -24,14 +17,15 @@ from monitorbench.metrics.results import (
     Results,
     SurfaceCheck,
 )
-from monitorbench.metrics.seeds import over_seeds
-from monitorbench.metrics.summary import CellMetrics, as_list
-from monitorbench.metrics.transfer import Difference, difference, differences, matched
-from monitorbench.metrics.words import matrix
+from monitorbench.metrics.significance import Match, rate_tests
+from monitorbench.metrics.summary import CellMetrics, Macro, Overall, as_list
+from monitorbench.metrics.trade_off import pareto_front, pearson
+from monitorbench.metrics.trainings import BASELINE, Rivals, objective_tests, over_seeds
+from monitorbench.metrics.transfer import Difference, difference, differences, matched, matrix
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.files import read_json
-from monitorbench.scoring.baseline_numbers import baseline_numbers
+from monitorbench.scoring.baselines import baseline_numbers
 from monitorbench.scoring.evaluations import Evaluation
 from monitorbench.scoring.numbers import Drawn, drawn_by, numbers, stakes_of
 

@@ -5,13 +5,10 @@ from typing import TypedDict
 import numpy as np
 
 from monitorbench.config.study import Study
-from monitorbench.metrics.cells import by_cell, by_slice
-from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.columns import Columns, by_cell, by_slice
 from monitorbench.metrics.cost import Stakes
-from monitorbench.metrics.macro import Macro, macro
-from monitorbench.metrics.overall import Overall, overall
 from monitorbench.metrics.results import StakesFacts
-from monitorbench.metrics.summary import CellMetrics, of_parts
+from monitorbench.metrics.summary import CellMetrics, Macro, Overall, macro, of_parts, overall
 
 
 class Numbers(TypedDict):

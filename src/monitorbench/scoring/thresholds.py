@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from monitorbench.metrics.bootstrap import FloatArray, group_index
-from monitorbench.scoring.calibration import Calibration, Part
+from monitorbench.scoring.calibration_split import Calibration, Part
 
 _ROUNDING = 1e-9
 """Relative error granted to a tail probability: without it, one that equals delta is a coin toss."""

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.curves import auroc
 from monitorbench.metrics.reliability import expected_calibration_error, reliability_table
 
 _NEAREST = 1e-6

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from monitorbench.metrics.cells import OVERALL
+from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.words import Told
+from monitorbench.metrics.transfer import Told
 from monitorbench.report import reading
 from monitorbench.report.figures.style import ink_on, shortened
 from monitorbench.report.figures.svg import INK, draw

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from monitorbench.config.base import UserError
+from monitorbench.metrics.auroc import Flags, Scores
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.curves import Flags, Scores
 from monitorbench.records import Split
 
 Part = Literal["whole", "fit", "threshold"]
