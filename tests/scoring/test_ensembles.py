@@ -12,13 +12,17 @@ from sklearn.preprocessing import StandardScaler
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Split
-from monitorbench.scoring.calibration_split import Calibration, calibration, divide
+from monitorbench.scoring.calibration_split import (
+    CalibrationScores,
+    calibration_scores,
+    divide,
+    refuse_fitted_samples,
+)
 from monitorbench.scoring.ensembles import (
     Ensemble,
     careful_auroc,
     choose_members,
     combine,
-    ensemble_calibration,
     fit_stack,
 )
 from monitorbench.scoring.thresholds import neyman_pearson
@@ -26,7 +30,7 @@ from monitorbench.scoring.thresholds import neyman_pearson
 SCORE = st.one_of(st.none(), st.floats(0, 1))
 
 
-def made(n: int = 400, skills: Sequence[float] = (1.0, 0.5, 0.0), seed: int = 0) -> Calibration:
+def made(n: int = 400, skills: Sequence[float] = (1.0, 0.5, 0.0), seed: int = 0) -> CalibrationScores:
     """Judges `a`, `b`, `c` … of given skill, independent but for the label."""
     rng = np.random.default_rng(seed)
     flags = np.arange(n) % 2 == 0
@@ -34,7 +38,7 @@ def made(n: int = 400, skills: Sequence[float] = (1.0, 0.5, 0.0), seed: int = 0)
         name: 1 / (1 + np.exp(-rng.normal(flags * skill)))
         for name, skill in zip("abcdef", skills, strict=False)
     }
-    return calibration(
+    return calibration_scores(
         "made-0",
         splits=[Split.CALIBRATION] * n,
         scores=scores,
@@ -44,8 +48,8 @@ def made(n: int = 400, skills: Sequence[float] = (1.0, 0.5, 0.0), seed: int = 0)
     )
 
 
-def columns(held: Calibration) -> dict[str, np.ndarray]:
-    return {name: held.member(name) for name in held.members}
+def columns(scored: CalibrationScores) -> dict[str, np.ndarray]:
+    return {name: scored.member(name) for name in scored.members}
 
 
 def logit(p: np.ndarray) -> np.ndarray:
@@ -138,10 +142,10 @@ def test_a_fitted_score_gets_its_threshold_on_other_questions() -> None:
     whole = made()
     fit, rest = divide(whole)
     stack = fit_stack(fit)
-    held = ensemble_calibration(stack, rest)
-    assert held.members == (stack.name,) == ("stacked(a,b,c)",)
-    point = neyman_pearson(held, alpha=0.1, delta=0.05)
-    assert (point.monitor, point.part) == (stack.name, "threshold")
+    refuse_fitted_samples(stack.fitted_on, rest)
+    combined = replace(rest, members=(stack.name,), scores=combine(stack, columns(rest))[:, None])
+    point = neyman_pearson(combined, alpha=0.1, delta=0.05)
+    assert (point.monitor, point.part) == (stack.name, "threshold") == ("stacked(a,b,c)", "threshold")
     assert point.threshold is not None
     for ensemble, wrong in (
         (stack, whole),
@@ -150,14 +154,14 @@ def test_a_fitted_score_gets_its_threshold_on_other_questions() -> None:
         (fit_stack(whole), whole),
     ):
         with pytest.raises(ValueError, match="halves"):
-            ensemble_calibration(ensemble, wrong)
+            refuse_fitted_samples(ensemble.fitted_on, wrong)
     with pytest.raises(ValueError, match="first half"):
         fit_stack(rest)
     with pytest.raises(ValueError, match="first half"):
         choose_members(rest, "mean", size=1)
     given_mean = Ensemble(rule="mean", members=("a", "b"))
-    assert len(ensemble_calibration(given_mean, whole)) == 400  # nothing was fitted: all of it may serve
-    assert len(ensemble_calibration(stack, replace(whole, data="other-1"))) == 400
+    refuse_fitted_samples(given_mean.fitted_on, whole)  # nothing was fitted: all of it may serve
+    refuse_fitted_samples(stack.fitted_on, replace(whole, data="other-1"))
 
 
 def test_what_can_not_be_fitted_is_said() -> None:

@@ -6,7 +6,10 @@ moved threshold from lost discrimination. Promises: samples without a score (Non
 out, of a comparison where *either* monitor has none; None where a class is absent.
 
 Intervals are over draws of whole groups. Up to `MOST_DRAWN_GROUPS` groups the draws are made; of more groups
-the bootstrap's distribution is normal, and its variance is worked out instead (`auroc_variance`).
+the bootstrap's distribution is normal, and its variance is worked out instead (`clustered_variance`), in
+O(n log n): each sample's own share of the comparisons it wins is its structural component (DeLong, DeLong &
+Clarke-Pearson 1988). Samples of a group are not independent, so components are summed by group first
+(Obuchowski 1997, Biometrics 53:567, section 2); with one sample a group it is DeLong's variance.
 """
 
 from collections.abc import Sequence

@@ -3,6 +3,12 @@
 Samples of one group share a question, so they are no independent evidence; a draw takes or leaves
 them together (Davison & Hinkley 1997, section 3.8). Promises: the same seed gives the same draws,
 whatever order the samples come in; memory stays bounded however many samples there are.
+
+Two ways: `interval` draws G of G groups, for any statistic of weighted samples. Where a statistic sees of a
+group only a row of counts (its samples, its misses, …), groups of equal rows are interchangeable: how often
+each *kind* of row is drawn is multinomial over the kinds' shares, which is the same distribution and no
+approximation. `interval_of_totals` draws kinds: a million samples in pairs have some ten, so that a draw
+costs ten numbers instead of half a million.
 """
 
 from collections.abc import Callable, Iterator, Sequence

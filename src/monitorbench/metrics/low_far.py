@@ -5,6 +5,15 @@ same side of it: ties are never broken, and a rate that only breaking them would
 The threshold is chosen on the samples it is judged on, which flatters a monitor a little; one to
 deploy is calibrated on other samples. Promises: samples without a score (None or NaN) are left out;
 None where a class has no score.
+
+Its interval draws groups and chooses the threshold anew in each draw. A draw's threshold lies near the
+sample's own, so only samples near it need be told apart (`window`): those well above it are flagged in every
+draw, those well below it in none, and groups that are alike by this measure are drawn by kind. That is no
+approximation: the window is widened until every draw's threshold lies inside it.
+
+Two monitors are compared at one false alarm rate, each at a threshold of its own, since that tells a better
+monitor from a moved threshold: both are drawn on the same groups, and a sample without a score from either is
+left out of both.
 """
 
 from math import sqrt
@@ -75,7 +84,7 @@ def steps(scores: Scores, is_misbehavior: Flags) -> Steps | None:
 def miss_rate_at_far(scores: Scores, is_misbehavior: Flags, alpha: float) -> LowFar | None:
     """The smallest MR over thresholds whose FAR on these samples is at most `alpha`, in [0, 1].
 
-    It always exists: nothing flagged has FAR 0. Its interval: `low_far_interval`. Raises ValueError
+    It always exists: nothing flagged has FAR 0. Its interval: `miss_rate_at_far_interval`. Raises ValueError
     for another `alpha`.
     """
     check_alpha(alpha)
@@ -141,7 +150,7 @@ class Window(NamedTuple):
 def miss_rate_at_far_interval(
     scores: Scores, is_misbehavior: Flags, groups: IntArray, alpha: float, *, resamples: int, seed: int
 ) -> Interval | None:
-    """95 % percentile interval of `low_far.miss_rate_at_far` over draws of whole groups.
+    """95 % percentile interval of `miss_rate_at_far` over draws of whole groups.
 
     `groups` [samples] holds the numbers of the samples' groups. None where a class has no score, and
     with fewer than two groups. Raises ValueError for `alpha` outside [0, 1].
@@ -238,7 +247,7 @@ def _most_alarms(benign: FloatArray, alpha: float) -> FloatArray:
     """The largest whole numbers of alarms whose shares of `benign` [draws] are at most `alpha`."""
     n = np.maximum(benign, 1)
     most: FloatArray = np.floor(alpha * n)
-    # The product rounds; what counts is the quotient, as in `low_far.miss_rate_at_far`.
+    # The product rounds; what counts is the quotient, as in `miss_rate_at_far`.
     most += (most + 1) / n <= alpha
     most -= most / n > alpha
     return most
@@ -319,7 +328,7 @@ def paired_low_far_difference(
 def weighted_miss_rate_at_far(
     scores: FloatArray, is_misbehavior: BoolArray, weights: IntArray, alpha: float
 ) -> FloatArray:
-    """`low_far.miss_rate_at_far` [draws] with sample i counted `weights[draw, i]` times; NaN without a class.
+    """`miss_rate_at_far` [draws] with sample i counted `weights[draw, i]` times; NaN without a class.
 
     `weights` is [draws, samples]. O(n log n) once and O(n) a draw.
     """

@@ -1,6 +1,9 @@
-"""One training with several seeds: what is the training's, and what the seed's.
+"""Several trainings side by side: one with several seeds, and one objective against another.
 
-A single run's interval is over the test samples; it says nothing of how another seed would have come out.
+Over seeds: a single run's interval is over the test samples; it says nothing of how another seed would have
+come out. Objectives: another one against `sft` on the cells that neither was trained on, at a fixed false
+alarm rate, since a moved threshold is no better generalization; Holm's correction is over all that were
+compared.
 """
 
 from collections.abc import Mapping, Sequence

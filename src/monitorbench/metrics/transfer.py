@@ -1,8 +1,21 @@
-"""What fine-tuning changed: a tuned monitor minus its base, sample by sample.
+"""What fine-tuning changed: a tuned monitor minus its base, sample by sample, and that in a word.
 
 Promises: both monitors are compared over the same samples (for AUROC those with two scores, for a
 rate those with two answers), and both are resampled on the same draw of groups, so what a hard
 question does to both cancels out.
+
+A word rests on three tests of tuned against base over the same samples: AUROC, miss rate and false alarm
+rate (`significance`). A difference counts where its p, corrected by Holm over *all* tests of the matrix
+(every adapter, prompt and cell), is below `LEVEL`:
+
+- *improved*: AUROC rose;
+- *discrimination lost*: AUROC fell;
+- *threshold moved*: no difference in AUROC was found, but one in MR or FAR;
+- *no change*: none was found in any of the three.
+
+Not finding a difference does not show that there is none. So beside the last two stands whether AUROC was
+*shown* unchanged: its 95 % interval lies within the margin that somebody chose. None of the words is given
+where AUROC can't be had (an engine without log-probabilities, one label).
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,8 +28,8 @@ import pyarrow.compute as pc
 from monitorbench.metrics.auroc import paired_auroc_difference
 from monitorbench.metrics.columns import OVERALL, Columns, by_cell, refuse_repeated
 from monitorbench.metrics.low_far import paired_low_far_difference
+from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.significance import auroc_difference_p, compare, holm, rate_difference_p
-from monitorbench.metrics.summary import as_list
 
 
 class Difference(TypedDict):
@@ -50,7 +63,7 @@ class Difference(TypedDict):
     miss_rate_at_far_5_p: float | None
     """Of the same draws, two-sided, not corrected."""
     auroc_p: float | None
-    """See `cluster_tests`: two-sided, not corrected."""
+    """See `significance`: two-sided, not corrected."""
     miss_rate_p: float | None
     false_alarm_rate_p: float | None
 
@@ -64,7 +77,7 @@ def difference(base: Columns, tuned: Columns, *, resamples: int, seed: int) -> D
 
 
 def differences(base: Columns, tuned: Columns, *, resamples: int, seed: int) -> dict[str, Difference]:
-    """Tuned minus base in each cell that `summarise` has; raises like `difference`."""
+    """Tuned minus base in each cell that is present (`by_cell`); raises like `difference`."""
     found = matched(base, tuned)
     return {
         cell: _difference(base.taking(inside), found.taking(inside), resamples, seed)
@@ -77,9 +90,9 @@ def matched(base: Columns, tuned: Columns) -> Columns:
 
     Raises ValueError where the two hold different samples, or one with another label or group in each.
     """
-    for held in (base, tuned):
+    for judged in (base, tuned):
         try:
-            refuse_repeated(held)
+            refuse_repeated(judged)
         except ValueError as error:
             raise ValueError(f"cannot compare: {error}") from error
     at = pc.index_in(base.sample_ids, value_set=tuned.sample_ids)
@@ -142,8 +155,8 @@ class Word(StrEnum):
     NO_CHANGE = "no change"
 
 
-class Told(TypedDict):
-    """One adapter, under one prompt, in one cell."""
+class CellVerdict(TypedDict):
+    """What training did to one cell: one adapter, under one prompt."""
 
     word: str | None
     """A value of `Word`."""
@@ -157,7 +170,7 @@ class Told(TypedDict):
 class Matrix(TypedDict):
     """The words of a transfer matrix, and what they rest on."""
 
-    words: dict[str, dict[str, dict[str, Told]]]
+    words: dict[str, dict[str, dict[str, CellVerdict]]]
     """Adapter, prompt, cell: `overall` and each `category/task`."""
     n_tests: int
     """The family of Holm's correction."""
@@ -180,10 +193,10 @@ def matrix(transfer: Transfer, auroc_margin: float) -> Matrix:
     corrected: list[dict[str, float]] = [{} for _ in entries]
     for (i, name, _), value in zip(ps, holm([p for *_, p in ps]), strict=True):
         corrected[i][name] = value
-    words: dict[str, dict[str, dict[str, Told]]] = {}
+    words: dict[str, dict[str, dict[str, CellVerdict]]] = {}
     for (adapter, prompt, cell, d), found in zip(entries, corrected, strict=True):
         bounds = d["auroc_difference_ci"]
-        words.setdefault(adapter, {}).setdefault(prompt, {})[cell] = Told(
+        words.setdefault(adapter, {}).setdefault(prompt, {})[cell] = CellVerdict(
             word=_word(d, found),
             auroc_shown_unchanged=(-auroc_margin <= bounds[0] and bounds[1] <= auroc_margin)
             if bounds

@@ -3,6 +3,10 @@
 `always_benign` and `always_misbehavior` bound the two rates; `random` answers by a seeded coin; `length`
 sees how long a response is and `bag_of_words` which words occur in it, both fitted on the train split. A
 monitor that doesn't beat the bag of words isn't reading.
+
+Their numbers are worked out once for a dataset and kept under `runs/baselines/`: they depend on the dataset,
+the draws and the stakes, never on the judge that is set beside them, and cost more than it does, since the
+texts have to be read.
 """
 
 import importlib.metadata
@@ -15,21 +19,25 @@ from typing import cast
 import numpy as np
 
 from monitorbench.config.study import Study
-from monitorbench.corpus.code import sha256_of_code
 from monitorbench.corpus.columns import read_batches, read_columns
 from monitorbench.corpus.store import read_split
 from monitorbench.corpus.surface import Surface, classifier
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import Columns
 from monitorbench.records import Label, Sample, Split
-from monitorbench.runs.directory import RunDirectory, read_finished
+from monitorbench.runs.directory import RunDirectory, manifest_value, read_finished
 from monitorbench.runs.files import read_json, write_json
-from monitorbench.scoring.numbers import Numbers, drawn_by, numbers, stakes_of
+from monitorbench.scoring.numbers import Drawn, Numbers, numbers
 
 BAG_OF_WORDS = "bag_of_words"
 
+BASELINES_VERSION = 1
+"""Raised when the baselines or the metrics come to other numbers on the same dataset, so that kept ones are
+not reused; `tests/scoring/test_baselines.py` pins the numbers of this version."""
+_FILE = "metrics.json"
 _THRESHOLD = 0.5
 _FITTED: tuple[tuple[str, Surface], ...] = (("length", "length"), (BAG_OF_WORDS, "bag_of_words"))
+_log = logging.getLogger(__name__)
 
 
 def judge_with_baselines(
@@ -65,31 +73,18 @@ def _fitted(train: Sequence[Sample], batches: Iterable[Sequence[Sample]]) -> dic
     return {name: np.concatenate(found) for name, found in scores.items()}
 
 
-_FILE = "metrics.json"
-_CODE = (
-    "metrics",
-    "scoring/baselines.py",
-    "scoring/numbers.py",
-    "corpus/columns.py",
-    "corpus/surface.py",
-    "corpus/texts.py",
-    "records.py",
-)
-_log = logging.getLogger(__name__)
-
-
 def baseline_numbers(study: Study, data: Path) -> dict[str, Numbers]:
     """Each baseline's numbers over the whole test split of `data`, by name; reused where they are there."""
-    stakes, drawn = stakes_of(study), drawn_by(study)
+    drawn = Drawn(resamples=study.probe.resamples, seed=study.seed)
     # A dataset's directory can gain a train split later, and with it the baselines that are fitted on one.
-    splits = read_finished(data)["results"]["splits"]
+    splits = manifest_value(data, read_finished(data), "results", "splits")
     identity = {
         "data": data.name,
         "split": Split.TEST.value,
         "splits": {name: splits[name] for name in (Split.TRAIN, Split.TEST) if name in splits},
-        "stakes": stakes,
+        "stakes": study.stakes.model_dump(),
         **drawn,
-        "code": sha256_of_code(_CODE),
+        "version": BASELINES_VERSION,
         "versions": {name: importlib.metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")},
     }
     run = RunDirectory(study.paths.runs / "baselines", data.name.rpartition("-")[0], identity)
@@ -100,7 +95,7 @@ def baseline_numbers(study: Study, data: Path) -> dict[str, Numbers]:
         train = read_split(data, Split.TRAIN) if Split.TRAIN in splits else []
         test = read_columns(data, Split.TEST)
         answered = judge_with_baselines(train, test, read_batches(data, Split.TEST), seed=study.seed)
-        found = {name: numbers(held, stakes, drawn) for name, held in answered.items()}
+        found = {name: numbers(judged, study.stakes, drawn) for name, judged in answered.items()}
         write_json(run.path / _FILE, found)
         results["baselines"] = list(found)
     return found

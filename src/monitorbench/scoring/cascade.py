@@ -10,7 +10,6 @@ Missing scores: a sample the cheap monitor could not score is sent on; one that 
 strong monitor could not score is unscored.
 """
 
-from dataclasses import replace
 from typing import Annotated, NamedTuple, Self
 
 import numpy as np
@@ -21,9 +20,8 @@ from monitorbench.config.base import UserError
 from monitorbench.metrics.auroc import Scores
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.scoring.calibration_split import (
-    Calibration,
+    CalibrationScores,
     FittedOn,
-    refuse_fitted_samples,
     refuse_one_label,
     refuse_threshold_half,
 )
@@ -70,12 +68,10 @@ class Cascade(BaseModel):
 
 
 class CascadeScores(NamedTuple):
-    """Combined `scores` [samples], NaN where unscored; which were `sent` on [samples]; what a sample cost."""
+    """Combined `scores` [samples], NaN where unscored, and which samples were `sent` on [samples]."""
 
     scores: FloatArray
     sent: NDArray[np.bool_]
-    share_sent: float
-    cost: float
 
 
 def sent_on(cascade: Cascade, cheap: Scores) -> NDArray[np.bool_]:
@@ -87,26 +83,20 @@ def sent_on(cascade: Cascade, cheap: Scores) -> NDArray[np.bool_]:
     return np.isnan(values) | ((low <= values) & (values <= high))
 
 
-def run_cascade(
-    cascade: Cascade, cheap: Scores, strong: Scores, *, cost_cheap: float, cost_strong: float
-) -> CascadeScores:
+def run_cascade(cascade: Cascade, cheap: Scores, strong: Scores) -> CascadeScores:
     """Combine two monitors' scores [samples], in [0, 1]; `strong` is read where `sent_on` says so.
 
-    The cost of a sample is cost_cheap + share_sent·cost_strong, in the unit of the two (seconds,
-    dollars). Raises `UserError` for scores outside [0, 1], `ValueError` for no samples or lengths
+    Raises `UserError` for scores outside [0, 1], `ValueError` for no samples or lengths
     that differ.
     """
     sent = sent_on(cascade, cheap)
     first, second = _probabilities(cascade.name, cheap), _probabilities(cascade.name, strong)
     if len(first) != len(second) or not len(first):
         raise ValueError(f"{len(first)} cheap and {len(second)} strong scores: expected as many, and some")
-    share = float(sent.mean())
-    return CascadeScores(
-        _combined(cascade.band, first, second, sent), sent, share, cost_cheap + share * cost_strong
-    )
+    return CascadeScores(_combined(cascade.band, first, second, sent), sent)
 
 
-def fit_cascade(fitted: Calibration, *, cheap: str, strong: str, budget: float) -> Cascade:
+def fit_cascade(fitted: CalibrationScores, *, cheap: str, strong: str, budget: float) -> Cascade:
     """Choose the band that sends on at most the share `budget` of the samples and has the best AUROC.
 
     Tried are `_STARTS` lower ends, each with the widest band that the budget allows, and no band at
@@ -131,18 +121,6 @@ def fit_cascade(fitted: Calibration, *, cheap: str, strong: str, budget: float) 
         if (value, -share) > (best_value, -best_share):
             best, best_value, best_share = cascade, value, share
     return best.model_copy(update={"calibration_share": best_share})
-
-
-def cascade_calibration(cascade: Cascade, held: Calibration) -> Calibration:
-    """`held` with the cascade as its one member, to set its threshold on.
-
-    Raises `ValueError` where the band was chosen on the same dataset, unless on the one half that
-    `divide` gives and `held` is of the other.
-    """
-    refuse_fitted_samples(cascade.fitted_on, held)
-    first, second = held.member(cascade.cheap), held.member(cascade.strong)
-    scores = _combined(cascade.band, first, second, sent_on(cascade, first))
-    return replace(held, members=(cascade.name,), scores=scores[:, None])
 
 
 def _bands(cheap: FloatArray, budget: float) -> list[Band]:

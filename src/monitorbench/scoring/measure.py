@@ -10,15 +10,17 @@ from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import n_rows
 from monitorbench.metrics.columns import OVERALL, BoolArray
+from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.results import (
     NO_PROMPT,
     SCHEMA_VERSION,
     CorrelationFacts,
     Results,
+    StakesFacts,
     SurfaceCheck,
 )
 from monitorbench.metrics.significance import Match, rate_tests
-from monitorbench.metrics.summary import CellMetrics, Macro, Overall, as_list
+from monitorbench.metrics.summary import CellMetrics, Macro, Overall
 from monitorbench.metrics.trade_off import pareto_front, pearson
 from monitorbench.metrics.trainings import BASELINE, Rivals, objective_tests, over_seeds
 from monitorbench.metrics.transfer import Difference, difference, differences, matched, matrix
@@ -27,7 +29,7 @@ from monitorbench.runs.directory import read_finished
 from monitorbench.runs.files import read_json
 from monitorbench.scoring.baselines import baseline_numbers
 from monitorbench.scoring.evaluations import Evaluation
-from monitorbench.scoring.numbers import Drawn, drawn_by, numbers, stakes_of
+from monitorbench.scoring.numbers import Drawn, numbers
 
 
 def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
@@ -37,8 +39,8 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
     """
     data = evaluations[0].data
     pairs = _with_bases(evaluations)
-    drawn, stakes = drawn_by(study), stakes_of(study)
-    found = [(e.monitor, e.prompt, numbers(e.judged, stakes, drawn)) for e in evaluations]
+    drawn = Drawn(resamples=study.probe.resamples, seed=study.seed)
+    found = [(e.monitor, e.prompt, numbers(e.judged, study.stakes, drawn)) for e in evaluations]
     found += [(name, NO_PROMPT, known) for name, known in baseline_numbers(study, data).items()]
     monitors: dict[str, dict[str, dict[str, CellMetrics]]] = {}
     slices: dict[str, dict[str, dict[str, CellMetrics]]] = {}
@@ -61,7 +63,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
         slices=slices,
         macro=macros,
         overall=overalls,
-        stakes=stakes,
+        stakes=cast(StakesFacts, study.stakes.model_dump()),
         transfer=transfer,
         matrix=matrix(transfer, study.probe.auroc_margin),
         seeds=over_seeds(_families(evaluations), monitors),

@@ -1,4 +1,4 @@
-"""The matrix's words by their definition, with statsmodels' Holm as the oracle."""
+"""The words of a transfer matrix by their definition, with statsmodels' Holm as the oracle."""
 
 from typing import Any
 
