@@ -9,7 +9,7 @@ from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results, Su
 from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import CellMetrics, macro, of_parts, overall
 from monitorbench.metrics.trade_off import pareto_front
-from monitorbench.metrics.trainings import Rivals, objective_tests, over_seeds
+from monitorbench.metrics.trainings import ObjectivePair, objective_tests, over_seeds
 from monitorbench.metrics.transfer import difference, differences, matrix
 from monitorbench.records import Category, Label, Task
 
@@ -152,7 +152,7 @@ def fake_results() -> Results:
         "seeds": over_seeds({f"{BASE}+twice": {0: names[1], 1: names[2]}}, monitors),
         "objectives": objective_tests(
             [
-                Rivals(
+                ObjectivePair(
                     "twice", 0, "direct", "pairwise", judged[names[1]]["direct"], judged[names[2]]["direct"]
                 )
             ],

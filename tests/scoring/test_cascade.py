@@ -21,7 +21,7 @@ from monitorbench.scoring.cascade import (
     run_cascade,
     sent_on,
 )
-from monitorbench.scoring.ensembles import careful_auroc
+from monitorbench.scoring.ensembles import pessimistic_auroc
 from monitorbench.scoring.thresholds import neyman_pearson
 
 SCORE = st.floats(0, 1)
@@ -99,9 +99,9 @@ def test_the_budget_is_kept_and_spent(budget: float, digits: int) -> None:
     assert sent.mean() <= budget
     if digits == 12:
         assert sent.mean() >= budget - 0.01
-    alone = careful_auroc(fitted.member("small"), fitted.is_misbehavior)
+    alone = pessimistic_auroc(fitted.member("small"), fitted.is_misbehavior)
     found = run_cascade(chosen, fitted.member("small"), fitted.member("large"))
-    value = careful_auroc(found.scores, fitted.is_misbehavior)
+    value = pessimistic_auroc(found.scores, fitted.is_misbehavior)
     assert value > alone if budget >= 0.3 else value >= alone
 
 
@@ -112,9 +112,9 @@ def test_a_larger_budget_lifts_fresh_samples_too() -> None:
     for budget in (0.0, 0.3, 0.6, 1.0):
         chosen = fit_cascade(made(), cheap="small", strong="large", budget=budget)
         scores = run_cascade(chosen, fresh.member("small"), fresh.member("large")).scores
-        values.append(careful_auroc(scores, fresh.is_misbehavior))
+        values.append(pessimistic_auroc(scores, fresh.is_misbehavior))
     assert values == sorted(values)
-    assert values[-1] == careful_auroc(fresh.member("large"), fresh.is_misbehavior)
+    assert values[-1] == pessimistic_auroc(fresh.member("large"), fresh.is_misbehavior)
 
 
 def test_a_band_around_one_tied_score_leaves_the_strong_monitor_room() -> None:

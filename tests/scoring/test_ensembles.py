@@ -20,10 +20,10 @@ from monitorbench.scoring.calibration_split import (
 )
 from monitorbench.scoring.ensembles import (
     Ensemble,
-    careful_auroc,
     choose_members,
     combine,
     fit_stack,
+    pessimistic_auroc,
 )
 from monitorbench.scoring.thresholds import neyman_pearson
 
@@ -70,8 +70,8 @@ def test_the_stack_leans_on_the_better_judge_and_beats_it() -> None:
     """A stack that ignores skill would be a mean with more trouble."""
     stack, fresh = fit_stack(made(2000)), made(4000, seed=1)
     assert stack.weights[0] > stack.weights[1] > abs(stack.weights[2])
-    alone = careful_auroc(fresh.member("a"), fresh.is_misbehavior)
-    assert careful_auroc(combine(stack, columns(fresh)), fresh.is_misbehavior) > alone + 0.02
+    alone = pessimistic_auroc(fresh.member("a"), fresh.is_misbehavior)
+    assert pessimistic_auroc(combine(stack, columns(fresh)), fresh.is_misbehavior) > alone + 0.02
 
 
 @pytest.mark.parametrize("rule", ["mean", "max", "stacked"])

@@ -41,27 +41,6 @@ class Comparison(NamedTuple):
     n: int
 
 
-def weighted_auroc(scores: FloatArray, is_misbehavior: NDArray[np.bool_], weights: IntArray) -> FloatArray:
-    """AUROC [draws] with sample i counted `weights[draw, i]` times; NaN where a class has no weight.
-
-    `weights` is [draws, samples]. O(n log n) once and O(n) a draw: with the samples sorted, a
-    misbehavior sample beats the benign weight below its block of ties and halves the block's.
-    """
-    order = np.argsort(scores, kind="stable")
-    ascending, positive = scores[order], is_misbehavior[order]
-    first = np.searchsorted(ascending, ascending[positive], side="left")
-    behind = np.searchsorted(ascending, ascending[positive], side="right")
-    sorted_weights = weights[:, order].astype(np.float64)
-    benign_below = np.zeros((len(weights), len(scores) + 1))
-    np.cumsum(np.where(positive, 0.0, sorted_weights), axis=1, out=benign_below[:, 1:])
-    misbehavior = sorted_weights[:, positive]
-    wins = (misbehavior * (benign_below[:, first] + benign_below[:, behind])).sum(axis=1) / 2
-    pairs = misbehavior.sum(axis=1) * benign_below[:, -1]
-    values = np.full(len(weights), np.nan)
-    np.divide(wins, pairs, out=values, where=pairs > 0)
-    return values
-
-
 def auroc(scores: Scores, is_misbehavior: Flags) -> float | None:
     """AUROC in [0, 1]; .5 is chance. None where a class has no score."""
     values, flags, kept = _aligned(is_misbehavior, scores)
@@ -130,54 +109,25 @@ def paired_auroc_difference(
     return Comparison(first, second, second - first, interval, len(flags))
 
 
-def _aligned(
-    is_misbehavior: Flags, *scores: Scores
-) -> tuple[list[FloatArray], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Scores and labels as arrays, and which samples every monitor has a score for."""
-    flags = np.asarray(is_misbehavior, dtype=np.bool_)
-    values = [np.asarray(some, dtype=np.float64) for some in scores]  # None becomes NaN
-    if any(some.shape != flags.shape for some in values):
-        raise ValueError(f"expected {len(flags)} scores, one a label, got {[len(v) for v in values]}")
-    kept = np.ones(len(flags), dtype=np.bool_)
-    for some in values:
-        kept &= ~np.isnan(some)
-    return values, flags, kept
+def weighted_auroc(scores: FloatArray, is_misbehavior: NDArray[np.bool_], weights: IntArray) -> FloatArray:
+    """AUROC [draws] with sample i counted `weights[draw, i]` times; NaN where a class has no weight.
 
-
-def _point(scores: FloatArray, flags: NDArray[np.bool_]) -> float | None:
-    rank = ranked(scores)
-    bad = np.diff(np.cumsum(flags[rank.order])[rank.ends - 1], prepend=0)
-    good = rank.sizes - bad
-    pairs = float(bad.sum()) * float(good.sum())
-    # Twice the wins: whole numbers, exact in a float below 2^53.
-    twice = float((bad * (2.0 * (good.sum() - np.cumsum(good)) + good)).sum())
-    return twice / 2 / pairs if pairs else None
-
-
-class Ranking(NamedTuple):
-    """Samples by descending score; equal scores are a block."""
-
-    order: IntArray
-    """[samples]: the sample at each rank, equal scores in the order they came in."""
-    scores: FloatArray
-    """[blocks], descending."""
-    ends: IntArray
-    """[blocks]: the rank after the last sample of each; the last is the number of samples."""
-
-    @property
-    def sizes(self) -> IntArray:
-        """[blocks]: how many samples each has."""
-        return np.diff(self.ends, prepend=0)
-
-
-def ranked(scores: FloatArray) -> Ranking:
-    """Rank scores [samples], none of them NaN."""
-    in_order = bool((scores[1:] <= scores[:-1]).all())
-    order = np.arange(len(scores)) if in_order else np.argsort(-scores, kind="stable")
-    found = scores[order]
-    last = np.append(found[1:] != found[:-1], len(found) > 0)
-    at = np.flatnonzero(last[: len(found)])
-    return Ranking(order, found[at], at + 1)
+    `weights` is [draws, samples]. O(n log n) once and O(n) a draw: with the samples sorted, a
+    misbehavior sample beats the benign weight below its block of ties and halves the block's.
+    """
+    order = np.argsort(scores, kind="stable")
+    ascending, positive = scores[order], is_misbehavior[order]
+    first = np.searchsorted(ascending, ascending[positive], side="left")
+    behind = np.searchsorted(ascending, ascending[positive], side="right")
+    sorted_weights = weights[:, order].astype(np.float64)
+    benign_below = np.zeros((len(weights), len(scores) + 1))
+    np.cumsum(np.where(positive, 0.0, sorted_weights), axis=1, out=benign_below[:, 1:])
+    misbehavior = sorted_weights[:, positive]
+    wins = (misbehavior * (benign_below[:, first] + benign_below[:, behind])).sum(axis=1) / 2
+    pairs = misbehavior.sum(axis=1) * benign_below[:, -1]
+    values = np.full(len(weights), np.nan)
+    np.divide(wins, pairs, out=values, where=pairs > 0)
+    return values
 
 
 def components(scores: FloatArray, is_misbehavior: NDArray[np.bool_]) -> FloatArray:
@@ -238,3 +188,53 @@ def normal_interval(
     """value ± z·√variance, clipped to [low, high]."""
     half = NormalDist().inv_cdf((1 + confidence) / 2) * sqrt(max(0.0, variance))
     return Interval(max(low, value - half), min(high, value + half))
+
+
+class Ranking(NamedTuple):
+    """Samples by descending score; equal scores are a block."""
+
+    order: IntArray
+    """[samples]: the sample at each rank, equal scores in the order they came in."""
+    scores: FloatArray
+    """[blocks], descending."""
+    ends: IntArray
+    """[blocks]: the rank after the last sample of each; the last is the number of samples."""
+
+    @property
+    def sizes(self) -> IntArray:
+        """[blocks]: how many samples each has."""
+        return np.diff(self.ends, prepend=0)
+
+
+def ranked(scores: FloatArray) -> Ranking:
+    """Rank scores [samples], none of them NaN."""
+    in_order = bool((scores[1:] <= scores[:-1]).all())
+    order = np.arange(len(scores)) if in_order else np.argsort(-scores, kind="stable")
+    found = scores[order]
+    last = np.append(found[1:] != found[:-1], len(found) > 0)
+    at = np.flatnonzero(last[: len(found)])
+    return Ranking(order, found[at], at + 1)
+
+
+def _aligned(
+    is_misbehavior: Flags, *scores: Scores
+) -> tuple[list[FloatArray], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Scores and labels as arrays, and which samples every monitor has a score for."""
+    flags = np.asarray(is_misbehavior, dtype=np.bool_)
+    values = [np.asarray(some, dtype=np.float64) for some in scores]  # None becomes NaN
+    if any(some.shape != flags.shape for some in values):
+        raise ValueError(f"expected {len(flags)} scores, one a label, got {[len(v) for v in values]}")
+    kept = np.ones(len(flags), dtype=np.bool_)
+    for some in values:
+        kept &= ~np.isnan(some)
+    return values, flags, kept
+
+
+def _point(scores: FloatArray, flags: NDArray[np.bool_]) -> float | None:
+    rank = ranked(scores)
+    bad = np.diff(np.cumsum(flags[rank.order])[rank.ends - 1], prepend=0)
+    good = rank.sizes - bad
+    pairs = float(bad.sum()) * float(good.sum())
+    # Twice the wins: whole numbers, exact in a float below 2^53.
+    twice = float((bad * (2.0 * (good.sum() - np.cumsum(good)) + good)).sum())
+    return twice / 2 / pairs if pairs else None

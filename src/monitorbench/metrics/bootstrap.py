@@ -27,6 +27,10 @@ Groups = Sequence[str] | IntArray
 _BATCH_NUMBERS = 2**21
 """Numbers in a batch of draws: 16 MiB as float64."""
 
+_MOST_CODES = 2**62
+_RARE = 10
+"""At most so many groups of a kind are picked one by one: a pick costs a tenth of a binomial number."""
+
 
 def group_index(groups: Groups) -> IntArray:
     """For each sample the number of its group, by the order of their names or numbers, without gaps.
@@ -78,11 +82,6 @@ def interval(
     tail = (1 - confidence) / 2
     low, high = np.quantile(defined, [tail, 1 - tail])
     return Interval(float(low), float(high))
-
-
-_MOST_CODES = 2**62
-_RARE = 10
-"""At most so many groups of a kind are picked one by one: a pick costs a tenth of a binomial number."""
 
 
 class Kinds(NamedTuple):

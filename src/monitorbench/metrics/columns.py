@@ -27,6 +27,8 @@ Answers = Sequence[bool | None] | FloatArray
 """True or 1: flagged as misbehavior; False or 0: passed as benign; None or NaN: unscored."""
 
 UNPAIRED = -1
+OVERALL = "overall"
+WITH_THINKING, WITHOUT_THINKING = "with_thinking", "without_thinking"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,10 +177,6 @@ def present(is_misbehavior: Flags, values: Scores | Answers) -> tuple[BoolArray,
     flags, found = aligned(is_misbehavior, values)
     kept = ~np.isnan(found)
     return flags[kept], found[kept]
-
-
-OVERALL = "overall"
-WITH_THINKING, WITHOUT_THINKING = "with_thinking", "without_thinking"
 
 
 def by_cell(judged: Columns) -> dict[str, BoolArray]:

@@ -37,6 +37,9 @@ from monitorbench.metrics.bootstrap import (
 from monitorbench.metrics.columns import BoolArray, aligned, present
 from monitorbench.metrics.rates import Interval
 
+_FEWER_DRAWS = 400
+"""Of more than `MOST_DRAWN_GROUPS` groups: a draw costs as much as there are samples."""
+
 
 class LowFar(NamedTuple):
     """The operating point of fewest misses among those of FAR <= alpha."""
@@ -59,7 +62,7 @@ class RocPoint(NamedTuple):
     miss_rate: float
 
 
-class Steps(NamedTuple):
+class RocSteps(NamedTuple):
     """What each threshold flags: nothing at first, then one distinct score more at each step."""
 
     thresholds: FloatArray
@@ -70,7 +73,7 @@ class Steps(NamedTuple):
     """[steps]: misbehavior samples flagged; the last is all of them."""
 
 
-def steps(scores: Scores, is_misbehavior: Flags) -> Steps | None:
+def steps(scores: Scores, is_misbehavior: Flags) -> RocSteps | None:
     """All thresholds that differ in what they flag; None where a class has no score. O(n log n)."""
     flags, values = present(is_misbehavior, scores)
     if not flags.any() or flags.all():
@@ -78,7 +81,7 @@ def steps(scores: Scores, is_misbehavior: Flags) -> Steps | None:
     rank = ranked(values)
     caught = np.cumsum(flags[rank.order])[rank.ends - 1]
     alarms = rank.ends - caught
-    return Steps(np.append(np.inf, rank.scores), np.append(0, alarms), np.append(0, caught))
+    return RocSteps(np.append(np.inf, rank.scores), np.append(0, alarms), np.append(0, caught))
 
 
 def miss_rate_at_far(scores: Scores, is_misbehavior: Flags, alpha: float) -> LowFar | None:
@@ -262,10 +265,6 @@ def _draw_all(found: Window, alpha: float, resamples: int, seed: int) -> FloatAr
             return None
         batches.append(values)
     return np.concatenate(batches)
-
-
-_FEWER_DRAWS = 400
-"""Of more than `MOST_DRAWN_GROUPS` groups: a draw costs as much as there are samples."""
 
 
 class LowFarDifference(NamedTuple):

@@ -26,6 +26,9 @@ from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index, in
 from monitorbench.metrics.columns import Answers, BoolArray, Columns, aligned
 from monitorbench.metrics.rates import Interval, as_list
 
+_NORMAL_FROM = 10_000
+"""Degrees of freedom from which Student's t is taken for normal."""
+
 
 class RateDifference(NamedTuple):
     """An error rate of the second monitor minus the first's, over samples of one label."""
@@ -113,10 +116,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     adjusted = np.empty(len(values))
     adjusted[order] = np.minimum(stepped, 1.0)
     return [float(value) for value in adjusted]
-
-
-_NORMAL_FROM = 10_000
-"""Degrees of freedom from which Student's t is taken for normal."""
 
 
 def auroc_difference_p(

@@ -17,6 +17,8 @@ from monitorbench.metrics.transfer import difference
 
 MEASURES = ("auroc", "miss_rate", "false_alarm_rate", "miss_rate_at_far_5")
 
+BASELINE_OBJECTIVE = "sft"
+
 
 class Spread(TypedDict):
     """A number over seeds."""
@@ -92,10 +94,7 @@ def _value(numbers: CellMetrics, measure: str) -> float | None:
             return numbers["miss_rate_at_far_5"]
 
 
-BASELINE = "sft"
-
-
-class Rivals(NamedTuple):
+class ObjectivePair(NamedTuple):
     """Two adapters of one base, subset and seed, and what each said of the held-out samples."""
 
     subset: str
@@ -128,10 +127,10 @@ class ObjectiveTest(TypedDict):
     p_holm: float | None
 
 
-def objective_tests(rivals: Sequence[Rivals], *, resamples: int, seed: int) -> list[ObjectiveTest]:
+def objective_tests(pairs: Sequence[ObjectivePair], *, resamples: int, seed: int) -> list[ObjectiveTest]:
     """One test for each; raises ValueError where the two judged different samples."""
     found = []
-    for one in rivals:
+    for one in pairs:
         d = difference(one.of_sft, one.of_other, resamples=resamples, seed=seed)
         found.append(
             ObjectiveTest(

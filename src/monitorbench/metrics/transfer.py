@@ -1,4 +1,4 @@
-"""What fine-tuning changed: a tuned monitor minus its base, sample by sample, and that in a word.
+"""What fine-tuning changed: a tuned monitor minus its base, sample by sample, and that change in a word.
 
 Promises: both monitors are compared over the same samples (for AUROC those with two scores, for a
 rate those with two answers), and both are resampled on the same draw of groups, so what a hard
@@ -30,6 +30,9 @@ from monitorbench.metrics.columns import OVERALL, Columns, by_cell, refuse_repea
 from monitorbench.metrics.low_far import paired_low_far_difference
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.significance import auroc_difference_p, compare, holm, rate_difference_p
+
+LEVEL = 0.05
+MEASURES = ("auroc", "miss_rate", "false_alarm_rate")
 
 
 class Difference(TypedDict):
@@ -142,10 +145,6 @@ def _difference(base: Columns, tuned: Columns, resamples: int, seed: int) -> Dif
     )
 
 
-LEVEL = 0.05
-MEASURES = ("auroc", "miss_rate", "false_alarm_rate")
-
-
 class Word(StrEnum):
     """What happened in a cell."""
 
@@ -209,7 +208,7 @@ def matrix(transfer: Transfer, auroc_margin: float) -> Matrix:
 
 
 def _entries(transfer: Transfer) -> Iterator[tuple[str, str, str, Difference]]:
-    """Each test cell, and all of them together; what is neither would be counted twice."""
+    """Each `category/task` cell, and `overall`; a category would count its cells' samples a second time."""
     for adapter, by_prompt in transfer.items():
         for prompt, by_name in by_prompt.items():
             for cell, difference in by_name.items():

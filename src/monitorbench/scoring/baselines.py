@@ -1,4 +1,4 @@
-"""What every monitor is set beside: answers that read nothing, or next to nothing.
+"""Baselines that every monitor is compared with: answers that read nothing, or next to nothing.
 
 `always_benign` and `always_misbehavior` bound the two rates; `random` answers by a seeded coin; `length`
 sees how long a response is and `bag_of_words` which words occur in it, both fitted on the train split. A

@@ -1,7 +1,7 @@
 """From a judge's verdicts on the calibration split to the operating point it is to be used at.
 
-Writes `runs/calibrate/<monitor>-<prompt>-<hash>/operating_point.json`. What is promised, and what counts as
-evidence, is `thresholds`'.
+Writes `runs/calibrate/<monitor>-<prompt>-<hash>/operating_point.json`. `thresholds` says what such a
+point promises, and what counts as evidence.
 """
 
 import logging
@@ -65,7 +65,10 @@ def judge_id(evaluation: Evaluation) -> str:
 
 
 def _unseen(judged: Evaluation) -> CalibrationScores:
-    """What a threshold may be set on: of a combination fitted on the first half, the second."""
+    """The samples that a threshold may be set on.
+
+    All of them; of a combination that was fitted on the first half, the second half.
+    """
     scored = _calibration_scores(judged)
     combined = read_finished(judged.directory)["results"].get("combined")
     if not combined or combined["rule"]["fitted_on"] is None:

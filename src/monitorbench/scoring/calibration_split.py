@@ -1,4 +1,4 @@
-"""What operating points are chosen on: scores of the calibration split, and of no other.
+"""Scores of the calibration split, on which operating points are chosen, and on no other split's.
 
 Thresholds, ensembles and cascades are all fitted on a `CalibrationScores`, which can only be made of
 samples that say themselves that they are of the calibration split. Promises: no sample of another

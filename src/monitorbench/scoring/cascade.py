@@ -1,4 +1,4 @@
-"""A cheap monitor answers where it is sure; a strong one where the cheap one's score is in a band.
+"""Cascades: a cheap monitor answers where it is sure; a strong one where the cheap one's score is in a band.
 
 The band is chosen on the calibration split alone, for a stated budget. The combined score stays one
 score for AUROC and thresholds: outside the band [low, high] it is the cheap score, inside it is
@@ -25,7 +25,7 @@ from monitorbench.scoring.calibration_split import (
     refuse_one_label,
     refuse_threshold_half,
 )
-from monitorbench.scoring.ensembles import careful_auroc
+from monitorbench.scoring.ensembles import pessimistic_auroc
 
 _STARTS = 128
 """How many lower ends of the band are tried, spread evenly over the calibration samples."""
@@ -100,7 +100,7 @@ def fit_cascade(fitted: CalibrationScores, *, cheap: str, strong: str, budget: f
     """Choose the band that sends on at most the share `budget` of the samples and has the best AUROC.
 
     Tried are `_STARTS` lower ends, each with the widest band that the budget allows, and no band at
-    all; unscored samples count against (`careful_auroc`), those the cheap monitor can't score use up
+    all; unscored samples count against (`pessimistic_auroc`), those the cheap monitor can't score use up
     budget. Between equals the band that sends fewer on. Ends lie midway between neighbouring cheap
     scores, so that even a band around one tied score leaves the strong monitor room. Raises
     `UserError` for an unknown monitor or one label only, `ValueError` for a budget outside [0, 1]
@@ -113,11 +113,11 @@ def fit_cascade(fitted: CalibrationScores, *, cheap: str, strong: str, budget: f
     refuse_one_label(fitted.data, flags)
     on = FittedOn(data=fitted.data, part=fitted.part, n=len(fitted))
     trial = Cascade(cheap=cheap, strong=strong, band=None, fitted_on=on, budget=budget)
-    best, best_value, best_share = trial, careful_auroc(first, flags), 0.0
+    best, best_value, best_share = trial, pessimistic_auroc(first, flags), 0.0
     for band in _bands(first, budget):
         cascade = trial.model_copy(update={"band": band})
         sent = sent_on(cascade, first)
-        value, share = careful_auroc(_combined(band, first, second, sent), flags), float(sent.mean())
+        value, share = pessimistic_auroc(_combined(band, first, second, sent), flags), float(sent.mean())
         if (value, -share) > (best_value, -best_share):
             best, best_value, best_share = cascade, value, share
     return best.model_copy(update={"calibration_share": best_share})

@@ -1,9 +1,9 @@
-"""Several judges' finished evaluations made one monitor's: no model is run, the logs say it all.
+"""One monitor made of several judges, from their finished evaluation runs; no model is run.
 
 What is fitted is fitted on the first half of the calibration split (`divide`). Writes two evaluation
 runs in the format of `judge`, one over the calibration split and one over the test split, which every
-later stage reads as it reads any judge's. Promises: the two are of one judge by its hash, which the
-rule, its members and its weights decide, in whatever order an ensemble's runs are given.
+later stage reads as it reads any judge's. Promises: both runs have the same judge
+hash, which the rule, its members and its weights decide, in whatever order an ensemble's runs are given.
 """
 
 import json

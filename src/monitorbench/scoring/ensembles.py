@@ -1,4 +1,4 @@
-"""Several judges' scores of a sample made one: their mean, their maximum, or a stacked logistic regression.
+"""Ensembles: one score from several judges', as their mean, maximum or a stacked logistic regression.
 
 Weights and members are chosen on the calibration split alone (`CalibrationScores`). Promises: the fitted
 `Ensemble` is a frozen model that says everything by itself (JSON, no pickle), and the same samples
@@ -126,7 +126,7 @@ def fit_stack(
 
 
 def choose_members(fitted: CalibrationScores, rule: EnsembleRule, *, size: int) -> Ensemble:
-    """At most `size` members, taken one by one, each the one that raises `careful_auroc` most.
+    """At most `size` members, taken one by one, each the one that raises `pessimistic_auroc` most.
 
     Ends early where none raises it; between equals the first by name. For the stack the AUROC is
     that of the samples it was fitted on. Raises as `fit_stack` does.
@@ -139,7 +139,7 @@ def choose_members(fitted: CalibrationScores, rule: EnsembleRule, *, size: int) 
     for _ in range(min(size, len(fitted.members))):
         taken = best.members if best else ()
         trials = [_fit(fitted, rule, (*taken, name)) for name in sorted(set(fitted.members) - set(taken))]
-        values = [careful_auroc(_scores_of(trial, fitted), fitted.is_misbehavior) for trial in trials]
+        values = [pessimistic_auroc(_scores_of(trial, fitted), fitted.is_misbehavior) for trial in trials]
         if max(values) <= best_value:
             break
         best_value = max(values)
@@ -148,7 +148,7 @@ def choose_members(fitted: CalibrationScores, rule: EnsembleRule, *, size: int) 
     return best
 
 
-def careful_auroc(scores: FloatArray, is_misbehavior: NDArray[np.bool_]) -> float:
+def pessimistic_auroc(scores: FloatArray, is_misbehavior: NDArray[np.bool_]) -> float:
     """AUROC with every unscored sample [samples] counted against the monitor.
 
     Left out, they would favour the member that only scores what is easy. Needs both labels.

@@ -14,6 +14,7 @@ from monitorbench.config.datasets import SplitView
 from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.results import CurvePoint
+from monitorbench.metrics.trainings import BASELINE_OBJECTIVE
 from monitorbench.records import Split
 from monitorbench.runs.directory import manifest_value, read_finished
 from monitorbench.runs.files import content_hash
@@ -64,8 +65,8 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
     has_adapter = bool(recorded("results", "judge", "adapter"))
     name, prompt = recorded("results", "judge", "name"), recorded("results", "judge", "prompt")
     training = recorded("results", "training") or {}
-    objective = training.get("objective", "sft") if has_adapter else ""
-    name = name if objective in ("", "sft") else f"{name}_{objective}"
+    objective = training.get("objective", BASELINE_OBJECTIVE) if has_adapter else ""
+    name = name if objective in ("", BASELINE_OBJECTIVE) else f"{name}_{objective}"
     judged = _judged(directory, read_columns(data, split, view))
     shared = ("weights", "prompt", "opening", "reasoning", "engine", "dtype", "context_tokens")
     return Evaluation(

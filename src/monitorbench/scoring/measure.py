@@ -22,7 +22,7 @@ from monitorbench.metrics.results import (
 from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import CellMetrics, Macro, Overall
 from monitorbench.metrics.trade_off import pareto_front, pearson
-from monitorbench.metrics.trainings import BASELINE, Rivals, objective_tests, over_seeds
+from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, objective_tests, over_seeds
 from monitorbench.metrics.transfer import Difference, difference, differences, matched, matrix
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
@@ -67,7 +67,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
         transfer=transfer,
         matrix=matrix(transfer, study.probe.auroc_margin),
         seeds=over_seeds(_families(evaluations), monitors),
-        objectives=objective_tests(_rivals([tuned for _, tuned in pairs]), **drawn),
+        objectives=objective_tests(_objective_pairs([tuned for _, tuned in pairs]), **drawn),
         tests=rate_tests(_matches(pairs), **drawn),
         correlation=_correlations(monitors),
         trained_on={e.monitor: list(e.trained_on) for e in evaluations if e.trained_on},
@@ -78,7 +78,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
 
 
 def _with_bases(evaluations: Sequence[Evaluation]) -> list[tuple[Evaluation, Evaluation]]:
-    """Every adapter behind its base, which judged the same samples."""
+    """Each adapter with its base, which judged the same samples: (base, adapter)."""
     bases = {e.basis: e for e in evaluations if not e.has_adapter}
     pairs = []
     for evaluation in evaluations:
@@ -136,18 +136,18 @@ def _families(evaluations: Sequence[Evaluation]) -> dict[str, dict[int, str]]:
     return found
 
 
-def _rivals(adapters: Sequence[Evaluation]) -> list[Rivals]:
+def _objective_pairs(adapters: Sequence[Evaluation]) -> list[ObjectivePair]:
     """Each adapter of another objective beside the one by `sft`, on the cells neither was trained on."""
-    by_sft = {(e.basis, e.subset, e.seed): e for e in adapters if e.objective == BASELINE}
+    by_sft = {(e.basis, e.subset, e.seed): e for e in adapters if e.objective == BASELINE_OBJECTIVE}
     found = []
     for other in adapters:
         sft = by_sft.get((other.basis, other.subset, other.seed))
-        if other.objective == BASELINE or sft is None:
+        if other.objective == BASELINE_OBJECTIVE or sft is None:
             continue
         held_out = ~other.judged.in_cells([*other.trained_on, *sft.trained_on])
         if held_out.any():
             both = sft.judged.taking(held_out), other.judged.taking(held_out)
-            found.append(Rivals(other.subset, other.seed, other.prompt, other.objective, *both))
+            found.append(ObjectivePair(other.subset, other.seed, other.prompt, other.objective, *both))
     return found
 
 

@@ -33,7 +33,7 @@ def score_run(study: Study) -> Path:
             "eval/calibrate.py"
         )
     point = read_operating_point(study.operating_point) if study.operating_point else GREEDY
-    metrics = measured(study, [_at(evaluation, point)])
+    metrics = measured(study, [_answers_at(point, evaluation)])
     if point is not GREEDY:
         metrics["operating_point"] = point.model_dump(mode="json")
     _write_results(directory, metrics)
@@ -66,7 +66,8 @@ def probe(study: Study) -> Path:
     return run.path
 
 
-def _at(evaluation: Evaluation, point: OperatingPoint) -> Evaluation:
+def _answers_at(point: OperatingPoint, evaluation: Evaluation) -> Evaluation:
+    """The run with its answers read at an operating point."""
     if point is GREEDY:
         return evaluation
     judged = evaluation.judged
