@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted(
     script for folder in ("data_build", "train", "eval") for script in (ROOT / folder).glob("*.py")
 )
-HEAVY = {"torch", "transformers", "vllm", "trl", "datasets", "pyarrow", "peft", "accelerate"}
+HEAVY = {"torch", "transformers", "vllm", "trl", "datasets", "pyarrow", "peft", "accelerate", "scipy"}
 FILLED = ("run=x", "probe.runs=[x]")
 """So that a script which needs them fails for the reason under test."""
 

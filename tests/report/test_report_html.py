@@ -12,7 +12,7 @@ from fake_worst import fake_worst
 from hostile import HOSTILE as HOSTILE_TEXT
 from test_report_tables import renamed
 
-from monitorbench.metrics.words import matrix
+from monitorbench.metrics.transfer import matrix
 from monitorbench.report import findings
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import heat as figures_heat

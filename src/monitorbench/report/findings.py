@@ -6,7 +6,7 @@ n; otherwise it says that no difference was found, which is not that there is no
 
 from collections.abc import Sequence
 
-from monitorbench.metrics.cells import OVERALL
+from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
 from monitorbench.report.reading import BAG_OF_WORDS, Compared

@@ -49,7 +49,9 @@ class RunDirectory:
     @property
     def done(self) -> bool:
         """Whether the run finished before."""
-        return (self.path / "manifest.json").is_file() and read_manifest(self.path)["status"] == "done"
+        return (self.path / "manifest.json").is_file() and manifest_value(
+            self.path, read_manifest(self.path), "status"
+        ) == "done"
 
     @contextmanager
     def recording(self, study: Study) -> Iterator[dict[str, Any]]:
@@ -94,11 +96,27 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 def read_finished(directory: Path) -> dict[str, Any]:
     """The manifest of a finished run; `UserError` where it is missing or not finished."""
     manifest = read_manifest(directory)
-    if manifest["status"] != "done":
+    if manifest_value(directory, manifest, "status") != "done":
         raise UserError(
             f"{directory}: that run did not finish; run the same command again, it goes on from there"
         )
     return manifest
+
+
+def manifest_value(directory: Path, manifest: Mapping[str, Any], *keys: str) -> Any:
+    """What the manifest of the run in `directory` has under these keys, one inside the other.
+
+    Raises `UserError` that names the file and the key where one of them is missing.
+    """
+    value: Any = manifest
+    for depth, key in enumerate(keys, start=1):
+        if not isinstance(value, Mapping) or key not in value:
+            raise UserError(
+                f"{directory / 'manifest.json'}: no key {'.'.join(keys[:depth])}; the file was edited, or an "
+                "older version wrote it: make that run again"
+            )
+        value = value[key]
+    return value
 
 
 def _peak_memory_mib() -> int:

@@ -4,19 +4,19 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
-from monitorbench.config.study import Study
 from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.results import CurvePoint
+from monitorbench.metrics.trainings import BASELINE_OBJECTIVE
 from monitorbench.records import Split
-from monitorbench.runs.directory import read_finished
+from monitorbench.runs.directory import manifest_value, read_finished
 from monitorbench.runs.files import content_hash
 from monitorbench.runs.verdict_columns import read_verdict_columns
 
@@ -46,35 +46,42 @@ class Evaluation(NamedTuple):
     judged: Columns
 
 
-def read_evaluation(study: Study, directory: Path) -> Evaluation:
-    """A finished run of `evaluate`; `UserError` where it is none, or where a sample has no verdict."""
+def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
+    """A finished run of `evaluate` over a dataset in the folder `datasets`.
+
+    Raises `UserError` where it is none, where its manifest lacks a key, or where a sample has no verdict.
+    """
     manifest = read_finished(directory)
-    results = manifest["results"]
-    if "judge" not in results:
+
+    def recorded(*keys: str) -> Any:
+        return manifest_value(directory, manifest, *keys)
+
+    if "judge" not in recorded("results"):
         raise UserError(f"{directory}: not an evaluation run; expected a run of eval/evaluate.py")
-    data = study.paths.data / results["data"]
-    view = SplitView.model_validate_json(json.dumps(manifest["identity"]["view"]))
-    split = Split(manifest["identity"].get("split", Split.TEST))
+    data = datasets / recorded("results", "data")
+    view = SplitView.model_validate_json(json.dumps(recorded("identity", "view")))
+    split = Split(recorded("identity").get("split", Split.TEST))
+    judge_identity = recorded("identity", "judge")
+    has_adapter = bool(recorded("results", "judge", "adapter"))
+    name, prompt = recorded("results", "judge", "name"), recorded("results", "judge", "prompt")
+    training = recorded("results", "training") or {}
+    objective = training.get("objective", BASELINE_OBJECTIVE) if has_adapter else ""
+    name = name if objective in ("", BASELINE_OBJECTIVE) else f"{name}_{objective}"
     judged = _judged(directory, read_columns(data, split, view))
-    judge = results["judge"]
-    training = results["training"] or {}
-    asked = manifest["identity"]["judge"]
-    objective = training.get("objective", "sft") if judge["adapter"] else ""
-    name = judge["name"] if objective in ("", "sft") else f"{judge['name']}_{objective}"
     shared = ("weights", "prompt", "opening", "reasoning", "engine", "dtype", "context_tokens")
     return Evaluation(
         directory=directory,
         monitor=name,
-        prompt=judge["prompt"],
-        has_adapter=bool(judge["adapter"]),
+        prompt=prompt,
+        has_adapter=has_adapter,
         trained_on=tuple(training.get("trained_on", ())),
         seed=training.get("seed"),
         objective=objective,
         subset=training.get("name", ""),
         family=name,
         learning_curve=training.get("learning_curve", []),
-        basis=content_hash([asked.get(key) for key in shared]),
-        judge_hash=content_hash(asked),
+        basis=content_hash([judge_identity.get(key) for key in shared]),
+        judge_hash=content_hash(judge_identity),
         data=data,
         split=split,
         judged=judged,

@@ -26,14 +26,14 @@ _CATEGORIES = [category.value for category in Category]
 def score_run(study: Study) -> Path:
     """Print the table of the run `study.run`, write its `metrics.json` and `table.csv`; returns it."""
     directory = study.required_run()
-    evaluation = read_evaluation(study, directory)
+    evaluation = read_evaluation(study.paths.data, directory)
     if evaluation.split is not Split.TEST:
         raise UserError(
             f"{directory}: judged the {evaluation.split} split; expected a run over the test split, or "
             "eval/calibrate.py"
         )
     point = read_operating_point(study.operating_point) if study.operating_point else GREEDY
-    metrics = measured(study, [_at(evaluation, point)])
+    metrics = measured(study, [_answers_at(point, evaluation)])
     if point is not GREEDY:
         metrics["operating_point"] = point.model_dump(mode="json")
     _write_results(directory, metrics)
@@ -47,7 +47,7 @@ def probe(study: Study) -> Path:
     Raises `UserError` when the runs are not of one dataset, when an adapter's
     base is not among them or judged other samples, or when two runs have one name.
     """
-    evaluations = with_distinct_names([read_evaluation(study, run) for run in study.probe.runs])
+    evaluations = with_distinct_names([read_evaluation(study.paths.data, run) for run in study.probe.runs])
     if len({evaluation.data for evaluation in evaluations}) > 1:
         raise UserError("probe.runs: the runs judged different datasets; expected one")
     identity = {
@@ -66,20 +66,21 @@ def probe(study: Study) -> Path:
     return run.path
 
 
-def _at(evaluation: Evaluation, point: OperatingPoint) -> Evaluation:
+def _answers_at(point: OperatingPoint, evaluation: Evaluation) -> Evaluation:
+    """The run with its answers read at an operating point."""
     if point is GREEDY:
         return evaluation
-    held = evaluation.judged
+    judged = evaluation.judged
     labels = labels_at(
         point,
         monitor=judge_id(evaluation),
-        scores=held.scores,
-        answers=[None] * len(held),  # a threshold doesn't read them
-        categories=[_CATEGORIES[i] for i in held.categories.tolist()],
+        scores=judged.scores,
+        answers=[None] * len(judged),  # a threshold doesn't read them
+        categories=[_CATEGORIES[i] for i in judged.categories.tolist()],
     )
     answers = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
     flagged = np.array([answers[label] for label in labels])
-    return evaluation._replace(judged=replace(held, flagged=flagged))
+    return evaluation._replace(judged=replace(judged, flagged=flagged))
 
 
 def _write_results(directory: Path, results: Results) -> None:

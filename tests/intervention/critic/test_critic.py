@@ -18,7 +18,7 @@ from monitorbench.intervention.critic.critic import BagOfWords, Judgement, open_
 from monitorbench.intervention.critic.data import failed, samples_of
 from monitorbench.intervention.loop.episode import Rules, Run, run_episode
 from monitorbench.intervention.loop.trajectory import judged
-from monitorbench.metrics.curves import auroc
+from monitorbench.metrics.auroc import auroc
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, Sample
 

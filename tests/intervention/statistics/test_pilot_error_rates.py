@@ -9,8 +9,8 @@ from monitorbench.intervention.statistics.exact_test import swap_test
 from monitorbench.intervention.statistics.intervals import effect_intervals, effect_tails
 from monitorbench.intervention.statistics.matched import Table
 from monitorbench.intervention.statistics.resampling import draw_rates
-from monitorbench.metrics.compare import holm
 from monitorbench.metrics.rates import Interval
+from monitorbench.metrics.significance import holm
 
 N_TASKS, N_PILOTS = 50, 2000
 NAMES = tuple(f"{i:03}" for i in range(N_TASKS))

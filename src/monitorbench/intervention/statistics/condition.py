@@ -41,8 +41,8 @@ from monitorbench.intervention.statistics.matched import Matched, Table
 from monitorbench.intervention.statistics.sequential import first_decisive, look_at
 from monitorbench.intervention.statistics.transport import transported
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
-from monitorbench.metrics.compare import mcnemar
 from monitorbench.metrics.rates import Interval
+from monitorbench.metrics.significance import mcnemar
 
 
 class Tested(NamedTuple):

@@ -31,7 +31,7 @@ from monitorbench.intervention.statistics.resampling import draw_rates
 from monitorbench.intervention.statistics.selection import chosen_in_draws
 from monitorbench.intervention.statistics.wording import sentence
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.compare import holm
+from monitorbench.metrics.significance import holm
 from monitorbench.runs.files import write_atomically
 
 _BEST_FIRST = (Decision.INTERVENE, Decision.INCONCLUSIVE, Decision.DO_NOT_INTERVENE)

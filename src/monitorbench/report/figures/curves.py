@@ -6,9 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from monitorbench.metrics.cells import OVERALL
-from monitorbench.metrics.overall import Overall
+from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import NO_PROMPT, Results
+from monitorbench.metrics.summary import Overall
 from monitorbench.report import reading
 from monitorbench.report.figures.style import MARKERS, colour, numbers, shortened
 from monitorbench.report.figures.svg import INK, draw

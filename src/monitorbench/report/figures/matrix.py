@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from monitorbench.metrics.cells import OVERALL
+from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.words import Told
+from monitorbench.metrics.transfer import CellVerdict
 from monitorbench.report import reading
 from monitorbench.report.figures.style import ink_on, shortened
 from monitorbench.report.figures.svg import INK, draw
@@ -101,7 +101,7 @@ def _entry(results: Results, name: str, prompt: str, cell: str, measure: Measure
     return _Entry(value, difference, p is not None and p < results["matrix"]["level"], word(told))
 
 
-def word(told: Told | None) -> str:
+def word(told: CellVerdict | None) -> str:
     """The word of a cell; a tilde where it rests on no difference found in AUROC, and none was excluded."""
     if told is None or told["word"] is None:
         return ""

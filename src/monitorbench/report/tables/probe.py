@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.seeds import Spread
-from monitorbench.metrics.words import Word
+from monitorbench.metrics.trainings import Spread
+from monitorbench.metrics.transfer import Word
 from monitorbench.report import reading
 from monitorbench.report.tables.numbers import (
     DASH,

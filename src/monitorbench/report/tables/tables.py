@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from monitorbench.metrics.cells import OVERALL
+from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.words import Told
+from monitorbench.metrics.transfer import CellVerdict
 from monitorbench.report import reading
 from monitorbench.report.reading import Compared
 from monitorbench.report.tables import probe as probe_tables
@@ -42,7 +42,7 @@ _MONITOR_COLUMNS = (
     ("AUROC", 13),
 )
 _WORD_COLUMNS = (("word", 22), ("cells", 54))
-_UNTOLD = Told(
+_UNTOLD = CellVerdict(
     word=None,
     auroc_shown_unchanged=None,
     auroc_p_holm=None,

@@ -1,4 +1,4 @@
-"""The matrix's words by their definition, with statsmodels' Holm as the oracle."""
+"""The words of a transfer matrix by their definition, with statsmodels' Holm as the oracle."""
 
 from typing import Any
 
@@ -8,8 +8,7 @@ from statsmodels.stats.multitest import multipletests
 
 from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.transfer import Difference, differences
-from monitorbench.metrics.words import Word, matrix
+from monitorbench.metrics.transfer import Difference, Word, differences, matrix
 from monitorbench.records import Category, Label, Task
 
 NOTHING: dict[str, Any] = dict.fromkeys(Difference.__annotations__)

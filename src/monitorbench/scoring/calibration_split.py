@@ -1,6 +1,6 @@
-"""What operating points are chosen on: scores of the calibration split, and of no other.
+"""Scores of the calibration split, on which operating points are chosen, and on no other split's.
 
-Thresholds, ensembles and cascades are all fitted on a `Calibration`, which can only be made of
+Thresholds, ensembles and cascades are all fitted on a `CalibrationScores`, which can only be made of
 samples that say themselves that they are of the calibration split. Promises: no sample of another
 split gets in, and the two halves `divide` makes never share a question (group).
 """
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from monitorbench.config.base import UserError
+from monitorbench.metrics.auroc import Flags, Scores
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.curves import Flags, Scores
 from monitorbench.records import Split
 
 Part = Literal["whole", "fit", "threshold"]
@@ -34,8 +34,8 @@ class FittedOn(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Calibration:
-    """Monitors' scores of a calibration split; made by `calibration`, cut by `divide` and `per_category`.
+class CalibrationScores:
+    """Monitors' scores of a calibration split, from `calibration_scores`, `divide` or `per_category`.
 
     `scores` is [samples, members], in [0, 1], NaN where unscored; `alarm_losses`, `is_misbehavior`,
     `group_ids` and `categories` are [samples]. `category` is set where it holds one category only.
@@ -54,7 +54,7 @@ class Calibration:
     def __len__(self) -> int:
         return len(self.scores)
 
-    def taking(self, rows: NDArray[np.bool_], *, part: Part, category: str = "") -> "Calibration":
+    def taking(self, rows: NDArray[np.bool_], *, part: Part, category: str = "") -> "CalibrationScores":
         """The samples that `rows` [samples] marks."""
         names = ("scores", "alarm_losses", "is_misbehavior", "group_ids", "categories")
         return replace(
@@ -68,7 +68,7 @@ class Calibration:
         return self.scores[:, self.members.index(name)]
 
 
-def calibration(
+def calibration_scores(
     data: str,
     *,
     splits: Iterable[Split | None],
@@ -77,7 +77,7 @@ def calibration(
     group_ids: Sequence[str],
     categories: Sequence[str],
     alarm_losses: Sequence[float] | FloatArray | None = None,
-) -> Calibration:
+) -> CalibrationScores:
     """Check and lay side by side what may be fitted on; each argument has one entry a sample.
 
     `splits` is what the samples themselves say (`Sample.split`), so that the test split can't come
@@ -106,10 +106,10 @@ def calibration(
     if not np.all(losses >= 0):
         raise ValueError("alarm_losses: expected numbers >= 0")
     groups, names = np.asarray(group_ids, dtype=np.str_), np.asarray(categories, dtype=np.str_)
-    return Calibration(data, "whole", "", tuple(scores), table, losses, flags, groups, names)
+    return CalibrationScores(data, "whole", "", tuple(scores), table, losses, flags, groups, names)
 
 
-def divide(whole: Calibration) -> tuple[Calibration, Calibration]:
+def divide(whole: CalibrationScores) -> tuple[CalibrationScores, CalibrationScores]:
     """Two halves by question: one to fit a score on, one to set its threshold on.
 
     A threshold's guarantee needs scores that were not fitted on its own samples (Tong, Feng & Li
@@ -128,13 +128,13 @@ def divide(whole: Calibration) -> tuple[Calibration, Calibration]:
     )
 
 
-def per_category(whole: Calibration) -> tuple[Calibration, ...]:
+def per_category(whole: CalibrationScores) -> tuple[CalibrationScores, ...]:
     """One calibration a category, in the order of their names."""
     names = [str(name) for name in np.unique(whole.categories)]
     return tuple(whole.taking(whole.categories == name, part=whole.part, category=name) for name in names)
 
 
-def refuse_threshold_half(fitted: Calibration) -> None:
+def refuse_threshold_half(fitted: CalibrationScores) -> None:
     """Raise `ValueError` for the half that is kept for thresholds."""
     if fitted.part == "threshold":
         raise ValueError("fitted on the half that is kept for thresholds; fit on the first half of `divide`")
@@ -146,12 +146,12 @@ def refuse_one_label(data: str, is_misbehavior: NDArray[np.bool_]) -> None:
         raise UserError(f"{data}: the scored calibration samples have one label only; expected both")
 
 
-def refuse_fitted_samples(fitted_on: FittedOn | None, held: Calibration) -> None:
+def refuse_fitted_samples(fitted_on: FittedOn | None, scored: CalibrationScores) -> None:
     """Raise `ValueError` where a score would get its threshold on samples it was fitted on."""
-    if fitted_on is None or fitted_on.data != held.data:
+    if fitted_on is None or fitted_on.data != scored.data:
         return
-    if (fitted_on.part, held.part) != ("fit", "threshold"):
+    if (fitted_on.part, scored.part) != ("fit", "threshold"):
         raise ValueError(
-            f"{held.data}: fitted on {fitted_on.part!r}, threshold on {held.part!r}; expected the two halves "
-            "of `divide`, one for each"
+            f"{scored.data}: fitted on {fitted_on.part!r}, threshold on {scored.part!r}; expected the two "
+            "halves of `divide`, one for each"
         )

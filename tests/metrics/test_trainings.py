@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from monitorbench.metrics.seeds import over_seeds, spread
+from monitorbench.metrics.trainings import over_seeds, spread
 
 
 def test_mean_sd_and_range():
