@@ -15,7 +15,7 @@ from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.intervention.agents.protocol import Turn
 from monitorbench.intervention.agents.scripted import Scripted
 from monitorbench.intervention.critic.critic import BagOfWords, Judgement, open_critic
-from monitorbench.intervention.critic.data import failed, samples_of
+from monitorbench.intervention.critic.training_data import failed, samples_of
 from monitorbench.intervention.loop.episode import Rules, Run, run_episode
 from monitorbench.intervention.loop.trajectory import judged
 from monitorbench.metrics.curves import auroc

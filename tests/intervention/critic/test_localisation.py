@@ -21,7 +21,7 @@ from monitorbench.intervention.critic.localisation import (
     localise,
     may_fire,
 )
-from monitorbench.intervention.critic.localisation_report import as_markdown, write_localisation
+from monitorbench.intervention.report.localisation import as_markdown, write_localisation
 
 FATES = ("exact", "before", "after", "never", "unscored")
 

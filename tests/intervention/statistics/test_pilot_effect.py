@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.pilot import PilotStatistics
-from monitorbench.intervention.statistics.decide import decide
-from monitorbench.intervention.statistics.effect import Decision, check_identity, rates, undefined, verdict
+from monitorbench.intervention.statistics.analysis import analyse
+from monitorbench.intervention.statistics.decision_rule import Decision, side_of_margin
+from monitorbench.intervention.statistics.effect import check_identity, rates, undefined
 from monitorbench.metrics.rates import Interval
 
 COUNTS = st.lists(st.integers(0, 300), min_size=4, max_size=4).map(np.array)
@@ -14,7 +15,7 @@ COUNTS = st.lists(st.integers(0, 300), min_size=4, max_size=4).map(np.array)
 
 def test_the_papers_printed_pilot() -> None:
     """2602.03338's own figures: p 89 %, r 12 %, d 56 %, p* 82 %, +4.7 points, McNemar one-sided .115."""
-    found = decide(outcomes(counted(A=118, B=9, C=16, D=7)), PilotStatistics())
+    found = analyse(outcomes(counted(A=118, B=9, C=16, D=7)), PilotStatistics())
     assert found.p == pytest.approx(134 / 150) == pytest.approx(0.893, abs=5e-4)
     assert found.r == pytest.approx(0.119, abs=5e-4)
     assert found.d == pytest.approx(0.5625)
@@ -74,4 +75,4 @@ def test_the_decision_is_where_the_interval_lies(
     interval: tuple[float, float], margin: float, expected: Decision
 ) -> None:
     """A bound on the margin itself decides nothing."""
-    assert verdict(Interval(*interval), margin) is expected
+    assert side_of_margin(Interval(*interval), margin) is expected

@@ -20,8 +20,13 @@ from monitorbench.corpus.code import sha256_of_code
 from monitorbench.intervention.agents.open import agent_identity, agent_name, open_agent
 from monitorbench.intervention.agents.protocol import Agent
 from monitorbench.intervention.critic.critic import Critic, Judgement, critic_identity, open_critic
-from monitorbench.intervention.critic.data import failed, read_critic_data, samples_of, write_critic_data
 from monitorbench.intervention.critic.temperature import Temperature, fit_temperature, quality
+from monitorbench.intervention.critic.training_data import (
+    failed,
+    read_critic_data,
+    samples_of,
+    write_critic_data,
+)
 from monitorbench.intervention.environments.open import open_tasks
 from monitorbench.intervention.environments.protocol import Environment
 from monitorbench.intervention.loop.best_of_two import best_of_two

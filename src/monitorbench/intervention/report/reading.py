@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from monitorbench.config.base import UserError
 from monitorbench.intervention.loop.transcripts import EPISODES, Episode
 from monitorbench.intervention.outcomes import Outcome, read_outcomes
-from monitorbench.intervention.statistics.decision import ConditionResult, PilotDecision, read_decision
+from monitorbench.intervention.statistics.decision_file import ConditionResult, PilotDecision, read_decision
 from monitorbench.intervention.statistics.matched import Matched, matched
 from monitorbench.runs.keyed_log import read_log
 

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from monitorbench.intervention.outcomes import BASELINE, Outcome
 from monitorbench.intervention.report.reading import PilotRun
-from monitorbench.intervention.statistics.decision import ConditionResult, PilotDecision
-from monitorbench.intervention.statistics.decision_table import WORDS
-from monitorbench.intervention.statistics.wording import points
+from monitorbench.intervention.statistics.decision_file import ConditionResult, PilotDecision
+from monitorbench.intervention.statistics.wording import WORDS, points
 from monitorbench.report.tables.numbers import DASH, counted, interval, p_value, rate, signed, signed_interval
 
 _MOST_REASONS = 100

@@ -53,12 +53,10 @@ def bounds(values: FloatArray, tails: Tails, low: Bound, high: Bound) -> Interva
 
 
 class EffectIntervals(NamedTuple):
-    """Of one condition."""
+    """The two intervals of one condition that say whether an intervention gains."""
 
     delta_success: Interval
     p_minus_p_star: Interval
-    widened: bool
-    """Whether the draws exclude 0, and the exact test does not."""
 
 
 def effect_tails(drawn: Rates, family: Sequence[int], confidence: float) -> Tails:
@@ -66,22 +64,17 @@ def effect_tails(drawn: Rates, family: Sequence[int], confidence: float) -> Tail
     return simultaneous_tails(drawn.delta_success[:, list(family)], confidence, -1.0, 1.0)
 
 
-def effect_intervals(
-    drawn: Rates, index: int, tails: Tails, corrected_p: float, confidence: float
-) -> EffectIntervals:
+def effect_intervals(drawn: Rates, index: int, tails: Tails) -> EffectIntervals:
     """The intervals of condition `index`, read at `effect_tails` of those it is tried with.
 
-    `drawn` is [draws, conditions]. Both intervals are widened to reach 0 where `corrected_p`, exact and by
-    task, is above 1 − confidence: with few tasks the draws are too sure.
+    `drawn` is [draws, conditions]. With few tasks these are too sure of themselves: see
+    `decision_rule.borne_out`.
     """
     delta = bounds(drawn.delta_success[:, index], tails, -1.0, 1.0)
     # Where p* is undefined it may be anything from 0 to 1.
     p = drawn.p[:, index]
     lowest, highest = np.where(np.isnan(p), -1.0, p - 1), np.where(np.isnan(p), 1.0, p)
-    difference = bounds(drawn.p_minus_p_star[:, index], tails, lowest, highest)
-    if corrected_p <= 1 - confidence + 1e-12 or not excludes_zero(delta):
-        return EffectIntervals(delta, difference, widened=False)
-    return EffectIntervals(including_zero(delta), including_zero(difference), widened=True)
+    return EffectIntervals(delta, bounds(drawn.p_minus_p_star[:, index], tails, lowest, highest))
 
 
 def excludes_zero(interval: Interval) -> bool:

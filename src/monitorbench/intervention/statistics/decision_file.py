@@ -1,9 +1,11 @@
-"""The shape of `decision.json`: what a pilot found, for one condition and for all.
+"""`decision.json`, written and read: what a pilot found, for one condition and for all.
 
 Promises: a number that is undefined is null, never 0; rates and effects are shares, and only the settings'
 `margin` and `effect` are percentage points. Intervals are [low, high].
 """
 
+import csv
+import io
 from pathlib import Path
 from typing import Annotated
 
@@ -11,11 +13,12 @@ from pydantic import Field, ValidationError
 
 from monitorbench.config.base import Config, UserError
 from monitorbench.config.pilot import PilotStatistics
-from monitorbench.intervention.statistics.effect import Decision
+from monitorbench.intervention.statistics.decision_rule import Decision
+from monitorbench.runs.files import write_atomically
 
 SCHEMA_VERSION = 1
 DECISION = "decision.json"
-"""Of a pilot's run directory; no other run has it."""
+"""The file of this name in a pilot's run directory; no other run has it."""
 Bounds = tuple[float, float]
 
 
@@ -65,7 +68,7 @@ class Sequential(Config):
 
     looks: tuple[LookAt, ...]
     stopped_at: int | None
-    """Tasks at the first decisive look; None: it goes on."""
+    """Tasks at the first decisive look; None: the pilot is not over."""
     harm: bool
     """Whether it stops because success falls."""
 
@@ -158,8 +161,18 @@ class PilotDecision(ConditionResult):
     """Written to `pairs.csv` instead; empty when read back."""
 
 
+def write_decision(folder: Path, decision: PilotDecision) -> None:
+    """Write `decision.json`, and `pairs.csv` with the cell (A, B, C or D) of every task and seed."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(PairOutcome.model_fields)
+    writer.writerows(pair.model_dump().values() for pair in decision.pairs)
+    write_atomically(folder / "pairs.csv", text.getvalue())
+    write_atomically(folder / DECISION, decision.model_dump_json(indent=2) + "\n")
+
+
 def read_decision(folder: Path) -> PilotDecision:
-    """Of a folder that `pilot.write_decision` wrote; `UserError` where it holds none that can be read."""
+    """Read the decision in a folder that `write_decision` wrote; `UserError` where there is none to read."""
     path = folder / DECISION
     try:
         return PilotDecision.model_validate_json(path.read_bytes())
