@@ -39,7 +39,7 @@ def response(turns: Sequence[Turn], *, warnings: bool) -> tuple[Message, ...]:
     return tuple(found)
 
 
-def judged(
+def sample_of_run(
     task: str, seed: int, agent: str, goal: str, opening: str, turns: Sequence[Turn], *, fails: bool = True
 ) -> Sample:
     """A run up to some step, labelled with how the whole run ended: `misbehavior` is failure.

@@ -29,7 +29,7 @@ _SHADES = {
     Decision.INCONCLUSIVE: ("#7c8594", "o"),
     Decision.DO_NOT_INTERVENE: ("#dc2626", "s"),
 }
-"""Told apart by shape as well as by colour."""
+"""FixedActions apart by shape as well as by colour."""
 
 
 class _Placed(NamedTuple):
