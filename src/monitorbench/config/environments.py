@@ -59,6 +59,7 @@ class Questions(_FromSource):
 
 
 Environments = Annotated[TextWorldGames | AlfworldGames | Questions, Field(discriminator="kind")]
+"""Every environment; `intervention/environments/open.py` opens each."""
 
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]

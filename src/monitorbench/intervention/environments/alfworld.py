@@ -6,6 +6,7 @@ read from the archive whose checksum the config names and from nowhere else.
 
 import json
 import re
+from functools import partial
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from monitorbench.config.environments import AlfworldGames
 from monitorbench.intervention.environments.household import Household
 from monitorbench.intervention.environments.protocol import Observation
 from monitorbench.intervention.environments.replay import ReplayedEnvironment
+from monitorbench.intervention.environments.splits import Opens, draw, require_package
 from monitorbench.sources import fetch
 
 SPLITS = {"train": "valid_train", "validation": "valid_seen", "pilot": "valid_unseen"}
@@ -21,6 +23,16 @@ SPLITS = {"train": "valid_train", "validation": "valid_seen", "pilot": "valid_un
 _GOAL = re.compile(r'Your task is to: ([^"\\\n]+)')
 """In the grammar, where it stands once."""
 _ID = re.compile(r"\S+_bar_\S+")
+
+
+def tasks(settings: AlfworldGames, n_tasks: int, seed: int, split: str) -> list[Opens]:
+    """See `open.open_tasks`."""
+    require_package("fast_downward", settings.name)
+    games = read_games(settings, split)
+    return [
+        partial(AlfworldGame, task, games[task], settings.plan_seconds)
+        for task in draw(settings.name, games, n_tasks, seed, split)
+    ]
 
 
 def read_games(settings: AlfworldGames, split: str) -> dict[str, str]:

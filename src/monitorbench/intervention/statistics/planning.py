@@ -79,7 +79,7 @@ def power(
 def minimum_detectable_effect(
     n_tasks: int, seeds: float, spread: Spread, *, confidence: float = 0.95, power: float = 0.8
 ) -> float:
-    """How far from the margin ΔSuccess has to be to be told from it with this power."""
+    """How far from the margin ΔSuccess has to be to be distinguished from it with this power."""
     reach = _quantile(confidence) + _NORMAL.inv_cdf(power)
     return max(0.0, reach) * sqrt(spread.of_task(seeds) / n_tasks)
 
@@ -93,7 +93,7 @@ def tasks_needed(
     power: float = 0.8,
     margin: float = 0.0,
 ) -> int | None:
-    """Tasks with which this effect is told from the margin; None for more than `MOST_TASKS`."""
+    """Tasks with which this effect is distinguished from the margin; None for more than `MOST_TASKS`."""
     distance = abs(effect - margin)
     reach = max(0.0, _quantile(confidence) + _NORMAL.inv_cdf(power))
     variance = spread.of_task(seeds)

@@ -33,7 +33,8 @@ def sentence(best: ConditionResult, n_tried: int, settings: PilotStatistics) -> 
         case Decision.DO_NOT_INTERVENE:
             return f"Do not intervene: {figure}{', less than' + worth if worth else ''}."
         case Decision.INCONCLUSIVE:
-            return f"Inconclusive: {figure}{'; not told from' + worth if worth else ''}. {_advice(best)}"
+            apart = f"; not distinguished from{worth}" if worth else ""
+            return f"Inconclusive: {figure}{apart}. {_advice(best)}"
 
 
 def _advice(best: ConditionResult) -> str:
