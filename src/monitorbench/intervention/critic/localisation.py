@@ -92,14 +92,14 @@ class Localisation(NamedTuple):
     n_unreachable: int
     """Runs whose marked step nothing may fire at."""
     step_coverage: float | None
-    """Of all steps at which the critic may fire, those it scored; None without scores."""
+    """The share that the critic scored of all steps at which it may fire; None without scores."""
 
 
 _DIFFERENCE = Located._fields.index("beyond_random")
 Firing = Mapping[int, float]
 """How likely each step is the one at which a strategy fires: sums to 1, or is empty for never."""
 Strategy = Callable[[MarkedRun, list[int]], Firing | None]
-"""From a run and the steps at which anything may fire; None: the run is unscored."""
+"""Gives the firing for a run and the steps at which anything may fire; None where the run is unscored."""
 
 
 def may_fire(run: MarkedRun, min_step: int) -> list[int]:

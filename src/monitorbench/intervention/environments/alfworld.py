@@ -21,7 +21,7 @@ from monitorbench.sources import fetch
 SPLITS = {"train": "valid_train", "validation": "valid_seen", "pilot": "valid_unseen"}
 """Ours and upstream's, which share no game; the rooms of `valid_unseen` are in no other."""
 _GOAL = re.compile(r'Your task is to: ([^"\\\n]+)')
-"""In the grammar, where it stands once."""
+"""Finds the goal in the grammar, where it stands once."""
 _ID = re.compile(r"\S+_bar_\S+")
 
 
@@ -84,7 +84,7 @@ class AlfworldGame(ReplayedEnvironment):
         return self._open().fingerprint()
 
     def solution(self) -> tuple[str, ...]:
-        """What is left of the game's own walkthrough while it is followed; else a plan from here.
+        """Return what is left of the game's own walkthrough while it is followed; else a plan from here.
 
         That is a detour of two actions at most and a part of the walkthrough, or else the planner's, which
         takes from milliseconds to most of a minute. Plans are kept by state, what is left of a plan that is

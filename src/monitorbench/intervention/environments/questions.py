@@ -81,11 +81,11 @@ class Progress(NamedTuple):
     """Paragraphs read, or expressions worked out, in order."""
     keyword: str = ""
     hits: int = 0
-    """How many places with `keyword` were shown of the paragraph read last."""
+    """The number of places with `keyword` that were shown in the paragraph read last."""
 
 
 class _Question(ReplayedEnvironment):
-    """What both kinds share: the state is a value, so that a snapshot is that value."""
+    """The part that both kinds share: the state is a value, so that a snapshot is that value."""
 
     tools: str
 

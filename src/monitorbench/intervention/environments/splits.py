@@ -17,7 +17,7 @@ Opens = Callable[[], Environment]
 """Opens one task; every call opens an environment of its own."""
 
 _SHARES = (0.3, 0.2, 0.5)
-"""Of a source that has no splits of its own, in the order of `SPLITS`."""
+"""Shares of a source that has no splits of its own, in the order of `SPLITS`."""
 _MOST_GAME_SEEDS = 2**29
 
 

@@ -19,7 +19,7 @@ from monitorbench.intervention.environments.replay import ReplayedEnvironment
 from monitorbench.intervention.environments.splits import Opens, game_seeds, require_package
 
 _SEED = 1
-"""Of the Z-machine's random numbers; without one they follow the clock."""
+"""The seed of the Z-machine's random numbers, which otherwise follow the clock."""
 _ONE_COMMAND = re.compile(r"(?!.*\bthen\b)[a-z0-9' -]{1,120}")
 _NOT_UNDERSTOOD = "That's not a verb I recognise."
 """Inform's own words."""

@@ -14,7 +14,9 @@ from monitorbench.intervention.loop.transcripts import Episode
 def best_of_two(
     environment: Environment, agent: Agent, run: Run, limits: RunLimits, judge: JudgeRun
 ) -> Episode:
-    """Both runs as one episode; `kept_attempt` says which counts, the first where both look alike.
+    """Make both runs and return them as one episode.
+
+    `kept_attempt` says which of them counts: the first where both look alike.
 
     A run or a judgement that breaks down makes it a failure with a reason.
     """

@@ -99,7 +99,7 @@ def _directory(study: Study, fitted_to: Sequence[Sample]) -> RunDirectory:
 
 
 def _identity(study: Study, fitted_to: Sequence[Sample]) -> dict[str, Any]:
-    """What decides the runs; statistics don't, nor does the place of a file."""
+    """All that decides the runs; statistics don't, nor does the place of a file."""
     pilot = study.pilot.model_dump(mode="json", exclude={"statistics", "critic_data", "prompt"})
     return {
         "environment": study.environment.identity(),

@@ -58,7 +58,7 @@ class Moment(NamedTuple):
     seed: int
     step: int
     so_far: Callable[[], Sample]
-    """The run up to here, as a critic is shown it."""
+    """Gives the run up to here, as a critic is shown it."""
 
 
 class TriggerDecision(NamedTuple):
@@ -162,7 +162,7 @@ class OracleTrigger:
 def open_trigger(
     decider: Decider, judge: JudgeRun, temperature: Temperature, tau: float, random_rate: float | None
 ) -> Trigger:
-    """What decides in a condition; `random_rate` may be None where that is not chance."""
+    """Open what decides in a condition; `random_rate` may be None where that is not chance."""
     match decider:
         case "calibrated" | "raw":
             return CriticTrigger(judge, temperature, tau, raw=decider == "raw")

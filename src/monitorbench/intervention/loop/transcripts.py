@@ -31,10 +31,10 @@ class Step(BaseModel):
     observation: str
     done: bool
     p_fail: float | None = None
-    """As the critic said it; None where it was not asked."""
+    """P(fail) as the critic gave it; None where no critic judged this step."""
     calibrated: float | None = None
     intervention: Mechanism | None = None
-    """What was done at this step; `rollback`: the action was undone."""
+    """The intervention at this step; with `rollback` the action was undone."""
     tokens: Count = 0
 
 
@@ -58,7 +58,7 @@ class Episode(BaseModel):
     tokens: Count
     """Read and written by the agent and by the critic."""
     reason: str = ""
-    """Why a run that broke down did; such a run is no success."""
+    """Why the run broke down, if it did; such a run is no success."""
     kept_attempt: Count = 0
     """In best-of-2, the number of the run that the critic kept."""
     seconds: Annotated[float, Field(ge=0)]

@@ -30,7 +30,7 @@ class Text(NamedTuple):
 
 
 class StepView(NamedTuple):
-    """One step; what is empty was not."""
+    """One step as it is shown; a text is empty where the run had none."""
 
     number: int
     action: Text
@@ -64,7 +64,7 @@ class Flip(NamedTuple):
     task: str
     seed: int
     baseline: str
-    """How it ended, in words."""
+    """How the baseline run ended, in words."""
     treated: str
     runs: tuple[RunView, RunView] | None
     parted: str

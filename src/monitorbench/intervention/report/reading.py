@@ -50,7 +50,7 @@ class PilotRun(NamedTuple):
 
 
 def read_pilot(directory: Path, manifest: Mapping[str, Any], runs: Path) -> PilotRun:
-    """Of a finished run of `eval/pilot.py`; `runs` is where the transcripts are looked for as well.
+    """Read a finished run of `eval/pilot.py`; transcripts are looked for in `runs` as well.
 
     Raises `UserError` where a file of it can't be read, or the outcomes are not those that were decided on.
     """

@@ -29,7 +29,7 @@ from monitorbench.metrics.compare import holm
 
 
 def analyse(outcomes: Sequence[Outcome], settings: PilotStatistics) -> PilotDecision:
-    """What a pilot's runs say.
+    """Decide what a pilot's runs say.
 
     The top level is about the best of the conditions tried, all agents' together: one that says intervene
     before one that is inconclusive before one that says don't, and of these the highest ΔSuccess. Raises

@@ -56,7 +56,7 @@ class Tested(NamedTuple):
     tails: Tails
     """`effect_tails` of the family."""
     swap_p: float
-    """Of the exact test by task."""
+    """The p of the exact test by task."""
     swap_p_holm: float | None
     """Corrected over the conditions tried; None for a control."""
 
@@ -189,7 +189,7 @@ def _sequential(table: Table, n_tried: int, settings: PilotStatistics) -> Sequen
 def _further_tasks(
     cells: IntArray, delta: float, n_tried: int, decided: Decision, settings: PilotStatistics
 ) -> tuple[int | None, list[str]]:
-    """How many more tasks, and why not where no number can be given."""
+    """How many more tasks to run, and a note why no number can be given where none is."""
     if decided is not Decision.INCONCLUSIVE:
         return None, []
     if settings.sequential:

@@ -36,7 +36,7 @@ class Cells(Config):
 
 
 class PerRun(Config):
-    """Means over the matched runs."""
+    """What a run took on average over the matched runs."""
 
     interventions: float
     steps_baseline: float
@@ -51,7 +51,7 @@ class Transport(Config):
     p_target: float
     effect: float | None
     effect_ci: Bounds
-    """Holds for all conditions tried at once."""
+    """The interval holds for all conditions tried at once."""
     decision: Decision
 
 
@@ -60,7 +60,7 @@ class LookAt(Config):
 
     n_tasks: int
     delta_success_ci: Bounds
-    """Holds at every look, and for all conditions tried, at once. Of the mean over tasks."""
+    """The interval of the mean over tasks; it holds at every look and for all conditions tried at once."""
 
 
 class Sequential(Config):
@@ -70,7 +70,7 @@ class Sequential(Config):
     stopped_at: int | None
     """Tasks at the first decisive look; None: the pilot is not over."""
     harm: bool
-    """Whether it stops because success falls."""
+    """Whether the pilot stops because success falls."""
 
 
 class ConditionResult(Config):
@@ -90,7 +90,7 @@ class ConditionResult(Config):
     unmatched_treated: int
     counts: Cells
     broken_baseline: int = 0
-    """Matched runs that failed because something broke down; they count as failures."""
+    """Matched runs in which something broke down; they count as failures."""
     broken_treated: int = 0
     success_baseline: float | None = None
     success_treated: float | None = None
@@ -99,7 +99,7 @@ class ConditionResult(Config):
     """Holds for all conditions tried at once."""
     p: float | None = None
     p_ci: Bounds | None = None
-    """This and the intervals of r, d and p_star are each for itself."""
+    """Like the intervals of r, d and p_star, this one holds by itself and not for all rates at once."""
     r: float | None = None
     r_ci: Bounds | None = None
     d: float | None = None
@@ -110,15 +110,15 @@ class ConditionResult(Config):
     p_minus_p_star_ci: Bounds | None = None
     """Holds for all conditions tried at once; excludes 0 only where delta_success_ci does."""
     mcnemar_p: float | None = None
-    """Exact, two-sided, runs taken for independent: too small with several seeds a task."""
+    """McNemar's exact two-sided p. It takes runs for independent: too small with several seeds a task."""
     swap_p: float | None = None
-    """Exact, two-sided, by task; with one seed McNemar's."""
+    """The exact two-sided p of the swap test by task; with one seed a task it is McNemar's."""
     swap_p_holm: float | None = None
     """Holm's correction of swap_p over the conditions tried; None for a control."""
     minimum_detectable_effect: float | None = None
     """How far from the margin ΔSuccess has to be to be found by as many tasks and seeds."""
     further_tasks: int | None = None
-    """Of an inconclusive pilot: tasks to run beside these; None where no number can be given."""
+    """How many more tasks an inconclusive pilot should run; None where no number can be given."""
     per_run: PerRun | None = None
     transport: Transport | None = None
     sequential: Sequential | None = None
@@ -131,7 +131,7 @@ class Selection(Config):
     highest: str
     """`agent/condition` of the highest ΔSuccess."""
     delta_success_corrected: float
-    """Its ΔSuccess less the optimism of the choice."""
+    """The ΔSuccess of the highest, less the optimism of the choice."""
     optimism: float
     chosen: dict[str, float]
     """`agent/condition`: the share of the draws in which it was the highest."""

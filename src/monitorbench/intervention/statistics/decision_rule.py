@@ -29,7 +29,7 @@ _P_ROUNDING = 1e-12
 
 
 class Decision(StrEnum):
-    """What a pilot says."""
+    """The three answers that a pilot can give."""
 
     INTERVENE = "intervene"
     DO_NOT_INTERVENE = "do_not_intervene"
@@ -44,9 +44,9 @@ class Evidence(NamedTuple):
     """What is known of one condition when it is decided on."""
 
     drawn: EffectIntervals
-    """From the draws, at ranks that hold for all conditions tried at once."""
+    """The intervals as the draws have them, at ranks that hold for all conditions tried at once."""
     exact_p: float
-    """Of the exact test by task, two-sided, corrected over the conditions tried."""
+    """The two-sided p of the exact test by task, corrected over the conditions tried."""
     n_tasks: int
     n_changed: int
     """Pairs of runs that ended otherwise with the intervention than without it."""

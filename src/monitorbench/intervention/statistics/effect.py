@@ -1,4 +1,4 @@
-"""What an intervention does, from counts of the 2×2: p, r, d, p* and ΔSuccess (2602.03338).
+"""The rates of an intervention from the counts of the 2×2: p, r, d, p* and ΔSuccess (2602.03338).
 
 Of pairs (baseline, treated) A = fail/fail, B = success/fail, C = fail/success, D = success/success, and
 F = A + C, S = B + D, N = F + S. Promises: what has no denominator is NaN, never 0. What follows from an
@@ -60,7 +60,7 @@ def check_identity(found: Rates, success_baseline: float, success_treated: float
 
 
 def undefined(cells: IntArray) -> list[str]:
-    """In words, which rates have no denominator in counts [4]."""
+    """Say in words which rates have no denominator in counts [4]."""
     fail_fail, disrupted, recovered, success_success = cells.tolist()
     found = []
     if fail_fail + recovered == 0:

@@ -14,18 +14,18 @@ from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.rates import Interval
 
 Bound = float | FloatArray
-"""What an undefined value counts as at one end; one for all, or one for each value."""
+"""The value that stands for an undefined one at an end of an interval: one for all, or one for each."""
 
 
 class Tails(NamedTuple):
-    """At which of the sorted draws, counted from 1 from either end, the bounds are read."""
+    """The ranks of the sorted draws, counted from 1 from either end, at which bounds are read."""
 
     low: int
     high: int
 
 
 def simultaneous_tails(values: FloatArray, confidence: float, low: Bound, high: Bound) -> Tails:
-    """Where to read bounds of `values` [draws, conditions] so that they hold for all conditions at once.
+    """Find ranks at which bounds of `values` [draws, conditions] hold for all conditions at once.
 
     Each end by itself: in at most (1 − confidence)/2 of the draws any condition lies outside its bound. All
     conditions' bounds are read at the same rank (Mandel & Betensky 2008, Computational Statistics & Data
@@ -60,7 +60,7 @@ class EffectIntervals(NamedTuple):
 
 
 def effect_tails(drawn: Rates, family: Sequence[int], confidence: float) -> Tails:
-    """Where to read the intervals of ΔSuccess so that they hold for all conditions of `family` at once."""
+    """Find ranks at which the intervals of ΔSuccess hold for all conditions of `family` at once."""
     return simultaneous_tails(drawn.delta_success[:, list(family)], confidence, -1.0, 1.0)
 
 

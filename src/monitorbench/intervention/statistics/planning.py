@@ -19,12 +19,12 @@ MOST_TASKS = 1_000_000
 
 
 class Spread(NamedTuple):
-    """How runs' changes vary."""
+    """How much the changes of runs vary, and how alike they are within a task."""
 
     variance: float
-    """Of one run's change, in [0, 1]."""
+    """The variance of one run's change, in [0, 1]."""
     correlation: float
-    """Between two runs of one task, in [0, 1]."""
+    """The correlation of the changes of two runs of one task, in [0, 1]."""
 
     def of_task(self, seeds: float) -> float:
         """The variance of a task's mean change over `seeds` runs."""
@@ -38,7 +38,7 @@ def expected_spread(p: float, r: float, d: float, correlation: float = 1.0) -> S
 
 
 def observed_spread(cells: IntArray, prior_tasks: int) -> Spread:
-    """From each task's cells [tasks, 4], with the tasks that the bootstrap adds.
+    """Estimate the spread from each task's cells [tasks, 4], with the tasks that the bootstrap adds.
 
     The correlation is the one-way analysis of variance's (Fisher), kept within [0, 1]; 1 where each task has
     one run, since one run can't show it.

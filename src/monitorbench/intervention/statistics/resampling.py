@@ -94,7 +94,7 @@ class Choice(NamedTuple):
     """
 
     optimism: float
-    """What the chosen one's figure has too much, on average; 0 with one condition."""
+    """By how much the chosen condition's figure is too high on average; 0 with one condition."""
     shares: tuple[float, ...]
     """[conditions]: in which share of the draws each was chosen; ties go to the first."""
 
