@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from monitorbench.config.pilot import PilotStatistics
-from monitorbench.intervention.statistics import planning
 from monitorbench.intervention.statistics.decision_file import (
     Bounds,
     Cells,
@@ -40,8 +39,9 @@ from monitorbench.intervention.statistics.intervals import (
     simultaneous_tails,
 )
 from monitorbench.intervention.statistics.matched import Matched, Table
+from monitorbench.intervention.statistics.planning import Further, detectable_effect, further_tasks
 from monitorbench.intervention.statistics.sequential import first_decisive, look_at
-from monitorbench.metrics.bootstrap import FloatArray, IntArray
+from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.compare import mcnemar
 from monitorbench.metrics.rates import Interval
 
@@ -86,16 +86,18 @@ def condition_result(
     )
     decided = decide(evidence, settings)
     delta, difference = decided.intervals
-    delta_success, n_tried = float(found.delta_success), len(tested.family)
-    further, note = _further_tasks(cells, delta_success, n_tried, decided.decision, settings)
-    note = [] if tested.swap_p_holm is None else note  # nobody plans for a control
+    n_tried = len(tested.family)
+    further = Further(None)
+    if decided.decision is Decision.INCONCLUSIVE:
+        further = further_tasks(cells, float(found.delta_success), n_tried, settings)
+    planned = further.notes if tested.swap_p_holm is not None else ()  # nobody plans for a control
     broken = [sum(bool(run.reason) for run in side) for side in zip(*one.pairs, strict=True)]
     return ConditionResult(
         agent=one.agent,
         condition=one.condition,
         control=tested.swap_p_holm is None,
         decision=decided.decision,
-        notes=(*undefined(total), *decided.notes, *note, *_left_out(one, broken)),
+        notes=(*undefined(total), *decided.notes, *planned, *_left_out(one, broken)),
         n_tasks=len(cells),
         n_runs=len(one.pairs),
         unmatched_baseline=one.unmatched_baseline,
@@ -120,8 +122,8 @@ def condition_result(
         mcnemar_p=mcnemar(int(total[1]), int(total[2])),
         swap_p=tested.swap_p,
         swap_p_holm=tested.swap_p_holm,
-        minimum_detectable_effect=_detectable(cells, len(tested.family), settings),
-        further_tasks=further,
+        minimum_detectable_effect=detectable_effect(cells, n_tried, settings),
+        further_tasks=further.n_tasks,
         per_run=_per_run(one),
         transport=_transport(found, tested, drawn, evidence, settings),
         sequential=sequential,
@@ -183,42 +185,6 @@ def _sequential(table: Table, n_tried: int, settings: PilotStatistics) -> Sequen
         looks=tuple(LookAt(n_tasks=one.n_tasks, delta_success_ci=_pair(one.interval)) for one in looks),
         stopped_at=stop.n_tasks if stop else None,
         harm=bool(stop and stop.interval.high < 0),
-    )
-
-
-def _further_tasks(
-    cells: IntArray, delta: float, n_tried: int, decided: Decision, settings: PilotStatistics
-) -> tuple[int | None, list[str]]:
-    """How many more tasks to run, and a note why no number can be given where none is."""
-    if decided is not Decision.INCONCLUSIVE:
-        return None, []
-    if settings.sequential:
-        return settings.look_every, []
-    effect = delta if settings.effect is None else settings.effect / 100
-    needed = planning.tasks_needed(
-        effect,
-        float(cells.sum(axis=1).mean()),
-        planning.observed_spread(cells, settings.prior_tasks),
-        confidence=1 - (1 - settings.confidence) / n_tried,
-        power=settings.power,
-        margin=settings.margin / 100,
-    )
-    if needed is None:
-        return None, [
-            "the effect is too near the margin to plan for; set `effect` to the smallest that matters"
-        ]
-    if settings.effect is not None and needed <= len(cells):
-        return None, [f"an effect of {settings.effect:g} points would have been found with these tasks"]
-    return max(1, needed - len(cells)), []
-
-
-def _detectable(cells: IntArray, n_tried: int, settings: PilotStatistics) -> float:
-    return planning.minimum_detectable_effect(
-        len(cells),
-        float(cells.sum(axis=1).mean()),
-        planning.observed_spread(cells, settings.prior_tasks),
-        confidence=1 - (1 - settings.confidence) / n_tried,
-        power=settings.power,
     )
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from monitorbench.config.pilot import PilotStatistics
 from monitorbench.metrics.bootstrap import IntArray
 
 _NORMAL = NormalDist()
@@ -100,6 +101,57 @@ def tasks_needed(
     if distance == 0 or reach**2 * variance > MOST_TASKS * distance**2:
         return None
     return max(1, ceil(reach**2 * variance / distance**2))
+
+
+class Further(NamedTuple):
+    """What an inconclusive pilot should do next."""
+
+    n_tasks: int | None
+    """How many more tasks to run; None where no number can be given."""
+    notes: tuple[str, ...] = ()
+    """Why no number can be given."""
+
+
+def further_tasks(cells: IntArray, delta: float, n_tried: int, settings: PilotStatistics) -> Further:
+    """Plan for an inconclusive pilot with these cells [tasks, 4] and ΔSuccess, one of `n_tried` conditions.
+
+    A pilot that is looked at runs on to its next look; else the effect that `settings` name is planned for,
+    or the observed one.
+    """
+    if settings.sequential:
+        return Further(settings.look_every)
+    needed = tasks_needed(
+        delta if settings.effect is None else settings.effect / 100,
+        float(cells.sum(axis=1).mean()),
+        observed_spread(cells, settings.prior_tasks),
+        confidence=_for_each(settings.confidence, n_tried),
+        power=settings.power,
+        margin=settings.margin / 100,
+    )
+    if needed is None:
+        why = "the effect is too near the margin to plan for; set `effect` to the smallest that matters"
+        return Further(None, (why,))
+    if settings.effect is not None and needed <= len(cells):
+        why = f"an effect of {settings.effect:g} points would have been found with these tasks"
+        return Further(None, (why,))
+    return Further(max(1, needed - len(cells)))
+
+
+def detectable_effect(cells: IntArray, n_tried: int, settings: PilotStatistics) -> float:
+    """The `minimum_detectable_effect` of as many tasks and runs as in `cells`, for one of `n_tried`
+    conditions."""
+    return minimum_detectable_effect(
+        len(cells),
+        float(cells.sum(axis=1).mean()),
+        observed_spread(cells, settings.prior_tasks),
+        confidence=_for_each(settings.confidence, n_tried),
+        power=settings.power,
+    )
+
+
+def _for_each(confidence: float, n_tried: int) -> float:
+    """The confidence for each of several conditions with which all of them have `confidence` (Bonferroni)."""
+    return 1 - (1 - confidence) / n_tried
 
 
 def _quantile(confidence: float) -> float:

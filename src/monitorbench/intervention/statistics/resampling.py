@@ -85,7 +85,7 @@ def _coin_tosses(n: int) -> FloatArray:
     return shares
 
 
-class Choice(NamedTuple):
+class BestInDraws(NamedTuple):
     """What choosing the condition with the highest ΔSuccess on the same data does to its figure.
 
     The best of many looks better than it is. In every draw the best condition is chosen anew; by how much its
@@ -99,7 +99,7 @@ class Choice(NamedTuple):
     """[conditions]: in which share of the draws each was chosen; ties go to the first."""
 
 
-def chosen_in_draws(deltas: FloatArray) -> Choice:
+def chosen_in_draws(deltas: FloatArray) -> BestInDraws:
     """Choose in each draw of ΔSuccess [draws, conditions]; never a condition that has no run in that draw."""
     values = np.where(np.isnan(deltas), -np.inf, deltas)
     best = values.argmax(axis=1)
@@ -107,4 +107,4 @@ def chosen_in_draws(deltas: FloatArray) -> Choice:
     gains = values[np.arange(len(values)), best] - means[best]
     gains = gains[np.isfinite(gains)]
     shares = np.bincount(best, minlength=deltas.shape[1]) / max(1, len(best))
-    return Choice(float(gains.mean()) if len(gains) else 0.0, tuple(shares.tolist()))
+    return BestInDraws(float(gains.mean()) if len(gains) else 0.0, tuple(shares.tolist()))

@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.statistics.analysis import analyse
-from monitorbench.intervention.statistics.decision_rule import Decision, side_of_margin
+from monitorbench.intervention.statistics.decision_rule import Decision
 from monitorbench.intervention.statistics.effect import check_identity, rates, undefined
-from monitorbench.metrics.rates import Interval
 
 COUNTS = st.lists(st.integers(0, 300), min_size=4, max_size=4).map(np.array)
 
@@ -57,22 +56,3 @@ def test_counts_and_rates_of_different_runs_are_caught() -> None:
     check_identity(found, 0.3, 0.4)
     with pytest.raises(ValueError, match="by the counts"):
         check_identity(found, 0.3, 0.45)
-
-
-@pytest.mark.parametrize(
-    ("interval", "margin", "expected"),
-    [
-        ((0.01, 0.2), 0.0, Decision.INTERVENE),
-        ((0.0, 0.2), 0.0, Decision.INCONCLUSIVE),
-        ((-0.2, 0.0), 0.0, Decision.INCONCLUSIVE),
-        ((-0.2, -0.01), 0.0, Decision.DO_NOT_INTERVENE),
-        ((0.01, 0.2), 0.02, Decision.INCONCLUSIVE),
-        ((0.03, 0.2), 0.02, Decision.INTERVENE),
-        ((0.001, 0.01), 0.02, Decision.DO_NOT_INTERVENE),
-    ],
-)
-def test_the_decision_is_where_the_interval_lies(
-    interval: tuple[float, float], margin: float, expected: Decision
-) -> None:
-    """A bound on the margin itself decides nothing."""
-    assert side_of_margin(Interval(*interval), margin) is expected
