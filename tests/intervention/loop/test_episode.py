@@ -52,7 +52,7 @@ def test_a_run_without_a_monitor_is_the_agents_own():
     assert (found.interventions, found.judged_steps, found.tokens) == (0, 0, 5 * 7)
     assert actions(found) == ["forward"] * 5
     assert found.outcome._asdict() == {
-        "task": "corridor/0", "seed": 4, "agent": "told", "condition": "none", "success": True,
+        "task": "corridor/0", "seed": 4, "agent": "fixed", "condition": "none", "success": True,
         "interventions": 0, "steps": 5, "tokens": 35, "reason": "",
     }  # fmt: skip
     assert [step.done for step in found.steps] == [False] * 4 + [True]
