@@ -14,10 +14,10 @@ from monitorbench.engines.protocol import Completion, Decoding
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.intervention.agents.protocol import Turn
 from monitorbench.intervention.agents.scripted import Scripted
+from monitorbench.intervention.agents.trajectory import sample_of_run
 from monitorbench.intervention.critic.critic import BagOfWords, Judgement, open_critic
 from monitorbench.intervention.critic.training_data import failed, samples_of
 from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
-from monitorbench.intervention.loop.trajectory import sample_of_run
 from monitorbench.metrics.curves import auroc
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, Sample

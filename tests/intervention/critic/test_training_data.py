@@ -13,7 +13,7 @@ from monitorbench.corpus.store import read_split
 from monitorbench.intervention.agents.scripted import Scripted
 from monitorbench.intervention.critic.training_data import read_critic_data, samples_of, write_critic_data
 from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
-from monitorbench.intervention.loop.transcripts import Episode
+from monitorbench.intervention.transcripts import Episode
 from monitorbench.records import Label, Split
 
 LIMITS = RunLimits(min_step=2, step_budget=15, max_interventions=3, warning="Look out.")

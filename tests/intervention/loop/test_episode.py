@@ -13,7 +13,7 @@ from monitorbench.intervention.agents.scripted import Scripted
 from monitorbench.intervention.environments.protocol import Environment, Observation, Snapshot
 from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
 from monitorbench.intervention.loop.mechanisms import Moment, TriggerDecision
-from monitorbench.intervention.loop.transcripts import Episode
+from monitorbench.intervention.transcripts import Episode
 
 LIMITS = RunLimits(min_step=2, step_budget=15, max_interventions=3, warning="Look out.")
 RUN = Run("key", "rollback", 0)

@@ -15,9 +15,9 @@ from monitorbench.config.study import Study
 from monitorbench.intervention.loop import schedule
 from monitorbench.intervention.loop.episode import run_episode
 from monitorbench.intervention.loop.live import LiveRuns, run_live
-from monitorbench.intervention.loop.transcripts import EPISODES, Episode
 from monitorbench.intervention.outcomes import read_outcomes
 from monitorbench.intervention.run import run_pilot
+from monitorbench.intervention.transcripts import EPISODES, Episode
 from monitorbench.runs.keyed_log import read_log
 
 Pilots = Callable[..., Study]

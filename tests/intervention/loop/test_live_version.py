@@ -19,7 +19,7 @@ from monitorbench.intervention.loop import live, schedule
 from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
 from monitorbench.intervention.loop.live import LIVE_VERSION, run_live
 from monitorbench.intervention.loop.mechanisms import OracleTrigger
-from monitorbench.intervention.loop.transcripts import EPISODES, Episode
+from monitorbench.intervention.transcripts import EPISODES, Episode
 from monitorbench.records import Sample
 from monitorbench.runs.keyed_log import read_log
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from monitorbench.config.pilot import PilotStatistics
-from monitorbench.intervention.loop.transcripts import EPISODES, Episode, Step
 from monitorbench.intervention.outcomes import BASELINE, Outcome, write_outcomes
 from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import write_decision
+from monitorbench.intervention.transcripts import EPISODES, Episode, Step
 
 FAST = PilotStatistics(draws=1000)
 

@@ -21,7 +21,6 @@ from rich.console import Console
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
-from monitorbench.intervention.loop.transcripts import EPISODES, Episode
 from monitorbench.intervention.outcomes import BASELINE, Outcome
 from monitorbench.intervention.report import figures, view
 from monitorbench.intervention.report.decision_table import WIDTH, print_decision
@@ -32,6 +31,7 @@ from monitorbench.intervention.report.write import is_of_a_pilot, report_pilot
 from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import read_decision
 from monitorbench.intervention.statistics.matched import matched
+from monitorbench.intervention.transcripts import EPISODES, Episode
 
 RESULT = analyse([one.outcome for one in episodes({"rollback": "ABCD"})], FAST).conditions[0]
 CELLS = {"rollback": "ABCDBCD", "append": "CBADDAD", "oracle": "CDCDDCD"}

@@ -8,7 +8,7 @@ from monitorbench.intervention.agents.protocol import Agent
 from monitorbench.intervention.environments.protocol import Environment
 from monitorbench.intervention.loop.episode import BrokenDown, Run, RunLimits, run_episode, surviving
 from monitorbench.intervention.loop.mechanisms import JudgeRun, certain
-from monitorbench.intervention.loop.transcripts import Episode
+from monitorbench.intervention.transcripts import Episode
 
 
 def best_of_two(

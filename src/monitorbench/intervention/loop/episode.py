@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.pilot import Pilot
 from monitorbench.intervention.agents.protocol import Agent, Mechanism, Policy, Situation, Turn
+from monitorbench.intervention.agents.trajectory import sample_of_run
 from monitorbench.intervention.environments.protocol import Environment, Observation
 from monitorbench.intervention.loop.mechanisms import Moment, Trigger
-from monitorbench.intervention.loop.trajectory import sample_of_run
-from monitorbench.intervention.loop.transcripts import Episode, Step, storable
+from monitorbench.intervention.transcripts import Episode, Step, storable
 from monitorbench.records import Sample
 
 

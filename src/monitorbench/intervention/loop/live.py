@@ -19,8 +19,8 @@ from monitorbench.intervention.critic.calibration import calibrate
 from monitorbench.intervention.critic.critic import critic_identity, open_critic
 from monitorbench.intervention.critic.training_data import read_critic_data, samples_of, write_critic_data
 from monitorbench.intervention.loop.schedule import Common, CriticAtWork, run_alone, run_conditions
-from monitorbench.intervention.loop.transcripts import EPISODES, Episode
 from monitorbench.intervention.outcomes import Outcome, write_outcomes
+from monitorbench.intervention.transcripts import EPISODES, Episode
 from monitorbench.judging.served import described, reach
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory

@@ -19,8 +19,8 @@ from monitorbench.intervention.environments.protocol import Environment
 from monitorbench.intervention.loop.best_of_two import best_of_two
 from monitorbench.intervention.loop.episode import Run, episode_key, run_episode, run_limits
 from monitorbench.intervention.loop.mechanisms import CONDITIONS, JudgeRun, open_trigger
-from monitorbench.intervention.loop.transcripts import Episode
 from monitorbench.intervention.outcomes import BASELINE
+from monitorbench.intervention.transcripts import Episode
 from monitorbench.runs.keyed_log import KeyedLog
 from monitorbench.runs.progress import progress
 

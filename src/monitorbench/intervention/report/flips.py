@@ -7,10 +7,10 @@ text is cut only where what is left out is counted.
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from monitorbench.intervention.loop.transcripts import Episode, Step
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.report.reading import Compared, Transcripts
 from monitorbench.intervention.statistics.matched import Pair
+from monitorbench.intervention.transcripts import Episode, Step
 from monitorbench.report.samples.marked import MOST_CHARACTERS
 from monitorbench.report.tables.numbers import counted
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.loop.transcripts import EPISODES, Episode
 from monitorbench.intervention.outcomes import Outcome, read_outcomes
 from monitorbench.intervention.statistics.decision_file import ConditionResult, PilotDecision, read_decision
 from monitorbench.intervention.statistics.matched import Matched, matched
+from monitorbench.intervention.transcripts import EPISODES, Episode
 from monitorbench.runs.keyed_log import read_log
 
 RunName = tuple[str, str, str, int]

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from monitorbench.intervention.agents.protocol import Mechanism, Turn
-from monitorbench.intervention.loop.trajectory import sample_of_run
+from monitorbench.intervention.agents.trajectory import sample_of_run
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.records import Sample
 
