@@ -10,12 +10,12 @@ from corridor import ACTIONS, Corridor
 from monitorbench.config.pilot import LanguageModelAgent
 from monitorbench.intervention.agents.language_model import LETTERS, Answer, LanguageModel, prompt, read_react
 from monitorbench.intervention.agents.protocol import Situation, Turn
-from monitorbench.intervention.loop.episode import Rules, Run, run_episode
+from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.records import Sample
 
-RULES = Rules(min_step=2, step_budget=15, max_interventions=3, warning="Look out.")
+LIMITS = RunLimits(min_step=2, step_budget=15, max_interventions=3, warning="Look out.")
 CHOOSE = ("score", "text")
 
 
@@ -80,7 +80,7 @@ def test_the_favourite_wins_however_many_actions_there_are(n: int):
 def test_a_run_through_the_loop():
     """The agent has to work in the loop, not by itself alone."""
     found = run_episode(
-        Corridor(), LanguageModel(settings("score"), scoring("forward")), Run("k", "none", 0), RULES
+        Corridor(), LanguageModel(settings("score"), scoring("forward")), Run("k", "none", 0), LIMITS
     )
     assert found.success
     assert found.agent == "tiny"
@@ -116,7 +116,7 @@ def test_no_text_is_no_action():
     """An empty answer must end as the agent's failure, not as an action named ''."""
     with pytest.raises(ValueError, match="nothing"):
         read_react(" \n ")
-    found = run_episode(Corridor(), answering(""), Run("k", "none", 0), RULES)
+    found = run_episode(Corridor(), answering(""), Run("k", "none", 0), LIMITS)
     assert found.reason == "agent: ValueError: the model wrote nothing"
 
 

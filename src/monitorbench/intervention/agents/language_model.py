@@ -21,7 +21,7 @@ from monitorbench.config.engine import OpenAiEngine
 from monitorbench.config.pilot import LanguageModelAgent
 from monitorbench.config.study import LabelWords, LocalEngine, Prompt, PromptKind
 from monitorbench.intervention.agents.protocol import Choice, Policy, Situation
-from monitorbench.intervention.loop.trajectory import request, response
+from monitorbench.intervention.agents.trajectory import request, response
 from monitorbench.records import Category, Construction, Label, LabelSource, Message, Role, Sample, Task
 
 LETTERS = string.ascii_uppercase

@@ -1,4 +1,4 @@
-"""From a configured agent to one that acts."""
+"""Opens the agent that is configured, and names it; a new kind of agent is a case in each function here."""
 
 from contextlib import AbstractContextManager, closing
 from pathlib import Path

@@ -5,13 +5,13 @@ from fake_outcomes import counted, joined, outcomes
 from rich.console import Console
 
 from monitorbench.config.pilot import PilotStatistics
-from monitorbench.intervention.statistics.decide import decide
-from monitorbench.intervention.statistics.decision_table import WIDTH, print_decision
+from monitorbench.intervention.report.decision_table import WIDTH, print_decision
+from monitorbench.intervention.statistics.analysis import analyse
 
 
 def printed(found: list, settings: PilotStatistics, encoding: str = "utf-8") -> str:
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    print_decision(Console(file=stream, width=WIDTH), decide(found, settings))
+    print_decision(Console(file=stream, width=WIDTH), analyse(found, settings))
     stream.seek(0)
     return stream.read()
 

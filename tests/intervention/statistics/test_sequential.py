@@ -3,8 +3,8 @@ import pytest
 from fake_outcomes import counted, outcomes
 
 from monitorbench.config.pilot import PilotStatistics
-from monitorbench.intervention.statistics.decide import decide
-from monitorbench.intervention.statistics.effect import Decision
+from monitorbench.intervention.statistics.analysis import analyse
+from monitorbench.intervention.statistics.decision_rule import Decision
 from monitorbench.intervention.statistics.sequential import _BETS, first_decisive, look_at
 
 
@@ -66,14 +66,14 @@ def test_sequential_decisions() -> None:
     settings = PilotStatistics(sequential=True)
     rng = np.random.default_rng(3)
     cells = rng.permutation(counted(A=10, B=24, C=2, D=14)).tolist()
-    found = decide(outcomes(cells), settings)
+    found = analyse(outcomes(cells), settings)
     assert found.decision is Decision.DO_NOT_INTERVENE
     assert found.sequential is not None
     assert found.sequential.harm
     assert found.sequential.stopped_at in (20, 30, 40, 50)
     assert found.delta_success_ci == found.sequential.looks[-1].delta_success_ci
-    fixed = decide(outcomes(counted(A=146, C=10, B=1, D=7)), PilotStatistics())
-    looked = decide(outcomes(rng.permutation(counted(A=146, C=10, B=1, D=7)).tolist()), settings)
+    fixed = analyse(outcomes(counted(A=146, C=10, B=1, D=7)), PilotStatistics())
+    looked = analyse(outcomes(rng.permutation(counted(A=146, C=10, B=1, D=7)).tolist()), settings)
     assert (fixed.decision, looked.decision) == (Decision.INTERVENE, Decision.INCONCLUSIVE)
     assert looked.further_tasks == 10
     assert looked.p_minus_p_star_ci[0] <= 0

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.loop.transcripts import Episode
+from monitorbench.intervention.transcripts import Episode
 from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.files import write_atomically
 from monitorbench.sources import fetch

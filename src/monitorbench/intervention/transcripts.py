@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from monitorbench.intervention.agents.protocol import Mechanism, Turn
-from monitorbench.intervention.loop.trajectory import judged
+from monitorbench.intervention.agents.trajectory import sample_of_run
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.records import Sample
 
@@ -19,7 +19,7 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class Step(BaseModel):
-    """One action: what was decided, what came of it, what the monitor made of it."""
+    """One action of the agent, what came of it, and what the monitor said and did."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -31,15 +31,15 @@ class Step(BaseModel):
     observation: str
     done: bool
     p_fail: float | None = None
-    """As the critic said it; None where it was not asked."""
+    """P(fail) as the critic gave it; None where no critic judged this step."""
     calibrated: float | None = None
     intervention: Mechanism | None = None
-    """What was done at this step; `rollback`: the action was undone."""
+    """The intervention at this step; with `rollback` the action was undone."""
     tokens: Count = 0
 
 
 class Episode(BaseModel):
-    """A finished run: a line of the log of a pilot."""
+    """A finished run with all of its steps."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -56,11 +56,11 @@ class Episode(BaseModel):
     judged_steps: Count
     """How often somebody decided whether to intervene."""
     tokens: Count
-    """Of the agent and of the critic."""
+    """Read and written by the agent and by the critic."""
     reason: str = ""
-    """Why a run that broke down did; such a run is no success."""
+    """Why the run broke down, if it did; such a run is no success."""
     kept_attempt: Count = 0
-    """Of best-of-2: the run that the critic kept."""
+    """In best-of-2, the number of the run that the critic kept."""
     seconds: Annotated[float, Field(ge=0)]
 
     @property
@@ -87,7 +87,7 @@ class Episode(BaseModel):
             if step.intervention != "rollback"
         ]
         fails = not self.success
-        return judged(self.task, self.seed, self.agent, self.goal, self.opening, turns, fails=fails)
+        return sample_of_run(self.task, self.seed, self.agent, self.goal, self.opening, turns, fails=fails)
 
 
 def storable(text: str) -> str:

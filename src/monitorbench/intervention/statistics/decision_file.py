@@ -1,9 +1,11 @@
-"""The shape of `decision.json`: what a pilot found, for one condition and for all.
+"""`decision.json`, written and read: what a pilot found, for one condition and for all.
 
 Promises: a number that is undefined is null, never 0; rates and effects are shares, and only the settings'
 `margin` and `effect` are percentage points. Intervals are [low, high].
 """
 
+import csv
+import io
 from pathlib import Path
 from typing import Annotated
 
@@ -11,11 +13,12 @@ from pydantic import Field, ValidationError
 
 from monitorbench.config.base import Config, UserError
 from monitorbench.config.pilot import PilotStatistics
-from monitorbench.intervention.statistics.effect import Decision
+from monitorbench.intervention.statistics.decision_rule import Decision
+from monitorbench.runs.files import write_atomically
 
 SCHEMA_VERSION = 1
 DECISION = "decision.json"
-"""Of a pilot's run directory; no other run has it."""
+"""The file of this name in a pilot's run directory; no other run has it."""
 Bounds = tuple[float, float]
 
 
@@ -33,7 +36,7 @@ class Cells(Config):
 
 
 class PerRun(Config):
-    """Means over the matched runs."""
+    """What a run took on average over the matched runs."""
 
     interventions: float
     steps_baseline: float
@@ -48,7 +51,7 @@ class Transport(Config):
     p_target: float
     effect: float | None
     effect_ci: Bounds
-    """Holds for all conditions tried at once."""
+    """The interval holds for all conditions tried at once."""
     decision: Decision
 
 
@@ -57,7 +60,7 @@ class LookAt(Config):
 
     n_tasks: int
     delta_success_ci: Bounds
-    """Holds at every look, and for all conditions tried, at once. Of the mean over tasks."""
+    """The interval of the mean over tasks; it holds at every look and for all conditions tried at once."""
 
 
 class Sequential(Config):
@@ -65,9 +68,9 @@ class Sequential(Config):
 
     looks: tuple[LookAt, ...]
     stopped_at: int | None
-    """Tasks at the first decisive look; None: it goes on."""
+    """Tasks at the first decisive look; None: the pilot is not over."""
     harm: bool
-    """Whether it stops because success falls."""
+    """Whether the pilot stops because success falls."""
 
 
 class ConditionResult(Config):
@@ -87,7 +90,7 @@ class ConditionResult(Config):
     unmatched_treated: int
     counts: Cells
     broken_baseline: int = 0
-    """Matched runs that failed because something broke down; they count as failures."""
+    """Matched runs in which something broke down; they count as failures."""
     broken_treated: int = 0
     success_baseline: float | None = None
     success_treated: float | None = None
@@ -96,7 +99,7 @@ class ConditionResult(Config):
     """Holds for all conditions tried at once."""
     p: float | None = None
     p_ci: Bounds | None = None
-    """This and the intervals of r, d and p_star are each for itself."""
+    """Like the intervals of r, d and p_star, this one holds by itself and not for all rates at once."""
     r: float | None = None
     r_ci: Bounds | None = None
     d: float | None = None
@@ -107,15 +110,15 @@ class ConditionResult(Config):
     p_minus_p_star_ci: Bounds | None = None
     """Holds for all conditions tried at once; excludes 0 only where delta_success_ci does."""
     mcnemar_p: float | None = None
-    """Exact, two-sided, runs taken for independent: too small with several seeds a task."""
+    """McNemar's exact two-sided p. It takes runs for independent: too small with several seeds a task."""
     swap_p: float | None = None
-    """Exact, two-sided, by task; with one seed McNemar's."""
+    """The exact two-sided p of the swap test by task; with one seed a task it is McNemar's."""
     swap_p_holm: float | None = None
     """Holm's correction of swap_p over the conditions tried; None for a control."""
     minimum_detectable_effect: float | None = None
     """How far from the margin ΔSuccess has to be to be found by as many tasks and seeds."""
     further_tasks: int | None = None
-    """Of an inconclusive pilot: tasks to run beside these; None where no number can be given."""
+    """How many more tasks an inconclusive pilot should run; None where no number can be given."""
     per_run: PerRun | None = None
     transport: Transport | None = None
     sequential: Sequential | None = None
@@ -128,7 +131,7 @@ class Selection(Config):
     highest: str
     """`agent/condition` of the highest ΔSuccess."""
     delta_success_corrected: float
-    """Its ΔSuccess less the optimism of the choice."""
+    """The ΔSuccess of the highest, less the optimism of the choice."""
     optimism: float
     chosen: dict[str, float]
     """`agent/condition`: the share of the draws in which it was the highest."""
@@ -158,8 +161,18 @@ class PilotDecision(ConditionResult):
     """Written to `pairs.csv` instead; empty when read back."""
 
 
+def write_decision(folder: Path, decision: PilotDecision) -> None:
+    """Write `decision.json`, and `pairs.csv` with the cell (A, B, C or D) of every task and seed."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(PairOutcome.model_fields)
+    writer.writerows(pair.model_dump().values() for pair in decision.pairs)
+    write_atomically(folder / "pairs.csv", text.getvalue())
+    write_atomically(folder / DECISION, decision.model_dump_json(indent=2) + "\n")
+
+
 def read_decision(folder: Path) -> PilotDecision:
-    """Of a folder that `pilot.write_decision` wrote; `UserError` where it holds none that can be read."""
+    """Read the decision in a folder that `write_decision` wrote; `UserError` where there is none to read."""
     path = folder / DECISION
     try:
         return PilotDecision.model_validate_json(path.read_bytes())

@@ -1,13 +1,10 @@
-"""Where a critic fires, written out: `localisation.json` for programs, a Markdown table for people."""
+"""Where a critic fires, written out: `localisation.json` for programs, lines on the terminal for people."""
 
 from pathlib import Path
 from typing import Any
 
-from monitorbench.intervention.critic.localisation import Localisation, Located, Share, Table
+from monitorbench.intervention.critic.localisation import Localisation, Located, Share
 from monitorbench.runs.files import write_json
-
-_WITH_INTERVAL = ("exact", "within_one", "beyond_random")
-"""Of the Markdown table, which has no room for all; the file has them."""
 
 LOCALISATION = "localisation.json"
 
@@ -42,19 +39,8 @@ def as_lines(localisation: Localisation) -> list[str]:
     for subset, table in localisation.tables.items():
         lines += [f"{subset}, {table.n} runs: first fires at the marked step, within one of it (%)"]
         for name, row in table.strategies.items():
-            exact, near = _cell("exact", row.exact), _cell("within_one", row.within_one)
-            lines.append(f"  {name:<24}{exact:<26}{near}")
+            lines.append(f"  {name:<24}{_percent(row.exact):<26}{_percent(row.within_one)}")
     return lines
-
-
-def as_markdown(subset: str, table: Table) -> str:
-    """One table, in per cent of its runs, with 95 % intervals in brackets."""
-    head = [f"{subset}, {table.n} runs", *(field.replace("_", " ") for field in Located._fields)]
-    rows = [
-        [name, *(_cell(field, share) for field, share in row._asdict().items())]
-        for name, row in table.strategies.items()
-    ]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *rows])
 
 
 def _fields(row: Located) -> dict[str, Any]:
@@ -64,8 +50,8 @@ def _fields(row: Located) -> dict[str, Any]:
     return {**values, **bounds}
 
 
-def _cell(field: str, share: Share) -> str:
+def _percent(share: Share) -> str:
     value = f"{100 * share.value:.1f}"
-    if field not in _WITH_INTERVAL or share.interval is None:
+    if share.interval is None:
         return value
     return f"{value} ({100 * share.interval.low:.1f} to {100 * share.interval.high:.1f})"

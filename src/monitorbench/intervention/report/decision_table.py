@@ -1,14 +1,13 @@
 """The decision as it is printed in 80 columns: two tables, what a reader must know, the sentence last."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from monitorbench.intervention.statistics.decision import ConditionResult, PilotDecision
-from monitorbench.intervention.statistics.effect import Decision
-from monitorbench.intervention.statistics.wording import points
+from monitorbench.intervention.statistics.decision_file import ConditionResult, PilotDecision
+from monitorbench.intervention.statistics.wording import WORDS, points, remarks
 from monitorbench.report.tables.numbers import DASH, TO_ASCII, rate, signed_with_interval
 
 Columns = tuple[tuple[str, int], ...]
@@ -29,11 +28,6 @@ _EFFECTS: Columns = (
     ("Holm", 5),
     ("decision", 12),
 )
-WORDS = {
-    Decision.INTERVENE: "intervene",
-    Decision.DO_NOT_INTERVENE: "don't",
-    Decision.INCONCLUSIVE: "inconclusive",
-}
 
 
 def show_decision(decision: PilotDecision) -> None:
@@ -89,44 +83,6 @@ def _p_value(value: float | None) -> str:
 
 def _name(one: ConditionResult) -> str:
     return f"{one.condition}{'*' if one.control else ''}"
-
-
-def remarks(decision: PilotDecision) -> Iterator[str]:
-    """What a reader of the numbers must know beside them: a sentence each, of all conditions."""
-    for one in decision.conditions:
-        yield from remarks_on(one)
-    yield from remarks_on_all(decision)
-
-
-def remarks_on(one: ConditionResult) -> Iterator[str]:
-    """The remarks on one condition."""
-    for note in one.notes:
-        yield f"{one.agent}, {one.condition}: {note}."
-    if one.transport:
-        low, high = map(points, one.transport.effect_ci)
-        effect = DASH if one.transport.effect is None else points(one.transport.effect)
-        yield (
-            f"{one.agent}, {one.condition}: where {one.transport.p_target:.0%} fail without it, "
-            f"{effect} points expected [{low}, {high}], if r and d carry over."
-        )
-    if one.sequential and one.sequential.stopped_at:
-        why = ", for harm" if one.sequential.harm else ""
-        yield f"{one.agent}, {one.condition}: decided after {one.sequential.stopped_at} tasks{why}."
-
-
-def remarks_on_all(decision: PilotDecision) -> Iterator[str]:
-    """The remarks on the choice among the conditions, and on what the pilot could find."""
-    chosen = decision.selection
-    if chosen.n_tried > 1:
-        yield (
-            f"{chosen.highest} is the highest of {chosen.n_tried}; less what choosing the highest adds: "
-            f"{points(chosen.delta_success_corrected)} points."
-        )
-    if decision.minimum_detectable_effect is not None:
-        yield (
-            f"As many tasks find an effect of {100 * decision.minimum_detectable_effect:.1f} points with "
-            f"{decision.settings.power:.0%} power."
-        )
 
 
 def _table(

@@ -1,14 +1,11 @@
-"""From outcomes to one of three answers: intervene, do not intervene, inconclusive.
+"""From a pilot's outcomes to its decision: runs are matched and drawn anew, and each condition is decided on.
 
-p > p* and ΔSuccess > 0 are one statement, so the decision is read off the interval of ΔSuccess alone. It
-holds for all conditions tried at once: whichever is then picked, a wrong "intervene" has a chance of at
-most half of 1 − confidence. Promises: the same outcomes give the same decision in any order, looks apart.
+The rule is in `decision_rule`. The intervals hold for all conditions tried at once: whichever is then picked,
+a wrong "intervene" has a chance of at most half of 1 − confidence. Promises: the same outcomes give the same
+decision in any order, unless a sequential pilot looks at them in that order.
 """
 
-import csv
-import io
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -16,29 +13,23 @@ from monitorbench.config.base import UserError
 from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.statistics.condition import Tested, condition_result, without_pairs
-from monitorbench.intervention.statistics.decision import (
-    DECISION,
+from monitorbench.intervention.statistics.decision_file import (
     ConditionResult,
     PairOutcome,
     PilotDecision,
     Selection,
 )
-from monitorbench.intervention.statistics.effect import Decision
-from monitorbench.intervention.statistics.exact_test import swap_test
+from monitorbench.intervention.statistics.decision_rule import BEST_FIRST
 from monitorbench.intervention.statistics.intervals import effect_tails
 from monitorbench.intervention.statistics.matched import Matched, matched
-from monitorbench.intervention.statistics.resampling import draw_rates
-from monitorbench.intervention.statistics.selection import chosen_in_draws
+from monitorbench.intervention.statistics.resampling import chosen_in_draws, draw_rates, swap_test
 from monitorbench.intervention.statistics.wording import sentence
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.significance import holm
-from monitorbench.runs.files import write_atomically
-
-_BEST_FIRST = (Decision.INTERVENE, Decision.INCONCLUSIVE, Decision.DO_NOT_INTERVENE)
 
 
-def decide(outcomes: Sequence[Outcome], settings: PilotStatistics) -> PilotDecision:
-    """What a pilot's runs say.
+def analyse(outcomes: Sequence[Outcome], settings: PilotStatistics) -> PilotDecision:
+    """Decide what a pilot's runs say.
 
     The top level is about the best of the conditions tried, all agents' together: one that says intervene
     before one that is inconclusive before one that says don't, and of these the highest ΔSuccess. Raises
@@ -78,19 +69,9 @@ def decide(outcomes: Sequence[Outcome], settings: PilotStatistics) -> PilotDecis
     )
 
 
-def write_decision(folder: Path, decision: PilotDecision) -> None:
-    """Write `decision.json`, and `pairs.csv` with the cell (A, B, C or D) of every task and seed."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(PairOutcome.model_fields)
-    writer.writerows(pair.model_dump().values() for pair in decision.pairs)
-    write_atomically(folder / "pairs.csv", text.getvalue())
-    write_atomically(folder / DECISION, decision.model_dump_json(indent=2) + "\n")
-
-
 def _rank(one: ConditionResult) -> tuple[int, float]:
     assert one.delta_success is not None  # it has pairs
-    return _BEST_FIRST.index(one.decision), -one.delta_success
+    return BEST_FIRST.index(one.decision), -one.delta_success
 
 
 def _selection(tried: Sequence[ConditionResult], deltas: FloatArray) -> Selection:

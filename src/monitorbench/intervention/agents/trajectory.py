@@ -1,6 +1,6 @@
 """A run so far as messages and as a sample: what agents are shown, critics judge and trainers learn from.
 
-The world's words are foreign text: they stand in messages of their own (`tool`), which the renderer quotes,
+The environment's texts are foreign: they stand in messages of their own (`tool`), which the renderer quotes,
 and never in an instruction.
 """
 
@@ -23,9 +23,11 @@ _NOTHING = "(nothing)"
 
 
 def request(goal: str, opening: str) -> tuple[Message, ...]:
-    """What the agent was asked to do, and the world's first words."""
-    asked = Message(role=Role.USER, content=goal.strip() or _NOTHING)
-    return (asked, Message(role=Role.TOOL, content=opening)) if opening.strip() else (asked,)
+    """The messages with the agent's task and the first text of the environment."""
+    goal_message = Message(role=Role.USER, content=goal.strip() or _NOTHING)
+    if not opening.strip():
+        return (goal_message,)
+    return goal_message, Message(role=Role.TOOL, content=opening)
 
 
 def response(turns: Sequence[Turn], *, warnings: bool) -> tuple[Message, ...]:
@@ -39,7 +41,7 @@ def response(turns: Sequence[Turn], *, warnings: bool) -> tuple[Message, ...]:
     return tuple(found)
 
 
-def judged(
+def sample_of_run(
     task: str, seed: int, agent: str, goal: str, opening: str, turns: Sequence[Turn], *, fails: bool = True
 ) -> Sample:
     """A run up to some step, labelled with how the whole run ended: `misbehavior` is failure.

@@ -9,9 +9,9 @@ from statsmodels.stats.multitest import multipletests
 
 from monitorbench.config.base import UserError
 from monitorbench.config.pilot import PilotStatistics
-from monitorbench.intervention.statistics.decide import decide, write_decision
-from monitorbench.intervention.statistics.decision import read_decision
-from monitorbench.intervention.statistics.effect import Decision
+from monitorbench.intervention.statistics.analysis import analyse
+from monitorbench.intervention.statistics.decision_file import read_decision, write_decision
+from monitorbench.intervention.statistics.decision_rule import Decision
 
 DEFAULT = PilotStatistics()
 QUICK = PilotStatistics(draws=2000)
@@ -27,7 +27,7 @@ QUICK = PilotStatistics(draws=2000)
 )
 def test_counts_of_recorded_runs(cells: list[str], expected: Decision) -> None:
     """The three answers, on the counts of real runs."""
-    found = decide(outcomes(cells), DEFAULT)
+    found = analyse(outcomes(cells), DEFAULT)
     assert found.decision is expected
     assert (found.further_tasks is not None) == (expected is Decision.INCONCLUSIVE)
 
@@ -53,7 +53,7 @@ def test_counts_of_recorded_runs(cells: list[str], expected: Decision) -> None:
 def test_too_little_decides_nothing(cells: list[str], margin: float, prior_tasks: int) -> None:
     """No change, one task or five lucky ones must never switch an intervention on, or forbid it."""
     settings = PilotStatistics(margin=margin, prior_tasks=prior_tasks, draws=2000)
-    found = decide(outcomes(cells), settings)
+    found = analyse(outcomes(cells), settings)
     if margin and found.counts.C and not found.counts.B:
         assert found.decision is not Decision.INTERVENE
     elif not margin or not found.counts.B:
@@ -62,7 +62,7 @@ def test_too_little_decides_nothing(cells: list[str], margin: float, prior_tasks
 
 def test_no_change_leaves_an_interval() -> None:
     """50 tasks without a change can't rule out an effect of two points: no interval of width 0."""
-    found = decide(outcomes(counted(A=30, D=20)), DEFAULT)
+    found = analyse(outcomes(counted(A=30, D=20)), DEFAULT)
     assert found.delta_success == 0
     assert found.delta_success_ci[0] < -0.02 < 0.02 < found.delta_success_ci[1]
     assert found.p_star is None
@@ -74,7 +74,7 @@ def test_no_change_leaves_an_interval() -> None:
 
 def test_undefined_rates_are_null_and_said() -> None:
     """A baseline that always fails tells nothing of disruptions; the decision stands on ΔSuccess."""
-    found = decide(outcomes(counted(A=30, C=20)), QUICK)
+    found = analyse(outcomes(counted(A=30, C=20)), QUICK)
     assert (found.d, found.d_ci, found.p_star, found.p_minus_p_star_ci) == (None, None, None, None)
     assert found.r == pytest.approx(0.4)
     assert found.notes == ("d is undefined: the baseline never succeeded",)
@@ -84,8 +84,8 @@ def test_undefined_rates_are_null_and_said() -> None:
 def test_seeds_are_no_further_tasks() -> None:
     """Three seeds that always agree are one: copied runs must not turn noise into a decision."""
     cells = counted(A=20, B=4, C=12, D=14)
-    once = decide(outcomes(cells), DEFAULT)
-    thrice = decide(outcomes([3 * cell for cell in cells]), DEFAULT)
+    once = analyse(outcomes(cells), DEFAULT)
+    thrice = analyse(outcomes([3 * cell for cell in cells]), DEFAULT)
     assert (once.n_runs, thrice.n_runs, thrice.n_tasks) == (50, 150, 50)
     assert once.delta_success_ci == pytest.approx(thrice.delta_success_ci)
     assert once.swap_p == pytest.approx(thrice.swap_p)
@@ -97,7 +97,7 @@ def test_seeds_are_no_further_tasks() -> None:
 def test_the_best_of_many_has_to_be_better_than_the_best_of_chance() -> None:
     """A gain that stands by itself need not be one when it is the highest of six tried."""
     cells = counted(A=70, B=3, C=13, D=14)
-    alone = decide(outcomes(cells, "c0"), DEFAULT)
+    alone = analyse(outcomes(cells, "c0"), DEFAULT)
     assert alone.decision is Decision.INTERVENE
     rng = np.random.default_rng(0)
     baseline_failed = [cell in "AC" for cell in cells]
@@ -105,7 +105,7 @@ def test_the_best_of_many_has_to_be_better_than_the_best_of_chance() -> None:
         outcomes([("AC" if failed else "DB")[rng.random() < 0.1] for failed in baseline_failed], f"c{i}")
         for i in range(1, 6)
     ]
-    found = decide(joined(outcomes(cells, "c0"), *others), DEFAULT)
+    found = analyse(joined(outcomes(cells, "c0"), *others), DEFAULT)
     assert (found.condition, found.decision) == ("c0", Decision.INCONCLUSIVE)
     assert found.delta_success == alone.delta_success
     assert found.delta_success_ci[0] < alone.delta_success_ci[0]
@@ -119,24 +119,24 @@ def test_the_best_of_many_has_to_be_better_than_the_best_of_chance() -> None:
 def test_a_control_is_shown_and_never_chosen() -> None:
     """An oracle critic helps everyone; "intervene" because of it would deploy what does not exist."""
     weak, oracle = counted(A=40, B=2, C=4, D=4), counted(A=20, C=24, D=6)
-    found = decide(joined(outcomes(weak, "append"), outcomes(oracle, "oracle")), QUICK)
+    found = analyse(joined(outcomes(weak, "append"), outcomes(oracle, "oracle")), QUICK)
     assert (found.condition, found.decision, found.selection.n_tried) == ("append", Decision.INCONCLUSIVE, 1)
     shown = {one.condition: one for one in found.conditions}
     assert shown["oracle"].control
     assert shown["oracle"].decision is Decision.INTERVENE
     assert shown["oracle"].swap_p_holm is None
-    alone = decide(outcomes(weak, "append"), QUICK)
+    alone = analyse(outcomes(weak, "append"), QUICK)
     assert shown["append"].delta_success_ci == pytest.approx(alone.delta_success_ci, abs=0.025)
     assert shown["append"].swap_p_holm == alone.swap_p
     with pytest.raises(UserError, match=r"no matched run but of controls \(random, oracle, best_of_2\)"):
-        decide(outcomes(oracle, "oracle"), QUICK)
+        analyse(outcomes(oracle, "oracle"), QUICK)
 
 
 def test_a_clear_gain_goes_before_a_larger_guess() -> None:
     """Three lucky tasks of one condition must not hide a gain that is there in another."""
     clear = outcomes(counted(A=150, B=2, C=30, D=18), "clear")
     lucky = outcomes(counted(C=2, A=3), "lucky")
-    found = decide(joined(clear, lucky), DEFAULT)
+    found = analyse(joined(clear, lucky), DEFAULT)
     assert (found.condition, found.decision) == ("clear", Decision.INTERVENE)
     assert found.selection.highest == "agent/lucky"
 
@@ -145,7 +145,7 @@ def test_agents_are_kept_apart_and_decided_together() -> None:
     """An agent that an intervention hurts must not vanish in another's gain."""
     helped = outcomes(counted(A=150, B=2, C=30, D=18), agent="weak")
     hurt = outcomes(counted(A=10, B=40, C=1, D=149), agent="strong")
-    found = decide(helped + hurt, QUICK)
+    found = analyse(helped + hurt, QUICK)
     assert (found.agent, found.decision) == ("weak", Decision.INTERVENE)
     decisions = {one.agent: one.decision for one in found.conditions}
     assert decisions == {"weak": Decision.INTERVENE, "strong": Decision.DO_NOT_INTERVENE}
@@ -154,34 +154,34 @@ def test_agents_are_kept_apart_and_decided_together() -> None:
 def test_a_margin_asks_for_more() -> None:
     """A gain of a point is not worth an intervention that costs five."""
     cells = outcomes(counted(A=300, B=3, C=20, D=177))
-    assert decide(cells, QUICK).decision is Decision.INTERVENE
-    assert decide(cells, PilotStatistics(margin=3.0)).decision is Decision.INCONCLUSIVE
-    assert decide(cells, PilotStatistics(margin=10.0)).decision is Decision.DO_NOT_INTERVENE
+    assert analyse(cells, QUICK).decision is Decision.INTERVENE
+    assert analyse(cells, PilotStatistics(margin=3.0)).decision is Decision.INCONCLUSIVE
+    assert analyse(cells, PilotStatistics(margin=10.0)).decision is Decision.DO_NOT_INTERVENE
 
 
 def test_transport_to_another_failure_rate() -> None:
     """An agent that fails at 20 % where the pilot's failed at 89 % is hurt by the same intervention."""
     cells = outcomes(counted(A=1180, B=90, C=160, D=70))
-    assert decide(cells, DEFAULT).decision is Decision.INTERVENE
-    moved = decide(cells, PilotStatistics(p_target=0.2)).transport
+    assert analyse(cells, DEFAULT).decision is Decision.INTERVENE
+    moved = analyse(cells, PilotStatistics(p_target=0.2)).transport
     assert moved is not None
     assert moved.effect == pytest.approx(0.2 * 160 / 1340 - 0.8 * 90 / 160)
     assert moved.effect_ci[0] < moved.effect < moved.effect_ci[1] < 0
     assert moved.decision is Decision.DO_NOT_INTERVENE
-    same = decide(cells, PilotStatistics(p_target=1340 / 1500)).transport
+    same = analyse(cells, PilotStatistics(p_target=1340 / 1500)).transport
     assert same.effect == pytest.approx(70 / 1500)
-    blind = decide(outcomes(counted(A=30, C=20)), PilotStatistics(p_target=0.2)).transport
+    blind = analyse(outcomes(counted(A=30, C=20)), PilotStatistics(p_target=0.2)).transport
     assert (blind.effect, blind.decision) == (None, Decision.INCONCLUSIVE)
-    certain = decide(outcomes(counted(A=30, C=20)), PilotStatistics(p_target=1.0)).transport
+    certain = analyse(outcomes(counted(A=30, C=20)), PilotStatistics(p_target=1.0)).transport
     assert certain.effect == pytest.approx(0.4)
 
 
 def test_further_tasks_shrink_with_the_effect_one_cares_for() -> None:
     """The k of "run k more tasks" is a budget: it must follow the settings that it is asked with."""
     cells = outcomes(counted(A=118, B=9, C=16, D=7))
-    observed = decide(cells, DEFAULT)
-    large = decide(cells, PilotStatistics(effect=10.0))
-    sure = decide(cells, PilotStatistics(power=0.95))
+    observed = analyse(cells, DEFAULT)
+    large = analyse(cells, PilotStatistics(effect=10.0))
+    sure = analyse(cells, PilotStatistics(power=0.95))
     assert observed.further_tasks < sure.further_tasks
     # (z.975 + z.8)² · 26/154 / (7/150)² tasks, less the 150 there are; the prior adds a pair to B and C.
     assert observed.further_tasks == pytest.approx(2.8016**2 * (27 / 154) / (7 / 150) ** 2 - 150, rel=0.02)
@@ -196,7 +196,7 @@ def test_the_same_file_in_another_order_gives_the_same_decision() -> None:
         outcomes(["".join(row) for row in cells], "a"), outcomes(["".join(row) for row in cells[::-1]], "b")
     )
     turned = [found[i] for i in np.random.default_rng(1).permutation(len(found))]
-    first, second = decide(found, QUICK), decide(turned, QUICK)
+    first, second = analyse(found, QUICK), analyse(turned, QUICK)
     assert first.model_dump() == second.model_dump()
 
 
@@ -208,7 +208,7 @@ def test_broken_and_unmatched_runs_are_counted() -> None:
         run("x", 0, "rollback", False, reason="critic: timed out"),
         run("y", 0, "none", True),
     ]
-    decision = decide(found, QUICK)
+    decision = analyse(found, QUICK)
     assert decision.counts.B == 3
     assert (decision.broken_baseline, decision.broken_treated) == (0, 1)
     assert (decision.unmatched_baseline, decision.unmatched_treated) == (1, 0)
@@ -218,7 +218,7 @@ def test_broken_and_unmatched_runs_are_counted() -> None:
 
 def test_what_is_written_can_be_read(tmp_path: Path) -> None:
     """decision.json is what other tools read: the promised keys, and A to D of every task and seed."""
-    found = decide(
+    found = analyse(
         outcomes(["AB", "CD", "CC", "DD"]), PilotStatistics(draws=1000, p_target=0.5, sequential=True)
     )
     write_decision(tmp_path / "new", found)
@@ -249,7 +249,7 @@ def test_no_decision_to_read(tmp_path: Path) -> None:
 
 def test_a_condition_that_never_met_its_baseline_is_shown() -> None:
     """A mechanism whose tasks were named otherwise must not silently drop out of the table."""
-    found = decide([*outcomes(counted(A=20, C=5)), run("other", 0, "append", True)], QUICK)
+    found = analyse([*outcomes(counted(A=20, C=5)), run("other", 0, "append", True)], QUICK)
     lost = found.conditions[0]
     assert (lost.condition, lost.n_runs, lost.delta_success) == ("append", 0, None)
     assert (lost.unmatched_baseline, lost.unmatched_treated) == (25, 1)
