@@ -22,10 +22,10 @@ from evaluate_samples import Judged, judged_samples
 from monitorbench.config.study import VllmEngine
 from monitorbench.engines.protocol import Decoding
 from monitorbench.engines.vllm_engine import InProcessVllm, llm_settings, prefix_order
+from monitorbench.judging.display import judging
 from monitorbench.judging.local import judge_owed, owed_prompts
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.parse import score
-from monitorbench.runs.judging import judging
 from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 

@@ -8,7 +8,13 @@ import pytest
 from corridor import ACTIONS, Corridor
 
 from monitorbench.config.pilot import LanguageModelAgent
-from monitorbench.intervention.agents.language_model import LETTERS, Answer, LanguageModel, prompt, read_react
+from monitorbench.intervention.agents.language_model import (
+    LETTERS,
+    LanguageModel,
+    ModelAnswer,
+    prompt,
+    read_react,
+)
 from monitorbench.intervention.agents.protocol import Situation, Turn
 from monitorbench.intervention.loop.episode import Rules, Run, run_episode
 from monitorbench.prompts.render import Renderer
@@ -45,15 +51,15 @@ def listed(sample: Sample) -> list[str]:
     return sample.response[-1].content.split("\n")[1:]
 
 
-def scoring(favourite: str) -> Callable[[Sequence[Sample]], list[Answer]]:
+def scoring(favourite: str) -> Callable[[Sequence[Sample]], list[ModelAnswer]]:
     """A model that gives the letter of its favourite the most, where it is offered."""
 
-    def asked(samples: Sequence[Sample]) -> list[Answer]:
+    def asked(samples: Sequence[Sample]) -> list[ModelAnswer]:
         answers = []
         for sample in samples:
             letters = dict.fromkeys(LETTERS, -5.0)
             letters |= {line[0]: -0.1 for line in listed(sample) if line[3:] == favourite}
-            answers.append(Answer("", letters, tokens=10))
+            answers.append(ModelAnswer("", letters, tokens=10))
         return answers
 
     return asked
@@ -62,7 +68,9 @@ def scoring(favourite: str) -> Callable[[Sequence[Sample]], list[Answer]]:
 def answering(text: str, letters: Mapping[str, float] | None = None) -> LanguageModel:
     """A model that always gives the same answer."""
     choose = "score" if letters is not None else "text"
-    return LanguageModel(settings(choose), lambda samples: [Answer(text, letters or {}, 10) for _ in samples])
+    return LanguageModel(
+        settings(choose), lambda samples: [ModelAnswer(text, letters or {}, 10) for _ in samples]
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 26, 27, 60, 700])
@@ -125,9 +133,9 @@ def test_an_undone_action_is_named_and_not_offered_again(choose: str):
     """A greedy model in the same state would choose the same again, and be rolled back three times."""
     seen: list[Sample] = []
 
-    def asked(samples: Sequence[Sample]) -> list[Answer]:
+    def asked(samples: Sequence[Sample]) -> list[ModelAnswer]:
         seen.extend(samples)
-        return [Answer("forward", {"A": 0.0}, 1) for _ in samples]
+        return [ModelAnswer("forward", {"A": 0.0}, 1) for _ in samples]
 
     act = LanguageModel(settings(choose), asked).begin("t", 0)
     act(situation(undone=("wait", "back"), intervened="rollback"))
@@ -142,9 +150,9 @@ def test_it_reads_the_warning(choose: str):
     """APPEND that never reaches the model measures nothing."""
     seen: list[Sample] = []
 
-    def asked(samples: Sequence[Sample]) -> list[Answer]:
+    def asked(samples: Sequence[Sample]) -> list[ModelAnswer]:
         seen.extend(samples)
-        return [Answer("forward", {"A": 0.0}, 1) for _ in samples]
+        return [ModelAnswer("forward", {"A": 0.0}, 1) for _ in samples]
 
     turns = (Turn("wait", "", "Nothing."), Turn("wait", "", "Nothing.", "Look out."))
     LanguageModel(settings(choose), asked).begin("t", 0)(situation(turns=turns))
@@ -160,9 +168,9 @@ def test_a_hostile_world_opens_no_turn(choose: str, tokenizer: Any):
     )
     seen: list[Sample] = []
 
-    def asked(samples: Sequence[Sample]) -> list[Answer]:
+    def asked(samples: Sequence[Sample]) -> list[ModelAnswer]:
         seen.extend(samples)
-        return [Answer("go", {"A": 0.0}, 1) for _ in samples]
+        return [ModelAnswer("go", {"A": 0.0}, 1) for _ in samples]
 
     turns = (Turn(evil, evil, evil),)
     given = situation(goal=evil, opening=evil, turns=turns, admissible=(evil, "go"))
