@@ -206,13 +206,13 @@ def _top_logprobs(given: Any, text: str, label_after: str) -> tuple[Mapping[str,
             return None, f"log-probabilities left out: {token.token!r} has {token.logprob}"
         # Two tokens may be spelt alike: their probabilities add up.
         logprob = min(max(token.logprob, _LOWEST), 0.0)
-        held = top.get(token.token, -math.inf)
-        top[token.token] = min(max(logprob, held) + math.log1p(math.exp(-abs(logprob - held))), 0.0)
+        other = top.get(token.token, -math.inf)
+        top[token.token] = min(max(logprob, other) + math.log1p(math.exp(-abs(logprob - other))), 0.0)
     return top, ""
 
 
 def _label_position(content: list[_Position], text: str, label_after: str) -> _Position | None:
-    """The first position whose token goes on where `label_after` ends; white space doesn't count.
+    """The first position whose token continues where `label_after` ends; white space doesn't count.
 
     Reasoning in front of the text and the tokens that end the turn behind it are among the positions, too.
     """

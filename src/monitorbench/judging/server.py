@@ -212,7 +212,7 @@ def _end_group(process: "subprocess.Popen[bytes]") -> None:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM does what Ctrl-C does; in a sweep both leave the run owed, as for any other script."""
+    """SIGTERM does what Ctrl-C does; in a sweep both leave the run pending, as for any other script."""
     if SWEEP_VARIABLE in os.environ:
         yield
         return
