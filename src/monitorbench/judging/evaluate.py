@@ -42,6 +42,8 @@ def evaluate(study: Study) -> Path:
     if planned.done:
         _log.info("evaluate: reusing %s", run.path)
         return run.path
+    if run.done:
+        _log.info("evaluate: %s has lost verdicts; they are asked for again", run.path)
     samples = _samples(study, data)
     study.engine.api_key()  # a missing one is said before there is a directory
     with (

@@ -26,10 +26,7 @@ def is_done(run: RunDirectory) -> bool:
     results = read_manifest(run.path)["results"]
     log = run.path / "verdicts.jsonl"
     lines = log.read_bytes().count(b"\n") if log.is_file() else 0
-    if lines >= results.get("n_logged", results["n"]):  # runs of older versions say only n
-        return True
-    _log.info("evaluate: %s has lost verdicts; resuming", run.path)
-    return False
+    return lines >= int(results.get("n_logged", results["n"]))  # runs of older versions say only n
 
 
 def take_known_verdicts(run: RunDirectory, questions: Sequence[Question], log: VerdictLog) -> list[Question]:
@@ -57,6 +54,6 @@ def _runs_of_the_same_judge(run: RunDirectory) -> Iterator[Path]:
         folder = manifest.parent
         if folder == run.path or not (folder / "verdicts.jsonl").is_file():
             continue
-        identity = read_manifest(folder)["identity"]
+        identity = read_manifest(folder).get("identity", {})
         if all(identity.get(name) == run.identity[name] for name in ("schema_version", "data", "judge")):
             yield folder
