@@ -1,4 +1,4 @@
-"""Who may know which kind of engine it has before it: the one place that opens them, and the configuration."""
+"""Who may know which kind of engine it has before it: what opens them, and the configuration."""
 
 import re
 from pathlib import Path
