@@ -11,6 +11,7 @@ from monitorbench.config.sources import Cues
 from monitorbench.construct.cues.questions import Trial, trials
 from monitorbench.corpus.elicit import Subject, ask_all, chat_ids
 from monitorbench.corpus.elicited import ListedTrial, by_request, pairs_by_source
+from monitorbench.engines.local_model import LocalModel
 from monitorbench.engines.protocol import Completion, Decoding
 from monitorbench.records import Label, Message, Task
 from monitorbench.runs.answer_log import open_answer_log, read_answers
@@ -53,7 +54,8 @@ def subject(engine: Fake, most: int = 10**6) -> Subject:
     def token_ids(request: Sequence[Message]) -> tuple[int, ...]:
         return tuple(map(ord, "\n".join(m.content for m in request)))
 
-    return Subject({"weights": "fake"}, token_ids, lambda: engine, Decoding(8, (0,), (0,)), most)
+    model = LocalModel(None, lambda: engine)
+    return Subject({"weights": "fake"}, token_ids, model, Decoding(8, (0,), (0,)), most)
 
 
 def ask(path: Path, asked: Sequence[Trial], engine: Fake, most: int = 10**6) -> None:
@@ -116,7 +118,7 @@ def test_a_real_subject_answers(tmp_path: Path, tokenizer):
     real = Subject(
         {"weights": "smollm2"},
         lambda request: chat_ids(tokenizer, request),
-        lambda: open_engine(config, smollm2_folder(), None, 2048),
+        LocalModel(tokenizer, lambda: open_engine(config, smollm2_folder(), None, 2048)),
         Decoding(48, (end,), (end,)),
         2000,
     )

@@ -62,7 +62,6 @@ def made(monkeypatch: pytest.MonkeyPatch, tokenizer: Any) -> list[str]:
     import math
 
     from monitorbench.engines.protocol import Completion
-    from monitorbench.judging import local as local_judge
 
     yes, no = (tokenizer(word).input_ids[0] for word in ("yes", "no"))
 
@@ -81,7 +80,7 @@ def made(monkeypatch: pytest.MonkeyPatch, tokenizer: Any) -> list[str]:
 
         def close(self) -> None: ...
 
-    monkeypatch.setattr(local_judge, "open_engine", lambda _, __, adapter, ___: Engine(adapter))
+    monkeypatch.setattr("monitorbench.engines.open.open_engine", lambda _, __, adapter, ___: Engine(adapter))
     done: list[str] = []
 
     def make(study: Study, step: Any) -> None:

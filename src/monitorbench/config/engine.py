@@ -1,11 +1,12 @@
 """The engines that run a model: `conf/engine/*.yaml`, one model per kind, told apart by `kind`."""
 
-from typing import Annotated, Any, Literal
+import os
+from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from monitorbench.config.base import Config
+from monitorbench.config.base import Config, UserError
 from monitorbench.config.precision import Device, Dtype, ResolvedDtype, resolved_dtype
 
 _OURS = frozenset({"messages", "model", "n", "stream", "max_tokens", "max_completion_tokens"})
@@ -74,6 +75,44 @@ class OpenAiEngine(Config):
     """How long to wait until that server answers."""
     serves: Served | None = None
     """What it says it serves, which then names the judge, wherever it is served. Not to be set."""
+    takes_token_ids: ClassVar[bool] = False
+    """It is sent chat messages, and has its own weights."""
+
+    @property
+    def resolved_dtype(self) -> str:
+        """What a server of ours runs in; empty where nobody says."""
+        return self.serves.dtype if self.serves else ""
+
+    def api_key(self) -> str | None:
+        """The key in the variable that `api_key_env` names; None where the endpoint asks for none.
+
+        Raises `UserError` where the variable is not set, or holds no key.
+        """
+        if self.api_key_env is None:
+            return None
+        key = os.environ.get(self.api_key_env, "").strip()
+        if not key:
+            raise UserError(f"{self.base_url} needs a key: set the environment variable {self.api_key_env}")
+        if not (key.isascii() and key.isprintable()):
+            raise UserError(f"the environment variable {self.api_key_env} holds no key: not plain ASCII")
+        return key
+
+    def own_identity(self) -> dict[str, Any]:
+        """What of an endpoint decides its answers."""
+        served = self.serves
+        assert self.server is None or served, "judging.served comes first"
+        return {
+            "weights": f"served:{served.weights}" if served else f"endpoint:{self.base_url}:{self.model}",
+            "adapter": served.adapter if served else "",
+            "engine": self.kind,
+            "dtype": self.resolved_dtype,
+            "request": {
+                "temperature": self.temperature,
+                "structured": self.structured,
+                "top_logprobs": self.top_logprobs if self.logprobs else 0,
+                "extra_body": self.extra_body,
+            },
+        }
 
     @field_validator("base_url")
     @classmethod
@@ -96,7 +135,24 @@ class OpenAiEngine(Config):
         return self
 
 
-class TransformersEngine(Config):
+class _InProcess(Config):
+    """What an engine of this process answers to callers that take any engine."""
+
+    takes_token_ids: ClassVar[bool] = True
+    """The monitor's own weights are run, on token ids that are made here; adapters may be on them."""
+    prices: ClassVar[None] = None
+    max_cost: ClassVar[None] = None
+    server: ClassVar[None] = None
+    serves: ClassVar[None] = None
+
+    def api_key(self) -> None:
+        """No key is needed."""
+
+    def own_identity(self) -> None:
+        """The monitor's weights are run: they, and not the engine, name the model."""
+
+
+class TransformersEngine(_InProcess):
     """`engine=transformers`: in process, installs anywhere."""
 
     kind: Literal["transformers"]
@@ -110,7 +166,7 @@ class TransformersEngine(Config):
         return resolved_dtype(self.dtype, self.device)
 
 
-class VllmEngine(Config):
+class VllmEngine(_InProcess):
     """`engine=vllm`: in process for `evaluate.py`, as a server for `serve.py`."""
 
     kind: Literal["vllm"]
@@ -142,3 +198,10 @@ class VllmEngine(Config):
 
 LocalEngine = TransformersEngine | VllmEngine
 Engine = Annotated[TransformersEngine | VllmEngine | OpenAiEngine, Field(discriminator="kind")]
+
+
+def servable(engine: Engine) -> VllmEngine:
+    """The engine where it can serve others; `UserError` where it can't."""
+    if not isinstance(engine, VllmEngine):
+        raise UserError(f"engine={engine.kind}: nothing to serve; expected engine=vllm")
+    return engine

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from monitorbench.config.base import ConfigError, Preempted, UserError
-from monitorbench.config.engine import OpenAiEngine
 from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
@@ -44,9 +43,9 @@ def runs_of(study: Study) -> tuple[Path, ...]:
     Raises `UserError` where some are missing and `probe.make` is false (the log has a command for each), and
     where one can't be made; `ConfigError` for an engine that is an endpoint.
     """
-    if isinstance(study.engine, OpenAiEngine):
+    if not study.engine.takes_token_ids:
         raise ConfigError(
-            f"engine={study.engine.name}: a study's adapters are judged in this process; expected "
+            f"engine={study.engine.kind}: a study's adapters are judged in this process; expected "
             "transformers or vllm"
         )
     data = directory_of(study)
@@ -94,7 +93,7 @@ def _is_done(step: Step, data: RunDirectory) -> bool:
         (adapter / "manifest.json").is_file() and read_manifest(adapter)["status"] == "done"
     ):
         return False
-    return _evaluation(step.study, data).done
+    return planned_evaluation(step.study, data.path).done
 
 
 def _frozen(study: Study, step: Step) -> Path:

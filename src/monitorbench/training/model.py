@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, set_seed
 
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
-from monitorbench.engines.protocol import ADAPTER_GATE
+from monitorbench.engines import adapter_gate
 from monitorbench.prompts.render import Renderer
 from monitorbench.runs.files import read_json, write_json
 from monitorbench.training.attention import BY_SAMPLE
@@ -96,11 +96,6 @@ def refuse_idle_adapter(model: Any, renderer: Renderer, example: Example) -> flo
     def logprobs() -> Any:
         return model(input_ids=ids_BT, logits_to_keep=1).logits[0, -1].float().log_softmax(-1)[label_ids]
 
-    tuned = logprobs()
+    tuned = logprobs().tolist()
     with model.disable_adapter():
-        change = float((tuned - logprobs()).abs().max())
-    if not change >= ADAPTER_GATE:
-        raise UserError(
-            f"the trained adapter changes no label's log-probability (largest change {change:.2g})"
-        )
-    return change
+        return adapter_gate.refuse_idle_adapter(tuned, logprobs().tolist())

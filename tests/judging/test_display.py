@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from monitorbench.judging import display as shown_while_judging
+from monitorbench.judging.display import Judging, JudgingNumbers, judging, judging_bar, shown
 from monitorbench.metrics import rates
 from monitorbench.metrics.columns import columns
 from monitorbench.records import Category, Label, Task, UnscoredReason, Verdict
-from monitorbench.runs import judging as shown_while_judging
-from monitorbench.runs.judging import Judging, JudgingNumbers, judging, judging_bar, shown
 from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import open_verdict_log
 
