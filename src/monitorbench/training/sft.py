@@ -168,11 +168,11 @@ def _fit(job: _Job, curve: LearningCurve, track: Track, name: str) -> None:
     def measure(step: int, loss: float | None) -> bool:
         _log.info("train: step %d: judging the validation split", step)
         curve.measure(step, loss)
-        _log.info("train: step %d: AUROC %s on it", step, _auroc(curve.points[-1]))
+        _log.info("train: step %d: AUROC %s on the validation split", step, _auroc(curve.points[-1]))
         track.log(tracked_validation(curve.points[-1]), step)
         if patience and curve.best_step == step:
             save_adapter(job.model, best, job.hub_id)
-        return processes.anyone(curve.exhausted(patience))  # rounded apart, they'd part ways
+        return processes.anyone(curve.exhausted(patience))  # else rounding lets one stop and the other wait
 
     with progress(name, training.max_steps) as ticker:
         if resumed_from:
@@ -199,7 +199,7 @@ def _fit(job: _Job, curve: LearningCurve, track: Track, name: str) -> None:
                     "training.early_stopping_patience: the validation split holds one label; expected "
                     "both, or null"
                 )
-        # Interrupted after it had stopped: the decision stands.
+        # Interrupted after it had stopped early: no further step is taken.
         if not (resumed_from and curve.exhausted(patience)):
             trainer.train(resume_from_checkpoint=str(resumed_from) if resumed_from else None)
     raise_if_preempted(trainer.state)
