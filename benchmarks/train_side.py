@@ -52,6 +52,7 @@ def study(n_samples: int) -> Study:
     changes = [
         "tracking=none",
         "training.device=cpu",
+        "training.dtype=bfloat16",
         "training.batching=packed",
         f"training.micro_batch_size={MICRO}",
         f"training.max_steps={n_samples // 8}",

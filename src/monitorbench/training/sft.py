@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from accelerate import PartialState
@@ -24,27 +24,19 @@ from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory
-from monitorbench.runs.progress import progress
-from monitorbench.runs.tracking import Track, tracked_step, tracked_validation, tracking
+from monitorbench.runs.tracking import tracking
 from monitorbench.runs.training_run import subset_name, training_run
 from monitorbench.sources.fetch import find
 from monitorbench.training import processes
-from monitorbench.training.callbacks import (
-    EveryFewSteps,
-    OptimizerStep,
-    StopWhenPreempted,
-    raise_if_preempted,
-)
 from monitorbench.training.curve import LearningCurve
 from monitorbench.training.examples import make_examples
-from monitorbench.training.model import load_model, refuse_idle_adapter, restore_adapter, save_adapter
+from monitorbench.training.fit import BEST, CHECKPOINTS, Job, fit
+from monitorbench.training.model import load_model, refuse_idle_adapter, save_adapter
 from monitorbench.training.objectives.base import Context
 from monitorbench.training.objectives.known import objective_of
 from monitorbench.training.plan import make_plan
-from monitorbench.training.trainer import Work, arguments, make_trainer
+from monitorbench.training.trainer import Work
 
-CHECKPOINTS, BEST = "checkpoints", "best"
-"""What an unfinished run has beside its results."""
 _log = logging.getLogger(__name__)
 
 
@@ -89,8 +81,8 @@ def train(study: Study) -> Path:
         short = _short_enough(validation, renderer, training.max_tokens)
         model = load_model(weights, training, study.seed)
         curve = LearningCurve(run.path / "learning_curve.json", model, renderer, short, study.seed, is_first)
-        job = _Job(run.path, monitor.hub_id, model, training, study.seed, work)
-        _fit(job, curve, track, f"train on {'+'.join(study.dataset.train.subset)}")
+        job = Job(run.path, monitor.hub_id, model, training, study.seed, work)
+        fit(job, curve, track, f"train on {'+'.join(study.dataset.train.subset)}")
         results |= {
             "name": subset_name(study.dataset.train.subset),
             "data": data.name,
@@ -146,72 +138,7 @@ def _short_enough(validation: Sequence[Sample], renderer: Renderer, max_tokens: 
     return short
 
 
-class _Job(NamedTuple):
-    """One training: where it is kept, what is trained, how, and on what."""
-
-    directory: Path
-    hub_id: str
-    """Of the base, for the adapter's own configuration."""
-    model: Any
-    training: Training
-    seed: int
-    work: Work
-
-
-def _fit(job: _Job, curve: LearningCurve, track: Track, name: str) -> None:
-    """Take the optimizer steps, from the last checkpoint on; the kept adapter is in the model afterwards."""
-    training, patience = job.training, job.training.early_stopping_patience
-    tokens = _tokens_by_step(job.work, training)
-    checkpoints, best = job.directory / CHECKPOINTS, job.directory / BEST
-    resumed_from = _last_whole_checkpoint(checkpoints)
-
-    def measure(step: int, loss: float | None) -> bool:
-        _log.info("train: step %d: judging the validation split", step)
-        curve.measure(step, loss)
-        _log.info("train: step %d: AUROC %s on the validation split", step, _auroc(curve.points[-1]))
-        track.log(tracked_validation(curve.points[-1]), step)
-        if patience and curve.best_step == step:
-            save_adapter(job.model, best, job.hub_id)
-        return processes.anyone(curve.exhausted(patience))  # else rounding lets one stop and the other wait
-
-    with progress(name, training.max_steps) as ticker:
-        if resumed_from:
-            done = int(resumed_from.name.rpartition("-")[2])
-            _log.info("train: resuming from step %d", done)
-            ticker.advance(done)
-
-        def advance(step: OptimizerStep) -> None:
-            ticker.advance()
-            n_tokens = tokens[step.number - 1]
-            track.log(tracked_step(step.loss, step.learning_rate, n_tokens, step.seconds), step.number)
-
-        trainer = make_trainer(
-            job.model,
-            training,
-            arguments(training, checkpoints, job.seed),
-            job.work,
-            [EveryFewSteps(training.validate_every, measure, advance), StopWhenPreempted()],
-        )
-        if not resumed_from:
-            curve.measure(0, None)
-            if patience and curve.points[0]["auroc"] is None:
-                raise UserError(
-                    "training.early_stopping_patience: the validation split holds one label; expected "
-                    "both, or null"
-                )
-        # Interrupted after it had stopped early: no further step is taken.
-        if not (resumed_from and curve.exhausted(patience)):
-            trainer.train(resume_from_checkpoint=str(resumed_from) if resumed_from else None)
-    raise_if_preempted(trainer.state)
-    PartialState().wait_for_everyone()
-    if patience:
-        _log.info(
-            "train: putting back the adapter of step %s, the best on the validation split", curve.best_step
-        )
-        restore_adapter(job.model, best)
-
-
-def _finish(job: _Job, curve: LearningCurve, renderer: Renderer) -> dict[str, Any]:
+def _finish(job: Job, curve: LearningCurve, renderer: Renderer) -> dict[str, Any]:
     """Check the adapter against its base and write it; returns what the manifest says of the training."""
     last = curve.points[-1]
     _log.info("train: comparing the adapter's answers with the base's")
@@ -227,10 +154,6 @@ def _finish(job: _Job, curve: LearningCurve, renderer: Renderer) -> dict[str, An
     }
 
 
-def _auroc(point: dict[str, Any]) -> str:
-    return "unknown" if point["auroc"] is None else f"{point['auroc']:.3f}"
-
-
 def _refuse_other_prompts(prompt: Prompt, monitor: Monitor) -> None:
     if prompt.kind is not PromptKind.DIRECT:
         raise UserError(
@@ -243,19 +166,3 @@ def _refuse_other_prompts(prompt: Prompt, monitor: Monitor) -> None:
             f"monitor={monitor.name}: training supervises the label alone, not reasoning; expected "
             "monitor.reasoning=null, and in monitor.opening what makes it answer at once"
         )
-
-
-def _tokens_by_step(work: Work, training: Training) -> list[int]:
-    """Tokens of the samples of each optimizer step, over all processes; padding is none."""
-    passes = training.batch_size // training.micro_batch_size
-    tokens = [sum(work.examples[i].n_tokens for unit in row for i in unit) for row in work.plan]
-    return [sum(tokens[start : start + passes]) for start in range(0, len(tokens), passes)]
-
-
-def _last_whole_checkpoint(folder: Path) -> Path | None:
-    """The newest checkpoint whose last file was written; a half-written one is removed."""
-    found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
-    whole = [path for path in found if (path / "trainer_state.json").is_file()]
-    for path in set(found) - set(whole):
-        shutil.rmtree(path, ignore_errors=True)
-    return whole[-1] if whole else None
