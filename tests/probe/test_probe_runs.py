@@ -100,9 +100,14 @@ def fake_training(study: Study) -> None:
         folder = run.path / "adapter"
         folder.mkdir()
         (folder / "adapter_config.json").write_text('{"r": 8}')
-        (folder / "adapter_model.safetensors").write_text(f"{subset_name(study)} {study.seed}")
+        (folder / "adapter_model.safetensors").write_text(
+            f"{subset_name(study.dataset.train.subset)} {study.seed}"
+        )
         write_json(run.path / "learning_curve.json", [{"step": 1, "loss": 0.5, "auroc": 0.6}])
-        results |= {"name": subset_name(study), "trained_on": CELLS[study.dataset.train.subset[0]]}
+        results |= {
+            "name": subset_name(study.dataset.train.subset),
+            "trained_on": CELLS[study.dataset.train.subset[0]],
+        }
 
 
 def test_a_study_makes_what_is_missing_and_finds_it_again(asked: Any, made: list[str]):

@@ -7,6 +7,7 @@ from pydantic import Field, field_validator, model_validator
 
 from monitorbench.config.base import Config
 from monitorbench.config.datasets import SplitView
+from monitorbench.config.training import Objective
 
 
 class Combine(Config):
@@ -31,7 +32,6 @@ class Combine(Config):
         return self
 
 
-Objective = Literal["sft", "pairwise", "curriculum", "mixed"]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 

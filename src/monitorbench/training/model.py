@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import PartialState
 from peft import LoraConfig, get_peft_model, set_peft_model_state_dict
 from safetensors.torch import load_file
 from torch.distributed.tensor import DTensor
@@ -14,10 +15,9 @@ from monitorbench.config.training import Training
 from monitorbench.engines import adapter_gate
 from monitorbench.prompts.render import Renderer
 from monitorbench.runs.files import read_json, write_json
-from monitorbench.training.attention import BY_SAMPLE
 from monitorbench.training.examples import Example
-from monitorbench.training.fused import use_fused_layers
-from monitorbench.training.processes import is_first, on_cpu
+from monitorbench.training.layers import BY_SAMPLE, use_fused_layers
+from monitorbench.training.processes import on_cpu
 
 
 def load_model(weights: Path, training: Training, seed: int) -> Any:
@@ -72,7 +72,7 @@ def save_adapter(model: Any, folder: Path, hub_id: str) -> None:
         for name, weight in model.named_parameters()
         if weight.requires_grad
     }
-    if not is_first():
+    if not PartialState().is_main_process:
         return
     model.save_pretrained(folder, state_dict=state, safe_serialization=True)
     (folder / "README.md").unlink(missing_ok=True)  # an empty card

@@ -1,4 +1,4 @@
-"""Instruction-following data for `objective=mixed`: plain requests with worked answers.
+"""`objective=mixed`: the label, and in every step some plain requests with worked answers.
 
 GSM8K's reference solutions or MBPP's reference code, from the source's own files. A chat has no system
 turn of ours, and the whole answer is supervised. What a judged request of the study holds, or what spells
@@ -6,15 +6,25 @@ a control token, is left out.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from monitorbench.config.base import UserError
-from monitorbench.config.study import Study
-from monitorbench.records import Sample
-from monitorbench.sources.fetch import find
+from monitorbench.config.training import Training
+from monitorbench.records import Sample, Split
 from monitorbench.sources.read import SourceFiles, filled
 from monitorbench.training.examples import Example
+from monitorbench.training.objectives.base import (
+    Context,
+    ExtraExamples,
+    ObjectiveSpec,
+    Unit,
+    endless,
+    steps_of,
+)
+from monitorbench.training.objectives.sft import single_samples
 
 _CALCULATOR = re.compile(r"<<[^<>]*>>")
 _RESULT = re.compile(r"\n#### *(.+)\s*$")
@@ -27,12 +37,32 @@ class Instruction(NamedTuple):
     answer: str
 
 
-def read_instructions(study: Study) -> list[Instruction]:
-    """All of `training.mix_source`'s; raises `UserError` where its files can't be had."""
-    name = study.training.mix_source
-    cache = study.paths.data / ".sources"
-    files = find(name, study.source[name], study.paths.sources, cache, "error")
-    return list(_worked_problems(files) if name == "gsm8k" else _programs(files))
+def _units(
+    samples: Sequence[Sample], n_extra: int, training: Training, draw: np.random.Generator
+) -> Iterator[Sequence[Unit]]:
+    """In every step `mix_share` instructions, and judged samples as in `sft`."""
+    instructions = endless(range(len(samples), len(samples) + n_extra), draw)
+    judged = single_samples(samples, range(len(samples)), training, draw)
+    return steps_of(
+        judged,
+        training.max_steps,
+        training.batch_size,
+        begin=lambda: [(next(instructions),) for _ in range(training.n_mixed)],
+    )
+
+
+def _extra_examples(training: Training, context: Context) -> ExtraExamples:
+    read = read_instructions(training.mix_source, context.open_source)
+    examples, n_left_out = make_instructions(
+        read, context.read_judged(), context.tokenizer, context.end_of_turn, training.max_tokens
+    )
+    return ExtraExamples(examples, {"n_instructions": len(examples), "n_instructions_left_out": n_left_out})
+
+
+def read_instructions(source: str, open_source: Callable[[str], SourceFiles]) -> list[Instruction]:
+    """All instructions of `gsm8k` or `mbpp`; raises `UserError` where its files can't be had."""
+    files = open_source(source)
+    return list(_worked_problems(files) if source == "gsm8k" else _programs(files))
 
 
 def make_instructions(
@@ -44,7 +74,7 @@ def make_instructions(
 ) -> tuple[list[Example], int]:
     """Chats as the model's own template writes them, up to the end of the answer's turn.
 
-    Returns them and how many were left out: too long, or asked in a judged request as well.
+    Returns them and how many were left out: too long, or part of a judged request as well.
     """
     control = tuple(tokenizer.get_added_vocab())
     requests = {_plain(m.content) for sample in judged for m in sample.request}
@@ -103,3 +133,6 @@ def _program(row: Mapping[str, Any]) -> Instruction:
 
 def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
+
+
+MIXED = ObjectiveSpec("mixed", units=_units, extra_splits=(Split.TEST,), extra_examples=_extra_examples)
