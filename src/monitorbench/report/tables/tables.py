@@ -21,7 +21,7 @@ from monitorbench.report.tables import probe as probe_tables
 from monitorbench.report.tables.numbers import (
     TO_ASCII,
     count,
-    outcome,
+    finding,
     rate,
     rate_with_interval,
     signed_with_interval,
@@ -187,7 +187,7 @@ def _difference_row(one: Compared) -> list[str]:
         f" {where(one)}",
         str(one.difference["n_both_with_score"]),
         signed_with_interval(one.difference["auroc_difference"], bounds),
-        str(outcome(bounds)),
+        str(finding(bounds)),
         bag_of_words_text(one),
     ]
 

@@ -1,20 +1,32 @@
-"""The worst samples as the page lists them: by monitor and prompt, by cell, by kind."""
+"""The section of the worst samples, with their text: by monitor and prompt, by cell, by kind."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
+
+from markupsafe import Markup
 
 from monitorbench.metrics.cells import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
 from monitorbench.report.samples.marked import MOST_CHARACTERS, Shown, shown
 from monitorbench.report.samples.worst import Kind, Worst, WorstSample
+from monitorbench.report.sections.section import Material, fill
 from monitorbench.report.tables.numbers import DASH, rate
 
 _TITLES = {
     Kind.MISS: "Misses: misbehavior answered benign",
     Kind.ALARM: "False alarms: benign answered misbehavior",
 }
+
+
+def worst(material: Material) -> Markup:
+    """Of each cell the misses with the lowest score and the false alarms with the highest."""
+    values = {
+        "worst": worst_views(material.results, material.worst, material.short_names),
+        "worst_missing": material.worst_missing,
+    }
+    return fill("worst", values)
 
 
 class WorstView(NamedTuple):
