@@ -16,7 +16,7 @@ from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.results import CurvePoint
 from monitorbench.records import Split
-from monitorbench.runs.directory import read_finished
+from monitorbench.runs.directory import kind_of, read_finished
 from monitorbench.runs.files import content_hash
 from monitorbench.runs.verdict_columns import read_verdict_columns
 
@@ -51,7 +51,7 @@ def read_evaluation(study: Study, directory: Path) -> Evaluation:
     manifest = read_finished(directory)
     results = manifest["results"]
     if "judge" not in results:
-        raise UserError(f"{directory}: not an evaluation run; expected a run of eval/evaluate.py")
+        raise UserError(f"{directory}: {kind_of(directory)}; expected an evaluation run (eval/evaluate.py)")
     data = study.paths.data / results["data"]
     view = SplitView.model_validate_json(json.dumps(manifest["identity"]["view"]))
     split = Split(manifest["identity"].get("split", Split.TEST))
