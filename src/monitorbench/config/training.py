@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from monitorbench.config.base import Config
-from monitorbench.config.precision import Device, Dtype, ResolvedDtype, resolved_dtype
+from monitorbench.config.engine import Device, Dtype, ResolvedDtype, resolved_dtype
 
 
 class Training(Config):
