@@ -1,4 +1,4 @@
-"""The engines that run a model (`conf/engine/*.yaml`, told apart by `kind`), and in which floating-point type.
+"""The engines that run a model (`conf/engine/*.yaml`, told apart by `kind`), and in which numeric type.
 
 `dtype: auto` is bfloat16 on a GPU and on CPUs that multiply it in hardware (AMX or AVX512-BF16), float32
 elsewhere: a CPU without these units takes five times as long in bfloat16. oneDNN's own "bf16 is supported" is

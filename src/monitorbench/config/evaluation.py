@@ -1,4 +1,4 @@
-"""What judging and the stages after it read: split, thresholds, costs, combinations, the probe, the report."""
+"""What judging and the stages after it read: split, thresholds, costs, combinations, probe, report."""
 
 from pathlib import Path
 from typing import Annotated, Literal
