@@ -167,7 +167,7 @@ def entry(script: str, primary: str) -> Callable[[Callable[[Study], Path]], Scri
     return decorate
 
 
-def _help(said: str, conf: Path) -> str:
+def _help(docstring: str, conf: Path) -> str:
     """What `--help` prints; Hydra's own reads the tree once for every group, which takes seconds."""
     folders = sorted(folder for folder in conf.iterdir() if folder.is_dir() and folder.name != "local")
     options = {folder.name: _options(folder) for folder in folders}
@@ -177,7 +177,7 @@ def _help(said: str, conf: Path) -> str:
     ]
     return "\n".join(
         [
-            said.strip(),
+            docstring.strip(),
             "",
             "Configuration groups and their options:",
             *groups,

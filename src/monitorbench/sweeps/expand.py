@@ -84,7 +84,7 @@ def expand(script: Script, overrides: Sequence[str]) -> list[Point]:
     if not points:
         raise ConfigError(f"{' '.join(overrides)}: no run at all; expected a sweep over something")
     _refuse_unlike_machines(points)
-    _refuse_twins(points)
+    _refuse_equal_runs(points)
     return points
 
 
@@ -104,7 +104,7 @@ def _where(number: int, combinations: Sequence[Sequence[str]]) -> str:
     return f"run-{number:03d} ({' '.join(own)}): "
 
 
-def _refuse_twins(points: Sequence[Point]) -> None:
+def _refuse_equal_runs(points: Sequence[Point]) -> None:
     """Two runs of one study would write into one directory at the same time."""
     seen: dict[str, int] = {}
     for number, point in enumerate(points):

@@ -72,8 +72,8 @@ def _requeue(job: str) -> None:
         print(f"scontrol: {error.strerror}; resume.py starts it again", file=sys.stderr, flush=True)
         return
     if done.returncode:
-        said = " ".join(done.stderr.split())
-        print(f"scontrol requeue: {said}; resume.py starts it again", file=sys.stderr, flush=True)
+        reason = " ".join(done.stderr.split())
+        print(f"scontrol requeue: {reason}; resume.py starts it again", file=sys.stderr, flush=True)
         return
     time.sleep(60)
 

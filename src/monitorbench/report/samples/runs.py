@@ -29,14 +29,14 @@ class Found(NamedTuple):
 def read_worst(study: Study, directory: Path, manifest: Mapping[str, Any], results: Results) -> Found:
     """The `report.worst` worst samples of an evaluation run, or of each run that a probe was made of."""
     found = Found({}, [])
-    held: dict[str, list[Sample]] = {}
+    read_before: dict[str, list[Sample]] = {}
     for run in _runs(study, directory, manifest):
         try:
             one = read_finished(run)
             if not (run / "verdicts.jsonl").is_file():
                 raise UserError(f"{run}: no verdicts.jsonl there")
             verdicts = {verdict.sample_id: verdict for verdict in read_verdicts(run / "verdicts.jsonl")}
-            samples = _samples(study, one, held)
+            samples = _samples(study, one, read_before)
         except UserError as error:
             found.missing.append(f"The samples of {run.name} can't be shown. {error}.")
             continue
@@ -58,11 +58,11 @@ def _runs(study: Study, directory: Path, manifest: Mapping[str, Any]) -> list[Pa
     return [run if run.is_dir() else study.paths.runs / "evaluate" / run.name for run in named]
 
 
-def _samples(study: Study, manifest: Mapping[str, Any], held: dict[str, list[Sample]]) -> list[Sample]:
+def _samples(study: Study, manifest: Mapping[str, Any], read_before: dict[str, list[Sample]]) -> list[Sample]:
     """The part of the test split that a run judged; runs of one dataset and view read it once."""
     view = json.dumps(manifest["identity"]["view"])
     data = study.paths.data / manifest["results"]["data"]
     key = f"{data} {view}"
-    if key not in held:
-        held[key] = read_split(data, Split.TEST, SplitView.model_validate_json(view))
-    return held[key]
+    if key not in read_before:
+        read_before[key] = read_split(data, Split.TEST, SplitView.model_validate_json(view))
+    return read_before[key]

@@ -113,7 +113,7 @@ def _comparison(one: Compared) -> str:
     difference = one.difference
     where = "it was trained on" if one.where == "trained" else "it was not trained on"
     bounds = difference["auroc_difference_ci"]
-    said = {
+    in_words = {
         Finding.BETTER: "better than its base",
         Finding.WORSE: "worse than its base",
         Finding.NO_DIFFERENCE: "no difference from its base found",
@@ -125,7 +125,7 @@ def _comparison(one: Compared) -> str:
         else ""
     )
     return (
-        f"{one.adapter}, {one.prompt} prompt, {_some(one.n_cells, 'cell')} {where}: {said}{numbers} "
+        f"{one.adapter}, {one.prompt} prompt, {_some(one.n_cells, 'cell')} {where}: {in_words}{numbers} "
         f"(n = {difference['n_both_with_score']})."
     )
 

@@ -30,7 +30,7 @@ def worst(material: Material) -> Markup:
 
 
 class WorstView(NamedTuple):
-    """One sample and what was said of it."""
+    """One sample and what the monitor answered."""
 
     sample_id: str
     facts: list[tuple[str, str]]
@@ -87,7 +87,7 @@ def _listings(found: Sequence[WorstSample]) -> list[Listing]:
 
 def _view(one: WorstSample) -> WorstView:
     sample, verdict, quoted = one.sample, one.verdict, one.quoted
-    said = {
+    facts = {
         "answer": _cut(verdict.answer) or DASH,
         "score": DASH if verdict.score is None else f"{verdict.score:.3f}",
         "category": _cut(verdict.category),
@@ -97,7 +97,7 @@ def _view(one: WorstSample) -> WorstView:
     }
     return WorstView(
         sample_id=sample.id,
-        facts=[(name, value) for name, value in said.items() if value],
+        facts=[(name, value) for name, value in facts.items() if value],
         request=shown(sample.request),
         response=shown(sample.response, quoted.highlights),
         ungrounded=[_cut(quote) for quote in quoted.ungrounded[:_MOST_QUOTES]],
