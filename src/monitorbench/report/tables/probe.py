@@ -153,7 +153,7 @@ def objectives_in_words(results: Results) -> list[str]:
     found = []
     for test in tests:
         difference, p = test["miss_rate_at_far_5_difference"], test["p_holm"]
-        clear = p is not None and p < results["matrix"]["level"]
+        is_clear = p is not None and p < results["matrix"]["level"]
         said = (
             "no difference found"
             if not is_clear
