@@ -84,9 +84,9 @@ def made(monkeypatch: pytest.MonkeyPatch, tokenizer: Any) -> list[str]:
     monkeypatch.setattr(local_judge, "open_engine", lambda _, __, adapter, ___: Engine(adapter))
     done: list[str] = []
 
-    def make(study: Study, run: Any) -> None:
+    def make(folder: Path, run: Any) -> None:
         done.append(f"{run.stage} {run.name}")
-        frozen = read_frozen(probe_runs._frozen(study, run))
+        frozen = read_frozen(probe_runs._frozen(folder, run))
         assert frozen == run.study
         evaluate(frozen) if run.stage == "evaluate" else fake_training(frozen)
 

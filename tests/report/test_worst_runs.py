@@ -85,9 +85,9 @@ def test_report_of_a_probe_shows_those_of_its_runs(root: Path) -> None:
         run_directory(root, "evaluate/m-direct-2", "m", "direct", seed=7),
     ]
     probe = probe_of(root, [root / "moved" / "runs" / RUN, runs[1]])
-    found = read_worst(
-        study_of(root, probe), probe, json.loads((probe / "manifest.json").read_text()), results
-    )
+    asked = study_of(root, probe)
+    manifest = json.loads((probe / "manifest.json").read_text())
+    found = read_worst(probe, manifest, results, asked.paths, asked.report.worst)
     assert found.missing == []
     assert {name: {p: len(of) for p, of in by.items()} for name, by in found.worst.items()} == {
         BASE: {"direct": 2},

@@ -48,13 +48,13 @@ def runs_of(study: Study) -> tuple[Path, ...]:
             f"engine={study.engine.name}: a study's adapters are judged in this process; expected "
             "transformers or vllm"
         )
-    data = directory_of(study)
+    data, folder = directory_of(study), folder_of(study)
     planned = list(_planned_runs(study, data))
     pending = [run for run in planned if not _is_done(run, data)]
     _log.info("probe: %d runs, %d of them there", len(planned), len(planned) - len(pending))
     if pending and not study.probe.make:
         for run in pending:
-            _log.info("missing: python %s frozen=%s", _SCRIPTS[run.stage], _frozen(study, run))
+            _log.info("missing: python %s frozen=%s", _SCRIPTS[run.stage], _frozen(folder, run))
         trainings = sum(run.stage == "train" for run in pending)
         raise UserError(
             f"probe: {len(pending)} of {len(planned)} runs are missing ({trainings} of them trainings); make "
@@ -62,10 +62,12 @@ def runs_of(study: Study) -> tuple[Path, ...]:
         )
     for number, run in enumerate(pending, start=1):
         _log.info("probe: %s %s (%d of %d)", run.stage, run.name, number, len(pending))
-        _make(study, run)
+        _make(folder, run)
         if not _is_done(run, data):
             raise UserError(f"{run.stage} {run.name}: it ended well, but not where its run was expected")
-    return tuple(_evaluation(run.study, data).path for run in planned if run.stage == "evaluate")
+    return tuple(
+        planned_evaluation(run.study, data.path).run.path for run in planned if run.stage == "evaluate"
+    )
 
 
 def _planned_runs(study: Study, data: RunDirectory) -> Iterator[PlannedRun]:
@@ -78,10 +80,6 @@ def _planned_runs(study: Study, data: RunDirectory) -> Iterator[PlannedRun]:
         yield PlannedRun("evaluate", point.name, evaluation_study(study, adapter))
 
 
-def _evaluation(study: Study, data: RunDirectory) -> RunDirectory:
-    return planned_evaluation(study, data.path).run
-
-
 def _is_done(run: PlannedRun, data: RunDirectory) -> bool:
     if not data.done:  # its prompts and examples are part of an evaluation's name
         return False
@@ -91,24 +89,24 @@ def _is_done(run: PlannedRun, data: RunDirectory) -> bool:
     adapter = run.study.monitor.adapter
     if adapter is not None and not is_finished(adapter):
         return False
-    return _evaluation(run.study, data).done
+    return planned_evaluation(run.study, data.path).run.done
 
 
-def _frozen(study: Study, run: PlannedRun) -> Path:
+def _frozen(folder: Path, run: PlannedRun) -> Path:
     """The study of a run as a file that its script takes as `frozen=FILE`."""
-    file = folder_of(study) / f"{run.stage}-{run.name}.json"
+    file = folder / f"{run.stage}-{run.name}.json"
     write_atomically(file, freeze(run.study))
     return file
 
 
-def _make(study: Study, run: PlannedRun) -> None:
+def _make(folder: Path, run: PlannedRun) -> None:
     """Do what the run's script does, in a child process.
 
     Its stderr is ours; its stdout holds no more than the directory. A signal is passed on, and then does to
     this process what it always does. Ctrl-C reaches both without that.
     """
     name = f"{run.stage} {run.name}"
-    command = stage_command(run.stage, _frozen(study, run))
+    command = stage_command(run.stage, _frozen(folder, run))
     code, _, signals = run_child(command, (signal.SIGUSR1, signal.SIGTERM))
     if signals:
         signal.raise_signal(signals[0])

@@ -35,7 +35,7 @@ def report(study: Study) -> Path:
         results = as_results(read_json(metrics))
     except ValueError as error:  # of another version of this project
         raise UserError(f"{metrics}: {error}") from error
-    found = read_worst(study, directory, manifest, results)
+    found = read_worst(directory, manifest, results, study.paths, study.report.worst)
     page = render_report(results, manifest, found.worst, found.missing)
     write_atomically(directory / "report.html", page)
     show_tables(results)
