@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from monitorbench.config.study import Stakes
+from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics import bootstrap
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.cost import expected_cost, expected_cost_interval

@@ -83,11 +83,11 @@ def made(monkeypatch: pytest.MonkeyPatch, tokenizer: Any) -> list[str]:
     monkeypatch.setattr("monitorbench.engines.open.open_engine", lambda _, __, adapter, ___: Engine(adapter))
     done: list[str] = []
 
-    def make(study: Study, step: Any) -> None:
-        done.append(f"{step.stage} {step.name}")
-        frozen = read_frozen(probe_runs._frozen(study, step))
-        assert frozen == step.study
-        evaluate(frozen) if step.stage == "evaluate" else fake_training(frozen)
+    def make(folder: Path, run: Any) -> None:
+        done.append(f"{run.stage} {run.name}")
+        frozen = read_frozen(probe_runs._frozen(folder, run))
+        assert frozen == run.study
+        evaluate(frozen) if run.stage == "evaluate" else fake_training(frozen)
 
     monkeypatch.setattr(probe_runs, "_make", make)
     return done

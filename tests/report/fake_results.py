@@ -2,7 +2,7 @@
 
 import random
 
-from monitorbench.config.study import Stakes
+from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.columns import Columns, by_cell, by_slice, columns
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results, SurfaceCheck

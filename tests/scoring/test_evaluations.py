@@ -57,7 +57,7 @@ def test_a_missing_manifest_key_is_named(run: Path, study: Any, key: str):
         inside = inside[name]
     del inside[last]
     (run / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(UserError, match=rf"manifest\.json: no key {key}; ") as error:
+    with pytest.raises(UserError, match=rf"manifest\.json: no {key} in it; ") as error:
         read_evaluation(study().paths.data, run)
     assert "\n" not in str(error.value)
 

@@ -6,7 +6,7 @@ share of misbehavior and on what a miss and an alarm cost there.
 
 import numpy as np
 
-from monitorbench.config.study import Stakes
+from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.auroc import Flags
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, interval_of_totals, ratio
 from monitorbench.metrics.columns import Answers, aligned

@@ -13,7 +13,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from monitorbench.config.study import Stakes
+from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics import rates
 from monitorbench.metrics.auroc import auroc, auroc_interval
 from monitorbench.metrics.bootstrap import FloatArray, group_index, interval_of_totals, ratio

@@ -114,16 +114,16 @@ def inner_cells(results: Results, cell: str) -> list[str]:
     ]
 
 
-def told(results: Results, adapter: str, prompt: str, cell: str) -> CellVerdict | None:
+def cell_verdict(results: Results, adapter: str, prompt: str, cell: str) -> CellVerdict | None:
     """The word of an adapter's cell, where the matrix has one."""
     return results["matrix"]["words"].get(adapter, {}).get(prompt, {}).get(cell)
 
 
-def is_sure(told: CellVerdict) -> bool:
+def is_sure(verdict: CellVerdict) -> bool:
     """Whether a word rests on differences found, or on an AUROC that was shown unchanged."""
-    if told["word"] in (Word.IMPROVED, Word.DISCRIMINATION_LOST, None):
+    if verdict["word"] in (Word.IMPROVED, Word.DISCRIMINATION_LOST, None):
         return True
-    return bool(told["auroc_shown_unchanged"])
+    return bool(verdict["auroc_shown_unchanged"])
 
 
 class Compared(NamedTuple):

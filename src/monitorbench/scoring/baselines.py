@@ -25,7 +25,7 @@ from monitorbench.corpus.surface import Surface, classifier
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import Columns
 from monitorbench.records import Label, Sample, Split
-from monitorbench.runs.directory import RunDirectory, manifest_value, read_finished
+from monitorbench.runs.directory import RunDirectory, read_finished
 from monitorbench.runs.files import read_json, write_json
 from monitorbench.scoring.numbers import Drawn, Numbers, numbers
 
@@ -77,7 +77,7 @@ def baseline_numbers(study: Study, data: Path) -> dict[str, Numbers]:
     """Each baseline's numbers over the whole test split of `data`, by name; reused where they are there."""
     drawn = Drawn(resamples=study.probe.resamples, seed=study.seed)
     # A dataset's directory can gain a train split later, and with it the baselines that are fitted on one.
-    splits = manifest_value(data, read_finished(data), "results", "splits")
+    splits = read_finished(data)["results"]["splits"]
     identity = {
         "data": data.name,
         "split": Split.TEST.value,

@@ -8,7 +8,8 @@ import logging
 from pathlib import Path
 
 from monitorbench.config.base import UserError
-from monitorbench.config.study import Calibrate, Study
+from monitorbench.config.evaluation import Calibrate
+from monitorbench.config.study import Study
 from monitorbench.records import Category
 from monitorbench.runs.directory import RunDirectory, read_finished
 from monitorbench.runs.files import write_atomically

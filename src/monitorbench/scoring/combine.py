@@ -19,7 +19,7 @@ from monitorbench.config.evaluation import Combine
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.records import Label, Sample, Split
-from monitorbench.runs.directory import manifest_value, read_finished
+from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.calibrate import judge_id
 from monitorbench.scoring.calibration_split import CalibrationScores, calibration_scores, divide
@@ -62,14 +62,12 @@ def _runs_over(split: Split, directories: Sequence[Path], data: Path) -> SplitRu
         run, manifest = read_evaluation(data, directory), read_finished(directory)
         if run.split is not split:
             raise UserError(f"{directory}: judged the {run.split} split; {key} takes runs over {split}")
-        if "combined" in manifest_value(directory, manifest, "results"):
+        if "combined" in manifest["results"]:
             raise UserError(f"{directory}: a combination itself; combine the runs it was made of")
         if judge_id(run) in runs:
             raise UserError(f"{directory}: {judge_id(run)} is there twice in {key}; expected one run a judge")
         runs[judge_id(run)] = run
-        views.append(
-            SplitView.model_validate_json(json.dumps(manifest_value(directory, manifest, "identity", "view")))
-        )
+        views.append(SplitView.model_validate_json(json.dumps(manifest["identity"]["view"])))
         if (run.data, views[-1]) != (next(iter(runs.values())).data, views[0]):
             raise UserError(
                 f"{directory}: judged other samples of the {split} split than {directories[0]}; expected "

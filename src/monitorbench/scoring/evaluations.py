@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -16,7 +16,7 @@ from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.results import CurvePoint
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE
 from monitorbench.records import Split
-from monitorbench.runs.directory import manifest_value, read_finished
+from monitorbench.runs.directory import kind_of, read_finished
 from monitorbench.runs.files import content_hash
 from monitorbench.runs.verdict_columns import read_verdict_columns
 
@@ -52,19 +52,16 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
     Raises `UserError` where it is none, where its manifest lacks a key, or where a sample has no verdict.
     """
     manifest = read_finished(directory)
-
-    def recorded(*keys: str) -> Any:
-        return manifest_value(directory, manifest, *keys)
-
-    if "judge" not in recorded("results"):
-        raise UserError(f"{directory}: not an evaluation run; expected a run of eval/evaluate.py")
-    data = datasets / recorded("results", "data")
-    view = SplitView.model_validate_json(json.dumps(recorded("identity", "view")))
-    split = Split(recorded("identity").get("split", Split.TEST))
-    judge_identity = recorded("identity", "judge")
-    has_adapter = bool(recorded("results", "judge", "adapter"))
-    name, prompt = recorded("results", "judge", "name"), recorded("results", "judge", "prompt")
-    training = recorded("results", "training") or {}
+    results, identity = manifest["results"], manifest["identity"]
+    if "judge" not in results:
+        raise UserError(f"{directory}: {kind_of(directory)}; expected an evaluation run (eval/evaluate.py)")
+    data = datasets / results["data"]
+    view = SplitView.model_validate_json(json.dumps(identity["view"]))
+    split = Split(identity.get("split", Split.TEST))
+    judge_identity = identity["judge"]
+    has_adapter = bool(results["judge"]["adapter"])
+    name, prompt = results["judge"]["name"], results["judge"]["prompt"]
+    training = results["training"] or {}
     objective = training.get("objective", BASELINE_OBJECTIVE) if has_adapter else ""
     name = name if objective in ("", BASELINE_OBJECTIVE) else f"{name}_{objective}"
     judged = _judged(directory, read_columns(data, split, view))

@@ -4,7 +4,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from monitorbench.config.study import Stakes
+from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.columns import Columns, by_cell, by_slice
 from monitorbench.metrics.summary import CellMetrics, Macro, Overall, macro, of_parts, overall
 

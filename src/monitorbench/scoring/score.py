@@ -3,6 +3,7 @@
 No model is run here, and nothing heavy is imported.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,12 +45,14 @@ def score_run(study: Study) -> Path:
 def probe(study: Study) -> Path:
     """Lay `study.probe.runs` side by side; returns the probe's run directory.
 
-    Raises `UserError` when the runs are not of one dataset, when an adapter's
-    base is not among them or judged other samples, or when two runs have one name.
+    Raises `UserError` when a run is not over the test split, when the runs are not of one dataset, when
+    an adapter's base is not among them or judged other samples, or when two runs have one name.
     """
-    evaluations = with_distinct_names([read_evaluation(study.paths.data, run) for run in study.probe.runs])
+    evaluations = [read_evaluation(study.paths.data, run) for run in study.probe.runs]
+    _refuse_other_splits(evaluations)
     if len({evaluation.data for evaluation in evaluations}) > 1:
         raise UserError("probe.runs: the runs judged different datasets; expected one")
+    evaluations = with_distinct_names(evaluations)
     identity = {
         "runs": sorted(content_hash([e.directory.name, e.monitor, e.prompt]) for e in evaluations),
         "resamples": study.probe.resamples,
@@ -64,6 +67,18 @@ def probe(study: Study) -> Path:
         results["runs"] = [str(evaluation.directory) for evaluation in evaluations]
         results["monitors"] = list(metrics["monitors"])
     return run.path
+
+
+def _refuse_other_splits(evaluations: Sequence[Evaluation]) -> None:
+    """What is laid side by side is metrics, and these come from the test split."""
+    tested = next((e for e in evaluations if e.split is Split.TEST), None)
+    for one in evaluations:
+        if one.split is not Split.TEST:
+            beside = f", {tested.directory} the test split" if tested else ""
+            raise UserError(
+                f"probe.runs: {one.directory} judged the {one.split} split{beside}; expected runs over "
+                "the test split"
+            )
 
 
 def _answers_at(point: OperatingPoint, evaluation: Evaluation) -> Evaluation:

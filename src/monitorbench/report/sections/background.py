@@ -1,4 +1,25 @@
-"""What every column and mark of the report means, in the reader's words."""
+"""The last sections: how the report was made, and what every column and mark of it means."""
+
+from collections.abc import Mapping
+
+from markupsafe import Markup
+
+from monitorbench.metrics.results import Results
+from monitorbench.report.sections.section import Material, fill
+from monitorbench.report.template import facts
+
+
+def background(material: Material) -> Markup:
+    """How the report was made, one value a line, and what its words mean."""
+    values = {"made": _made(material.results, material.manifest), "definitions": DEFINITIONS}
+    return fill("background", values)
+
+
+def _made(results: Results, manifest: Mapping[str, object]) -> list[tuple[str, str]]:
+    """The data set, then all that the manifest says."""
+    dataset = results["dataset"]
+    return [("dataset", f"{dataset['name']} ({dataset['directory']})"), *facts(manifest)]
+
 
 DEFINITIONS = (
     ("n", "Samples judged in the cell, misbehavior and benign, scored or not."),

@@ -1,14 +1,17 @@
-"""The worst samples as the page lists them: by monitor and prompt, by cell, by kind."""
+"""The section of the worst samples, with their text: by monitor and prompt, by cell, by kind."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
+
+from markupsafe import Markup
 
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
 from monitorbench.report.samples.marked import MOST_CHARACTERS, Shown, shown
 from monitorbench.report.samples.worst import Kind, Worst, WorstSample
+from monitorbench.report.sections.section import Material, fill
 from monitorbench.report.tables.numbers import DASH, rate
 
 _TITLES = {
@@ -17,8 +20,17 @@ _TITLES = {
 }
 
 
+def worst(material: Material) -> Markup:
+    """Of each cell the misses with the lowest score and the false alarms with the highest."""
+    values = {
+        "worst": worst_views(material.results, material.worst, material.short_names),
+        "worst_missing": material.worst_missing,
+    }
+    return fill("worst", values)
+
+
 class WorstView(NamedTuple):
-    """One sample and what was said of it."""
+    """One sample and what the monitor answered."""
 
     sample_id: str
     facts: list[tuple[str, str]]
@@ -75,7 +87,7 @@ def _listings(found: Sequence[WorstSample]) -> list[Listing]:
 
 def _view(one: WorstSample) -> WorstView:
     sample, verdict, quoted = one.sample, one.verdict, one.quoted
-    said = {
+    facts = {
         "answer": _cut(verdict.answer) or DASH,
         "score": DASH if verdict.score is None else f"{verdict.score:.3f}",
         "category": _cut(verdict.category),
@@ -85,7 +97,7 @@ def _view(one: WorstSample) -> WorstView:
     }
     return WorstView(
         sample_id=sample.id,
-        facts=[(name, value) for name, value in said.items() if value],
+        facts=[(name, value) for name, value in facts.items() if value],
         request=shown(sample.request),
         response=shown(sample.response, quoted.highlights),
         ungrounded=[_cut(quote) for quote in quoted.ungrounded[:_MOST_QUOTES]],

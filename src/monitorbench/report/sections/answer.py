@@ -1,4 +1,4 @@
-"""What was found, in words made from the numbers.
+"""The first section of the page: the answer, in words made from the numbers.
 
 Promises: better or worse is said only where a 95 % interval excludes 0, always with the interval and
 n; otherwise it says that no difference was found, which is not that there is none.
@@ -6,13 +6,28 @@ n; otherwise it says that no difference was found, which is not that there is no
 
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
 from monitorbench.report.reading import BAG_OF_WORDS, Compared
-from monitorbench.report.tables.numbers import Outcome, interval, outcome, rate, signed, signed_interval
+from monitorbench.report.sections.section import Material, fill
+from monitorbench.report.tables.numbers import Finding, finding, interval, rate, signed, signed_interval
 
 _ALWAYS = 0.95
+
+
+def answer(material: Material) -> Markup:
+    """The opening paragraph, and a sentence for each comparison."""
+    results = material.results
+    values = {
+        "dataset": results["dataset"],
+        "statement": " ".join(statement(results)),
+        "details": details(results),
+        "full_names": [(short, name) for name, short in material.short_names.items() if short != name],
+    }
+    return fill("answer", values)
 
 
 def statement(results: Results) -> list[str]:
@@ -45,25 +60,25 @@ def details(results: Results) -> list[str]:
     ]
     judges = [name for name in reading.monitors(results) if not reading.is_reference(results, name)]
     found += [text for name in judges for text in _one_sided(results, name)]
-    told = sum(outcome(one.difference["auroc_difference_ci"]) is not Outcome.UNKNOWN for one in compared)
-    if told > 1:
+    known = [one for one in compared if finding(one.difference["auroc_difference_ci"]) is not Finding.UNKNOWN]
+    if len(known) > 1:
         found.append(
-            f"These are {told} intervals of 95 % each, not corrected for their number: about one in twenty "
-            "would exclude 0 by chance alone."
+            f"These are {len(known)} intervals of 95 % each, not corrected for their number: about one in "
+            "twenty would exclude 0 by chance alone."
         )
     return found
 
 
 def _held_out_headline(held_out: Sequence[Compared]) -> str:
-    outcomes = [outcome(one.difference["auroc_difference_ci"]) for one in held_out]
-    better, worse = outcomes.count(Outcome.BETTER), outcomes.count(Outcome.WORSE)
-    of = f"of {_some(len(outcomes), 'comparison')} of an adapter with its base"
+    findings = [finding(one.difference["auroc_difference_ci"]) for one in held_out]
+    better, worse = findings.count(Finding.BETTER), findings.count(Finding.WORSE)
+    of = f"of {_some(len(findings), 'comparison')} of an adapter with its base"
     where = "on cells the adapter was not trained on"
     if not better and not worse:
         return f"No difference in AUROC was found in any {of} {where}."
     return (
         f"In AUROC {where}, {better} {of} came out better, {worse} worse, and in "
-        f"{len(outcomes) - better - worse} no difference was found."
+        f"{len(findings) - better - worse} no difference was found."
     )
 
 
@@ -98,19 +113,19 @@ def _comparison(one: Compared) -> str:
     difference = one.difference
     where = "it was trained on" if one.where == "trained" else "it was not trained on"
     bounds = difference["auroc_difference_ci"]
-    said = {
-        Outcome.BETTER: "better than its base",
-        Outcome.WORSE: "worse than its base",
-        Outcome.NO_DIFFERENCE: "no difference from its base found",
-        Outcome.UNKNOWN: "too few scored samples to compare it with its base",
-    }[outcome(bounds)]
+    in_words = {
+        Finding.BETTER: "better than its base",
+        Finding.WORSE: "worse than its base",
+        Finding.NO_DIFFERENCE: "no difference from its base found",
+        Finding.UNKNOWN: "too few scored samples to compare it with its base",
+    }[finding(bounds)]
     numbers = (
         f": AUROC {signed(difference['auroc_difference'])}, 95 % interval {signed_interval(bounds)}"
         if bounds
         else ""
     )
     return (
-        f"{one.adapter}, {one.prompt} prompt, {_some(one.n_cells, 'cell')} {where}: {said}{numbers} "
+        f"{one.adapter}, {one.prompt} prompt, {_some(one.n_cells, 'cell')} {where}: {in_words}{numbers} "
         f"(n = {difference['n_both_with_score']})."
     )
 
