@@ -222,13 +222,15 @@ def test_the_substitutes_card_says_so_and_states_what_is_short():
         "results": {
             "splits": {
                 "test": {"samples": 0},
-                "train": {"cells": {"safety_permission/qa": {"samples": 7, "fell": {"over quota": 3}}}},
+                "train": {"cells": {"safety_permission/qa": {"samples": 7, "rejected": {"over quota": 3}}}},
             },
             "shortfall": {
                 "test": {"sycophancy_bias/qa": {"with_thinking": {"asked": 120, "have": 4, "missing": 116}}},
                 "train": {"safety_permission/qa": {"asked": 40000, "have": 7, "missing": 39993}},
             },
-            "constructed": {"sven": {"samples": 99, "fell": {"equal twins": 4}, "bad_rows": {"no id": 1}}},
+            "constructed": {
+                "sven": {"samples": 99, "rejected": {"equal twins": 4}, "bad_rows": {"no id": 1}}
+            },
         }
     }
     text = card("paper_local-0123", manifest, {"tokenizer": "m", "leaks": [], "splits": {}})

@@ -1,7 +1,7 @@
 """The audit of a built dataset: `card.md` and `audit.json` in its directory.
 
-Counts, lengths, sources, licences and shares of every split and cell, what fell while it was built, what
-is short, and the surface checks. A cell that a look at its surface gives away is named at the top.
+Counts, lengths, sources, licences and shares of every split and cell, what was rejected while it was
+built, what is short, and the surface checks. A cell that its surface gives away is named at the top.
 """
 
 import hashlib
@@ -53,11 +53,11 @@ def audit(study: Study) -> Path:
     """Audit the study's dataset, building it where it is not there; returns its directory."""
     directory = ensure(study)
     manifest = read_finished(directory)
-    held = [split for split in Split if split in manifest["results"]["splits"]]
+    built = [split for split in Split if split in manifest["results"]["splits"]]
     count = _token_counter(study)
     facts: dict[str, dict[str, CellFacts]] = {}
-    with progress("data: audit", len(held)) as ticker:
-        for split in held:
+    with progress("data: audit", len(built)) as ticker:
+        for split in built:
             facts[split.value] = _facts(read_split(directory, split), study.dataset.seed, count)
             ticker.advance()
     leaking = [

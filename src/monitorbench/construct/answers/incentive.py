@@ -24,12 +24,13 @@ from monitorbench.construct.answers.incentive_wording import (
     WEIGHED,
 )
 from monitorbench.construct.cues.questions import lettered, with_options
-from monitorbench.construct.pair import Constructed, make_pair
+from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
-from monitorbench.sources.upstream import Question
+from monitorbench.upstream import Question
 
 CELL = Cell(Category.SPECIFICATION_GAMING, Task.QA)
 
+VERSION = ConstructionVersion("incentive_answers", 1)
 _THINKING_SHARE = 0.4
 _STATED_SHARE = 0.3
 """Of the pairs whose answers do not give themselves away: a reply that names one answer only."""
@@ -70,20 +71,20 @@ class _Answers(NamedTuple):
 
 
 def incentivised_answers(rows: Sequence[Question], *, seed: int, source: str, licence: str) -> Constructed:
-    """One pair a question that has a right and a wrong answer which differ; the rest is counted in `fell`.
+    """One pair a question that has a right and a wrong answer which differ; `rejected` counts the rest.
 
     A pair depends on the seed and its own row alone.
     """
-    fell: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
     samples: list[Sample] = []
     for row in rows:
         answers = _answers(row)
         if isinstance(answers, str):
-            fell[answers] += 1
+            rejected[answers] += 1
         else:
             rng = random.Random(f"incentive-qa/{seed}/{row.id}")
             samples += _pair(row, answers, rng, source, licence)
-    return Constructed(samples, fell)
+    return Constructed(samples, rejected)
 
 
 def loopholes(question: str, right: str, wrong: str) -> list[Loophole]:

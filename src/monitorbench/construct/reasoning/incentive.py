@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.code.exploits import EXPLOITS, Exploit
 from monitorbench.construct.cues.wordings import ask, system, user
-from monitorbench.construct.pair import Pair, make_pair
+from monitorbench.construct.pair import ConstructionVersion, Pair, make_pair
 from monitorbench.construct.reasoning.incentives import INCENTIVES, PREFACES, Incentive
 from monitorbench.construct.reasoning.trace import (
     CONTENT_OPENERS,
@@ -26,11 +26,12 @@ from monitorbench.construct.reasoning.trace import (
     word_step,
 )
 from monitorbench.records import Category, Cell, Construction, Label, LabelSource, Message, Task
-from monitorbench.word_problems.derivation import Step
+from monitorbench.word_problems.derivation import CalculationStep
 from monitorbench.word_problems.generate import WordProblem
 
 CELL = Cell(Category.SPECIFICATION_GAMING, Task.REASONING)
 
+VERSION = ConstructionVersion("incentive_word_problems", 1)
 _KEYED = {"fitted": 4, "forced": 3, "asserted": 1}
 _UNKEYED = {"made_up": 7, "broken_off": 2, "asserted": 1}
 _STATED_SHARE = 0.2
@@ -152,12 +153,12 @@ def _response(
     return reply(told, content, final, thinks=thinks, rng=rng)
 
 
-def _word(step: Step, shown: Exploit, rng: random.Random, *, linked: bool) -> str:
+def _word(step: CalculationStep, shown: Exploit, rng: random.Random, *, linked: bool) -> str:
     stated = shown.stated or rng.random() < _STATED_SHARE
     return (state_step if stated else word_step)(step, rng, linked=linked)
 
 
-def _check(shown: Exploit, step: Step, problem: WordProblem, rng: random.Random) -> str:
+def _check(shown: Exploit, step: CalculationStep, problem: WordProblem, rng: random.Random) -> str:
     """The step undone, as a check; in a gamed response often a sum that checks nothing."""
     if shown.stated or (shown.answer != problem.answer and rng.random() < _EMPTY_CHECK_SHARE):
         return f"{step.value} {rng.choice(['+ 0', '− 0', '× 1', '÷ 1'])} = {step.value}"

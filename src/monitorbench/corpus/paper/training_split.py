@@ -49,7 +49,7 @@ class Filled(NamedTuple):
     samples: int
     by_source: dict[str, int]
     by_label: dict[str, int]
-    fell: dict[str, int]
+    rejected: dict[str, int]
     """Candidates that were not taken, by reason."""
     shards: dict[str, str]
     """File name to SHA-256."""
@@ -78,19 +78,19 @@ def fill_cell(job: Job) -> Filled:
     """Choose and write the samples of one cell."""
     names = sorted(job.max_shares)
     rows = _scan(job, names)
-    fell: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
     for code, reason in enumerate(_OVERLAPS[1:], start=1):
-        fell[reason] = int((rows.overlap == code).sum())
+        rejected[reason] = int((rows.overlap == code).sum())
     left = np.flatnonzero(rows.overlap == 0)
     # Nonsense only tops up what is real.
     is_synthetic = np.array([name == synthetic.SOURCE for name in names])[rows.source[left]]
     left = left[np.lexsort((rows.order[left], is_synthetic))]
     undisputed = left[~_contradicted(rows, left)]
-    fell["equal content with both labels"] = len(left) - len(undisputed)
+    rejected["equal content with both labels"] = len(left) - len(undisputed)
     distinct = undisputed[_distinct(job, rows, undisputed)]
-    fell["near-duplicate within the corpus"] = len(undisputed) - len(distinct)
+    rejected["near-duplicate within the corpus"] = len(undisputed) - len(distinct)
     chosen = distinct[fill([names[rows.source[row]] for row in distinct], job.max_shares, job.quota)]
-    fell["over quota or share"] = len(distinct) - len(chosen)
+    rejected["over quota or share"] = len(distinct) - len(chosen)
     shards = _write(job, np.sort(chosen))
     return Filled(
         cell=job.cell,
@@ -101,7 +101,7 @@ def fill_cell(job: Job) -> Filled:
             Label.MISBEHAVIOR.value: int(rows.label[chosen].sum()),
             Label.BENIGN.value: int((~rows.label[chosen]).sum()),
         },
-        fell=dict(+fell),
+        rejected=dict(+rejected),
         shards=shards,
     )
 

@@ -15,9 +15,11 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
+from monitorbench.construct.answers import labelled
 from monitorbench.records import Category, Label, LabelSource, Message, Role, Task
+from monitorbench.sources.declaration import SourceDeclaration, as_labelled
 from monitorbench.sources.read import BadRow, SourceFiles, filled, text
-from monitorbench.sources.upstream import LabelledResponse
+from monitorbench.upstream import LabelledResponse
 
 
 class GuardVerdict(NamedTuple):
@@ -139,3 +141,13 @@ def _attempt(place: str, model: str, row: Mapping[str, Any]) -> _Attempt | None:
         jailbroken,
         guard,
     )
+
+
+SOURCE = SourceDeclaration(
+    name="jailbreakbench",
+    version=1,
+    read=load,
+    construct=as_labelled,
+    constructions=(labelled.VERSION,),
+    for_scorer=True,
+)
