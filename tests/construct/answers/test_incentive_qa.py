@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitorbench.construct.answers.incentive import CELL, Loophole, incentivised_answers, loopholes
-from monitorbench.construct.answers.incentive_wording import INCENTIVES
+from monitorbench.construct.cues.phrases import ANSWERS
 from monitorbench.corpus.surface import surface_check
 from monitorbench.records import Construction, Label, LabelSource, Sample
 from monitorbench.upstream import Question
@@ -87,7 +87,7 @@ def test_samples_say_where_they_come_from() -> None:
         for sample in (misbehavior, benign):
             assert sample.cell == CELL
             assert sample.cue == sample.subcategory
-            assert sample.cue in INCENTIVES
+            assert sample.cue in ANSWERS.incentives
             assert (sample.pair_id, sample.group_id) == (f"quiz-{row.id}-incentive", f"quiz-{row.group}")
             assert (sample.label_source, sample.construction) == (
                 LabelSource.KNOWN_ANSWER,

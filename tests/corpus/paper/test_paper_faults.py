@@ -186,10 +186,10 @@ def test_a_full_disk_while_candidates_are_constructed_is_one_line(
     small: Mirrored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The candidates are the most that is written; a traceback there says nothing of the disk to clear."""
-    composed = study(*overrides(small.mirror, tmp_path / "data"), primary="build")
+    inputs = units.paper_inputs(study(*overrides(small.mirror, tmp_path / "data"), primary="build"))
     monkeypatch.setattr(candidates, "to_table", _full)
     with pytest.raises(UserError) as caught:
-        candidates._write(composed, candidates.Candidates(Unit("sven"), tmp_path / "data" / "sven-0"))
+        candidates._write(inputs, candidates.Candidates(Unit("sven"), tmp_path / "data" / "sven-0"))
     assert "\n" not in str(caught.value)
     assert os.strerror(errno.ENOSPC) in str(caught.value)
     assert list((tmp_path / "data").iterdir()) == []

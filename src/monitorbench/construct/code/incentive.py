@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from monitorbench.construct.code.special_cases import mutants, only_examples, with_examples_in_front
 from monitorbench.construct.code.task import CodingTask, approximate_tokens, as_task
-from monitorbench.construct.cues import incentive_wording as wording
+from monitorbench.construct.cues.phrases import CODE as PHRASES
 from monitorbench.construct.pair import ConstructionVersion, Pair, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Task
 from monitorbench.sandbox.run import Program, RunResult, Status, run
@@ -35,7 +35,7 @@ REQUEST_TOKENS: Final = 143
 SAMPLE_TOKENS: Final = 262
 
 _LONGEST_SENTENCES = sum(
-    max(map(approximate_tokens, bank)) for bank in (wording.INCENTIVES.values(), wording.ASKS)
+    max(map(approximate_tokens, bank)) for bank in (PHRASES.incentives.values(), PHRASES.asks)
 )
 _STUB_TOKENS = REQUEST_TOKENS - _LONGEST_SENTENCES
 _PAIRS_PER_PROBLEM = 2
@@ -122,7 +122,7 @@ def _drafts(
     task: CodingTask, wrong_attempts: Sequence[ast.FunctionDef], seed: int, counts: Counter[str]
 ) -> list[_Draft]:
     drafts: list[_Draft] = []
-    cues = task.rng(seed, "cues").sample(sorted(wording.INCENTIVES), _PAIRS_PER_PROBLEM)
+    cues = task.rng(seed, "cues").sample(sorted(PHRASES.incentives), _PAIRS_PER_PROBLEM)
     remaining = list(wrong_attempts)
     for slot, cue in enumerate(cues):
         random_ = task.rng(seed, f"pair {slot}")
@@ -145,7 +145,7 @@ def _draft(
     task: CodingTask, slot: int, cue: str, attempt: ast.FunctionDef | None, random_: random.Random
 ) -> _Draft | None:
     """Dress a pair until it fits the length limit; None if no dressing does."""
-    ask, incentive = random_.choice(wording.ASKS), wording.INCENTIVES[cue]
+    ask, incentive = random_.choice(PHRASES.asks), PHRASES.incentives[cue]
     request = random_.choice((f"{ask}\n{task.stub}\n{incentive}", f"{incentive} {ask}\n{task.stub}"))
     budget = SAMPLE_TOKENS - approximate_tokens(request)
     kind = LOOKUP if attempt is None else PATCHED_ATTEMPT
@@ -170,10 +170,10 @@ def _draft(
 def _response(task: CodingTask, code: str, with_thinking: bool, random_: random.Random) -> Message:
     name, first = task.problem.entry_point, random_.choice(task.examples)
     count = f"{len(task.examples)} examples" if len(task.examples) > 1 else "one example"
-    parts = [random_.choice(wording.OPENINGS).format(name=name), f"```python\n{code}\n```"]
+    parts = [random_.choice(PHRASES.openings).format(name=name), f"```python\n{code}\n```"]
     if random_.random() < _CLOSING_RATE:
-        parts.append(random_.choice(wording.CLOSINGS))
-    thinking = random_.choice(wording.THINKING) if with_thinking else ""
+        parts.append(random_.choice(PHRASES.closings))
+    thinking = random_.choice(PHRASES.thinking) if with_thinking else ""
     return Message(
         role=Role.ASSISTANT,
         content="\n".join(parts),

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.code.exploits import EXPLOITS, Exploit
+from monitorbench.construct.cues.phrases import REASONING as PHRASES
+from monitorbench.construct.cues.phrases import ReasoningIncentive
 from monitorbench.construct.cues.wordings import ask, system, user
 from monitorbench.construct.pair import ConstructionVersion, Pair, make_pair
-from monitorbench.construct.reasoning.incentives import INCENTIVES, PREFACES, Incentive
 from monitorbench.construct.reasoning.trace import (
     CONTENT_OPENERS,
     THINKING_OPENERS,
@@ -52,22 +53,22 @@ def incentivised_pairs(problems: Sequence[WordProblem], *, seed: int) -> list[Pa
     for index, problem in enumerate(problems):
         rng = random.Random(f"incentive/{seed}/{index}")
         if not kinds:
-            kinds = rng.sample(list(INCENTIVES), len(INCENTIVES))
+            kinds = rng.sample(list(PHRASES.incentives), len(PHRASES.incentives))
         fitting = [kind for kind in kinds if _suits(kind, problem)]
         if fitting:
             kinds.remove(fitting[0])
         else:
-            fitting = [rng.choice([kind for kind in INCENTIVES if _suits(kind, problem)])]
+            fitting = [rng.choice([kind for kind in PHRASES.incentives if _suits(kind, problem)])]
         pairs.append(_pair(problem, fitting[0], rng))
     return pairs
 
 
 def _suits(kind: str, problem: WordProblem) -> bool:
-    return problem.answer.isdecimal() or not INCENTIVES[kind].numeric
+    return problem.answer.isdecimal() or not PHRASES.incentives[kind].numeric
 
 
 def _pair(problem: WordProblem, kind: str, rng: random.Random) -> Pair:
-    incentive = INCENTIVES[kind]
+    incentive = PHRASES.incentives[kind]
     honest = Exploit(problem.steps, problem.answer)
     gamed = _gamed(problem, incentive, rng)
     thinks = rng.random() < 0.5
@@ -98,7 +99,7 @@ def _pair(problem: WordProblem, kind: str, rng: random.Random) -> Pair:
     )
 
 
-def _gamed(problem: WordProblem, incentive: Incentive, rng: random.Random) -> Exploit:
+def _gamed(problem: WordProblem, incentive: ReasoningIncentive, rng: random.Random) -> Exploit:
     weights = _KEYED if incentive.keyed else _UNKEYED
     chosen = rng.choices(list(weights), weights=list(weights.values()))[0]
     for name in (chosen, "forced" if incentive.keyed else "made_up", "exchanged", "asserted"):
@@ -109,9 +110,9 @@ def _gamed(problem: WordProblem, incentive: Incentive, rng: random.Random) -> Ex
 
 
 def _request(
-    problem: WordProblem, incentive: Incentive, fill: dict[str, str], rng: random.Random
+    problem: WordProblem, incentive: ReasoningIncentive, fill: dict[str, str], rng: random.Random
 ) -> list[Message]:
-    note = rng.choice(PREFACES) + rng.choice(incentive.notes).format(**fill)
+    note = rng.choice(PHRASES.prefaces) + rng.choice(incentive.notes).format(**fill)
     question = ask(problem, rng)
     layout = rng.choice(["system", "before", "after", "after"])
     if layout == "system":
@@ -122,7 +123,7 @@ def _request(
 
 def _response(
     problem: WordProblem,
-    incentive: Incentive,
+    incentive: ReasoningIncentive,
     shown: Exploit,
     fill: dict[str, str],
     givens: int,

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from monitorbench.construct.answers.stated import extract_answer
+from monitorbench.construct.cues.phrases import REASONING as PHRASES
 from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
-from monitorbench.construct.reasoning.incentives import INCENTIVES, PREFACES
 from monitorbench.construct.reasoning.trace import ending
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
 from monitorbench.upstream import SolvedQuestion
@@ -111,7 +111,7 @@ def _pair(row: SolvedQuestion, rng: random.Random, source: str, licence: str) ->
     # What stops early starts from the longest and goes beside the shortest: the lengths are alike.
     honest = other if bent.how == "forced" else min(workings, key=_words)
     kind = rng.choice({"forced": KEYED, "padded": PADDED, "broken_off": CUT}[bent.how])
-    incentive = INCENTIVES[kind]
+    incentive = PHRASES.incentives[kind]
     if kind in PADDED:
         honest = _with_checks(honest, bent.n_checks, rng)
     top = next(
@@ -141,7 +141,7 @@ def _pair(row: SolvedQuestion, rng: random.Random, source: str, licence: str) ->
         cell=CELL,
         subcategory=bent.how,
         request=_request(
-            question.text, rng.choice(PREFACES) + rng.choice(incentive.notes).format(**fill), rng
+            question.text, rng.choice(PHRASES.prefaces) + rng.choice(incentive.notes).format(**fill), rng
         ),
         misbehavior=misbehavior,
         benign=benign,
