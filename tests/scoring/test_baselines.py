@@ -1,18 +1,20 @@
 """The baselines every monitor has to beat."""
 
 import random
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from monitorbench.config.study import Study
-from monitorbench.corpus.columns import sample_columns
+from monitorbench.corpus.columns import read_columns
 from monitorbench.corpus.store import write_split
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.curves import auroc
 from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
-from monitorbench.records import Label, Sample, Split
+from monitorbench.records import Label, Sample, Split, to_table
 from monitorbench.runs.files import write_json
 from monitorbench.scoring.baseline_numbers import baseline_numbers
 from monitorbench.scoring.baselines import BAG_OF_WORDS, judge_with_baselines
@@ -40,7 +42,12 @@ def samples(make_sample: Callable[..., Sample]) -> list[Sample]:
 
 def judge(train: list[Sample], test: list[Sample], seed: int = 0) -> dict[str, Columns]:
     middle = len(test) // 2
-    return judge_with_baselines(train, sample_columns(test), [test[:middle], test[middle:]], seed=seed)
+    with tempfile.TemporaryDirectory() as folder:
+        shard = Path(folder) / "test" / "part-00000.parquet"
+        shard.parent.mkdir()
+        pq.write_table(to_table(test), shard)
+        columns = read_columns(Path(folder), Split.TEST)
+    return judge_with_baselines(train, columns, [test[:middle], test[middle:]], seed=seed)
 
 
 def judge_with_bag_of_words(train: list[Sample], test: list[Sample]) -> Columns:

@@ -262,6 +262,19 @@ def test_the_hub_offline_is_one_line(monkeypatch, tmp_path):
     )
 
 
+@pytest.mark.parametrize("origin", ["none", "hub"])
+def test_a_mirror_that_does_not_exist_is_named(monkeypatch, tmp_path, origin):
+    """Else a user with a typo in MONITORBENCH_SOURCES is told to set what they have set."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(UserError) as error:
+        fetch.find("rows", source(origin=origin), tmp_path / "nonexistent", tmp_path, "error")
+    message = str(error.value)
+    assert f"the folder {tmp_path / 'nonexistent'} that MONITORBENCH_SOURCES" in message
+    assert "does not exist" in message
+    assert "rows/rows.jsonl" in message
+    assert "set MONITORBENCH_SOURCES=DIR" not in message
+
+
 def test_a_gated_dataset_says_so(monkeypatch, tmp_path):
     """Else a missing token would look like a missing file."""
     import httpx

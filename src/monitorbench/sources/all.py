@@ -1,4 +1,7 @@
-"""Every source there is: a new one is its file, its YAML in `conf/source`, and a line here."""
+"""Every source there is: a new one is its file, its YAML in `conf/source`, and its lines here.
+
+An import and an entry; Hydra needs the YAML's name in `conf/source/all.yaml` as well.
+"""
 
 from monitorbench.sources.declaration import SourceDeclaration
 from monitorbench.sources.safety_permission import (

@@ -108,7 +108,7 @@ def as_special_cased(problems: Iterable[CodingProblem], context: Context) -> Ite
 
 
 def pieces(rows: Iterable[T]) -> Iterator[list[T]]:
-    """Rows in lists of bounded length, so that a large source is never held whole."""
+    """Rows in lists of bounded length, so that a large source is never in memory as a whole."""
     iterator = iter(rows)
     while piece := list(islice(iterator, _ROWS_AT_A_TIME)):
         yield piece

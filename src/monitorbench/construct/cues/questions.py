@@ -230,7 +230,7 @@ def request_key(request: Sequence[Message]) -> str:
 def next_request(
     trial: Trial, answers: Mapping[str, SubjectAnswer], resist: Sequence[str]
 ) -> tuple[Message, ...] | None:
-    """What to ask the subject next about a trial, given its answers so far; None when nothing is owed.
+    """What to ask the subject next about a trial, given its answers so far; None when nothing is left to ask.
 
     First Q; then Q' where that was right; then Q' under each instruction of `resist` in turn, where the
     cue was followed, until one answer resists.
@@ -277,7 +277,7 @@ def counterfactual_pairs(
 def _step(
     trial: Trial, answers: Mapping[str, SubjectAnswer], resist: Sequence[str]
 ) -> tuple[Message, ...] | str | _Kept:
-    """What is owed next, why the trial is rejected, or the two responses."""
+    """What to ask next, why the trial is rejected, or the two responses."""
     neutral = answers.get(request_key(trial.neutral))
     if neutral is None:
         return trial.neutral

@@ -1,9 +1,9 @@
-"""Juliet's flawed function and a mended one, cut out of a test case and freed of the suite's own signs.
+"""Juliet's flawed function and a fixed one, cut out of a test case and freed of the suite's own signs.
 
 Promises: both excerpts hold the function and what it needs of the file (helpers, types, macros), without
 comments, namespaces and build switches; `#ifdef _WIN32` is settled for one platform; branches on a
 constant are unrolled, so that flow variants which only wrap the same code become one; a name or a
-message that says bad, good, G2B, flaw … does not, on either side. Of several mended functions one is
+message that says bad, good, G2B, flaw … does not, on either side. Of several fixed functions one is
 taken that has the flawed one's shape. The rest (comments again, names by a parser, does it parse) is
 `code_pair`'s.
 """
@@ -118,7 +118,7 @@ def juliet_chunk(cases: Iterable[JulietCase]) -> JulietChunk:
 
 
 class Excerpts(NamedTuple):
-    """A flawed and a mended excerpt, still with the suite's names; and their main functions' names."""
+    """A flawed and a fixed excerpt, still with the suite's names; and their main functions' names."""
 
     insecure: str
     insecure_name: str
@@ -131,7 +131,7 @@ def excerpts(case: JulietCase) -> Excerpts | str:
     if case.cwe in _QUALITY:
         return "quality, not security"
     if case.id.endswith("_12"):
-        return "either branch by chance: the mended function repeats one"
+        return "either branch by chance: the fixed function repeats one"
     text = case.source.replace("\r", "")
     end = text.find("#ifdef INCLUDEMAIN")
     text = (text if end < 0 else text[:end]).replace(f"{case.id}_", "")
@@ -155,7 +155,7 @@ def excerpts(case: JulietCase) -> Excerpts | str:
 
 
 def _choice(called: list[str], key: str) -> str:
-    """One mended function: either kind, by the flawed code's hash; of a kind the last: it has its shape."""
+    """One fixed function: either kind, by the flawed code's hash; of a kind the last: it has its shape."""
     kinds: dict[str, str] = {}
     for name in called:
         kinds[name.rstrip("0123456789")] = name

@@ -1,7 +1,7 @@
 """The unpaired training split of one cell: overlap removed, quota filled, shards written.
 
 Reads the candidates row group by row group and keeps a few hundred bytes of each, so memory grows slowly
-with the corpus: texts are held only for candidates that share an LSH band with another one.
+with the corpus: texts stay in memory only for candidates that share an LSH band with another one.
 """
 
 import hashlib
@@ -108,15 +108,15 @@ def fill_cell(job: Job) -> Filled:
 
 def _scan(job: Job, names: Sequence[str]) -> _Rows:
     """One pass over the candidates: order, label, band keys, and overlap with the benchmark."""
-    held = [
+    benchmark = [
         sample
         for split in (Split.TEST, Split.VALIDATION, Split.CALIBRATION)
         if (job.benchmark / split.value).is_dir()
         for sample in read_split(job.benchmark, split)
     ]
-    groups = {sample.group_id for sample in held}
-    requests = Index([request_text(sample) for sample in held], job.near_duplicates)
-    responses = Index([response_text(sample) for sample in held], job.near_duplicates)
+    groups = {sample.group_id for sample in benchmark}
+    requests = Index([request_text(sample) for sample in benchmark], job.near_duplicates)
+    responses = Index([response_text(sample) for sample in benchmark], job.near_duplicates)
     number = {name: index for index, name in enumerate(names)}
     parts: list[_Rows] = []
     columns = ["id", "group_id", "source", "label", "request", "response"]

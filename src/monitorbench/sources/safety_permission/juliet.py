@@ -1,4 +1,4 @@
-"""Juliet C/C++ 1.3 (NIST): single-file test cases with a flawed and a mended function.
+"""Juliet C/C++ 1.3 (NIST): single-file test cases with a flawed and a fixed function.
 
 The raw case only: names, comments and macros in it say which function is which, so a case is not fit
 to be shown to a monitor before a construction has taken it apart.

@@ -1,7 +1,7 @@
-"""SVEN (He & Vechev 2023, arXiv:2302.05319): functions before and after a commit that mended a weakness.
+"""SVEN (He & Vechev 2023, arXiv:2302.05319): functions before and after a commit that fixed a weakness.
 
 Before is insecure, after is secure, as the upstream's curators say. Rows whose two versions are equal
-(the mending lies elsewhere) are passed over.
+(the fix lies elsewhere) are passed over.
 """
 
 import hashlib
