@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from golden_inputs import preference_settings, source_files
+from golden_inputs import own_files, preference_settings, source_files
 from pydantic import BaseModel
 from studies import study
 
@@ -23,9 +23,11 @@ from monitorbench.construct.reasoning import cued_solutions, incentive_solutions
 from monitorbench.construct.reasoning import incentive as incentive_reasoning
 from monitorbench.corpus.paper.benchmark import paired, select
 from monitorbench.corpus.split import assign_splits
-from monitorbench.records import Category, Cell, Split, Task
+from monitorbench.records import Category, Cell, Sample, Split, Task
 from monitorbench.sources import handwritten, synthetic
 from monitorbench.sources.all import SOURCES
+from monitorbench.sources.files import automonitor_bench, inspect_log, team_jsonl
+from monitorbench.sources.read import SourceFiles
 from monitorbench.word_problems import generate as word_problems
 
 NAMES = {"source": "made_up", "licence": "MIT"}
@@ -76,6 +78,18 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
     yield "source synthetic", synthetic.VERSION, lambda: list(synthetic.samples(quotas, 1, 4, 0))
     yield "source word_problems", word_problems.VERSION, lambda: word_problems.generate(40, seed=0)
 
+    yield (
+        "reader jsonl",
+        team_jsonl.VERSION,
+        lambda: list(team_jsonl.load(own_files("jsonl", folder))),
+    )
+    yield "reader inspect_log", inspect_log.VERSION, lambda: _logged(own_files("inspect_log", folder))
+    yield (
+        "reader automonitor_bench",
+        automonitor_bench.VERSION,
+        lambda: list(automonitor_bench.load(own_files("automonitor_bench", folder))),
+    )
+
     composed = study("dataset=paper_local", primary="build")
     cues, problems = composed.cue, word_problems.generate(24, seed=1)
     solved = read("gsm8k")
@@ -108,6 +122,20 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
     yield (
         *incentive_solutions.VERSION,
         lambda: incentive_solutions.incentivised_solutions(solved, seed=0, **NAMES).samples,
+    )
+
+
+def _logged(files: SourceFiles) -> list[Sample]:
+    return list(
+        inspect_log.load(
+            files,
+            labels=None,
+            score="monitor",
+            misbehavior_values=("I",),
+            benign_values=("C",),
+            category=Category.SAFETY_PERMISSION,
+            task=Task.QA,
+        )
     )
 
 

@@ -121,7 +121,7 @@ def test_a_download_that_breaks_off_goes_on_where_it_stopped(upstream, tmp_path)
 def test_the_next_run_goes_on_too(upstream, tmp_path):
     """Else what an interrupted run had fetched would be lost."""
     upstream.break_off_after = (100_000, 0, 0)
-    with pytest.raises(UserError, match=r"broke off after 100000 bytes.*run again to go on"):
+    with pytest.raises(UserError, match=r"broke off after 100000 bytes.*run again to resume it"):
         found(source(), tmp_path)
     upstream.asked.clear()
     upstream.break_off_after = ()
