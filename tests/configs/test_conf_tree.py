@@ -209,7 +209,7 @@ def test_every_declared_source_has_its_file():
     """A declaration without its YAML, or the other way round for a dataset's source, is never read."""
     declared = {name for name, source in DECLARED.items() if source.installed is None}
     assert declared <= set(SOURCES)
-    assert {name for name in _yaml("dataset", "paper.yaml")["sources"]} <= set(DECLARED)
+    assert set(_yaml("dataset", "paper.yaml")["sources"]) <= set(DECLARED)
 
 
 def test_the_papers_datasets_name_known_sources():
