@@ -161,6 +161,15 @@ def test_an_unknown_source_is_one_line_with_the_known_ones(paper: Study):
     assert "humaneval" in message, "it is one of the known ones"
 
 
+def test_a_source_without_a_declaration_is_one_line(paper: Study):
+    """Raw files of which nothing is made would end an hour's build, or count as an empty source."""
+    dataset = paper.dataset
+    assert isinstance(dataset, PaperDataset)
+    wrong = dataset.model_copy(update={"sources": {"fireact": dataset.sources["sven"]}})
+    with pytest.raises(UserError, match=r"^dataset\.sources\.fireact: .*dataset\.sources\.fireact=null$"):
+        units(paper_inputs(paper)._replace(dataset=wrong))
+
+
 def test_a_source_that_is_left_out_is_no_ingredient(paper: Study):
     """`dataset.sources.NAME=null` is how a source is left out; it must not be read all the same."""
     dataset = paper.dataset
