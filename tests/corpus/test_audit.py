@@ -57,7 +57,7 @@ def _rows() -> list[dict[str, Any]]:
     return rows
 
 
-def _words(_study: Study) -> Callable[[Sequence[str]], list[int]]:
+def _words(_monitor: Any, _models: Path) -> Callable[[Sequence[str]], list[int]]:
     return lambda texts: [len(text.split()) for text in texts]
 
 
