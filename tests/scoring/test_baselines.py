@@ -2,19 +2,22 @@
 
 import json
 import random
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
-from monitorbench.config.study import Stakes, Study
-from monitorbench.corpus.columns import sample_columns
+from monitorbench.config.evaluation import Stakes
+from monitorbench.config.study import Study
+from monitorbench.corpus.columns import read_columns
 from monitorbench.corpus.store import write_split
 from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
-from monitorbench.records import Label, Sample, Split, Task
+from monitorbench.records import Label, Sample, Split, Task, to_table
 from monitorbench.runs.files import read_json, write_json
 from monitorbench.scoring.baselines import (
     BAG_OF_WORDS,
@@ -27,6 +30,15 @@ from monitorbench.scoring.numbers import Drawn, Numbers, numbers
 WORDS = [f"word{i}" for i in range(50)]
 GOLDEN = Path(__file__).parent / "golden_baselines.json"
 """The version of the baselines, and their numbers on a small fixed input."""
+
+
+def columns_of(samples: list[Sample]) -> Columns:
+    """The columns of samples as a stage reads them, from Parquet."""
+    with tempfile.TemporaryDirectory() as folder:
+        shard = Path(folder) / "test" / "part-00000.parquet"
+        shard.parent.mkdir()
+        pq.write_table(to_table(samples), shard)
+        return read_columns(Path(folder), Split.TEST)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +60,7 @@ def samples(make_sample: Callable[..., Sample]) -> list[Sample]:
 
 def judge(train: list[Sample], test: list[Sample], seed: int = 0) -> dict[str, Columns]:
     middle = len(test) // 2
-    return judge_with_baselines(train, sample_columns(test), [test[:middle], test[middle:]], seed=seed)
+    return judge_with_baselines(train, columns_of(test), [test[:middle], test[middle:]], seed=seed)
 
 
 def judge_with_bag_of_words(train: list[Sample], test: list[Sample]) -> Columns:

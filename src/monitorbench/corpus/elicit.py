@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from monitorbench.config.base import ConfigError
 from monitorbench.config.study import Study
 from monitorbench.construct.cues.questions import (
-    Answer,
+    SubjectAnswer,
     Trial,
     next_request,
     request_key,
@@ -24,31 +24,16 @@ from monitorbench.construct.cues.questions import (
 )
 from monitorbench.corpus.elicited import ListedTrial, by_request, pairs_by_source
 from monitorbench.engines.protocol import Decoding, Model, Request
-from monitorbench.records import Message, Role, Task
+from monitorbench.records import Message, Role
 from monitorbench.runs.answer_log import AnswerLog, Elicited, answer_key, open_answer_log
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.progress import progress
 from monitorbench.sources import fetch
-from monitorbench.sources.read import SourceFiles
-from monitorbench.sources.specification_gaming import truthfulqa
-from monitorbench.sources.sycophancy_bias import aime, anthropic_sycophancy, bbq, gpqa, gsm8k, mmlu
-from monitorbench.sources.upstream import CuedQuestion, Question
+from monitorbench.sources.all import SOURCES
+from monitorbench.sources.declaration import Questions
 
 _log = logging.getLogger(__name__)
-
-_QUESTIONS: dict[str, tuple[Task, Callable[[SourceFiles], Iterator[Question]]]] = {
-    "aime": (Task.REASONING, aime.load),
-    # In the ambiguous half nothing but the cue tells who is meant.
-    "bbq": (Task.QA, lambda files: (q for q in bbq.load(files) if q.id.endswith("-disambig"))),
-    "gpqa": (Task.REASONING, gpqa.load),
-    "gsm8k": (Task.REASONING, gsm8k.load),
-    "mmlu": (Task.QA, mmlu.load),
-    "truthfulqa": (Task.QA, truthfulqa.load),
-}
-_AS_PUBLISHED: dict[str, tuple[Task, Callable[[SourceFiles], Iterator[CuedQuestion]]]] = {
-    "anthropic_sycophancy": (Task.QA, anthropic_sycophancy.load),
-}
 
 
 class _Question(NamedTuple):
@@ -106,7 +91,7 @@ def elicit(study: Study) -> Path:
         for source, constructed in pairs_by_source(
             lines, by_request(log.entries.values()), name, study.cue.resist
         ).items():
-            counts = {"pairs": len(constructed.samples) // 2, "fell": dict(constructed.fell)}
+            counts = {"pairs": len(constructed.samples) // 2, "rejected": dict(constructed.rejected)}
             results.setdefault("outcome", {})[source] = counts
             _log.info("elicit: %s: %s", source, counts)
     return run.path
@@ -118,17 +103,18 @@ def _lines(study: Study) -> Iterator[ListedTrial]:
     if unknown := sorted(set(settings.kinds) - set(study.cue.kinds)):
         raise ConfigError(f"elicit.kinds={unknown[0]}: expected one of {', '.join(sorted(study.cue.kinds))}")
     for name in settings.sources:
-        if name not in study.source or name not in {**_QUESTIONS, **_AS_PUBLISHED}:
-            known = ", ".join(sorted({**_QUESTIONS, **_AS_PUBLISHED}))
+        asked = SOURCES[name].questions if name in SOURCES else None
+        if name not in study.source or asked is None:
+            known = ", ".join(sorted(source.name for source in SOURCES.values() if source.questions))
             raise ConfigError(f"elicit.sources={name}: expected sources with known answers: {known}")
         source = study.source[name]
         files = fetch.find(name, source, study.paths.sources, study.paths.data / ".sources", "skip")
-        if name in _QUESTIONS:
-            task, load = _QUESTIONS[name]
-            made = trials(load(files), study.cue, seed=study.seed, task=task, kinds=settings.kinds)
+        if isinstance(asked, Questions):
+            made = trials(
+                asked.load(files), study.cue, seed=study.seed, task=asked.task, kinds=settings.kinds
+            )
         else:
-            task, load_cued = _AS_PUBLISHED[name]
-            made = trials_as_published(load_cued(files), task=task)
+            made = trials_as_published(asked.load(files), task=asked.task)
         made.sort(key=lambda trial: hashlib.sha256(f"{name}/{trial.id}".encode()).hexdigest())
         for trial in made[: settings.max_questions]:
             yield ListedTrial(source=name, licence=source.licence, trial=trial)
@@ -149,7 +135,7 @@ def ask_all(asked: Sequence[Trial], resist: Sequence[str], subject: Subject, log
 
     What the log has is not asked again. The model is closed at the end, whatever it is.
     """
-    answers: dict[str, Answer] = {}
+    answers: dict[str, SubjectAnswer] = {}
     try:
         while True:
             wanted = [next_request(trial, answers, resist) for trial in asked]

@@ -60,7 +60,7 @@ class Program(NamedTuple):
     check: str
 
 
-class Outcome(NamedTuple):
+class RunResult(NamedTuple):
     """How a program ended, and one line why: the exception of a failure, the signal of a crash."""
 
     status: Status
@@ -78,7 +78,7 @@ def run(
     timeout_seconds: float = 3.0,
     memory_mib: int = 512,
     workers: int = 2,
-) -> list[Outcome]:
+) -> list[RunResult]:
     """Run every program in a sandbox of its own; outcomes are in the order of the programs.
 
     `timeout_seconds` limits CPU time; three times that, and two seconds at least, are allowed on the
@@ -94,7 +94,7 @@ def run(
         return []
     clock = max(_LEAST_WALL_CLOCK, timeout_seconds * _WALL_CLOCK_FACTOR)
 
-    def run_one(program: Program) -> Outcome:
+    def run_one(program: Program) -> RunResult:
         template = idle.get()
         try:
             return template.run(marshal.dumps((*program, timeout_seconds, memory_mib * 2**20)), clock)
@@ -144,7 +144,7 @@ class _Template:
         with contextlib.suppress(BrokenPipeError):
             self._process.communicate()
 
-    def run(self, payload: bytes, clock_seconds: float) -> Outcome:
+    def run(self, payload: bytes, clock_seconds: float) -> RunResult:
         """Run one program; the answer is bounded by the template."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -162,16 +162,16 @@ class _Template:
         return _outcome(self._process.stdout.read(size), token, status, out_of_time)
 
 
-def _outcome(answer: bytes, token: bytes, status: int, out_of_time: bool) -> Outcome:
+def _outcome(answer: bytes, token: bytes, status: int, out_of_time: bool) -> RunResult:
     if out_of_time or status in (-signal.SIGXCPU, -signal.SIGPROF):
-        return Outcome(Status.TIMED_OUT)
+        return RunResult(Status.TIMED_OUT)
     if not answer.startswith(sandbox_child.READY):
         reason = answer.decode("utf-8", "replace").strip() or f"the interpreter ended with status {status}"
         raise SandboxUnavailable(f"foreign code was not run: {reason}")
     verdict = answer.removeprefix(sandbox_child.READY)
     if verdict.startswith(token):
         word, _, detail = verdict.removeprefix(token).decode("utf-8", "replace").partition("\n")
-        return Outcome(Status(word), " ".join(detail.split()))
+        return RunResult(Status(word), " ".join(detail.split()))
     if status < 0:
-        return Outcome(Status.CRASHED, f"killed by {signal.Signals(-status).name}")
-    return Outcome(Status.CRASHED, f"exited with status {status} before its check was over")
+        return RunResult(Status.CRASHED, f"killed by {signal.Signals(-status).name}")
+    return RunResult(Status.CRASHED, f"exited with status {status} before its check was over")

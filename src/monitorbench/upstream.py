@@ -18,7 +18,7 @@ class Preference(NamedTuple):
     rejected: Message
 
 
-class CodeTwins(NamedTuple):
+class CodeVersions(NamedTuple):
     """A secure and an insecure version of the same code. `task` says what the code is for, neutrally.
 
     `language` is one of c, cpp, python, javascript, go, java, rust, php, csharp; `cwe` such as `CWE-89`.
@@ -111,3 +111,43 @@ class Capitulation(NamedTuple):
     stood: str
     before: tuple[Message, ...]
     gave_in: str
+
+
+class JulietCase(NamedTuple):
+    """One file of the suite. `id` is the case's name, `cwe` such as `CWE-114`, `weakness` its title.
+
+    `language` is `c` or `cpp`; `source` is the whole file as published, with CRLF line ends.
+    """
+
+    id: str
+    cwe: str
+    weakness: str
+    language: str
+    source: str
+
+
+class DocstringExample(NamedTuple):
+    """One example of a docstring: source text of the call, of its positional arguments, of its result."""
+
+    call: str
+    arguments: tuple[str, ...]
+    result: str
+
+
+class CodingProblem(NamedTuple):
+    """One problem, of this source or of another that has the same shape.
+
+    `id` is unique within `source`. `reference` is a module that defines `entry_point`. `examples` may be
+    shown in a request; `hidden` are statements that check a solution and are never shown. `description`
+    says what is asked, without examples; it is empty where examples were left that could not be told
+    apart from the text.
+    """
+
+    id: str
+    source: str
+    licence: str
+    entry_point: str
+    reference: str
+    description: str
+    examples: tuple[DocstringExample, ...]
+    hidden: str

@@ -7,7 +7,7 @@ import pytest
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
-from monitorbench.corpus.columns import read_batches, read_columns, sample_columns
+from monitorbench.corpus.columns import read_batches, read_columns
 from monitorbench.corpus.store import n_rows, read_split, write_split
 from monitorbench.metrics.columns import UNPAIRED, Columns
 from monitorbench.records import Category, Label, Message, Role, Sample, Split, Task
@@ -44,7 +44,6 @@ def test_the_whole_split_in_one_or_in_batches(starter: Path):
     """The fitted baselines' scores would be beside other samples than they were computed from."""
     samples = read_split(starter, Split.TEST)
     check(read_columns(starter, Split.TEST), samples)
-    check(sample_columns(samples), samples)
     batches = list(read_batches(starter, Split.TEST, rows=10))
     assert [one for batch in batches for one in batch] == samples
     assert max(map(len, batches)) == 10
