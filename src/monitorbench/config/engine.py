@@ -200,8 +200,9 @@ class _InProcess(Config):
     def api_key(self) -> None:
         """No key is needed."""
 
-    def own_identity(self) -> None:
-        """The monitor's weights are run: they, and not the engine, name the model."""
+    def own_identity(self) -> dict[str, Any] | None:
+        """None: the monitor's weights are run, so they, and not the engine, name the model."""
+        return None
 
 
 class TransformersEngine(_InProcess):

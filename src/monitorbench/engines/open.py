@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from monitorbench.config.engine import Engine as EngineSettings
-from monitorbench.config.engine import LocalEngine, OpenAiEngine, TransformersEngine, VllmEngine
+from monitorbench.config.engine import (
+    LocalEngine,
+    OpenAiEngine,
+    TransformersEngine,
+    VllmEngine,
+)
 from monitorbench.config.monitor import Monitor
 from monitorbench.engines.protocol import Engine, Model
 

@@ -77,7 +77,7 @@ def critic_identity(study: Study) -> dict[str, Any]:
     match study.monitor.kind:
         case "bag_of_words":
             return {"kind": study.monitor.kind, "scikit-learn": importlib.metadata.version("scikit-learn")}
-        case "language_model":
+        case _:
             from monitorbench.judging.identity import judge_identity
 
             return judge_identity(study.monitor, study.engine, study.pilot.prompt)
@@ -92,7 +92,7 @@ def open_critic(study: Study, training: Sequence[Sample], directory: Path) -> It
     match study.monitor.kind:
         case "bag_of_words":
             yield BagOfWords(training, f"monitor={study.monitor.name}")
-        case "language_model":
+        case _:
             from monitorbench.judging.judge import judge_spec, open_judge
             from monitorbench.runs.verdict_log import open_verdict_log
 

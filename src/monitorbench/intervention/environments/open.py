@@ -7,7 +7,12 @@ opens nothing until it is called.
 
 from collections.abc import Iterator
 
-from monitorbench.config.environments import AlfworldGames, Environments, Questions, TextWorldGames
+from monitorbench.config.environments import (
+    AlfworldGames,
+    Environments,
+    Questions,
+    TextWorldGames,
+)
 from monitorbench.intervention.environments import alfworld, questions, textworld_games
 from monitorbench.intervention.environments.splits import SPLITS, Opens
 
