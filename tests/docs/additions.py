@@ -83,6 +83,13 @@ def monitor_kind() -> None:
     file.write_text("every box\n")
     assert judged("monitor=phrases", f"monitor.path={file}") != run
 
+    from monitorbench.intervention.critic.critic import critic_identity, open_critic
+
+    pilot = study("monitor=phrases", f"monitor.path={file}", *PATHS, primary="pilot")
+    assert critic_identity(pilot)["weights"].startswith("phrases:")
+    with open_critic(pilot, [], SCRATCH / "critic") as critic:
+        assert len(critic.judge(planted_samples(2, 0))) == 4
+
 
 def source() -> None:
     """Its raw file becomes candidates of its cell; the row that is none is counted."""

@@ -54,13 +54,20 @@ def apply_page(copy: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """By part of the page, what went wrong in the copy; all of them in one process."""
-    scratch = tmp_path_factory.mktemp("extending")
-    copy = scratch / "copy"
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project's code and settings, with all that the page adds."""
+    copy = tmp_path_factory.mktemp("extending") / "copy"
     for folder in ("src", "conf"):
         shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", "local"))
+    shutil.copy(ROOT / "pyproject.toml", copy)
     apply_page(copy)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def outcomes(copy: Path) -> dict[str, str]:
+    """By part of the page, what went wrong in the copy; all of them in one process."""
+    scratch = copy.parent
     tests = [ROOT / "tests" / folder for folder in ("docs", ".", "training", "intervention/environments")]
     done = subprocess.run(
         [sys.executable, Path(__file__).parent / "additions.py", copy, tiny_model(scratch / "tiny"), scratch],
@@ -78,6 +85,14 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def test_an_addition_copied_from_the_page_works(outcomes: dict[str, str], part: str):
     """A reader who copies it would get a part that does nothing, or a project that no longer starts."""
     assert not outcomes[part], outcomes[part]
+
+
+@pytest.mark.parametrize("check", [["check"], ["format", "--check"]])
+def test_what_is_copied_from_the_page_passes_the_linter(copy: Path, check: list[str]):
+    """A reader's first commit would be refused for code that the project itself told them to write."""
+    command = [sys.executable, "-m", "ruff", *check, "--no-cache", "src"]
+    done = subprocess.run(command, cwd=copy, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_part_of_the_table_has_its_code():
