@@ -194,14 +194,10 @@ def test_without_protection_nothing_is_run(monkeypatch, tmp_path):
         only("x = 1")
     monkeypatch.undo()
     # Stands in for a kernel that refuses the filter: the fork stops before it says `ready`.
-    refusing = tmp_path / "refusing.py"
-    refusing.write_text(
-        "from monitorbench.sandbox import child as sandbox_child\n"
-        "def refuse(*_): raise OSError('the kernel refuses a seccomp filter')\n"
-        "sandbox_child._allow_only = refuse\n"
-        "sandbox_child.main()\n"
-    )
-    monkeypatch.setattr(sandbox, "_command", lambda: [sys.executable, str(refusing)])
+    *python, start = sandbox._command()
+    refuse = "def refuse(*_): raise OSError('the kernel refuses a seccomp filter')\ntemplate.lock.allow_only = refuse\n"
+    refusing = start.replace("template.main()", refuse + "template.main()")
+    monkeypatch.setattr(sandbox, "_command", lambda: [*python, refusing])
     ran = tmp_path / "ran"
     with pytest.raises(SandboxUnavailable, match="the kernel refuses"):
         only(f"open({str(ran)!r}, 'w')")
