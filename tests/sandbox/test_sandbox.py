@@ -195,7 +195,10 @@ def test_without_protection_nothing_is_run(monkeypatch, tmp_path):
     monkeypatch.undo()
     # Stands in for a kernel that refuses the filter: the fork stops before it says `ready`.
     *python, start = sandbox._command()
-    refuse = "def refuse(*_): raise OSError('the kernel refuses a seccomp filter')\ntemplate.lock.allow_only = refuse\n"
+    refuse = (
+        "def refuse(*_): raise OSError('the kernel refuses a seccomp filter')\n"
+        "template.lock.allow_only = refuse\n"
+    )
     refusing = start.replace("template.main()", refuse + "template.main()")
     monkeypatch.setattr(sandbox, "_command", lambda: [*python, refusing])
     ran = tmp_path / "ran"
