@@ -76,7 +76,7 @@ def judge(check: str, names: "list[str]", modules: "list[str]", pipes: Pipes, an
         os.write(answers, UNAVAILABLE + f"{type(error).__name__}: {error}".encode())
         return
     try:
-        first = values.receive(pipes.reads)
+        first = _reply(pipes)
         if "locked" not in first:
             os.write(answers, UNAVAILABLE + str(first.get("unavailable")).encode())
             return
