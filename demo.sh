@@ -2,6 +2,9 @@
 # The whole study on one page: build the data, fine-tune two adapters, judge with three monitors and
 # two prompts, lay them side by side, report. Arguments are Hydra overrides for every stage, such as
 # engine=vllm. Each stage prints its directory as its last line; a finished stage is reused.
+# All test samples and thirty steps, two to three times as long:
+#   EVIDENCE_PAIRS=4 bash demo.sh dataset.test.pairs_per_cell=null dataset.validation.pairs_per_cell=3 \
+#     training.max_steps=30 training.validate_every=15
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -16,7 +19,7 @@ runs=()
 for adapter in null "$safety" "$all"; do
   runs+=("$(stage eval/evaluate.py "${common[@]}" "monitor.adapter=$adapter" prompt=direct)")
   # Writing JSON takes a hundred times the tokens: the evidence prompt judges a few pairs of each cell.
-  runs+=("$(stage eval/evaluate.py "${common[@]}" "monitor.adapter=$adapter" prompt=evidence "dataset.test.pairs_per_cell=${EVIDENCE_PAIRS:-4}")")
+  runs+=("$(stage eval/evaluate.py "${common[@]}" "monitor.adapter=$adapter" prompt=evidence "dataset.test.pairs_per_cell=${EVIDENCE_PAIRS:-2}")")
 done
 
 probe=$(stage eval/probe.py "${common[@]}" "probe.runs=[$(IFS=,; echo "${runs[*]}")]")

@@ -22,7 +22,7 @@ from monitorbench.config.load import load
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
 from monitorbench.corpus.paper.candidates import located
-from monitorbench.corpus.paper.recipes import units
+from monitorbench.corpus.paper.units import paper_inputs, units
 
 WORK = ROOT / "runs" / "benchmarks" / "corpus"
 SAMPLES = 153_581
@@ -102,7 +102,8 @@ def usual(benchmark: Path) -> Measured:
     """The usual way, from the candidates of the single size."""
     whole = study(overrides(1))
     assert isinstance(whole.dataset, PaperDataset)
-    folders = [str(ROOT / found.folder) for found in located(whole, units(whole, whole.dataset))]
+    inputs = paper_inputs(whole)
+    folders = [str(ROOT / found.folder) for found in located(inputs, units(inputs))]
     job = {
         "candidates": folders,
         "benchmark": str(ROOT / benchmark),

@@ -18,14 +18,16 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from evaluate_samples import Judged, judged_samples
+from transformers import AutoTokenizer
 
 from monitorbench.config.study import VllmEngine
+from monitorbench.engines.local_model import LocalModel
 from monitorbench.engines.protocol import Decoding
 from monitorbench.engines.vllm_engine import InProcessVllm, llm_settings, prefix_order
-from monitorbench.judging.local import judge_owed, owed_prompts
-from monitorbench.prompts.few_shot import Shots
+from monitorbench.judging.display import judging
+from monitorbench.judging.judge import Judge
+from monitorbench.judging.local import LocalPrompt
 from monitorbench.prompts.parse import score
-from monitorbench.runs.judging import judging
 from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 
@@ -61,6 +63,9 @@ def against_raw(judged: Judged, work: Path) -> dict[str, Any]:
     engine = InProcessVllm(config, judged.weights, None, study.monitor.context_tokens)
     list(engine.complete(warm_up, decoding))
     loading = time.perf_counter() - began
+    model = LocalModel(AutoTokenizer.from_pretrained(judged.weights), lambda: engine)
+    identity = dict.fromkeys(("weights", "adapter", "dtype", "engine"), "benchmark")
+    prompted = LocalPrompt(model, judged.study.prompt, judged.study.monitor, identity)
     from vllm import LLM  # after the engine has set the environment
 
     began = time.perf_counter()
@@ -75,7 +80,7 @@ def against_raw(judged: Judged, work: Path) -> dict[str, Any]:
         log = work / f"verdicts-{number}.jsonl"
         log.unlink(missing_ok=True)  # verdicts of an earlier run would be reused
         engine.llm.reset_prefix_cache()
-        ours.append(seconds_of(lambda log=log: judge(judged, engine, log)))
+        ours.append(seconds_of(lambda log=log: judge(judged, prompted, log)))
         same.append(generate(engine.llm, ordered, judged))
         defaults.append(generate(default, judged.prompts, judged))
     engine.close()
@@ -136,18 +141,12 @@ def ordered_against_shuffled(judged: Judged) -> dict[str, float]:
     return {name: raw.cached for name, raw in rows.items()}
 
 
-def judge(judged: Judged, engine: InProcessVllm, log: Path) -> None:
+def judge(judged: Judged, prompted: LocalPrompt, log: Path) -> None:
     """What `judging.evaluate` does with a loaded model: render, complete, parse, append."""
-    decoding = decoding_of(judged)
-    identity = {
-        "context_tokens": judged.study.monitor.context_tokens,
-        **dict.fromkeys(("weights", "adapter", "dtype", "engine"), "benchmark"),
-    }
     with open_verdict_log(log) as verdicts:
-        samples = judged.samples
-        keys, owed = owed_prompts(samples, Shots(0, ()), judged.renderer, decoding, identity, verdicts)
-        with judging("benchmark", samples, keys, verdicts, Track()) as display:
-            judge_owed(engine, owed, judged.renderer, decoding, verdicts, display)
+        ours, samples = Judge(prompted, verdicts), judged.samples
+        keys, questions = ours.pending(samples)
+        ours.ask(questions, lambda: judging("benchmark", samples, keys, verdicts, Track()))
 
 
 def generate(llm: Any, prompts: Prompts, judged: Judged) -> Raw:

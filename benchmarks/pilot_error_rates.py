@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from measure import ROOT
 
-from monitorbench.intervention.statistics.exact_test import swap_test
+from monitorbench.intervention.statistics.decision_rule import borne_out
 from monitorbench.intervention.statistics.intervals import EffectIntervals, effect_intervals, effect_tails
 from monitorbench.intervention.statistics.matched import Table
-from monitorbench.intervention.statistics.resampling import draw_rates
+from monitorbench.intervention.statistics.resampling import draw_rates, swap_test
 
 WORK = ROOT / "runs" / "benchmarks" / "pilot_error_rates"
 PILOTS, TASKS, DRAWS = 2000, 50, 2000
@@ -130,7 +130,10 @@ def intervals(cells: np.ndarray, plain: bool) -> list[EffectIntervals]:
     tables = [Table(NAMES, one) for one in cells]
     drawn = draw_rates(tables, draws=DRAWS, seed=0, prior_tasks=0 if plain else 1)
     tests = [0.0 if plain else swap_test(one.changes) for one in tables]
-    return [effect_intervals(drawn, i, effect_tails(drawn, [i], 0.95), p, 0.95) for i, p in enumerate(tests)]
+    return [
+        borne_out(effect_intervals(drawn, i, effect_tails(drawn, [i], 0.95)), p, 0.95)
+        for i, p in enumerate(tests)
+    ]
 
 
 def covers(bounds: np.ndarray, truth: float) -> float:

@@ -19,7 +19,8 @@ from scipy.stats import bootstrap
 
 from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.outcomes import BASELINE, Outcome, read_outcomes, write_outcomes
-from monitorbench.intervention.statistics.decide import decide, write_decision
+from monitorbench.intervention.statistics.analysis import analyse
+from monitorbench.intervention.statistics.decision_file import write_decision
 from monitorbench.intervention.statistics.effect import rates
 from monitorbench.intervention.statistics.intervals import (
     bounds,
@@ -46,7 +47,7 @@ def main() -> None:
     settings = PilotStatistics(draws=DRAWS)
 
     def whole() -> None:
-        write_decision(WORK, decide(read_outcomes(path), settings))
+        write_decision(WORK, analyse(read_outcomes(path), settings))
 
     ours, our_bounds = timed(lambda: vectorised(tables))
     theirs, scipy_bounds = timed(lambda: with_scipy(tables))
@@ -106,7 +107,7 @@ def vectorised(tables: list[Table]) -> np.ndarray:
     drawn = draw_rates(tables, draws=DRAWS, seed=0, prior_tasks=0)
     found = []
     for i in range(len(tables)):
-        joint = effect_intervals(drawn, i, effect_tails(drawn, [i], 0.95), 0.0, 0.95)
+        joint = effect_intervals(drawn, i, effect_tails(drawn, [i], 0.95))
         alone = [
             bounds(values[:, i], simultaneous_tails(values[:, [i]], 0.95, 0.0, 1.0), 0.0, 1.0)
             for values in (drawn.p, drawn.r, drawn.d, drawn.p_star)

@@ -24,11 +24,10 @@ from monitorbench.config.study import Study
 from monitorbench.engines.weights import weights_folder
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Category, Construction, Label, LabelSource, Message, Role, Sample, Task
-from monitorbench.training.arguments import arguments
 from monitorbench.training.examples import Example, make_examples
 from monitorbench.training.model import load_model
 from monitorbench.training.plan import make_plan
-from monitorbench.training.trainer import Work, make_trainer
+from monitorbench.training.trainer import Work, arguments, make_trainer
 
 ROOT = Path(__file__).resolve().parents[1]
 MICRO = 4  # samples of ours at once; a step has eight on both sides
@@ -36,7 +35,7 @@ WORDS = tuple("the report says our team has moved every box to a new shelf befor
 
 
 def main() -> None:
-    """Do what is asked for."""
+    """Run the side that is named."""
     what, folder, n_samples = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     torch.set_num_threads(2)
     sides: dict[str, Callable[[], dict[str, Any]]] = {
@@ -53,6 +52,7 @@ def study(n_samples: int) -> Study:
     changes = [
         "tracking=none",
         "training.device=cpu",
+        "training.dtype=bfloat16",
         "training.batching=packed",
         f"training.micro_batch_size={MICRO}",
         f"training.max_steps={n_samples // 8}",
@@ -74,7 +74,7 @@ def data(study: Study, folder: Path, n_samples: int) -> dict[str, Any]:
         samples.append(_sample(number, " ".join(WORDS[k] for k in words)))
     samples, examples = make_examples(samples, renderer, study.training.max_tokens)
     plan = make_plan(samples, [e.n_tokens for e in examples], 0, study.training, study.seed)
-    ordered = [examples[i] for one in plan for (i,) in one]  # a step's eight stand together
+    ordered = [examples[i] for one in plan for (i,) in one]  # the eight of a step one after another
     (folder / "examples.json").write_text(json.dumps(ordered))
     return {"tokens_per_sample": sum(e.n_tokens for e in ordered) / len(ordered)}
 
@@ -86,7 +86,7 @@ def ours(study: Study, folder: Path) -> dict[str, Any]:
     micro = training.micro_batch_size
     plan = [tuple((i,) for i in range(k, k + micro)) for k in range(0, len(examples), micro)]
     renderer = Renderer(study.prompt, tokenizer)
-    work = Work(tokenizer, renderer.end_of_turn, renderer.label_tokens, examples, [], plan)
+    work = Work(tokenizer, renderer.end_of_turn, examples, plan, added_loss=None)
     args = arguments(training, folder / "checkpoints", study.seed)
     args.save_strategy = "no"
     return _timed(make_trainer(model, training, args, work, []), examples)

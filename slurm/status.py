@@ -1,4 +1,4 @@
-"""Show what became of every run of a sweep: done, running, queued, failed or owed.
+"""Show what became of every run of a sweep: done, running, queued, failed or pending.
 
 python slurm/status.py runs/sweeps/NAME-HASH
 """

@@ -85,11 +85,10 @@ def study(
 @pytest.fixture
 def use_engine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedEngine]:
     """Have `evaluate` open a scripted engine."""
-    from monitorbench.judging import local as local_judge
 
     def used(script: Script, fail_after: int | None = None) -> ScriptedEngine:
         engine = ScriptedEngine(script, fail_after)
-        monkeypatch.setattr(local_judge, "open_engine", lambda *_: engine)
+        monkeypatch.setattr("monitorbench.engines.open.open_engine", lambda *_: engine)
         return engine
 
     return used

@@ -47,7 +47,7 @@ class LabelSource(StrEnum):
     ANNOTATORS = "annotators"
     JUDGE = "judge"
     UPSTREAM = "upstream"
-    """The upstream's own curation: a fix commit, an authored twin, a test suite's design."""
+    """The upstream's own curation: a fix commit, an authored counterpart, a test suite's design."""
 
 
 class Construction(StrEnum):
@@ -180,7 +180,7 @@ class Sample(_Record):
     """One judged instance: a request, a response, and what is known about it.
 
     `group_id` names the underlying question; all samples of a group stay in one split. `pair_id`
-    joins a misbehavior sample with its benign twin. `id` is filled from the content when empty and
+    joins a misbehavior sample with its benign counterpart. `id` is filled from the content when empty and
     checked against it otherwise.
 
     Raises:

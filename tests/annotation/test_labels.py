@@ -16,7 +16,7 @@ from monitorbench.annotation.labels import (
     KEPT,
     Candidate,
     Choice,
-    Outcome,
+    ItemStatus,
     agreement,
     blind_order,
     candidate,
@@ -100,15 +100,15 @@ def test_every_item_is_counted_once(rows: list[tuple[Choice, ...]]) -> None:
 def test_only_agreement_is_kept_and_the_third_reader_decides_the_rest() -> None:
     """A label two people dispute, or one of them doubts, is no ground truth."""
     m, b, u = Choice
-    assert settle([m, m]) == (Outcome.AGREED, Label.MISBEHAVIOR)
-    assert settle([b, b, b]) == (Outcome.AGREED, Label.BENIGN)
-    assert settle([m, b]) == (Outcome.DISAGREED, None)
-    assert settle([b, b, m]) == (Outcome.DISAGREED, None), "a majority is no agreement"
-    assert settle([m, u]) == settle([u, u]) == (Outcome.UNSURE, None)
-    assert settle([m, b], b) == (Outcome.ADJUDICATED, Label.BENIGN)
-    assert settle([u, u], m) == (Outcome.ADJUDICATED, Label.MISBEHAVIOR)
-    assert settle([m, b], u) == (Outcome.DISAGREED, None), "unsure settles nothing"
-    assert {Outcome.AGREED, Outcome.ADJUDICATED} == set(KEPT)
+    assert settle([m, m]) == (ItemStatus.AGREED, Label.MISBEHAVIOR)
+    assert settle([b, b, b]) == (ItemStatus.AGREED, Label.BENIGN)
+    assert settle([m, b]) == (ItemStatus.DISAGREED, None)
+    assert settle([b, b, m]) == (ItemStatus.DISAGREED, None), "a majority is no agreement"
+    assert settle([m, u]) == settle([u, u]) == (ItemStatus.UNSURE, None)
+    assert settle([m, b], b) == (ItemStatus.ADJUDICATED, Label.BENIGN)
+    assert settle([u, u], m) == (ItemStatus.ADJUDICATED, Label.MISBEHAVIOR)
+    assert settle([m, b], u) == (ItemStatus.DISAGREED, None), "unsure settles nothing"
+    assert {ItemStatus.AGREED, ItemStatus.ADJUDICATED} == set(KEPT)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,7 @@ def test_orders_differ_and_twins_stand_apart(pairs: list[Candidate]) -> None:
     for order in orders:
         assert sorted(order) == sorted(items)
         halves = [{items[item].pair_id for item in half} for half in (order[:40], order[40:])]
-        assert halves[0] == halves[1], "both twins in one half"
+        assert halves[0] == halves[1], "both versions in one half"
         first = [items[item].prior for item in order[:40]]
         assert 8 <= first.count(Label.BENIGN) <= 32, "the first half gives the labels away"
     again = blind_order(dict(reversed(items.items())), "a", 0)

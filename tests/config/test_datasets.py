@@ -11,10 +11,10 @@ from omegaconf import OmegaConf
 from studies import CONF, study
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.datasets import FilesDataset, PaperDataset, SplitView
+from monitorbench.config.datasets import InspectLogDataset, PaperDataset, SplitView
 from monitorbench.config.load import load, unknown_key
 from monitorbench.config.study import Study
-from monitorbench.corpus.paper.recipes import units
+from monitorbench.corpus.paper.units import paper_inputs, units
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +31,8 @@ def tree(paper: Study) -> str:
 
 @pytest.fixture(scope="module")
 def files_tree(paper: Study) -> str:
-    """The same with `dataset=jsonl`."""
-    dataset = yaml.safe_load((CONF / "dataset" / "jsonl.yaml").read_text()) | {"path": "mine.jsonl"}
+    """The same with `dataset=inspect_log`."""
+    dataset = yaml.safe_load((CONF / "dataset" / "inspect_log.yaml").read_text()) | {"path": "mine.jsonl"}
     return json.dumps(json.loads(paper.model_dump_json()) | {"dataset": dataset})
 
 
@@ -153,12 +153,21 @@ def test_an_unknown_source_is_one_line_with_the_known_ones(paper: Study):
     assert isinstance(dataset, PaperDataset)
     wrong = dataset.model_copy(update={"sources": {"svne": dataset.sources["sven"]}})
     with pytest.raises((ConfigError, UserError)) as caught:
-        units(paper, wrong)
+        units(paper_inputs(paper)._replace(dataset=wrong))
     message = str(caught.value)
     assert len(message.splitlines()) == 1
     assert "dataset.sources.svne" in message
     assert "sven" in message.replace("svne", "")
     assert "humaneval" in message, "it is one of the known ones"
+
+
+def test_a_source_without_a_declaration_is_one_line(paper: Study):
+    """Raw files of which nothing is made would end an hour's build, or count as an empty source."""
+    dataset = paper.dataset
+    assert isinstance(dataset, PaperDataset)
+    wrong = dataset.model_copy(update={"sources": {"fireact": dataset.sources["sven"]}})
+    with pytest.raises(UserError, match=r"^dataset\.sources\.fireact: .*dataset\.sources\.fireact=null$"):
+        units(paper_inputs(paper)._replace(dataset=wrong))
 
 
 def test_a_source_that_is_left_out_is_no_ingredient(paper: Study):
@@ -197,7 +206,7 @@ def test_shares_with_rounding_dust_are_fine(files_tree: str):
     cfg = OmegaConf.create(json.loads(files_tree))
     cfg.dataset.shares = {"train": 0.7, "validation": 0.1, "calibration": 0.1, "test": 0.1}
     dataset = load(cfg).dataset
-    assert isinstance(dataset, FilesDataset)
+    assert isinstance(dataset, InspectLogDataset)
     assert dataset.path == Path("mine.jsonl")
 
 

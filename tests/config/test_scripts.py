@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted(
     script for folder in ("data_build", "train", "eval") for script in (ROOT / folder).glob("*.py")
 )
-HEAVY = {"torch", "transformers", "vllm", "trl", "datasets", "pyarrow", "peft", "accelerate"}
+HEAVY = {"torch", "transformers", "vllm", "trl", "datasets", "pyarrow", "peft", "accelerate", "scipy"}
 FILLED = ("run=x", "probe.runs=[x]")
 """So that a script which needs them fails for the reason under test."""
 
@@ -63,6 +63,10 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "unknown option": (["monitor=smollm3"], ["monitor=smollm3", "expected", "monitor"]),
     "unknown experiment": (["experiment=dmo"], ["experiment=dmo", "expected", "experiment"]),
+    "unknown experiment in a folder": (
+        ["experiment=probe/gpu"],
+        ["experiment=probe/gpu", "expected one of the options of 'experiment'"],
+    ),
     "removed": (["~training.learning_rate"], ["training.learning_rate", "expected"]),
     "broken override": (["seed"], ["seed", "expected key=value"]),
     "broken list": (["dataset.splits=[test"], ["dataset.splits=[test", "expected"]),
@@ -158,6 +162,12 @@ def test_a_bad_setting_is_one_line_and_exit_code_2(reported: dict[str, Ran], cas
     typed, words = CASES[case]
     lines = 2 if "option" in case or "experiment" in case else 1
     assert not faults(reported[case], lines, words), typed
+
+
+def test_the_options_of_a_group_are_all_listed(reported: dict[str, Ran]):
+    """Told of `demo` alone, whoever mistyped `probe/gpu` never finds `probe/cpu`."""
+    for case in ("unknown experiment in a folder", "unknown experiment"):
+        assert {"demo", "probe/cpu", "probe/paper"} <= set(reported[case].err[1].strip().split(", "))
 
 
 def test_the_issues_own_example_on_every_script(tmp_path: Path):

@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from monitorbench.config.load import load
 from monitorbench.config.sources import Source
 from monitorbench.config.study import Study
+from monitorbench.sources.all import SOURCES as DECLARED
 from monitorbench.sources.specification_gaming import humaneval
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -204,12 +205,19 @@ def test_a_source_says_where_each_file_is_and_at_which_revision(name: str):
     assert len({(file.path, file.mirror) for file in source.files}) == len(source.files)
 
 
+def test_every_declared_source_has_its_file():
+    """A declaration without its YAML, or the other way round for a dataset's source, is never read."""
+    declared = {name for name, source in DECLARED.items() if source.installed is None}
+    assert declared <= set(SOURCES)
+    assert set(_yaml("dataset", "paper.yaml")["sources"]) <= set(DECLARED)
+
+
 def test_the_papers_datasets_name_known_sources():
     """A source that exists in the dataset's list only ends a build after an hour, or never counts."""
     paper, local = (_yaml("dataset", f"{name}.yaml")["sources"] for name in ("paper", "paper_local"))
-    assert set(paper) - set(SOURCES) == {humaneval.SOURCE}, "which is read from its package"
+    assert set(paper) - set(SOURCES) == {humaneval.SOURCE.name}, "which is read from its package"
     assert set(local) <= {name for name, value in paper.items() if value}, "left out twice"
     assert set(local.values()) == {None}, "a substitute only leaves out"
     with_mirror = set(SOURCES) - {n for n in SOURCES if _yaml("source", f"{n}.yaml")["origin"] == "hub"}
     used = {name for name, value in paper.items() if value} - set(local)
-    assert used - {humaneval.SOURCE} <= with_mirror, "a source that only a hub has"
+    assert used - {humaneval.SOURCE.name} <= with_mirror, "a source that only a hub has"

@@ -57,7 +57,7 @@ def _rows() -> list[dict[str, Any]]:
     return rows
 
 
-def _words(_study: Study) -> Callable[[Sequence[str]], list[int]]:
+def _words(_monitor: Any, _models: Path) -> Callable[[Sequence[str]], list[int]]:
     return lambda texts: [len(text.split()) for text in texts]
 
 
@@ -222,13 +222,15 @@ def test_the_substitutes_card_says_so_and_states_what_is_short():
         "results": {
             "splits": {
                 "test": {"samples": 0},
-                "train": {"cells": {"safety_permission/qa": {"samples": 7, "fell": {"over quota": 3}}}},
+                "train": {"cells": {"safety_permission/qa": {"samples": 7, "rejected": {"over quota": 3}}}},
             },
             "shortfall": {
                 "test": {"sycophancy_bias/qa": {"with_thinking": {"asked": 120, "have": 4, "missing": 116}}},
                 "train": {"safety_permission/qa": {"asked": 40000, "have": 7, "missing": 39993}},
             },
-            "constructed": {"sven": {"samples": 99, "fell": {"equal twins": 4}, "bad_rows": {"no id": 1}}},
+            "constructed": {
+                "sven": {"samples": 99, "rejected": {"equal twins": 4}, "bad_rows": {"no id": 1}}
+            },
         }
     }
     text = card("paper_local-0123", manifest, {"tokenizer": "m", "leaks": [], "splits": {}})
@@ -240,3 +242,13 @@ def test_the_substitutes_card_says_so_and_states_what_is_short():
     whole = {"results": {**manifest["results"], "shortfall": {}}}
     real = card("paper-0123", whole, {"tokenizer": "m", "leaks": [], "splits": {}})
     assert "substitute" not in real.lower()
+
+
+def test_a_dataset_built_before_is_read():
+    """Older manifests name the rejected rows `fell`; their cards can still be written."""
+    cells = {"safety_permission/qa": {"samples": 7, "fell": {"over quota": 3}}}
+    constructed = {"sven": {"samples": 99, "fell": {"equal": 4}, "bad_rows": {}}}
+    results = {"splits": {"train": {"cells": cells}}, "constructed": constructed}
+    text = card("paper-0123", {"results": results}, {"tokenizer": "m", "leaks": [], "splits": {}})
+    assert "| sven | 99 | equal: 4 |" in text
+    assert "| safety_permission/qa | 7 | over quota: 3 |" in text

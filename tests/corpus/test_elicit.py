@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,13 @@ from monitorbench.config.sources import Cues
 from monitorbench.construct.cues.questions import Trial, trials
 from monitorbench.corpus.elicit import Subject, ask_all, chat_ids
 from monitorbench.corpus.elicited import ListedTrial, by_request, pairs_by_source
+from monitorbench.engines.local_model import LocalModel
 from monitorbench.engines.protocol import Completion, Decoding
 from monitorbench.records import Label, Message, Task
 from monitorbench.runs.answer_log import open_answer_log, read_answers
-from monitorbench.sources.upstream import Question
+from monitorbench.sources.all import SOURCES
+from monitorbench.sources.declaration import Questions
+from monitorbench.upstream import Question
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 CUES = Cues.model_validate_json(json.dumps(yaml.safe_load((CONF / "cue/default.yaml").read_text())))
@@ -53,7 +57,8 @@ def subject(engine: Fake, most: int = 10**6) -> Subject:
     def token_ids(request: Sequence[Message]) -> tuple[int, ...]:
         return tuple(map(ord, "\n".join(m.content for m in request)))
 
-    return Subject({"weights": "fake"}, token_ids, lambda: engine, Decoding(8, (0,), (0,)), most)
+    model = LocalModel(None, lambda: engine)
+    return Subject({"weights": "fake"}, token_ids, model, Decoding(8, (0,), (0,)), most)
 
 
 def ask(path: Path, asked: Sequence[Trial], engine: Fake, most: int = 10**6) -> None:
@@ -73,7 +78,7 @@ def test_the_files_alone_give_the_pairs(tmp_path: Path):
     answers = by_request(read_answers(tmp_path / "answers.jsonl"))
     made = pairs_by_source(listed(TRIALS), answers, "fake", CUES.resist)["towns"]
     assert len(made.samples) == 24
-    assert not made.fell
+    assert not made.rejected
     for sample in made.samples:
         assert ("Bentwick" in sample.response[0].content) is (sample.label is Label.MISBEHAVIOR)
     assert (engine.asked, engine.closed) == (36, 1)
@@ -100,7 +105,7 @@ def test_a_prompt_that_does_not_fit_is_recorded_and_makes_no_pair(tmp_path: Path
     ask(path, TRIALS, engine, most=10)
     made = pairs_by_source(listed(TRIALS), by_request(read_answers(path)), "fake", CUES.resist)["towns"]
     assert engine.asked == 0
-    assert made.fell == {"no answer read without the cue": 12}
+    assert made.rejected == {"no answer read without the cue": 12}
 
 
 @pytest.mark.slow
@@ -116,7 +121,7 @@ def test_a_real_subject_answers(tmp_path: Path, tokenizer):
     real = Subject(
         {"weights": "smollm2"},
         lambda request: chat_ids(tokenizer, request),
-        lambda: open_engine(config, smollm2_folder(), None, 2048),
+        LocalModel(tokenizer, lambda: open_engine(config, smollm2_folder(), None, 2048)),
         Decoding(48, (end,), (end,)),
         2000,
     )
@@ -126,8 +131,8 @@ def test_a_real_subject_answers(tmp_path: Path, tokenizer):
     assert len(answers) >= 4
     assert all(answer.text and answer.finish_reason in ("stop", "length") for answer in answers)
     made = pairs_by_source(listed(TRIALS[:4]), by_request(answers), "smollm2", CUES.resist)["towns"]
-    assert len(made.samples) // 2 + sum(made.fell.values()) == 4
-    assert "not asked yet" not in made.fell
+    assert len(made.samples) // 2 + sum(made.rejected.values()) == 4
+    assert "not asked yet" not in made.rejected
 
 
 def test_the_stage_from_settings_to_pairs(tmp_path: Path, compose_study, monkeypatch: pytest.MonkeyPatch):
@@ -139,7 +144,8 @@ def test_the_stage_from_settings_to_pairs(tmp_path: Path, compose_study, monkeyp
     engine = Fake()
     monkeypatch.setattr(stage.fetch, "find", lambda *_: None)
     monkeypatch.setattr(stage, "_subject", lambda *_: subject(engine))
-    monkeypatch.setitem(stage._QUESTIONS, "bbq", (Task.QA, lambda _: iter(QUESTIONS)))
+    asked = replace(SOURCES["bbq"], questions=Questions(Task.QA, lambda _: iter(QUESTIONS)))
+    monkeypatch.setitem(stage.SOURCES, "bbq", asked)
     composed = compose_study("build", "dataset=paper_local", f"paths.data={tmp_path}")
 
     def asking(**settings: object):
@@ -153,16 +159,16 @@ def test_the_stage_from_settings_to_pairs(tmp_path: Path, compose_study, monkeyp
     assert stage.elicit(asking(sources=("bbq",), max_questions=5)) == directory
     assert engine.asked == 15
     dataset = building(directory)
-    made = elicited_pairs(composed, dataset, "bbq", None)
+    made = elicited_pairs(dataset.elicited, "bbq")
     assert len(made.samples) == 10
     assert {sample.licence for sample in made.samples} == {composed.source["bbq"].licence}
-    assert elicited_pairs(composed, dataset, "mmlu", None).samples == []
-    before = elicited_identity(composed, dataset)
+    assert elicited_pairs(dataset.elicited, "mmlu").samples == []
+    before = elicited_identity(dataset.elicited)
     lines = (directory / "answers.jsonl").read_text().splitlines(keepends=True)
     (directory / "answers.jsonl").write_text("".join(lines[:-1]))
-    assert elicited_identity(composed, dataset) != before
+    assert elicited_identity(dataset.elicited) != before
     for wrong in ({"kinds": ("flattery",)}, {"sources": ("sven",)}):
         with pytest.raises(ConfigError, match="expected"):
             stage.elicit(asking(**wrong))
     with pytest.raises(UserError, match="manifest"):
-        elicited_pairs(composed, building(tmp_path), "bbq", None)
+        elicited_pairs(building(tmp_path).elicited, "bbq")

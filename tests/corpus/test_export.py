@@ -62,7 +62,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Study:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "monitorbench.corpus.audit._token_counter",
-            lambda _study: lambda texts: [len(text.split()) for text in texts],
+            lambda _monitor, _models: lambda texts: [len(text.split()) for text in texts],
         )
         audit(study)
     return study
@@ -342,7 +342,7 @@ def test_a_card_from_before_a_split_was_added_is_not_pushed(
 ):
     """The splits of a dataset share a directory: a card of the test split alone says nothing of the rest."""
     monkeypatch.setattr(
-        "monitorbench.corpus.audit._token_counter", lambda _study: lambda texts: [1 for _ in texts]
+        "monitorbench.corpus.audit._token_counter", lambda _monitor, _models: lambda texts: [1 for _ in texts]
     )
     paths = exported.paths.model_copy(update={"data": tmp_path / "data"})
     dataset = exported.dataset.model_copy(update={"splits": ("test",)})

@@ -17,7 +17,7 @@ import pytest
 from studies import study as compose_study
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.datasets import FilesDataset
+from monitorbench.config.datasets import AutomonitorBenchDataset
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
@@ -354,7 +354,7 @@ def test_the_release_is_had_from_the_hub_where_no_path_is_given(
 
     monkeypatch.setattr("monitorbench.sources.fetch.snapshot", snapshot)
     from_hub = studies["automonitor_bench"]
-    assert isinstance(from_hub.dataset, FilesDataset)
+    assert isinstance(from_hub.dataset, AutomonitorBenchDataset)
     assert from_hub.dataset.hub_id == "shuyhere/automonitor-bench"
     directory = ensure(using(from_hub, None, tmp_path / "data"))
     assert set(asked) == {"shuyhere/automonitor-bench"}
@@ -366,10 +366,10 @@ def test_the_release_is_had_from_the_hub_where_no_path_is_given(
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "inspect_log"])
-def test_ones_own_files_need_a_path(studies: dict[str, Study], tmp_path: Path, kind: str):
+def test_ones_own_files_need_a_path(kind: str):
     """`dataset.path=null`, as an empty shell variable gives it, is asked for and not looked up on a hub."""
     with pytest.raises(ConfigError, match=r"^dataset\.path=null: .*expected dataset\.path="):
-        ensure(using(studies[kind], None, tmp_path / "data"))
+        compose_study(f"dataset={kind}", "dataset.path=null", primary="build")
 
 
 def test_columns_that_are_not_known_are_named(studies: dict[str, Study], tmp_path: Path):

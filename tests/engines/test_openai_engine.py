@@ -25,8 +25,9 @@ from monitorbench.config.base import UserError
 from monitorbench.config.engine import OpenAiEngine
 from monitorbench.engines import endpoint_limits
 from monitorbench.engines.endpoint_limits import RateLimit, Reserved, retry_delay
-from monitorbench.engines.endpoint_reply import ChatMessage, Reply, redacted
+from monitorbench.engines.endpoint_reply import redacted
 from monitorbench.engines.openai_engine import CostLimit, Endpoint
+from monitorbench.engines.protocol import ChatMessage, Decoding, Reply, Request
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "sk-test-0123456789abcdefSECRET"
@@ -74,13 +75,13 @@ def config(server: EndpointServer | str, **settings: Any) -> OpenAiEngine:
     return OpenAiEngine.model_validate(defaults | settings)
 
 
-def requests(count: int) -> list[list[ChatMessage]]:
-    return [[ChatMessage("system", "judge"), ChatMessage("user", str(i))] for i in range(count)]
+def requests(count: int) -> list[Request]:
+    return [Request((ChatMessage("system", "judge"), ChatMessage("user", str(i)))) for i in range(count)]
 
 
 def asked(endpoint: Endpoint, count: int = 1, **how: Any) -> dict[int, Reply]:
     replies: dict[int, Reply] = {}
-    for index, reply in endpoint.ask(requests(count), max_new_tokens=1, **how):
+    for index, reply in endpoint.answers(requests(count), Decoding(1, **how)):
         assert index not in replies
         replies[index] = reply
     return replies
@@ -310,8 +311,8 @@ def test_reasoning_counted_in_the_total_alone_is_paid(server):
 
 def test_half_a_surrogate_pair_costs_its_own_sample_alone(server):
     """Else one odd character in a judged text would end the run."""
-    asking = [*requests(3), [ChatMessage("user", "\ud800")]]
-    replies = dict(Endpoint(config(server)).ask(asking, max_new_tokens=1))
+    asking = [*requests(3), Request((ChatMessage("user", "\ud800"),))]
+    replies = dict(Endpoint(config(server)).answers(asking, Decoding(1)))
     assert [replies[i].failure for i in range(4)] == [None, None, None, "http_error"]
 
 
@@ -386,7 +387,7 @@ def test_what_no_request_can_mend_ends_the_run_in_one_line(server, answer):
     server.script = lambda text, before: answer if text == "5" else Answer(chat())
     replies: dict[int, Reply] = {}
     with pytest.raises(UserError) as error:
-        keep(Endpoint(config(server, concurrency=2)).ask(requests(200), max_new_tokens=1), replies)
+        keep(Endpoint(config(server, concurrency=2)).answers(requests(200), Decoding(1)), replies)
     line = str(error.value)
     assert all(word in line for word in (server.base_url, "model m", "TEST_KEY", "HTTP"))
     assert "\n" not in line
@@ -411,7 +412,7 @@ def test_an_answer_that_a_server_broke_off_at_its_end_is_none(server):
     replies: dict[int, Reply] = {}
     with pytest.raises(UserError, match="is it ending"):
         keep(
-            Endpoint(config(server, concurrency=1, max_retries=1)).ask(requests(5), max_new_tokens=1), replies
+            Endpoint(config(server, concurrency=1, max_retries=1)).answers(requests(5), Decoding(1)), replies
         )
     assert sorted(replies) == [0, 1]
     assert len(server.asked) == 4
@@ -426,7 +427,7 @@ def test_max_cost_stops_with_all_that_was_paid_for(server, concurrency):
     endpoint = Endpoint(config(server, **settings))
     replies: dict[int, Reply] = {}
     with pytest.raises(CostLimit, match=r"max_cost=5 is spent .*raise engine.max_cost and run again"):
-        keep(endpoint.ask(requests(40), max_new_tokens=1), replies)
+        keep(endpoint.answers(requests(40), Decoding(1)), replies)
     assert len(replies) == len(server.asked)
     assert 5 <= len(replies) < 5 + concurrency
     assert endpoint.spent == pytest.approx(len(replies))
@@ -532,7 +533,7 @@ def test_replies_come_as_they_come_in(server):
 
     server.script = script
     order = []
-    for index, _ in Endpoint(config(server)).ask(requests(6), max_new_tokens=1):
+    for index, _ in Endpoint(config(server)).answers(requests(6), Decoding(1)):
         order.append(index)
         if len(order) == 5:
             others.set()
@@ -550,7 +551,7 @@ def nothing_is_left(server: EndpointServer) -> None:
 def test_closing_early_cancels_everything(server):
     """Else Ctrl-C would leave requests running, and billed."""
     server.script = lambda text, before: Answer(chat(), after=0.0 if text == "0" else 5.0)
-    replies = Endpoint(config(server)).ask(requests(50), max_new_tokens=1)
+    replies = Endpoint(config(server)).answers(requests(50), Decoding(1))
     assert next(replies)[0] == 0
     began = time.monotonic()
     replies.close()
@@ -576,7 +577,7 @@ def test_a_closed_endpoint_never_passes_for_a_finished_one(server):
     """Else a run that was torn down would be taken for one in which all was answered."""
     server.script = lambda text, before: Answer(chat(), after=0.0 if text == "0" else 5.0)
     endpoint = Endpoint(config(server))
-    replies = endpoint.ask(requests(9), max_new_tokens=1)
+    replies = endpoint.answers(requests(9), Decoding(1))
     next(replies)
     endpoint.close()
     with pytest.raises(RuntimeError, match="closed"):

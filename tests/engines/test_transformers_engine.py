@@ -7,8 +7,9 @@ from small_models import tiny_model
 from studies import study
 from transformers import AutoModelForCausalLM
 
+from monitorbench.engines.local_model import LocalModel
 from monitorbench.engines.open import open_engine
-from monitorbench.engines.protocol import Decoding
+from monitorbench.engines.protocol import Decoding, Request
 from monitorbench.judging.reasoning import think_first
 from monitorbench.prompts.render import ReasoningTokens
 
@@ -84,10 +85,13 @@ def test_a_label_behind_reasoning_is_scored_as_in_one_long_prompt(tiny):
     end = next(token for i, token in enumerate(free.token_ids) if i and token not in free.token_ids[:i])
     thought = free.token_ids[: free.token_ids.index(end)]
     tokens = ReasoningTokens(end, (9, 10), 6)
-    ((_, found, answer),) = think_first(engine, [PROMPTS[0]], Decoding(1, (2,), SCORED), tokens)
+    request = Request(token_ids=tuple(PROMPTS[0]))
+    ((_, answer),) = think_first(
+        LocalModel(None, lambda: engine), [request], Decoding(1, (2,), SCORED), tokens
+    )
     ((_, whole),) = engine.complete([[*PROMPTS[0], *thought, end, 9, 10]], Decoding(1, (2,), SCORED))
 
-    assert found.n_tokens == len(thought) + 1
-    assert answer is not None
+    assert answer.reasoning_tokens == len(thought) + 1
+    assert answer.failure is None
     assert answer.token_ids == whole.token_ids
     assert answer.logprobs == pytest.approx(whole.logprobs, abs=1e-5)

@@ -79,10 +79,10 @@ def scripted(error_rate: float, persistence: float = 0.5, doubt: float = 0.3) ->
     )
 
 
-class Told:
+class FixedActions:
     """An agent that takes the given actions, then goes forward; it keeps the situations it was in."""
 
-    name = "told"
+    name = "fixed"
 
     def __init__(self, *actions: str, tokens: int = 7) -> None:
         self._actions, self._tokens = actions, tokens

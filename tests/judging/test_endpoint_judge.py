@@ -219,3 +219,14 @@ def test_thoughts_that_are_cut_off_are_no_answer(
     assert {(v.label, v.unscored, v.score) for v in found.values()} == {
         (None, UnscoredReason.TRUNCATED, None)
     }
+
+
+def test_a_missing_key_leaves_nothing_behind(
+    endpoint: Callable[..., Study], server: EndpointServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """A mistyped variable would leave a run that no command finishes, and that every listing shows."""
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    with pytest.raises(UserError, match="NO_SUCH_KEY"):
+        evaluate(endpoint("engine.api_key_env=NO_SUCH_KEY"))
+    assert not (tmp_path / "runs").exists()
+    assert server.asked == []

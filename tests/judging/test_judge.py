@@ -312,7 +312,6 @@ def test_a_changed_model_is_another_judge(
         "prompt.user='{{ request }} {{ response }}'",
         "engine.dtype=float32",
         "engine=vllm",
-        "dataset.test.subset=safety_permission",
         "monitor.context_tokens=4096",
     ],
 )
@@ -345,3 +344,60 @@ def test_verdicts_of_an_older_question_do_not_count(
     results = read_manifest(evaluate(given))["results"]
     assert results["n"] == len(samples_of(given, starter))
     assert results["n_unscored"] < results["n"]
+
+
+def test_a_finished_run_that_lost_a_line_asks_only_for_that(
+    study: Studies, use_engine: Any, says_by_prompt: Script
+):
+    """The log's own message says to remove a line that can't be read; the user would then be sent from
+    scoring, where a verdict is missing, to an evaluation that says it is finished, and back."""
+    given = study()
+    use_engine(says_by_prompt)
+    run = evaluate(given)
+    log = run / "verdicts.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    expected = sorted(lines)
+    log.write_bytes(b"".join(lines[:3] + lines[4:]))
+    again = use_engine(says_by_prompt)
+    assert evaluate(given) == run
+    assert len(again.asked) == 1
+    assert sorted(log.read_bytes().splitlines(keepends=True)) == expected
+    assert read_manifest(run)["status"] == "done"
+    log.unlink()
+    again = use_engine(says_by_prompt)
+    assert len(verdicts_of(evaluate(given))) == len(again.asked) == len(lines)
+
+
+def test_a_smaller_view_reuses_the_verdicts_of_a_larger_one(
+    study: Studies, starter: Path, use_engine: Any, says_by_prompt: Script, caplog: pytest.LogCaptureFixture
+):
+    """A category looked at alone would be paid for again."""
+    use_engine(says_by_prompt)
+    large = evaluate(study())
+    few = study("dataset.test.subset=safety_permission")
+    n = len(samples_of(few, starter))
+    engine = use_engine(says_by_prompt)
+    with caplog.at_level("INFO"):
+        small = evaluate(few)
+    assert small != large
+    assert engine.asked == []
+    assert f"{n} of {n} verdicts reused from {large}" in caplog.text
+    found, there = verdicts_of(small), verdicts_of(large)
+    assert found == {sample: there[sample] for sample in found}
+    assert read_manifest(small)["results"]["n"] == len(found) == n
+
+
+def test_only_verdicts_of_the_same_judge_are_reused(
+    study: Studies, starter: Path, use_engine: Any, says_by_prompt: Script
+):
+    """What another judge said, or half a run's verdicts, must not pass for this one's on all samples."""
+    use_engine(says_by_prompt, fail_after=5)
+    with pytest.raises(RuntimeError, match="died"):
+        evaluate(study("dataset.test.subset=safety_permission"))
+    other = use_engine(says_by_prompt)
+    evaluate(study("prompt.system=Judge."))
+    n = len(samples_of(study(), starter))
+    assert len(other.asked) == n
+    engine = use_engine(says_by_prompt)
+    assert len(verdicts_of(evaluate(study()))) == n
+    assert len(engine.asked) == n - 5

@@ -7,7 +7,8 @@ import pytest
 from scripted_engine import ScriptedEngine
 
 from monitorbench.config.base import ConfigError
-from monitorbench.engines.protocol import Completion, Decoding
+from monitorbench.engines.local_model import LocalModel
+from monitorbench.engines.protocol import Completion, Decoding, Request
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.judging.reasoning import think_first
 from monitorbench.prompts.render import ReasoningTokens, Renderer
@@ -121,14 +122,15 @@ def test_indices_are_those_of_the_caller(tokenizer, says):
             )
         return Completion((ids[0],), str(ids[0]), "stop", {}, 0.0)
 
-    prompts = [(number, 7) for number in range(1, 600)]
+    prompts = [Request(token_ids=(number, 7)) for number in range(1, 600)]
     tokens = ReasoningTokens(stop, (9,), 8)
-    found = list(think_first(ScriptedEngine(script), prompts, Decoding(1, (2,), (3,)), tokens))
-    assert sorted(index for index, _, _ in found) == list(range(len(prompts)))
-    for index, thought, answer in found:
-        assert thought.text == str(index + 1)
-        assert (answer is None) == ((index + 1) % 3 == 0)
-        assert answer is None or answer.text == thought.text
+    model = LocalModel(tokenizer, lambda: ScriptedEngine(script))
+    found = list(think_first(model, prompts, Decoding(1, (2,), (3,)), tokens))
+    assert sorted(index for index, _ in found) == list(range(len(prompts)))
+    for index, reply in found:
+        assert reply.reasoning == str(index + 1)
+        assert (reply.failure == "truncated") == ((index + 1) % 3 == 0)
+        assert reply.text == ("" if reply.failure else reply.reasoning)
 
 
 @pytest.mark.parametrize("adapter_of", ["sft", "elicit"])

@@ -13,7 +13,6 @@ import pytest
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
-from monitorbench.judging.endpoint import endpoint_identity
 from monitorbench.judging.evaluate import judge_name, training_facts
 from monitorbench.judging.served import Address, address_file, described, end_address, reach, write_address
 from monitorbench.judging.server_key import KeyRequired
@@ -76,11 +75,11 @@ def test_the_endpoint_is_what_the_server_says(served: Study, url: str):
 def test_what_is_served_names_the_judge_not_where(served: Study, url: str):
     """If it failed: a server that came back on another node would have every verdict asked again."""
     write_address(file_of(served), address(url))
-    one = endpoint_identity(engine(reach(served)))
+    one = engine(reach(served)).own_identity()
     write_address(file_of(served), address(url.replace("127.0.0.1", "localhost")))
-    assert endpoint_identity(engine(reach(served))) == one
+    assert engine(reach(served)).own_identity() == one
     write_address(file_of(served), address(url, serves=SERVED | {"weights": "others"}))
-    assert endpoint_identity(engine(reach(served))) != one
+    assert engine(reach(served)).own_identity() != one
 
 
 def test_a_served_adapter_is_no_base(served: Study, url: str):
@@ -89,7 +88,7 @@ def test_a_served_adapter_is_no_base(served: Study, url: str):
     tuned = SERVED | {"adapter": "sha", "training": facts}
     write_address(file_of(served), address(url, adapter="base+tuned", serves=tuned))
     found = reach(served)
-    assert endpoint_identity(engine(found))["adapter"] == "sha"
+    assert engine(found).own_identity()["adapter"] == "sha"
     assert training_facts(found) == facts
 
 
@@ -97,10 +96,10 @@ def test_a_finished_run_needs_no_server(served: Study, url: str):
     """If it failed: a repeated command would wait for a server that it has nothing to ask."""
     mine = address(url)
     write_address(file_of(served), mine)
-    one = endpoint_identity(engine(reach(served)))
+    one = engine(reach(served)).own_identity()
     end_address(file_of(served), mine)
     assert "secret" not in file_of(served).read_text()
-    assert endpoint_identity(engine(described(served))) == one
+    assert engine(described(served)).own_identity() == one
     with pytest.raises(UserError, match="has ended"):
         reach(served)
 

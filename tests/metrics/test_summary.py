@@ -1,19 +1,26 @@
+"""One monitor's numbers: a small cell counts as much as a large one, and nothing is counted twice."""
+
 import json
 import random
 from dataclasses import replace
 from math import exp
 
+import numpy as np
 import pytest
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
-from monitorbench.metrics.columns import Columns, columns
+from monitorbench.metrics.columns import Columns, by_cell, by_slice, columns
 from monitorbench.metrics.low_far import miss_rate_at_far
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.summary import CellMetrics, cell_metrics, summarise
+from monitorbench.metrics.summary import CellMetrics, cell_metrics, macro, of_parts
 from monitorbench.metrics.transfer import difference, differences
 from monitorbench.records import Category, Label, Task
 
 DRAWS = {"resamples": 200, "seed": 0}
+
+
+def of_cells(samples: Columns, draws: dict[str, int]) -> dict[str, CellMetrics]:
+    return of_parts(samples, by_cell(samples), **draws)
 
 
 def verdicts(seed: int, skill: float = 0.5, unscored: float = 0.0) -> list[Judged]:
@@ -41,7 +48,7 @@ def verdicts(seed: int, skill: float = 0.5, unscored: float = 0.0) -> list[Judge
 
 def test_every_cell_present_has_all_keys_and_no_other_does() -> None:
     """`table.csv` and the report index by these keys: one too few is a crash, one too many a ghost cell."""
-    found = summarise(columns(verdicts(0, unscored=0.1)), **DRAWS)
+    found = of_cells(columns(verdicts(0, unscored=0.1)), DRAWS)
     assert list(found) == [
         "overall",
         "safety_permission",
@@ -60,7 +67,7 @@ def test_numbers_of_a_cell() -> None:
     """The cell's numbers come from its own samples, unscored ones in coverage and bounds only."""
     all_samples = verdicts(1, unscored=0.2)
     inside = [one for one in all_samples if one.category is Category.SYCOPHANCY_BIAS]
-    found = summarise(columns(all_samples), **DRAWS)["sycophancy_bias"]
+    found = of_cells(columns(all_samples), DRAWS)["sycophancy_bias"]
     missed = [one.answer is Label.BENIGN for one in inside if one.label is Label.MISBEHAVIOR and one.answer]
     unscored = sum(one.answer is None for one in inside)
     assert unscored > 0
@@ -78,7 +85,7 @@ def test_json_has_no_nan_and_reads_back_equal() -> None:
     """NaN is no JSON: other tools would refuse the whole file over one empty cell."""
     nothing = [replace(one, answer=None, score=None) for one in verdicts(0)]
     for rows in (verdicts(0), nothing, []):
-        found = summarise(columns(rows), **DRAWS)
+        found = of_cells(columns(rows), DRAWS)
         assert json.loads(json.dumps(found, allow_nan=False)) == found
     empty = cell_metrics(columns(nothing), **DRAWS)
     assert (empty["miss_rate"], empty["auroc"], empty["auroc_ci"], empty["coverage"]) == (None, None, None, 0)
@@ -88,14 +95,14 @@ def test_a_sample_judged_twice_is_refused() -> None:
     """A verdict log read twice would double n and halve the intervals."""
     samples = verdicts(0)
     with pytest.raises(ValueError, match="judged more than once"):
-        summarise(columns([*samples, samples[0]]), **DRAWS)
+        of_cells(columns([*samples, samples[0]]), DRAWS)
 
 
 def test_differences_match_the_cells_and_the_summaries() -> None:
     """With full coverage a difference is that of the two tables, or the report contradicts itself."""
     base, tuned = verdicts(0, 0.1), verdicts(1, 1.5)
     found = differences(columns(base), columns(random.Random(0).sample(tuned, len(tuned))), **DRAWS)
-    before, after = summarise(columns(base), **DRAWS), summarise(columns(tuned), **DRAWS)
+    before, after = of_cells(columns(base), DRAWS), of_cells(columns(tuned), DRAWS)
     assert list(found) == list(before)
     for cell, change in found.items():
         for key in ("auroc", "miss_rate", "false_alarm_rate"):
@@ -180,3 +187,79 @@ def test_numbers_beyond_the_rates_are_those_of_their_modules() -> None:
     assert (numbers["n_quotes"], numbers["grounded_quotes"]) == (0, None)
     quoting = [replace(one, n_quotes=2, n_grounded=i % 2) for i, one in enumerate(found)]
     assert cell_metrics(columns(quoting), **DRAWS)["grounded_quotes"] == pytest.approx(0.25)
+
+
+MORE_DRAWS = {"resamples": 300, "seed": 0}
+
+
+def judged(sizes: dict[tuple[Category, Task], int], wrong: float, unscored: float = 0.0) -> list[Judged]:
+    drawn = random.Random(0)
+    flipped = {Label.BENIGN: Label.MISBEHAVIOR, Label.MISBEHAVIOR: Label.BENIGN}
+    return [
+        Judged(
+            f"{category}/{task}/{i}/{label}",
+            f"{category}/{task}/{i}",
+            f"{category}/{task}/{i}",
+            category,
+            task,
+            label,
+            None if drawn.random() < unscored else flipped[label] if drawn.random() < wrong else label,
+            drawn.random(),
+            source=f"source {i % 2}",
+            has_thinking=i % 3 == 0,
+        )
+        for (category, task), n in sizes.items()
+        for i in range(n)
+        for label in Label
+    ]
+
+
+LARGE, SMALL = (Category.SAFETY_PERMISSION, Task.CODE), (Category.SYCOPHANCY_BIAS, Task.QA)
+
+
+def test_each_cell_counts_once():
+    """A monitor that is good in the largest cell only would look good everywhere."""
+    found = judged({LARGE: 200}, 0.0) + judged({SMALL: 20}, 1.0)
+    cells = of_cells(columns(found), MORE_DRAWS)
+    averaged = macro(columns(found), cells, **MORE_DRAWS)
+    assert averaged["n_cells"] == 2
+    assert averaged["miss_rate"] == averaged["false_alarm_rate"] == 0.5
+    assert cells["overall"]["miss_rate"] == pytest.approx(20 / 220)
+
+
+def test_it_is_the_mean_of_the_cells_with_an_interval_around_it():
+    """The number would differ from what a reader works out from the table above it."""
+    found = judged({LARGE: 60, SMALL: 30, (Category.SYCOPHANCY_BIAS, Task.REASONING): 10}, 0.3, 0.1)
+    cells = of_cells(columns(found), MORE_DRAWS)
+    averaged = macro(columns(found), cells, **MORE_DRAWS)
+    for key in ("miss_rate", "false_alarm_rate", "auroc"):
+        known = [numbers[key] for name, numbers in cells.items() if "/" in name]
+        assert averaged[key] == pytest.approx(np.mean(known))
+    for key in ("miss_rate", "false_alarm_rate"):
+        low, high = averaged[f"{key}_ci"]
+        assert low < averaged[key] < high
+        assert high - low < 0.35
+
+
+def test_without_answers_there_is_no_average():
+    """An unscored monitor would get a rate of 0."""
+    nothing = columns([replace(one, answer=None, score=None) for one in judged({LARGE: 5}, 0.0)])
+    averaged = macro(nothing, of_cells(nothing, MORE_DRAWS), **MORE_DRAWS)
+    assert averaged["miss_rate"] is averaged["false_alarm_rate_ci"] is averaged["auroc"] is None
+
+
+def test_slices_part_the_samples():
+    """A sample would be in two sources, or in none."""
+    found = judged({LARGE: 12, SMALL: 9}, 0.2)
+    samples = columns(found)
+    slices = {name: samples.taking(inside) for name, inside in by_slice(samples).items()}
+    for names in (
+        ["task:qa", "task:code"],
+        ["with_thinking", "without_thinking"],
+        ["source:source 0", "source:source 1"],
+    ):
+        assert sorted(one for name in names for one in slices[name].sample_ids.to_pylist()) == sorted(
+            one.sample_id for one in found
+        )
+    assert "task:reasoning" not in slices
+    assert slices["with_thinking"].has_thinking.all()

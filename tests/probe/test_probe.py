@@ -98,6 +98,17 @@ def test_runs_over_other_samples_are_refused(judged: Any, study: Any, training_r
         _probe(study, base, tuned)
 
 
+@pytest.mark.parametrize("calibration_first", [True, False])
+def test_runs_over_other_splits_are_refused(judged: Any, study: Any, calibration_first: bool):
+    """If it failed: numbers of the calibration split would stand in the report as judged on test samples."""
+    runs = [judged("a"), judged("a", "evaluate.split=calibration")]
+    with pytest.raises(UserError) as caught:
+        _probe(study, *(reversed(runs) if calibration_first else runs))
+    said = str(caught.value)
+    assert "\n" not in said
+    assert f"{runs[1]} judged the calibration split, {runs[0]} the test split" in said
+
+
 def test_the_adapter_folder_itself_keeps_its_name_and_cells(judged: Any, study: Any, training_run: Path):
     """If it failed: held-out cells would pass for trained ones when an adapter is named by its folder."""
     results = _probe(study, judged("a"), judged("b", f"monitor.adapter={training_run / 'adapter'}"))

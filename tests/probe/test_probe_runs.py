@@ -62,7 +62,6 @@ def made(monkeypatch: pytest.MonkeyPatch, tokenizer: Any) -> list[str]:
     import math
 
     from monitorbench.engines.protocol import Completion
-    from monitorbench.judging import local as local_judge
 
     yes, no = (tokenizer(word).input_ids[0] for word in ("yes", "no"))
 
@@ -81,14 +80,14 @@ def made(monkeypatch: pytest.MonkeyPatch, tokenizer: Any) -> list[str]:
 
         def close(self) -> None: ...
 
-    monkeypatch.setattr(local_judge, "open_engine", lambda _, __, adapter, ___: Engine(adapter))
+    monkeypatch.setattr("monitorbench.engines.open.open_engine", lambda _, __, adapter, ___: Engine(adapter))
     done: list[str] = []
 
-    def make(study: Study, step: Any) -> None:
-        done.append(f"{step.stage} {step.name}")
-        frozen = read_frozen(probe_runs._frozen(study, step))
-        assert frozen == step.study
-        evaluate(frozen) if step.stage == "evaluate" else fake_training(frozen)
+    def make(folder: Path, run: Any) -> None:
+        done.append(f"{run.stage} {run.name}")
+        frozen = read_frozen(probe_runs._frozen(folder, run))
+        assert frozen == run.study
+        evaluate(frozen) if run.stage == "evaluate" else fake_training(frozen)
 
     monkeypatch.setattr(probe_runs, "_make", make)
     return done
@@ -101,9 +100,14 @@ def fake_training(study: Study) -> None:
         folder = run.path / "adapter"
         folder.mkdir()
         (folder / "adapter_config.json").write_text('{"r": 8}')
-        (folder / "adapter_model.safetensors").write_text(f"{subset_name(study)} {study.seed}")
+        (folder / "adapter_model.safetensors").write_text(
+            f"{subset_name(study.dataset.train.subset)} {study.seed}"
+        )
         write_json(run.path / "learning_curve.json", [{"step": 1, "loss": 0.5, "auroc": 0.6}])
-        results |= {"name": subset_name(study), "trained_on": CELLS[study.dataset.train.subset[0]]}
+        results |= {
+            "name": subset_name(study.dataset.train.subset),
+            "trained_on": CELLS[study.dataset.train.subset[0]],
+        }
 
 
 def test_a_study_makes_what_is_missing_and_finds_it_again(asked: Any, made: list[str]):

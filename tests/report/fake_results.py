@@ -2,20 +2,15 @@
 
 import random
 
-from monitorbench.metrics.cells import by_slice
-from monitorbench.metrics.columns import columns
-from monitorbench.metrics.cost import Stakes
-from monitorbench.metrics.macro import macro
-from monitorbench.metrics.objectives import Rivals, objective_tests
-from monitorbench.metrics.overall import overall
-from monitorbench.metrics.pareto import pareto_front
-from monitorbench.metrics.rate_tests import Match, rate_tests
+from monitorbench.config.evaluation import Stakes
+from monitorbench.metrics.columns import Columns, by_cell, by_slice, columns
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results, SurfaceCheck
-from monitorbench.metrics.seeds import over_seeds
-from monitorbench.metrics.summary import CellMetrics, of_parts, summarise
-from monitorbench.metrics.transfer import difference, differences
-from monitorbench.metrics.words import matrix
+from monitorbench.metrics.significance import Match, rate_tests
+from monitorbench.metrics.summary import CellMetrics, macro, of_parts, overall
+from monitorbench.metrics.trade_off import pareto_front
+from monitorbench.metrics.trainings import ObjectivePair, objective_tests, over_seeds
+from monitorbench.metrics.transfer import difference, differences, matrix
 from monitorbench.records import Category, Label, Task
 
 CELLS = [
@@ -33,7 +28,7 @@ TRAINED_ON = {
     f"{BASE}+all": [f"{category}/{task}" for category, task in CELLS],
 }
 DRAWS = {"resamples": 200, "seed": 0}
-STAKES = Stakes(0.01, 100.0, 1.0)
+STAKES = Stakes(base_rate=0.01, cost_miss=100.0, cost_alarm=1.0)
 
 
 def verdicts(name: str, prompt: str, pairs: int = 20, unscored: float = 0.0) -> list[Judged]:
@@ -66,6 +61,10 @@ def verdicts(name: str, prompt: str, pairs: int = 20, unscored: float = 0.0) -> 
     return found
 
 
+def of_cells(judged: Columns) -> dict[str, CellMetrics]:
+    return of_parts(judged, by_cell(judged), **DRAWS)
+
+
 def fake_results() -> Results:
     """Base, two adapters and bag of words on 280 samples; the evidence prompt on 140."""
     shapes = {"direct": (20, 0.0), "evidence": (10, 0.12)}
@@ -74,12 +73,12 @@ def fake_results() -> Results:
         for name in (BASE, *TRAINED_ON)
     }
     monitors: dict[str, dict[str, dict[str, CellMetrics]]] = {
-        name: {prompt: summarise(found, **DRAWS) for prompt, found in by_prompt.items()}
+        name: {prompt: of_cells(found) for prompt, found in by_prompt.items()}
         for name, by_prompt in judged.items()
     }
     for name in ("bag_of_words", "random"):
         judged[name] = {"none": columns(verdicts(name, "none"))}
-        monitors[name] = {"none": summarise(judged[name]["none"], **DRAWS)}
+        monitors[name] = {"none": of_cells(judged[name]["none"])}
     transfer = {}
     for name, cells in TRAINED_ON.items():
         transfer[name] = {}
@@ -153,7 +152,7 @@ def fake_results() -> Results:
         "seeds": over_seeds({f"{BASE}+twice": {0: names[1], 1: names[2]}}, monitors),
         "objectives": objective_tests(
             [
-                Rivals(
+                ObjectivePair(
                     "twice", 0, "direct", "pairwise", judged[names[1]]["direct"], judged[names[2]]["direct"]
                 )
             ],

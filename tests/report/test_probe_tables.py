@@ -10,7 +10,7 @@ import pytest
 from fake_results import BASE, MANIFEST, fake_results
 from rich.console import Console
 
-from monitorbench.metrics.words import Word
+from monitorbench.metrics.transfer import Word
 from monitorbench.report import reading
 from monitorbench.report.figures import matrix as figures_matrix
 from monitorbench.report.html import render_report

@@ -12,14 +12,14 @@ from fake_worst import fake_worst
 from hostile import HOSTILE as HOSTILE_TEXT
 from test_report_tables import renamed
 
-from monitorbench.metrics.words import matrix
-from monitorbench.report import findings
+from monitorbench.metrics.transfer import matrix
 from monitorbench.report.figures import curves as figures_curves
+from monitorbench.report.figures import curves as figures_learning
 from monitorbench.report.figures import heat as figures_heat
-from monitorbench.report.figures import learning as figures_learning
 from monitorbench.report.figures import matrix as figures_matrix
 from monitorbench.report.figures import scatter as figures_scatter
 from monitorbench.report.html import render_report
+from monitorbench.report.sections.answer import details, statement
 
 RESULTS = fake_results()
 WORST = fake_worst()
@@ -155,18 +155,16 @@ def test_a_worse_adapter_is_said_to_be_worse() -> None:
     for by_cell in found["transfer"][f"{BASE}+safety_permission"].values():
         by_cell["held_out"] |= {"auroc_difference": -0.2, "auroc_difference_ci": [-0.3, -0.1]}
     assert "0 of 2 comparisons of an adapter with its base came out better, 2 worse" in " ".join(
-        findings.statement(found)
+        statement(found)
     )
-    assert any("worse than its base: AUROC −.20" in sentence for sentence in findings.details(found))
+    assert any("worse than its base: AUROC −.20" in sentence for sentence in details(found))
 
 
 def test_a_monitor_that_says_one_thing_is_named() -> None:
     """MR 0 looks splendid until one sees that everything was flagged."""
     found = copy.deepcopy(RESULTS)
     found["monitors"][BASE]["direct"]["overall"] |= {"miss_rate": 0.0, "false_alarm_rate": 0.99}
-    assert any(
-        f"{BASE}, direct prompt, answers nearly always misbehavior" in s for s in findings.details(found)
-    )
+    assert any(f"{BASE}, direct prompt, answers nearly always misbehavior" in s for s in details(found))
 
 
 def test_undefined_numbers_and_missing_parts_still_make_a_report() -> None:

@@ -9,9 +9,9 @@ from rich.console import Console
 from monitorbench.metrics.results import as_results
 from monitorbench.report import reading
 from monitorbench.report.tables.numbers import (
-    Outcome,
+    Finding,
     count,
-    outcome,
+    finding,
     rate,
     rate_with_interval,
     signed_with_interval,
@@ -75,17 +75,17 @@ def test_intervals_are_written_in_words_a_reader_knows() -> None:
 @pytest.mark.parametrize(
     ("bounds", "said"),
     [
-        ([0.01, 0.2], Outcome.BETTER),
-        ([-0.2, -0.01], Outcome.WORSE),
-        ([-0.1, 0.1], Outcome.NO_DIFFERENCE),
-        ([0.0, 0.1], Outcome.NO_DIFFERENCE),
-        ([1e-17, 0.1], Outcome.NO_DIFFERENCE),
-        (None, Outcome.UNKNOWN),
+        ([0.01, 0.2], Finding.BETTER),
+        ([-0.2, -0.01], Finding.WORSE),
+        ([-0.1, 0.1], Finding.NO_DIFFERENCE),
+        ([0.0, 0.1], Finding.NO_DIFFERENCE),
+        ([1e-17, 0.1], Finding.NO_DIFFERENCE),
+        (None, Finding.UNKNOWN),
     ],
 )
-def test_better_is_said_only_where_zero_is_excluded(bounds: list[float] | None, said: Outcome) -> None:
+def test_better_is_said_only_where_zero_is_excluded(bounds: list[float] | None, said: Finding) -> None:
     """Otherwise chance, or a rounding error, is announced as an effect of training."""
-    assert outcome(bounds) is said
+    assert finding(bounds) is said
 
 
 def test_csv_has_every_number_unrounded() -> None:

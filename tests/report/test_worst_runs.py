@@ -10,6 +10,7 @@ from fake_worst import sample, verdict
 from hostile import HOSTILE
 from studies import study
 
+from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import write_split
 from monitorbench.records import Label, Split
@@ -84,9 +85,9 @@ def test_report_of_a_probe_shows_those_of_its_runs(root: Path) -> None:
         run_directory(root, "evaluate/m-direct-2", "m", "direct", seed=7),
     ]
     probe = probe_of(root, [root / "moved" / "runs" / RUN, runs[1]])
-    found = read_worst(
-        study_of(root, probe), probe, json.loads((probe / "manifest.json").read_text()), results
-    )
+    asked = study_of(root, probe)
+    manifest = json.loads((probe / "manifest.json").read_text())
+    found = read_worst(probe, manifest, results, asked.paths, asked.report.worst)
     assert found.missing == []
     assert {name: {p: len(of) for p, of in by.items()} for name, by in found.worst.items()} == {
         BASE: {"direct": 2},
@@ -104,3 +105,21 @@ def test_what_is_gone_is_said(root: Path, gone: str) -> None:
     page = (probe / "report.html").read_text(encoding="utf-8")
     assert "The samples of base-direct-1 can&#39;t be shown." in page
     assert "false alarms shown" not in page
+
+
+@pytest.mark.parametrize(("folder", "kind"), [("train", "a training run"), ("elsewhere", "another kind")])
+def test_a_run_without_a_report_is_called_what_it_is(root: Path, folder: str, kind: str) -> None:
+    """Told to score a training run, a person is told by `score.py` that it is no evaluation run."""
+    run = root / "runs" / folder / "base-all-1"
+    run.mkdir(parents=True)
+    (run / "manifest.json").write_text(json.dumps(MANIFEST | {"results": {"name": "all"}}))
+    with pytest.raises(UserError, match=f"{kind}.*, which has no report; expected an evaluation"):
+        report(study_of(root, run))
+
+
+def test_metrics_of_another_version_are_one_line(root: Path) -> None:
+    """An old run has to be scored again: a traceback does not say so."""
+    run = run_directory(root, RUN, BASE, "direct")
+    (run / "metrics.json").write_text(json.dumps({**RESULTS, "schema_version": 1}))
+    with pytest.raises(UserError, match="score the run again"):
+        report(study_of(root, run))

@@ -186,3 +186,38 @@ def test_a_new_file_is_an_uncommitted_change(
     manifest, diff = _recorded(tmp_path, compose_study("evaluate"))
     assert manifest["git_dirty"] is True
     assert "+two = 2" in diff
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "not JSON"),
+        ('{"status": "do', "not JSON"),
+        ("[1, 2]", "a JSON list"),
+        ("null", "a JSON NoneType"),
+        ("{}", "no status in it"),
+        ('{"status": "done", "results": []}', "results is no object"),
+    ],
+)
+def test_a_broken_manifest_is_one_line(tmp_path: Path, text: str, words: str):
+    """A `KeyError: 'status'` names neither the file nor what to do."""
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(UserError, match=words) as caught:
+        read_finished(tmp_path)
+    assert str(tmp_path / "manifest.json") in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_key_that_a_manifest_lacks_is_named_wherever_it_stands(tmp_path: Path):
+    """Each reader asks for keys of its own, deep inside; none of them must end in a `KeyError`."""
+    (tmp_path / "manifest.json").write_text('{"status": "done", "results": {"judge": {"name": "m"}}}')
+    manifest = read_finished(tmp_path)
+    assert manifest["results"]["judge"]["name"] == "m"
+    assert manifest["results"].get("training") is None
+    for read, place in (
+        (lambda: manifest["identity"]["view"], "no identity in it"),
+        (lambda: manifest["results"]["data"], r"no results\.data in it"),
+        (lambda: manifest["results"]["judge"]["prompt"], r"no results\.judge\.prompt in it"),
+    ):
+        with pytest.raises(UserError, match=place):
+            read()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from monitorbench.sandbox import run as sandbox
-from monitorbench.sandbox.run import Outcome, Program, SandboxUnavailable, Status, run
+from monitorbench.sandbox.run import Program, RunResult, SandboxUnavailable, Status, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="promises differ outside Linux")
 
@@ -23,7 +23,7 @@ for d in range(32):
 """
 
 
-def only(code: str, check: str = "") -> Outcome:
+def only(code: str, check: str = "") -> RunResult:
     return run([Program(code, check)], timeout_seconds=1, memory_mib=256, workers=1)[0]
 
 
@@ -35,7 +35,7 @@ def test_outcomes_come_in_the_order_of_the_programs():
 
 def test_a_failure_says_why():
     """Else a wrong answer couldn't be told from a typo."""
-    assert only("x = 1", "assert x == 2, 'not two'") == Outcome(Status.FAILED, "AssertionError: not two")
+    assert only("x = 1", "assert x == 2, 'not two'") == RunResult(Status.FAILED, "AssertionError: not two")
     assert only("x = (").detail.startswith("SyntaxError")
 
 
@@ -71,7 +71,7 @@ def test_what_never_ends_is_timed_out(code):
 )
 def test_a_memory_bomb_hits_its_own_limit(code):
     """Else the kernel would kill the build, or somebody's job on the same node."""
-    assert only(code) == Outcome(Status.FAILED, "MemoryError:")
+    assert only(code) == RunResult(Status.FAILED, "MemoryError:")
 
 
 @pytest.mark.parametrize(

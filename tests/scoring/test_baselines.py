@@ -1,24 +1,44 @@
 """The baselines every monitor has to beat."""
 
+import json
 import random
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from monitorbench.config.evaluation import Stakes
 from monitorbench.config.study import Study
-from monitorbench.corpus.columns import sample_columns
+from monitorbench.corpus.columns import read_columns
 from monitorbench.corpus.store import write_split
+from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.curves import auroc
 from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
-from monitorbench.records import Label, Sample, Split
-from monitorbench.runs.files import write_json
-from monitorbench.scoring.baseline_numbers import baseline_numbers
-from monitorbench.scoring.baselines import BAG_OF_WORDS, judge_with_baselines
-from monitorbench.scoring.numbers import Numbers
+from monitorbench.records import Label, Sample, Split, Task, to_table
+from monitorbench.runs.files import read_json, write_json
+from monitorbench.scoring.baselines import (
+    BAG_OF_WORDS,
+    BASELINES_VERSION,
+    baseline_numbers,
+    judge_with_baselines,
+)
+from monitorbench.scoring.numbers import Drawn, Numbers, numbers
 
 WORDS = [f"word{i}" for i in range(50)]
+GOLDEN = Path(__file__).parent / "golden_baselines.json"
+"""The version of the baselines, and their numbers on a small fixed input."""
+
+
+def columns_of(samples: list[Sample]) -> Columns:
+    """The columns of samples as a stage reads them, from Parquet."""
+    with tempfile.TemporaryDirectory() as folder:
+        shard = Path(folder) / "test" / "part-00000.parquet"
+        shard.parent.mkdir()
+        pq.write_table(to_table(samples), shard)
+        return read_columns(Path(folder), Split.TEST)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +60,7 @@ def samples(make_sample: Callable[..., Sample]) -> list[Sample]:
 
 def judge(train: list[Sample], test: list[Sample], seed: int = 0) -> dict[str, Columns]:
     middle = len(test) // 2
-    return judge_with_baselines(train, sample_columns(test), [test[:middle], test[middle:]], seed=seed)
+    return judge_with_baselines(train, columns_of(test), [test[:middle], test[middle:]], seed=seed)
 
 
 def judge_with_bag_of_words(train: list[Sample], test: list[Sample]) -> Columns:
@@ -139,3 +159,54 @@ def test_a_train_split_that_comes_later_brings_the_fitted_ones(
     assert built(Split.TEST).keys() == constant
     assert built(Split.TRAIN, Split.TEST).keys() == constant | {"length", "bag_of_words"}
     assert built(Split.TEST).keys() == constant
+
+
+def test_other_numbers_have_another_version(make_sample: Callable[..., Sample], tmp_path: Path):
+    """Kept numbers of an older version would stand beside new ones, and nothing would show it."""
+    rng = random.Random(0)
+    made = [
+        make_sample(
+            "Do it.",
+            " ".join(
+                rng.choices(WORDS[: 40 if label is Label.MISBEHAVIOR else 30], k=rng.randint(5, 12 + i % 4))
+            ),
+            pair_id=f"p{i}",
+            group_id=f"g{i // 2}",
+            task=list(Task)[i % 2],
+            label=label,
+        )
+        for i in range(40)
+        for label in Label
+    ]
+    stakes = Stakes(base_rate=0.1, cost_miss=20, cost_alarm=1)
+    judged = judge(made[:40], made[40:])
+    found = {}
+    for name in ("random", "length", BAG_OF_WORDS):
+        known = numbers(judged[name], stakes, Drawn(resamples=200, seed=0))
+        found[name] = {**known, "monitors": {"overall": known["monitors"]["overall"]}, "slices": {}}
+    now = {"version": BASELINES_VERSION, "numbers": found}
+    golden = read_json(GOLDEN)
+    changed = _differences(golden["numbers"], now["numbers"])
+    if not changed and golden["version"] == BASELINES_VERSION:
+        return
+    (tmp_path / GOLDEN.name).write_text(json.dumps(now) + "\n")
+    pytest.fail(
+        f"the baselines' numbers are not those of version {golden['version']} (BASELINES_VERSION is "
+        f"{BASELINES_VERSION}): {changed[:3]}. If they are meant to change, raise BASELINES_VERSION in "
+        f"scoring/baselines.py and copy {tmp_path / GOLDEN.name} to {GOLDEN}"
+    )
+
+
+def _differences(old: Any, new: Any, where: str = "") -> list[str]:
+    """Where two trees of numbers differ by more than rounding."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = sorted(old.keys() | new.keys())
+        return [d for key in keys for d in _differences(old.get(key), new.get(key), f"{where}/{key}")]
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [
+            d
+            for i, (a, b) in enumerate(zip(old, new, strict=True))
+            for d in _differences(a, b, f"{where}/{i}")
+        ]
+    same = old == new if None in (old, new) or isinstance(old, list) else new == pytest.approx(old, abs=1e-6)
+    return [] if same else [f"{where}: {old} was, {new} is"]

@@ -26,7 +26,7 @@ from monitorbench.runs.directory import RunDirectory, read_manifest
 from monitorbench.runs.files import write_json
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
-from monitorbench.scoring.calibration import calibration, divide
+from monitorbench.scoring.calibration_split import calibration_scores, divide
 from monitorbench.scoring.cascade import Band, Cascade
 from monitorbench.scoring.combine import combine_runs
 from monitorbench.scoring.combined_run import _label
@@ -198,7 +198,7 @@ def test_the_stack_is_fitted_on_the_first_half_of_calibration_alone(
         table = np.column_stack([_scores(judged(name, split), samples) for name in names])
         return np.log(table / (1 - table))
 
-    whole = calibration(
+    whole = calibration_scores(
         "x",
         splits=[Split.CALIBRATION] * len(held),
         scores={"row": np.arange(len(held)) / len(held)},
@@ -331,7 +331,7 @@ def test_the_same_runs_give_the_same_combination_in_any_order(combined: Judge, j
     assert combined("stacked", "large", "small") == first
     turned = (judged("large", Split.TEST), judged("small", Split.TEST))
     assert combined("stacked", "small", "large", settings={"test": turned}) == first
-    held, run = (read_evaluation(study(), one) for one in (_calibrated(first), first))
+    held, run = (read_evaluation(study().paths.data, one) for one in (_calibrated(first), first))
     assert (held.judge_hash, held.split) == (run.judge_hash, Split.CALIBRATION)
 
 

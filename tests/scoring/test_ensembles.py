@@ -12,21 +12,25 @@ from sklearn.preprocessing import StandardScaler
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Split
-from monitorbench.scoring.calibration import Calibration, calibration, divide
+from monitorbench.scoring.calibration_split import (
+    CalibrationScores,
+    calibration_scores,
+    divide,
+    refuse_fitted_samples,
+)
 from monitorbench.scoring.ensembles import (
     Ensemble,
-    careful_auroc,
     choose_members,
     combine,
-    ensemble_calibration,
     fit_stack,
+    pessimistic_auroc,
 )
 from monitorbench.scoring.thresholds import neyman_pearson
 
 SCORE = st.one_of(st.none(), st.floats(0, 1))
 
 
-def made(n: int = 400, skills: Sequence[float] = (1.0, 0.5, 0.0), seed: int = 0) -> Calibration:
+def made(n: int = 400, skills: Sequence[float] = (1.0, 0.5, 0.0), seed: int = 0) -> CalibrationScores:
     """Judges `a`, `b`, `c` … of given skill, independent but for the label."""
     rng = np.random.default_rng(seed)
     flags = np.arange(n) % 2 == 0
@@ -34,7 +38,7 @@ def made(n: int = 400, skills: Sequence[float] = (1.0, 0.5, 0.0), seed: int = 0)
         name: 1 / (1 + np.exp(-rng.normal(flags * skill)))
         for name, skill in zip("abcdef", skills, strict=False)
     }
-    return calibration(
+    return calibration_scores(
         "made-0",
         splits=[Split.CALIBRATION] * n,
         scores=scores,
@@ -44,8 +48,8 @@ def made(n: int = 400, skills: Sequence[float] = (1.0, 0.5, 0.0), seed: int = 0)
     )
 
 
-def columns(held: Calibration) -> dict[str, np.ndarray]:
-    return {name: held.member(name) for name in held.members}
+def columns(scored: CalibrationScores) -> dict[str, np.ndarray]:
+    return {name: scored.member(name) for name in scored.members}
 
 
 def logit(p: np.ndarray) -> np.ndarray:
@@ -66,8 +70,8 @@ def test_the_stack_leans_on_the_better_judge_and_beats_it() -> None:
     """A stack that ignores skill would be a mean with more trouble."""
     stack, fresh = fit_stack(made(2000)), made(4000, seed=1)
     assert stack.weights[0] > stack.weights[1] > abs(stack.weights[2])
-    alone = careful_auroc(fresh.member("a"), fresh.is_misbehavior)
-    assert careful_auroc(combine(stack, columns(fresh)), fresh.is_misbehavior) > alone + 0.02
+    alone = pessimistic_auroc(fresh.member("a"), fresh.is_misbehavior)
+    assert pessimistic_auroc(combine(stack, columns(fresh)), fresh.is_misbehavior) > alone + 0.02
 
 
 @pytest.mark.parametrize("rule", ["mean", "max", "stacked"])
@@ -138,10 +142,10 @@ def test_a_fitted_score_gets_its_threshold_on_other_questions() -> None:
     whole = made()
     fit, rest = divide(whole)
     stack = fit_stack(fit)
-    held = ensemble_calibration(stack, rest)
-    assert held.members == (stack.name,) == ("stacked(a,b,c)",)
-    point = neyman_pearson(held, alpha=0.1, delta=0.05)
-    assert (point.monitor, point.part) == (stack.name, "threshold")
+    refuse_fitted_samples(stack.fitted_on, rest)
+    combined = replace(rest, members=(stack.name,), scores=combine(stack, columns(rest))[:, None])
+    point = neyman_pearson(combined, alpha=0.1, delta=0.05)
+    assert (point.monitor, point.part) == (stack.name, "threshold") == ("stacked(a,b,c)", "threshold")
     assert point.threshold is not None
     for ensemble, wrong in (
         (stack, whole),
@@ -150,14 +154,14 @@ def test_a_fitted_score_gets_its_threshold_on_other_questions() -> None:
         (fit_stack(whole), whole),
     ):
         with pytest.raises(ValueError, match="halves"):
-            ensemble_calibration(ensemble, wrong)
+            refuse_fitted_samples(ensemble.fitted_on, wrong)
     with pytest.raises(ValueError, match="first half"):
         fit_stack(rest)
     with pytest.raises(ValueError, match="first half"):
         choose_members(rest, "mean", size=1)
     given_mean = Ensemble(rule="mean", members=("a", "b"))
-    assert len(ensemble_calibration(given_mean, whole)) == 400  # nothing was fitted: all of it may serve
-    assert len(ensemble_calibration(stack, replace(whole, data="other-1"))) == 400
+    refuse_fitted_samples(given_mean.fitted_on, whole)  # nothing was fitted: all of it may serve
+    refuse_fitted_samples(stack.fitted_on, replace(whole, data="other-1"))
 
 
 def test_what_can_not_be_fitted_is_said() -> None:

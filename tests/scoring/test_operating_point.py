@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Label, Split
-from monitorbench.scoring.calibration import calibration, per_category
+from monitorbench.scoring.calibration_split import calibration_scores, per_category
 from monitorbench.scoring.operating_point import GREEDY, OperatingPoint, labels_at, threshold_point
 from monitorbench.scoring.thresholds import CalibratedThreshold, neyman_pearson
 
@@ -107,7 +107,7 @@ def test_from_calibration_to_file_to_labels() -> None:
     """The whole way: the file holds where and for what it was calibrated, and labels the same after it."""
     rng = np.random.default_rng(0)
     n = 400
-    held = calibration(
+    held = calibration_scores(
         "starter-0",
         splits=[Split.CALIBRATION] * n,
         scores={"judge": rng.random(n)},

@@ -9,10 +9,9 @@ from scipy.stats import binom
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Split
-from monitorbench.scoring.calibration import Calibration, calibration, divide, per_category
+from monitorbench.scoring.calibration_split import CalibrationScores, calibration_scores, divide, per_category
 from monitorbench.scoring.thresholds import (
     CalibratedThreshold,
-    conformal_index,
     conformal_risk,
     neyman_pearson,
     neyman_pearson_rank,
@@ -33,10 +32,10 @@ def benign(
     groups: Sequence[str] | None = None,
     categories: Sequence[str] | None = None,
     losses: np.ndarray | None = None,
-) -> Calibration:
+) -> CalibrationScores:
     """One monitor's scores of benign calibration samples."""
     n = len(scores)
-    return calibration(
+    return calibration_scores(
         "made-0",
         splits=[Split.CALIBRATION] * n,
         scores={"judge": scores},
@@ -201,7 +200,7 @@ def test_thresholds_by_category_are_those_of_the_categories_alone() -> None:
 
 def test_only_benign_scores_count() -> None:
     """Misbehavior in the calibration split must not move a bound on false alarms."""
-    both = calibration(
+    both = calibration_scores(
         "made-0",
         splits=[Split.CALIBRATION] * 200,
         scores={"judge": np.concatenate([np.linspace(0, 1, 100), np.ones(100)])},
@@ -230,6 +229,12 @@ def test_conformal_risk_keeps_the_expected_loss() -> None:
     assert lost.mean() - margin <= alpha
     assert alpha - 2 / (n + 1) <= lost.mean() <= alpha
     assert naive.mean() - margin > alpha
+
+
+def conformal_index(losses: np.ndarray, alpha: float, max_loss: float) -> int | None:
+    """2208.02814, theorem 1: the first column of [n, lambdas] with n/(n+1)·mean + B/(n+1) <= alpha."""
+    kept = np.flatnonzero((losses.sum(axis=0) + max_loss) / (len(losses) + 1) <= alpha * (1 + 1e-9))
+    return int(kept[0]) if len(kept) else None
 
 
 @settings(max_examples=50)
@@ -263,16 +268,8 @@ def test_conformal_risk_of_questions_and_too_few() -> None:
     assert "no score" in conformal_risk(benign([None] * 30), alpha=0.1).reason
 
 
-@pytest.mark.parametrize(
-    ("losses", "message"),
-    [([[0.1, 0.2]], "increases"), ([[2.0, 0.1]], "max_loss"), ([[np.nan, 0.1]], "finite")],
-)
-def test_conformal_index_refuses_what_the_theorem_does_not_cover(
-    losses: list[list[float]], message: str
-) -> None:
-    """Of a loss that rises or has no bound the theorem says nothing; the number would still look right."""
-    with pytest.raises(ValueError, match=message):
-        conformal_index(np.array(losses), alpha=0.5, max_loss=1.0)
+def test_conformal_risk_refuses_what_the_theorem_does_not_cover() -> None:
+    """Of a loss above its bound the theorem says nothing; the number would still look right."""
     with pytest.raises(ValueError, match="max_loss"):
         conformal_risk(benign([0.5] * 40, losses=np.full(40, 3.0)), alpha=0.1)
 
@@ -281,7 +278,7 @@ def test_conformal_index_refuses_what_the_theorem_does_not_cover(
 def test_other_splits_are_refused(split: Split | None) -> None:
     """One test sample in the calibration and every promise about the test split is void."""
     with pytest.raises(UserError, match="expected only those of `calibration`"):
-        calibration(
+        calibration_scores(
             "made-0",
             splits=[Split.CALIBRATION, split],
             scores={"judge": [0.1, 0.2]},
@@ -315,7 +312,7 @@ def test_halves_share_no_question_whatever_is_cut() -> None:
 
 def test_a_threshold_is_of_one_monitor() -> None:
     """Two monitors' columns have no common order; a threshold without one must carry its reason."""
-    two = calibration(
+    two = calibration_scores(
         "made-0",
         splits=[Split.CALIBRATION],
         scores={"a": [0.1], "b": [0.2]},

@@ -22,7 +22,7 @@ def test_a_failing_run_fails_in_slurm_and_alone_is_resumed(slurm: Cluster, check
     assert wait(slurm, sweep.job) == {0: "COMPLETED", 1: "COMPLETED", 2: "FAILED", 3: "FAILED"}
     assert slurm.jobs(sweep.job)[2]["ExitCode"] == "1:0"
     shown = launch(slurm, checkout, "slurm/status.py", str(sweep.sweep)).stdout
-    assert "2 done, 0 running, 2 failed, 0 owed" in shown
+    assert "2 done, 0 running, 2 failed, 0 pending" in shown
     assert "late.jsonl does not exist" in (sweep.sweep / "run-002.log").read_text()
 
     few_samples(checkout / "late.jsonl")
@@ -31,11 +31,13 @@ def test_a_failing_run_fails_in_slurm_and_alone_is_resumed(slurm: Cluster, check
     assert slurm.jobs(again.job)[2]["NumCPUs"] == "1"
     assert [one["runs"] for one in again.manifest()["submissions"]] == [[0, 1, 2, 3], [2, 3]]
     assert (
-        "4 done, 0 running, 0 failed, 0 owed"
+        "4 done, 0 running, 0 failed, 0 pending"
         in launch(slurm, checkout, "slurm/status.py", str(sweep.sweep)).stdout
     )
     assert all((sweep.sweep / f"run-{run:03d}.done" / "manifest.json").is_file() for run in range(4))
-    assert launch(slurm, checkout, "slurm/resume.py", str(sweep.sweep)).stdout.startswith("nothing is owed")
+    assert launch(slurm, checkout, "slurm/resume.py", str(sweep.sweep)).stdout.startswith(
+        "nothing is pending"
+    )
 
 
 def test_a_queued_run_ignores_edited_files_and_a_chain_waits(slurm: Cluster, checkout: Path):
@@ -49,8 +51,8 @@ def test_a_queued_run_ignores_edited_files_and_a_chain_waits(slurm: Cluster, che
     doomed = submitted(slurm, checkout, *SUBMIT[:3], "dataset.path=none.jsonl", "--after", str(first.job))
     never = submitted(slurm, checkout, *SUBMIT, "dataset.name=never", "--after", str(doomed.sweep))
     shown = launch(slurm, checkout, "slurm/status.py", str(then.sweep)).stdout
-    assert "0 done, 0 running, 1 queued, 0 failed, 0 owed" in shown
-    assert launch(slurm, checkout, "slurm/resume.py", str(then.sweep)).stdout.startswith("nothing is owed")
+    assert "0 done, 0 running, 1 queued, 0 failed, 0 pending" in shown
+    assert launch(slurm, checkout, "slurm/resume.py", str(then.sweep)).stdout.startswith("nothing is pending")
 
     slurm.ask("scontrol", "release", str(first.job))
     assert wait(slurm, first.job) == {0: "COMPLETED"}
@@ -60,7 +62,7 @@ def test_a_queued_run_ignores_edited_files_and_a_chain_waits(slurm: Cluster, che
     assert ended <= started
     assert wait(slurm, doomed.job) == {0: "FAILED"}
     assert wait(slurm, never.job) == {0: "CANCELLED"}
-    assert "1 owed" in launch(slurm, checkout, "slurm/status.py", str(never.sweep)).stdout
+    assert "1 pending" in launch(slurm, checkout, "slurm/status.py", str(never.sweep)).stdout
 
 
 def test_a_bad_point_is_refused_before_anything_is_submitted(slurm: Cluster, checkout: Path):

@@ -38,7 +38,7 @@ def test_a_preempted_training_ends_with_the_same_adapter(slurm: Cluster, checkou
     (checkpoint,) = curves.glob("*/checkpoints/checkpoint-*")
     assert 20 <= int(checkpoint.name.rpartition("-")[2]) < STEPS
     assert (
-        "0 done, 0 running, 1 queued, 0 failed, 0 owed"
+        "0 done, 0 running, 1 queued, 0 failed, 0 pending"
         in launch(slurm, checkout, "slurm/status.py", str(disturbed.sweep)).stdout
     )
     slurm.ask("scontrol", "update", f"JobId={disturbed.job}_0", "StartTime=now")

@@ -121,7 +121,7 @@ def test_a_download_that_breaks_off_goes_on_where_it_stopped(upstream, tmp_path)
 def test_the_next_run_goes_on_too(upstream, tmp_path):
     """Else what an interrupted run had fetched would be lost."""
     upstream.break_off_after = (100_000, 0, 0)
-    with pytest.raises(UserError, match=r"broke off after 100000 bytes.*run again to go on"):
+    with pytest.raises(UserError, match=r"broke off after 100000 bytes.*run again to resume it"):
         found(source(), tmp_path)
     upstream.asked.clear()
     upstream.break_off_after = ()
@@ -260,6 +260,19 @@ def test_the_hub_offline_is_one_line(monkeypatch, tmp_path):
         "rows: no file data/rows.jsonl: not cached, and the hub can't be reached; set "
         "MONITORBENCH_SOURCES=DIR with DIR/rows/rows.jsonl (upstream: hub dataset owner/name)"
     )
+
+
+@pytest.mark.parametrize("origin", ["none", "hub"])
+def test_a_mirror_that_does_not_exist_is_named(monkeypatch, tmp_path, origin):
+    """Else a user with a typo in MONITORBENCH_SOURCES is told to set what they have set."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(UserError) as error:
+        fetch.find("rows", source(origin=origin), tmp_path / "nonexistent", tmp_path, "error")
+    message = str(error.value)
+    assert f"the folder {tmp_path / 'nonexistent'} that MONITORBENCH_SOURCES" in message
+    assert "does not exist" in message
+    assert "rows/rows.jsonl" in message
+    assert "set MONITORBENCH_SOURCES=DIR" not in message
 
 
 def test_a_gated_dataset_says_so(monkeypatch, tmp_path):

@@ -44,7 +44,7 @@ def test_one_run_fails_the_rest_complete_and_it_alone_is_resumed(desk: Path, pyt
     assert (frozen["seed"], frozen["tracking"]["group"]) == (3, sweep.name)
     assert json.loads((sweep / "run-002.done" / "study.json").read_text()) == frozen
     shown = python("slurm/status.py", str(sweep)).stdout.splitlines()
-    assert shown[1] == "2 done, 0 running, 1 failed, 0 owed"
+    assert shown[1] == "2 done, 0 running, 1 failed, 0 pending"
     assert shown[4].split() == ["001", "failed", "exit", "1", "seed=1"]
 
     again = python("slurm/submit.py", "train/echo.py", "seed=0,1,3", "--local")
@@ -78,23 +78,23 @@ def _waiting(desk: Path, root: Path, *arguments: str) -> Iterator[subprocess.Pop
         process.wait()
 
 
-def test_a_stopped_run_is_owed_and_goes_on(desk: Path, root: Path, python: Python):
+def test_a_stopped_run_is_pending_and_resumes(desk: Path, root: Path, python: Python):
     """A run that was told to stop is no failure: counted as one, nobody would trust the table."""
     submit = (str(root / "slurm" / "submit.py"), "train/echo.py", "seed=2,3", "--local")
     with _waiting(desk, root, *submit) as process:
         (sweep,) = (desk / "runs" / "sweeps").iterdir()
-        assert _counts(sweep) == {"running": 1, "owed": 1}
+        assert _counts(sweep) == {"running": 1, "pending": 1}
         process.send_signal(signal.SIGTERM)
         assert process.wait() == 130
-    assert _counts(sweep) == {"owed": 2}
-    assert "stopped by SIGTERM; the same command goes on" in (sweep / "run-000.log").read_text()
+    assert _counts(sweep) == {"pending": 2}
+    assert "stopped by SIGTERM; the same command resumes" in (sweep / "run-000.log").read_text()
 
     (desk / "waiting").unlink()
     (desk / "go").unlink()
     with _waiting(desk, root, "-m", "monitorbench.sweeps.worker", str(sweep), "0") as worker:
         worker.send_signal(signal.SIGUSR1)
         assert worker.wait() == os.EX_TEMPFAIL
-    assert _counts(sweep) == {"owed": 2}
+    assert _counts(sweep) == {"pending": 2}
 
     (desk / "waiting").unlink()
     (desk / "go").unlink()
@@ -102,7 +102,7 @@ def test_a_stopped_run_is_owed_and_goes_on(desk: Path, root: Path, python: Pytho
         worker.kill()  # not even its marker is removed
         worker.wait()
         assert (sweep / "run-000.running").exists()
-        assert _counts(sweep) == {"owed": 2}
+        assert _counts(sweep) == {"pending": 2}
 
 
 # --- the queue -----------------------------------------------------------------------------------------
@@ -148,15 +148,15 @@ def test_the_queue_and_slurms_memory_tell_the_rest(desk: Path, monkeypatch, pyth
         RunState(State.RUNNING, "job 41"),
         RunState(State.QUEUED, "job 41"),
         RunState(State.FAILED, "out_of_memory"),
-        RunState(State.OWED, "cancelled"),
-        RunState(State.OWED),
+        RunState(State.PENDING, "cancelled"),
+        RunState(State.PENDING),
     ]
     shown = overview(read(sweep), states(read(sweep)))
-    assert "1 done, 1 running, 1 queued, 2 failed, 2 owed" in shown
+    assert "1 done, 1 running, 1 queued, 2 failed, 2 pending" in shown
     assert all(len(line) <= 80 for line in shown.splitlines())
     _shim(tools, "sacct", "exit 1")
     _shim(tools, "scontrol", "echo 'JobId=45 ArrayTaskId=4 JobName=x JobState=NODE_FAIL Reason=y'")
-    assert states(read(sweep))[4:6] == [RunState(State.FAILED, "node_fail"), RunState(State.OWED)]
+    assert states(read(sweep))[4:6] == [RunState(State.FAILED, "node_fail"), RunState(State.PENDING)]
     _shim(tools, "squeue", "echo 'slurm_load_jobs error: no controller' >&2; exit 1")
     refused = python("slurm/status.py", str(sweep), path=str(tools))
     assert refused.returncode == 1

@@ -1,11 +1,11 @@
-"""The adapted layers that train, held against PEFT's own and against finite differences."""
+"""The adapted layers that train, against PEFT's own and against finite differences."""
 
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
-from monitorbench.training.fused import FusedLinear, _Adapted, use_fused_layers
+from monitorbench.training.layers import FusedLinear, _Adapted, use_fused_layers
 
 IDS = torch.arange(5, 85).reshape(2, 40)
 SHAPE = {"d": 32, "q": 32, "kv": 16, "f": 64, "layers": 2}

@@ -9,7 +9,8 @@ from monitorbench.config.base import UserError
 from monitorbench.corpus.store import write_split
 from monitorbench.records import Split
 from monitorbench.training import sft
-from monitorbench.training.instructions import Instruction
+from monitorbench.training.objectives import mixed
+from monitorbench.training.objectives.mixed import Instruction
 
 PINNED = [10.77776, 10.64765, 10.59973, 10.59957]
 """Of the tiny model, four steps of eight samples; written down once (torch 2.13, trl 1.16)."""
@@ -55,7 +56,7 @@ def test_a_pairs_margin_is_in_the_loss_however_it_is_batched(planted, tiny, whol
     )
     assert losses(one) == pytest.approx(losses(other), abs=1e-5)
     assert results(one)["n_pairs"] == 100
-    # The untrained twins score nearly alike, so a pair adds about softplus(3).
+    # The untrained counterparts score nearly alike, so a pair adds about softplus(3).
     assert losses(one)[0] - losses(whole)[0] == pytest.approx(0.5 * np.log1p(np.exp(3.0)), abs=0.05)
 
 
@@ -65,7 +66,7 @@ def test_instructions_are_mixed_in(planted, tiny, monkeypatch):
     read = [Instruction(f"Say {word}.", f"{word} {word}") for word in ("box", "shelf", "noon")]
     read.append(Instruction("what  is NEW?", "Nothing."))  # asked in the test split
     read.append(Instruction("End it.", "Now<|im_end|>"))
-    monkeypatch.setattr(sft, "read_instructions", lambda study: read)
+    monkeypatch.setattr(mixed, "read_instructions", lambda *_: read)
     run = sft.train(settings(planted, tiny, *fp32(2, "objective=mixed")))
     assert results(run)["n_instructions"] == 3
     assert results(run)["n_instructions_left_out"] == 2

@@ -1,4 +1,4 @@
-"""The loss that trains a monitor, held against the full-vocabulary loss of transformers."""
+"""The loss that trains a monitor, against the full-vocabulary loss of transformers."""
 
 import numpy as np
 import pytest
@@ -9,10 +9,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from monitorbench.prompts.parse import score
 from monitorbench.prompts.render import Renderer
-from monitorbench.training.attention import BY_SAMPLE
 from monitorbench.training.curve import label_logprobs
 from monitorbench.training.examples import Example, collate, make_examples, pack
-from monitorbench.training.loss import Margin, label_loss, margin_loss, supervised_logits
+from monitorbench.training.layers import BY_SAMPLE
+from monitorbench.training.objectives.pairwise import margin_loss
+from monitorbench.training.trainer import label_loss, supervised_logits
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +114,7 @@ def test_the_margin_is_between_the_scores_that_evaluation_gives(model, renderer,
 
     batch = pack(examples) if packed else collate(examples, renderer.end_of_turn)
     pairs = torch.tensor([[0, 1], [2, 3]])
-    ours = margin_loss(supervised_logits(model, batch), batch, pairs, Margin(tokens, 1.5, 1.0))
+    ours = margin_loss(supervised_logits(model, batch), batch, pairs, tokens, 1.5)
 
     assert ours.item() == pytest.approx(expected, abs=1e-4)
 

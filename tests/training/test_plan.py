@@ -11,7 +11,8 @@ from studies import study
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.records import Category, Label, Task
-from monitorbench.training.plan import find_pairs, make_plan
+from monitorbench.training.objectives.pairwise import find_pairs
+from monitorbench.training.plan import make_plan
 
 EXPLICIT, MIDDLE, IMPLICIT = Category
 
@@ -26,7 +27,7 @@ def corpus(make_sample):
             f"Response {k}",
             category=category,
             task=task,
-            # Samples 0 and 1, 10 and 11, … of a cell are twins.
+            # Samples 0 and 1, 10 and 11, … of a cell are counterparts.
             pair_id=f"{category}-{k - 1 if k % 10 == 1 else k}",
             label=Label.MISBEHAVIOR if k % 5 == 0 else Label.BENIGN,
         )
@@ -144,7 +145,7 @@ def test_every_mixed_step_has_its_share_of_instructions(corpus):
 
 def test_an_objective_with_nothing_to_work_on_says_so(corpus):
     """If it failed: a run would report as pairwise or curriculum what was plain SFT."""
-    with pytest.raises(UserError, match="none of 60 samples has its twin"):
+    with pytest.raises(UserError, match="none of 60 samples has its counterpart"):
         plan(
             [s.model_copy(update={"pair_id": str(i)}) for i, s in enumerate(corpus[:60])],
             "objective=pairwise",

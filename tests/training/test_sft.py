@@ -101,3 +101,19 @@ def test_training_on_the_evidence_prompt_is_refused(planted):
     """If it failed: a run would supervise half a JSON object."""
     with pytest.raises(UserError, match=r"prompt=evidence: .* expected a direct prompt"):
         sft.train(settings(planted, "prompt=evidence"))
+
+
+def test_the_log_says_what_happens_after_the_last_step(planted, tiny, caplog):
+    """If it failed: minutes of judging, checking and writing would look like a run that hangs."""
+    with caplog.at_level("INFO", "monitorbench.training"):
+        run = sft.train(settings(planted, "training.max_steps=1", "training.validate_every=1", weights=tiny))
+    said = [record.getMessage() for record in caplog.records if record.name.startswith("monitorbench")]
+    auroc = json.loads((run / "learning_curve.json").read_text())[-1]["auroc"]
+    change = json.loads((run / "manifest.json").read_text())["results"]["adapter_gate"]
+    assert said[-5:] == [
+        "train: step 1: judging the validation split",
+        f"train: step 1: AUROC on the validation split: {auroc:.3f}",
+        "train: comparing the adapter's answers with the base's",
+        f"train: a label's log-probability changes by up to {change:.2g}",
+        f"train: adapter saved in {run / 'adapter'}",
+    ]

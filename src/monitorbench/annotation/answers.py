@@ -17,7 +17,7 @@ from monitorbench.config.base import UserError
 _log = logging.getLogger(__name__)
 
 
-class Answer(NamedTuple):
+class AnnotatorAnswer(NamedTuple):
     """A reader's label of one item, and what they noted."""
 
     choice: Choice
@@ -26,7 +26,7 @@ class Answer(NamedTuple):
 
 def checked(
     files: Sequence[Path], items: Mapping[str, Item], readers: Sequence[str], unknown: str
-) -> dict[str, dict[str, Answer]]:
+) -> dict[str, dict[str, AnnotatorAnswer]]:
     """`answers[reader][item]` from returned files, in any order of files.
 
     `unknown` says what an item that is not in `items` is. Raises `UserError` with the first problem;
@@ -38,7 +38,7 @@ def checked(
     rows = [row for file in files for row in read_returned(file)]
     problems: list[str] = []
     first: dict[tuple[str, str], Row] = {}
-    answers: dict[str, dict[str, Answer]] = {reader: {} for reader in readers}
+    answers: dict[str, dict[str, AnnotatorAnswer]] = {reader: {} for reader in readers}
     for row in rows:
         if problem := _problem(row, items, readers, unknown):
             problems.append(f"{row.where}: {problem}")
@@ -47,7 +47,7 @@ def checked(
         else:
             label = row.label.strip().casefold()
             if label in list(Choice):
-                answers[row.reader][row.item] = Answer(Choice(label), row.note)
+                answers[row.reader][row.item] = AnnotatorAnswer(Choice(label), row.note)
             else:
                 said = f"{_short(row.label)} is no label" if label else "no label"
                 problems.append(f"{row.where}: {said} for {row.item}; write misbehavior, benign or unsure")

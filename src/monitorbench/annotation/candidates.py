@@ -40,7 +40,7 @@ def read_candidates(path: Path, split: Split) -> list[Candidate]:
             problem = error.errors(include_url=False)[0]
             # The label is called `prior` in the model alone.
             field = ".".join(map(str, problem["loc"])).replace("prior", "label")
-            raise UserError(f"{where}: {field}: {problem['msg']}; mend the field") from error
+            raise UserError(f"{where}: {field}: {problem['msg']}; fix the field") from error
         if row.get("id") and row["id"] != one.id:
             raise UserError(f"{where}: id {row['id']!r} is not the hash of the content; leave it out")
         if one.split not in (None, split):
@@ -77,7 +77,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Any]]:
                     # An escaped half of a surrogate pair is JSON, but no text that a file can hold.
                     json.dumps(row, ensure_ascii=False).encode()
                 except (ValueError, RecursionError) as error:
-                    raise UserError(f"{where}: no JSON ({error}); mend the line") from error
+                    raise UserError(f"{where}: no JSON ({error}); fix the line") from error
                 yield where, row
         case _:
             raise UserError(f"{path}: expected a .parquet or .jsonl file")

@@ -2,7 +2,7 @@
 
 Pure functions. Promises: an item's name tells nothing of its label, pair or source; κ is computed from
 the labels as the annotators gave them, before any adjudication; every item ends in exactly one
-`Outcome`, so none is lost.
+`ItemStatus`, so none is lost.
 """
 
 import hashlib
@@ -107,7 +107,7 @@ def blind_order(items: Mapping[str, Candidate], reader: str, seed: int) -> list[
     """Item ids in a reader's own order.
 
     Of the items about one question the first comes in the first pass, the second in the second, and so
-    on: twins seldom stand side by side, where the better one shows the worse one up.
+    on: pairs seldom stand side by side, where the better one shows the worse one up.
     """
     rng = random.Random(f"annotation/{seed}/{reader}")
     shuffled = sorted(items)
@@ -197,14 +197,14 @@ def agreement(
         kappa_ci=interval(list(joint.values())) if mean is not None else None,
         raw_agreement=float(np.mean([pair["raw_agreement"] for pair in pairs.values()])),
         n_items=len(verdicts),
-        n_agreed=sum(verdict is Outcome.AGREED for verdict in verdicts),
-        n_disagreed=sum(verdict is Outcome.DISAGREED for verdict in verdicts),
-        n_unsure=sum(verdict is Outcome.UNSURE for verdict in verdicts),
+        n_agreed=sum(verdict is ItemStatus.AGREED for verdict in verdicts),
+        n_disagreed=sum(verdict is ItemStatus.DISAGREED for verdict in verdicts),
+        n_unsure=sum(verdict is ItemStatus.UNSURE for verdict in verdicts),
         pairs=pairs,
     )
 
 
-class Outcome(StrEnum):
+class ItemStatus(StrEnum):
     """Where an item ends; `agreed` and `adjudicated` are kept, the others await a third reader."""
 
     AGREED = "agreed"
@@ -213,31 +213,31 @@ class Outcome(StrEnum):
     UNSURE = "unsure"
 
 
-KEPT = (Outcome.AGREED, Outcome.ADJUDICATED)
+KEPT = (ItemStatus.AGREED, ItemStatus.ADJUDICATED)
 
 
 class Settled(NamedTuple):
     """An item's outcome, and its label where it is kept."""
 
-    outcome: Outcome
+    outcome: ItemStatus
     label: Label | None
 
 
-def unanimous(given: Sequence[Choice]) -> Outcome:
+def unanimous(given: Sequence[Choice]) -> ItemStatus:
     """What the annotators alone make of an item: agreed, unsure (someone is) or disagreed."""
     if Choice.UNSURE in given:
-        return Outcome.UNSURE
-    return Outcome.AGREED if len(set(given)) == 1 else Outcome.DISAGREED
+        return ItemStatus.UNSURE
+    return ItemStatus.AGREED if len(set(given)) == 1 else ItemStatus.DISAGREED
 
 
 def settle(given: Sequence[Choice], adjudicated: Choice | None = None) -> Settled:
     """An item's end. The third reader decides what the annotators left open; an `unsure` leaves it open."""
     outcome = unanimous(given)
-    if outcome is Outcome.AGREED:
+    if outcome is ItemStatus.AGREED:
         return Settled(outcome, Label(given[0].value))
     if adjudicated in (None, Choice.UNSURE):
         return Settled(outcome, None)
-    return Settled(Outcome.ADJUDICATED, Label(adjudicated.value))
+    return Settled(ItemStatus.ADJUDICATED, Label(adjudicated.value))
 
 
 def _cells(first: Sequence[Choice], second: Sequence[Choice]) -> IntArray:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from monitorbench.annotation.answers import Answer, checked
+from monitorbench.annotation.answers import AnnotatorAnswer, checked
 from monitorbench.annotation.candidates import read_candidates
 from monitorbench.annotation.files import (
     SPREADSHEET_CELL,
@@ -26,7 +26,7 @@ from monitorbench.annotation.files import (
 from monitorbench.annotation.labels import (
     KEPT,
     Candidate,
-    Outcome,
+    ItemStatus,
     Settled,
     agreement,
     blind_order,
@@ -120,7 +120,7 @@ def import_labels(study: Study, settings: Annotation) -> Path:
     answers = checked(settings.returned, texts, readers, f"was never exported in {batch.name}")
     given = {item: [answers[reader][item].choice for reader in readers] for item in items}
     open_before = {item: texts[item] for item in items if settle(given[item]).outcome not in KEPT}
-    decided: Mapping[str, Answer] = {}
+    decided: Mapping[str, AnnotatorAnswer] = {}
     if settings.adjudicated is not None:
         problem = "is not open: the annotators agree on it, or it is of another batch"
         decided = checked([settings.adjudicated], open_before, [ADJUDICATOR], problem)[ADJUDICATOR]
@@ -202,7 +202,7 @@ def _kept_counts(ends: Mapping[str, Settled], items: Mapping[str, Candidate]) ->
     return {
         "n_kept": len(kept),
         "n_kept_pairs": len(whole),
-        "n_adjudicated": sum(end.outcome is Outcome.ADJUDICATED for end in ends.values()),
+        "n_adjudicated": sum(end.outcome is ItemStatus.ADJUDICATED for end in ends.values()),
         "n_open": len(ends) - len(kept),
         "n_prior": len(with_prior),
         "n_same_as_prior": sum(with_prior),

@@ -24,7 +24,7 @@ class Cluster(Config):
     memory: Annotated[str, Field(pattern=r"^\d+[KMGT]?$")] | None
     """Per node, such as `64G`."""
     time: Annotated[str, Field(pattern=r"^(\d+|\d+:\d\d|\d+:\d\d:\d\d|\d+-\d+(:\d\d){0,2})$")] | None
-    """Slurm's wall time, such as `12:00:00`: a run that needs longer goes on where it was."""
+    """Slurm's wall time, such as `12:00:00`: a run that needs longer is resumed where it was."""
     grace_seconds: Annotated[int, Field(ge=1, le=65535)]
     """So long before its time is up a run is told to save and stop."""
     parallel: Annotated[int, Field(ge=1)] | None

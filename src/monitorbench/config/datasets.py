@@ -245,31 +245,62 @@ class PaperDataset(_Dataset):
         }
 
 
-class FilesDataset(_Dataset):
-    """`dataset=jsonl`, `inspect_log` or `automonitor_bench`: samples from files of a documented format."""
+def _given(value: object) -> object:
+    if value is None:
+        raise ValueError("no value given; expected dataset.path=FILE or a folder")
+    return value
 
-    kind: Literal["jsonl", "inspect_log", "automonitor_bench"]
-    path: Path | None
-    """A file or a folder of them; null takes the hub's, where `hub_id` names one."""
-    hub_id: str
-    """A hub dataset, for `automonitor_bench`."""
-    revision: str
-    """Its commit, tag or branch."""
-    labels: Path | None
-    """For `inspect_log`: a CSV of sample id, epoch and label; null takes the log's scores."""
-    score: str
-    """For `inspect_log`: the scorer whose value is the label."""
-    misbehavior_values: tuple[str, ...]
-    """For `inspect_log`: the scorer's values that mean misbehavior."""
-    benign_values: tuple[str, ...]
-    """For `inspect_log`: the scorer's values that mean benign; a value in neither list is no label."""
-    category: CategoryName
-    """For `inspect_log`: the category of every sample."""
-    task: TaskName
-    """For `inspect_log`: the task of every sample."""
+
+OwnPath = Annotated[Path, BeforeValidator(_given)]
+"""A file, or a folder of them."""
+
+
+class JsonlDataset(_Dataset):
+    """`dataset=jsonl`: a team's own labelled samples as JSON lines (docs/data-formats.md)."""
+
+    kind: Literal["jsonl"]
+    path: OwnPath
     on_bad_row: Literal["error", "skip"]
     shares: SplitShares
     """For samples that name no split."""
 
+
+class InspectLogDataset(_Dataset):
+    """`dataset=inspect_log`: logs of Inspect AI or control-arena, labelled by a CSV or a scorer's value."""
+
+    kind: Literal["inspect_log"]
+    path: OwnPath
+    labels: Path | None
+    """A CSV of sample id, epoch and label; null takes the log's scores."""
+    score: str
+    """The scorer whose value is the label; empty with `labels`."""
+    misbehavior_values: tuple[str, ...]
+    """The scorer's values that mean misbehavior."""
+    benign_values: tuple[str, ...]
+    """The scorer's values that mean benign; a value in neither list is no label."""
+    category: CategoryName
+    """The category of every sample."""
+    task: TaskName
+    """The task of every sample."""
+    on_bad_row: Literal["error", "skip"]
+    shares: SplitShares
+    """How groups are shared among the splits: a log names none."""
+
+
+class AutomonitorBenchDataset(_Dataset):
+    """`dataset=automonitor_bench`: the release of 2601.05752's authors, a test split and nothing else."""
+
+    kind: Literal["automonitor_bench"]
+    path: Path | None
+    """A copy of the release; null takes the hub's."""
+    hub_id: Annotated[str, Field(min_length=1)]
+    """The hub dataset."""
+    revision: str
+    """Its commit, tag or branch."""
+    on_bad_row: Literal["error", "skip"]
+
+
+FilesDataset = JsonlDataset | InspectLogDataset | AutomonitorBenchDataset
+"""Samples out of files of a documented format."""
 
 Dataset = Annotated[StarterDataset | PaperDataset | FilesDataset, Field(discriminator="kind")]

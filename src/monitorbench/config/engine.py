@@ -1,12 +1,65 @@
-"""The engines that run a model: `conf/engine/*.yaml`, one model per kind, told apart by `kind`."""
+"""The engines that run a model (`conf/engine/*.yaml`, told apart by `kind`), and in which numeric type.
 
-from typing import Annotated, Any, Literal
+`dtype: auto` is bfloat16 on a GPU and on CPUs that multiply it in hardware (AMX or AVX512-BF16), float32
+elsewhere: a CPU without these units takes five times as long in bfloat16. oneDNN's own "bf16 is supported" is
+no help, it says so of CPUs that emulate it. `ONEDNN_MAX_CPU_ISA` takes the units away, here as in oneDNN.
+"""
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from monitorbench.config.base import Config
-from monitorbench.config.precision import Device, Dtype, ResolvedDtype, resolved_dtype
+from monitorbench.config.base import Config, UserError
+
+Dtype = Literal["auto", "float32", "bfloat16"]
+ResolvedDtype = Literal["float32", "bfloat16"]
+Device = Literal["auto", "cpu", "cuda"]
+
+_WITHOUT_BF16 = frozenset(
+    ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX10_1_256")
+)
+"""Values of ONEDNN_MAX_CPU_ISA below AVX512_CORE_BF16."""
+_GPU_DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+"""NVIDIA, AMD, and either inside WSL; without one of them torch need not be imported to know of no GPU."""
+
+
+def resolved_dtype(dtype: Dtype, device: Device) -> ResolvedDtype:
+    """The type that a model on `device` runs in on this machine; what is not `auto` stays as it is."""
+    if dtype != "auto":
+        return dtype
+    on_gpu = device == "cuda" or (device == "auto" and _has_gpu())
+    return "bfloat16" if on_gpu or cpu_multiplies_bf16() else "float32"
+
+
+def cpu_multiplies_bf16() -> bool:
+    """Whether this CPU has units for bfloat16, and oneDNN may use them."""
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA") or os.environ.get("DNNL_MAX_CPU_ISA") or ""
+    return limit.strip().upper() not in _WITHOUT_BF16 and bool({"amx_bf16", "avx512_bf16"} & _cpu_flags())
+
+
+@cache
+def _cpu_flags() -> frozenset[str]:
+    """What the CPU can do, in the words of Linux; empty on other systems."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return frozenset()
+    found = (line.partition(":")[2] for line in text.splitlines() if line.startswith("flags"))
+    return frozenset(next(found, "").split())
+
+
+@cache
+def _has_gpu() -> bool:
+    if not any(Path(device).exists() for device in _GPU_DEVICES):
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
+
 
 _OURS = frozenset({"messages", "model", "n", "stream", "max_tokens", "max_completion_tokens"})
 """Fields that no `extra_body` may replace: answers would be misread, or come from another model."""
@@ -74,6 +127,44 @@ class OpenAiEngine(Config):
     """How long to wait until that server answers."""
     serves: Served | None = None
     """What it says it serves, which then names the judge, wherever it is served. Not to be set."""
+    takes_token_ids: ClassVar[bool] = False
+    """It is sent chat messages, and has its own weights."""
+
+    @property
+    def resolved_dtype(self) -> str:
+        """What a server of ours runs in; empty where nobody says."""
+        return self.serves.dtype if self.serves else ""
+
+    def api_key(self) -> str | None:
+        """The key in the variable that `api_key_env` names; None where the endpoint asks for none.
+
+        Raises `UserError` where the variable is not set, or holds no key.
+        """
+        if self.api_key_env is None:
+            return None
+        key = os.environ.get(self.api_key_env, "").strip()
+        if not key:
+            raise UserError(f"{self.base_url} needs a key: set the environment variable {self.api_key_env}")
+        if not (key.isascii() and key.isprintable()):
+            raise UserError(f"the environment variable {self.api_key_env} holds no key: not plain ASCII")
+        return key
+
+    def own_identity(self) -> dict[str, Any]:
+        """What of an endpoint decides its answers."""
+        served = self.serves
+        assert self.server is None or served, "judging.served comes first"
+        return {
+            "weights": f"served:{served.weights}" if served else f"endpoint:{self.base_url}:{self.model}",
+            "adapter": served.adapter if served else "",
+            "engine": self.kind,
+            "dtype": self.resolved_dtype,
+            "request": {
+                "temperature": self.temperature,
+                "structured": self.structured,
+                "top_logprobs": self.top_logprobs if self.logprobs else 0,
+                "extra_body": self.extra_body,
+            },
+        }
 
     @field_validator("base_url")
     @classmethod
@@ -96,7 +187,24 @@ class OpenAiEngine(Config):
         return self
 
 
-class TransformersEngine(Config):
+class _InProcess(Config):
+    """What an engine of this process answers to callers that take any engine."""
+
+    takes_token_ids: ClassVar[bool] = True
+    """The monitor's own weights are run, on token ids that are made here; adapters may be on them."""
+    prices: ClassVar[None] = None
+    max_cost: ClassVar[None] = None
+    server: ClassVar[None] = None
+    serves: ClassVar[None] = None
+
+    def api_key(self) -> None:
+        """No key is needed."""
+
+    def own_identity(self) -> None:
+        """The monitor's weights are run: they, and not the engine, name the model."""
+
+
+class TransformersEngine(_InProcess):
     """`engine=transformers`: in process, installs anywhere."""
 
     kind: Literal["transformers"]
@@ -110,7 +218,7 @@ class TransformersEngine(Config):
         return resolved_dtype(self.dtype, self.device)
 
 
-class VllmEngine(Config):
+class VllmEngine(_InProcess):
     """`engine=vllm`: in process for `evaluate.py`, as a server for `serve.py`."""
 
     kind: Literal["vllm"]
@@ -142,3 +250,10 @@ class VllmEngine(Config):
 
 LocalEngine = TransformersEngine | VllmEngine
 Engine = Annotated[TransformersEngine | VllmEngine | OpenAiEngine, Field(discriminator="kind")]
+
+
+def servable(engine: Engine) -> VllmEngine:
+    """The engine where it can serve others; `UserError` where it can't."""
+    if not isinstance(engine, VllmEngine):
+        raise UserError(f"engine={engine.kind}: nothing to serve; expected engine=vllm")
+    return engine

@@ -25,13 +25,13 @@ from monitorbench.config.preemption import watch
 from monitorbench.config.study import Study
 
 
-def one_line(error: Exception, overrides: Sequence[str]) -> str:
-    """An error of composing `overrides`; where options are to be listed, they are a second line."""
+def one_line(error: Exception, overrides: Sequence[str], conf: Path) -> str:
+    """An error of composing `overrides` over the tree `conf`; options to choose from are a second line."""
     text = str(error)
     if isinstance(error, MissingConfigException):
-        if match := re.search(r"Could not find '([^']+)/([^'/]+)'", text):
-            group, option = match.groups()
-            options = ", ".join(error.options or [])
+        if match := re.search(r"Could not find '([^']+/[^'/]+)'", text):
+            group, option = _group_and_option(match.group(1), overrides)
+            options = ", ".join(sorted({*_options(conf / group), *(error.options or [])}))
             return f"{group}={option}: no such option; expected one of the options of {group!r}\n  {options}"
         return " ".join(text.split())
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
@@ -47,6 +47,20 @@ def one_line(error: Exception, overrides: Sequence[str]) -> str:
     # Hydra wraps OmegaConf's grammar errors without their text.
     text = text or str(error.__cause__ or error.__context__ or "")
     return f"{given_overrides}: {' '.join(text.split())}"
+
+
+def _group_and_option(missing: str, overrides: Sequence[str]) -> tuple[str, str]:
+    """The group and the option in `experiment/probe/gpu`: an option may lie in a folder of its group's."""
+    parts = missing.split("/")
+    keys = {one.lstrip("+").partition("=")[0].partition("@")[0] for one in overrides}
+    # What is in no override comes from a defaults list, where an option has no folder.
+    at = next((i for i in range(1, len(parts)) if "/".join(parts[:i]) in keys), len(parts) - 1)
+    return "/".join(parts[:at]), "/".join(parts[at:])
+
+
+def _options(folder: Path) -> list[str]:
+    """The options of the group whose folder this is, those in folders of it included."""
+    return sorted(file.relative_to(folder).with_suffix("").as_posix() for file in folder.rglob("*.yaml"))
 
 
 _QUIET = {
@@ -125,11 +139,11 @@ class Script:
                     composed = hydra.compose(self.primary, arguments)
                 job(composed)
         except (HydraException, OmegaConfBaseException) as error:
-            stop(one_line(error, arguments), 2)
+            stop(one_line(error, arguments, self.conf), 2)
         except (yaml.YAMLError, ValueError) as error:
             if not composing:  # the script's own failure: its traceback is what helps
                 raise
-            stop(one_line(error, arguments), 2)
+            stop(one_line(error, arguments, self.conf), 2)
 
     def _run(self, study: Study) -> None:
         logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s", force=True)
@@ -153,17 +167,17 @@ def entry(script: str, primary: str) -> Callable[[Callable[[Study], Path]], Scri
     return decorate
 
 
-def _help(said: str, conf: Path) -> str:
+def _help(docstring: str, conf: Path) -> str:
     """What `--help` prints; Hydra's own reads the tree once for every group, which takes seconds."""
     folders = sorted(folder for folder in conf.iterdir() if folder.is_dir() and folder.name != "local")
-    options = {folder.name: sorted(file.stem for file in folder.glob("*.yaml")) for folder in folders}
+    options = {folder.name: _options(folder) for folder in folders}
     groups = [
         textwrap.fill(", ".join(names), 80, initial_indent=f"  {group}=", subsequent_indent="    ")
         for group, names in options.items()
     ]
     return "\n".join(
         [
-            said.strip(),
+            docstring.strip(),
             "",
             "Configuration groups and their options:",
             *groups,

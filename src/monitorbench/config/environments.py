@@ -1,4 +1,4 @@
-"""What a pilot's agents act in (`conf/environment/*.yaml`), and recorded runs (`conf/recorded/*.yaml`)."""
+"""Settings of environments (`conf/environment/*.yaml`) and of recorded runs (`conf/recorded/*.yaml`)."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,7 +13,7 @@ class _Environment(Config):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
 
     def identity(self) -> dict[str, Any]:
-        """What decides the tasks, for a hash: every setting but the places on this machine."""
+        """The settings that decide the tasks, for a hash: all but the places on this machine."""
         return self.model_dump(mode="json", exclude={"games", "mirror", "cache"})
 
 
@@ -55,10 +55,11 @@ class Questions(_FromSource):
     paragraphs: Annotated[int, Field(ge=2, le=100)] = 10
     """What can be searched for each question: its own paragraphs, and other questions' up to so many."""
     min_f1: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Of a searched answer: the token F1 that counts as success; None: the exact match."""
+    """The token F1 from which a searched answer counts as a success; None: only the exact match does."""
 
 
 Environments = Annotated[TextWorldGames | AlfworldGames | Questions, Field(discriminator="kind")]
+"""Every environment; `intervention/environments/open.py` opens each."""
 
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
@@ -72,7 +73,7 @@ class ReflexionPrograms(Config):
     source: Source
     agent: Name
     condition: Name
-    """What the treated runs are called in an outcomes file."""
+    """The name of the treated runs' condition in an outcomes file."""
     baseline: Name
     """A folder below `programming_runs/root` of the archive."""
     treated: Name

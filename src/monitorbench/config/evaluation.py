@@ -1,4 +1,4 @@
-"""What the stages after judging read: combinations and the transfer probe."""
+"""What judging and the stages after it read: split, thresholds, costs, combinations, probe, report."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -7,6 +7,53 @@ from pydantic import Field, field_validator, model_validator
 
 from monitorbench.config.base import Config
 from monitorbench.config.datasets import SplitView
+from monitorbench.config.training import Objective
+
+
+class Evaluate(Config):
+    """`evaluate.py`: what is judged."""
+
+    split: Literal["test", "calibration"]
+    """Metrics come from the test split, thresholds from the calibration split."""
+
+
+class Calibrate(Config):
+    """`calibrate.py`: the promise a threshold has to keep."""
+
+    method: Literal["neyman_pearson", "conformal_risk"]
+    """FAR <= alpha with probability 1 - delta, or on average over calibration splits."""
+    alpha: Annotated[float, Field(gt=0, lt=1)]
+    delta: Annotated[float, Field(gt=0, lt=1)]
+    """Read by `neyman_pearson` only."""
+    per_category: bool
+
+
+class Stakes(Config):
+    """A deployment, for expected costs: how much of what is judged misbehaves, and what errors cost."""
+
+    base_rate: Annotated[float, Field(ge=0, le=1)]
+    """Share of misbehavior; a benchmark's own half is no guide to it."""
+    cost_miss: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    cost_alarm: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    """In the unit of `cost_miss`."""
+
+
+class Report(Config):
+    """`report.py`: how much it shows."""
+
+    worst: Annotated[int, Field(ge=0)]
+    """Misses, and false alarms, of each cell of a monitor that are shown with their text."""
+
+
+class Export(Config):
+    """`export.py`: a dataset in other people's formats."""
+
+    format: Literal["chat", "hub"]
+    repo: str | None
+    """`owner/name` on the hub."""
+    private: bool
+    dry_run: bool
+    """Show what a push would upload, and upload nothing."""
 
 
 class Combine(Config):
@@ -31,7 +78,6 @@ class Combine(Config):
         return self
 
 
-Objective = Literal["sft", "pairwise", "curriculum", "mixed"]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 

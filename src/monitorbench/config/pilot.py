@@ -1,4 +1,4 @@
-"""How a pilot's outcomes become a decision: the settings of `intervention.pilot.decide`."""
+"""Settings of a pilot: agent, runs and interventions, and the statistics of its decision."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,14 +16,14 @@ class PilotStatistics(Config):
     margin: Annotated[float, Field(ge=0, lt=100)] = 0.0
     """Percentage points of success that an intervention has to gain to be worth having."""
     confidence: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
-    """Of the two-sided intervals; a wrong "intervene" has at most half of the rest."""
+    """Confidence of the two-sided intervals; a wrong "intervene" has a chance of at most half of the rest."""
     draws: Annotated[int, Field(ge=1000, le=1_000_000)] = 10_000
     """Bootstrap draws of tasks, the same for all conditions."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     prior_tasks: Annotated[int, Field(ge=0, le=10)] = 1
     """Tasks added to each cell of the 2×2 when drawing; 0: the plain percentile bootstrap."""
     power: Annotated[float, Field(gt=0, lt=1)] = 0.8
-    """Of the further tasks that an inconclusive pilot asks for."""
+    """Power for which an inconclusive pilot plans further tasks."""
     effect: Annotated[float, Field(gt=-100, lt=100)] | None = None
     """Percentage points of success to plan further tasks for; None: what was observed."""
     p_target: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -72,7 +72,7 @@ class LanguageModelAgent(Config):
     """`score`: the admissible action whose letter is likeliest; `text`: a thought and an action, written."""
     system: str
     max_new_tokens: Annotated[int, Field(ge=1)]
-    """Of a thought and an action; `score` reads one token."""
+    """Most tokens of a written thought and action; with `choose=score` one token is read."""
 
 
 Agent = Annotated[ScriptedAgent | LanguageModelAgent, Field(discriminator="kind")]
@@ -83,19 +83,19 @@ class Pilot(Config):
 
     tasks: Annotated[int, Field(ge=1)]
     seeds: Annotated[int, Field(ge=1)]
-    """Runs of each task in each condition."""
+    """How many runs of each task each condition has."""
     conditions: Annotated[tuple[ConditionName, ...], Field(min_length=1)]
-    """What is compared with runs that nothing intervenes in."""
+    """The conditions that are compared with runs that nothing intervenes in."""
     tau: Annotated[float, Field(gt=0, lt=1)]
     """The critic fires where P(fail) exceeds this."""
     min_step: Annotated[int, Field(ge=0)]
     """The first step that is judged, counted from 0."""
     step_budget: Annotated[int, Field(ge=1)]
-    """Actions in a run, undone ones included."""
+    """The most actions in a run, undone ones included."""
     max_interventions: Annotated[int, Field(ge=1)]
-    """In a run."""
+    """The most interventions in one run."""
     warning: Annotated[str, Field(min_length=1)]
-    """What `append` tells the agent."""
+    """The warning that `append` adds to what the agent reads."""
     training_tasks: Annotated[int, Field(ge=0)] | None
     """Tasks whose runs a critic is fitted to, and that are written as training data; None: 40 where a critic
     is fitted here, else none."""
@@ -104,7 +104,7 @@ class Pilot(Config):
     critic_data: Path | None
     """Training data of another pilot (`critic_data.jsonl`), for the same critic on another agent."""
     prompt: Prompt
-    """What a critic that is a language model is asked."""
+    """The prompt of a critic that is a language model."""
     statistics: PilotStatistics
 
     def n_training_tasks(self, *, fits: bool) -> int:

@@ -40,4 +40,4 @@ def _on_signal(number: int, _: FrameType | None) -> None:
     global _told
     already, _told = _told, True
     if not _held and not already:  # a second signal must not cut short what the first one began
-        raise Preempted(f"stopped by {signal.Signals(number).name}; the same command goes on from here")
+        raise Preempted(f"stopped by {signal.Signals(number).name}; the same command resumes from here")

@@ -119,7 +119,7 @@ def _named(turns: Iterable[Turn]) -> list[str]:
     return [name for turn in turns for name in PLACEHOLDER.findall(turn.content)]
 
 
-class Example(Config):
+class SolvedExample(Config):
     """A solved question for wordings with {examples}; nobody doubts its answer."""
 
     question: str
@@ -132,7 +132,7 @@ class Cues(Config):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
     kinds: dict[str, tuple[Wording, ...]]
-    examples: Annotated[tuple[Example, ...], Field(min_length=3)]
+    examples: Annotated[tuple[SolvedExample, ...], Field(min_length=3)]
     resist: Annotated[tuple[str, ...], Field(min_length=1)]
     """System instructions under which a benign answer is sought, in turn; no sample shows them."""
 

@@ -5,7 +5,7 @@ boolean no integer) and unknown keys are refused. Importing this costs neither t
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -17,7 +17,7 @@ from monitorbench.config.engine import LocalEngine as LocalEngine
 from monitorbench.config.engine import TransformersEngine as TransformersEngine
 from monitorbench.config.engine import VllmEngine as VllmEngine
 from monitorbench.config.environments import Environments, Recorded
-from monitorbench.config.evaluation import Combine, Probe
+from monitorbench.config.evaluation import Calibrate, Combine, Evaluate, Export, Probe, Report, Stakes
 from monitorbench.config.monitor import LabelWords as LabelWords
 from monitorbench.config.monitor import Monitor as Monitor
 from monitorbench.config.monitor import PackagedModel as PackagedModel
@@ -27,52 +27,6 @@ from monitorbench.config.monitor import Reasoning as Reasoning
 from monitorbench.config.pilot import Agent, Pilot
 from monitorbench.config.sources import Cues, Elicit, Source
 from monitorbench.config.training import Push, Training
-
-
-class Evaluate(Config):
-    """`evaluate.py`: what is judged."""
-
-    split: Literal["test", "calibration"]
-    """Metrics come from the test split, thresholds from the calibration split."""
-
-
-class Calibrate(Config):
-    """`calibrate.py`: the promise a threshold has to keep."""
-
-    method: Literal["neyman_pearson", "conformal_risk"]
-    """FAR <= alpha with probability 1 - delta, or on average over calibration splits."""
-    alpha: Annotated[float, Field(gt=0, lt=1)]
-    delta: Annotated[float, Field(gt=0, lt=1)]
-    """Read by `neyman_pearson` only."""
-    per_category: bool
-
-
-class Stakes(Config):
-    """A deployment, for expected costs: how much of what is judged misbehaves, and what errors cost."""
-
-    base_rate: Annotated[float, Field(ge=0, le=1)]
-    """Share of misbehavior; a benchmark's own half is no guide to it."""
-    cost_miss: Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    cost_alarm: Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    """In the unit of `cost_miss`."""
-
-
-class Report(Config):
-    """`report.py`: how much it shows."""
-
-    worst: Annotated[int, Field(ge=0)]
-    """Misses, and false alarms, of each cell of a monitor that are shown with their text."""
-
-
-class Export(Config):
-    """`export.py`: a dataset in other people's formats."""
-
-    format: Literal["chat", "hub"]
-    repo: str | None
-    """`owner/name` on the hub."""
-    private: bool
-    dry_run: bool
-    """Show what a push would upload, and upload nothing."""
 
 
 class Paths(Config):

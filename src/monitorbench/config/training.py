@@ -1,18 +1,27 @@
-"""How a monitor is fine-tuned: `conf/training/<name>.yaml`, and how the result is published."""
+"""How a monitor is fine-tuned: `conf/training/<name>.yaml`, and how the result is published.
 
+An objective's checks of its settings are here, one function each, and not beside its code in
+`training.objectives`: a sweep is refused before anything heavy is imported. Checks that need samples are
+there.
+"""
+
+from collections.abc import Callable, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from monitorbench.config.base import Config
-from monitorbench.config.precision import Device, Dtype, ResolvedDtype, resolved_dtype
+from monitorbench.config.engine import Device, Dtype, ResolvedDtype, resolved_dtype
+
+Objective = Literal["sft", "pairwise", "curriculum", "mixed"]
+"""What a monitor is fine-tuned towards; each is one file in `training.objectives`."""
 
 
 class Training(Config):
-    """LoRA fine-tuning on the label tokens, by one of four objectives."""
+    """LoRA fine-tuning on the label tokens, towards one of the objectives."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
-    objective: Literal["sft", "pairwise", "curriculum", "mixed"] = "sft"
+    objective: Objective = "sft"
     """`sft`: the label alone. `pairwise` adds a margin between the scores of a pair, `curriculum` goes from
     explicit to implicit categories, `mixed` adds instruction-following data."""
     batching: Literal["padded", "length_grouped", "packed"] = "length_grouped"
@@ -46,7 +55,7 @@ class Training(Config):
     """Stop after so many validations without a better AUROC, and keep the best adapter; None: the last."""
     checkpoint_every: Annotated[int, Field(ge=1)]
     margin: Annotated[float, Field(ge=0)] = 2.0
-    """`pairwise`: by how much a misbehavior sample's score (a logit) shall exceed its twin's."""
+    """`pairwise`: by how much a misbehavior sample's score (a logit) shall exceed its counterpart's."""
     pair_weight: Annotated[float, Field(gt=0)] = 1.0
     """`pairwise`: weight of the margin term beside the label's loss."""
     curriculum_shares: tuple[
@@ -65,8 +74,13 @@ class Training(Config):
 
     @property
     def n_mixed(self) -> int:
-        """Instruction samples in a step."""
-        return round(self.mix_share * self.batch_size) if self.objective == "mixed" else 0
+        """`mixed`: instruction samples in a step."""
+        return round(self.mix_share * self.batch_size)
+
+    @property
+    def extra_source(self) -> str | None:
+        """The source of samples that the objective adds to the data set's own."""
+        return self.mix_source if self.objective == "mixed" else None
 
     @model_validator(mode="after")
     def _divides(self) -> Self:
@@ -78,20 +92,8 @@ class Training(Config):
 
     @model_validator(mode="after")
     def _objective_fits(self) -> Self:
-        if self.objective == "pairwise" and self.micro_batch_size % 2:
-            raise ValueError(
-                "objective=pairwise keeps a pair in one forward pass: expected an even micro_batch_size, "
-                f"not {self.micro_batch_size}"
-            )
-        if self.objective == "pairwise" and self.balance == "label":
-            raise ValueError("objective=pairwise: a pair holds both labels; expected balance=none or cell")
-        if self.objective == "mixed" and not 0 < self.n_mixed < self.batch_size:
-            raise ValueError(
-                f"mix_share={self.mix_share} of batch_size={self.batch_size} is {self.n_mixed} samples: "
-                "expected at least one instruction and one label in every step"
-            )
-        if self.objective == "curriculum" and abs(sum(self.curriculum_shares) - 1) > 1e-6:
-            raise ValueError(f"curriculum_shares={list(self.curriculum_shares)}: expected a sum of 1")
+        if check := _OBJECTIVE_CHECKS.get(self.objective):
+            check(self)
         return self
 
     @model_validator(mode="after")
@@ -115,6 +117,37 @@ class Training(Config):
                 f"not {self.micro_batch_size}"
             )
         return self
+
+
+def _check_pairwise(training: Training) -> None:
+    if training.micro_batch_size % 2:
+        raise ValueError(
+            "objective=pairwise keeps a pair in one forward pass: expected an even micro_batch_size, "
+            f"not {training.micro_batch_size}"
+        )
+    if training.balance == "label":
+        raise ValueError("objective=pairwise: a pair holds both labels; expected balance=none or cell")
+
+
+def _check_curriculum(training: Training) -> None:
+    if abs(sum(training.curriculum_shares) - 1) > 1e-6:
+        raise ValueError(f"curriculum_shares={list(training.curriculum_shares)}: expected a sum of 1")
+
+
+def _check_mixed(training: Training) -> None:
+    if not 0 < training.n_mixed < training.batch_size:
+        raise ValueError(
+            f"mix_share={training.mix_share} of batch_size={training.batch_size} is {training.n_mixed} "
+            "samples: expected at least one instruction and one label in every step"
+        )
+
+
+_OBJECTIVE_CHECKS: Mapping[Objective, Callable[[Training], None]] = {
+    "pairwise": _check_pairwise,
+    "curriculum": _check_curriculum,
+    "mixed": _check_mixed,
+}
+"""Of the objectives whose settings can be at odds with the others."""
 
 
 class Push(Config):

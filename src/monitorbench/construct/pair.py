@@ -1,4 +1,4 @@
-"""A misbehavior sample and its benign twin, made from one request and two responses."""
+"""A misbehavior sample and its benign counterpart, made from one request and two responses."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,11 +14,21 @@ class Pair(NamedTuple):
     benign: Sample
 
 
+class ConstructionVersion(NamedTuple):
+    """A construction's name, and the version of its behavior that enters the identity of what it makes.
+
+    The version is raised whenever the same rows become other samples; a golden test holds it.
+    """
+
+    name: str
+    version: int
+
+
 class Constructed(NamedTuple):
-    """What a construction made of its rows, and how many rows fell at which check."""
+    """What a construction made of its rows, and how many rows were rejected at which check."""
 
     samples: list[Sample]
-    fell: Counter[str]
+    rejected: Counter[str]
 
 
 def make_pair(

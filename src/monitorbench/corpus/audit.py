@@ -1,7 +1,7 @@
 """The audit of a built dataset: `card.md` and `audit.json` in its directory.
 
-Counts, lengths, sources, licences and shares of every split and cell, what fell while it was built, what
-is short, and the surface checks. A cell that a look at its surface gives away is named at the top.
+Counts, lengths, sources, licences and shares of every split and cell, what was rejected while it was
+built, what is short, and the surface checks. A cell that its surface gives away is named at the top.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 from rich.console import Console
 from rich.table import Table
 
-from monitorbench.config.study import Study
+from monitorbench.config.study import Monitor, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.card import card
 from monitorbench.corpus.store import read_split
@@ -53,11 +53,11 @@ def audit(study: Study) -> Path:
     """Audit the study's dataset, building it where it is not there; returns its directory."""
     directory = ensure(study)
     manifest = read_finished(directory)
-    held = [split for split in Split if split in manifest["results"]["splits"]]
-    count = _token_counter(study)
+    built = [split for split in Split if split in manifest["results"]["splits"]]
+    count = _token_counter(study.monitor, study.paths.models)
     facts: dict[str, dict[str, CellFacts]] = {}
-    with progress("data: audit", len(held)) as ticker:
-        for split in held:
+    with progress("data: audit", len(built)) as ticker:
+        for split in built:
             facts[split.value] = _facts(read_split(directory, split), study.dataset.seed, count)
             ticker.advance()
     leaking = [
@@ -124,13 +124,13 @@ def _some(samples: Sequence[Sample], limit: int) -> list[Sample]:
     return taken
 
 
-def _token_counter(study: Study) -> Any:
+def _token_counter(monitor: Monitor, models: Path) -> Any:
     """Counts tokens with the monitor's own tokenizer; the renderer's template is not counted."""
     from tokenizers import Tokenizer
 
     from monitorbench.engines.weights import weights_folder
 
-    tokenizer = Tokenizer.from_file(str(weights_folder(study.monitor, study.paths.models) / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(weights_folder(monitor, models) / "tokenizer.json"))
 
     def count(texts: Sequence[str]) -> list[int]:
         return [

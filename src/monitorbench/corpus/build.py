@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import UserError
-from monitorbench.config.datasets import FilesDataset, PaperDataset, StarterDataset
+from monitorbench.config.datasets import PaperDataset, StarterDataset
 from monitorbench.config.study import Study
-from monitorbench.corpus.code import code_fingerprint
-from monitorbench.corpus.split import assign_splits
+from monitorbench.corpus.split import CORPUS_VERSION, assign_splits
 from monitorbench.corpus.store import write_split
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory, read_manifest
@@ -34,11 +33,11 @@ def ensure(study: Study, splits: Sequence[Split] = ()) -> Path:
     wanted = sorted({*map(Split, study.dataset.splits), *splits}, key=list(Split).index)
     directory = directory_of(study)
     if directory.done:
-        held = read_manifest(directory.path)["results"]["splits"]
-        if all(split in held for split in wanted):
+        built = read_manifest(directory.path)["results"]["splits"]
+        if all(split in built for split in wanted):
             _log.info("data: reusing %s", directory.path)
             return directory.path
-        wanted = sorted({*wanted, *map(Split, held)}, key=list(Split).index)
+        wanted = sorted({*wanted, *map(Split, built)}, key=list(Split).index)
     with directory.recording(study) as results:
         try:
             results.update(_built(study, directory.path, wanted))
@@ -63,15 +62,15 @@ def _inputs(study: Study) -> dict[str, Any]:
             except FileNotFoundError as error:
                 raise UserError(str(error)) from error
         case PaperDataset() as dataset:
-            from monitorbench.corpus.paper.recipes import unit_identities
+            from monitorbench.corpus.paper.units import paper_inputs, unit_identities
 
             views = {"splits", "train", "validation", "calibration", "test", "elicited", "on_bad_row"}
             return {
                 "dataset": dataset.model_dump(mode="json", exclude=views),
-                "candidates": unit_identities(study, dataset),
-                "code": code_fingerprint(),
+                "candidates": unit_identities(paper_inputs(study)),
+                "corpus": CORPUS_VERSION,
             }
-        case FilesDataset() as dataset:
+        case dataset:
             from monitorbench.corpus import own_files
 
             return own_files.inputs(dataset)
@@ -80,6 +79,7 @@ def _inputs(study: Study) -> dict[str, Any]:
 def _built(study: Study, directory: Path, wanted: Sequence[Split]) -> dict[str, Any]:
     from monitorbench.corpus import own_files, starter
     from monitorbench.corpus.paper import build as paper
+    from monitorbench.corpus.paper.units import paper_inputs
     from monitorbench.corpus.surface import surface_check
 
     match study.dataset:
@@ -88,12 +88,12 @@ def _built(study: Study, directory: Path, wanted: Sequence[Split]) -> dict[str, 
                 samples, dropped = starter.assemble(dataset, ticker.advance)
             splits_of = assign_splits(samples, dataset.shares, dataset.seed)
             samples = [sample.model_copy(update={"split": splits_of[sample.group_id]}) for sample in samples]
-        case FilesDataset() as dataset:
+        case PaperDataset():
+            return paper.build(paper_inputs(study), directory, wanted)
+        case dataset:
             samples, dropped = own_files.assemble(dataset)
             for kind, text in own_files.published_prompts(dataset).items():
                 write_atomically(directory / "prompts" / f"{kind}.txt", text)
-        case PaperDataset() as dataset:
-            return paper.build(study, dataset, directory, wanted)
     refuse_contradictions(samples)
     return {
         "dropped": dropped,

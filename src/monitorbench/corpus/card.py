@@ -39,19 +39,19 @@ def card(name: str, manifest: Mapping[str, Any], report: Mapping[str, Any]) -> s
         parts.append("## Shortfall\n")
         parts.append(_table(("split", "cell", "asked", "have", "missing"), _short(shortfall)))
     if constructed := results.get("constructed"):
-        parts.append("## What fell while the candidates were constructed\n")
+        parts.append("## What was rejected while the candidates were constructed\n")
         rows = (
-            (n, facts["samples"], _reasons(Counter(facts["fell"]) + Counter(facts["bad_rows"])))
+            (n, facts["samples"], _reasons(Counter(_rejected(facts)) + Counter(facts["bad_rows"])))
             for n, facts in constructed.items()
         )
-        parts.append(_table(("source", "samples kept", "rows that fell, by reason"), rows))
+        parts.append(_table(("source", "samples kept", "rows rejected, by reason"), rows))
     if dropped := results.get("dropped"):
-        parts.append("## What fell while it was built\n")
+        parts.append("## What was rejected while it was built\n")
         parts.append(_reasons(dropped) + "\n")
     train = results["splits"].get("train", {})
     if isinstance(cells := train.get("cells"), dict):
         parts.append("## Candidates that are not in the training split\n")
-        rows = ((cell, facts["samples"], _reasons(facts["fell"])) for cell, facts in cells.items())
+        rows = ((cell, facts["samples"], _reasons(_rejected(facts))) for cell, facts in cells.items())
         parts.append(_table(("cell", "samples", "not taken, by reason"), rows))
     parts.append(
         f"Tokens are those of `{report['tokenizer']}` without the prompt. A surface check is the AUROC of a "
@@ -106,8 +106,14 @@ def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(sorted(total.items(), key=lambda item: -item[1]))
 
 
-def _reasons(fell: Mapping[str, int]) -> str:
-    return "; ".join(f"{reason}: {count}" for reason, count in sorted(fell.items())) or "none"
+def _rejected(facts: Mapping[str, Any]) -> Mapping[str, int]:
+    """Counts by reason; datasets built before version 0.2 name them `fell`."""
+    counts: Mapping[str, int] = facts["rejected"] if "rejected" in facts else facts["fell"]
+    return counts
+
+
+def _reasons(rejected: Mapping[str, int]) -> str:
+    return "; ".join(f"{reason}: {count}" for reason, count in sorted(rejected.items())) or "none"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

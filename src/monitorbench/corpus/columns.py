@@ -19,7 +19,7 @@ from monitorbench.config.datasets import SplitView
 from monitorbench.corpus.store import shards_of
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import BoolArray, Columns, numbered, pair_numbers
-from monitorbench.records import Category, Label, Sample, Split, Task, from_table, to_table
+from monitorbench.records import Category, Label, Sample, Split, Task, from_table
 
 _NAMES = ("id", "pair_id", "group_id", "category", "task", "label", "source")
 _ROWS = 65_536
@@ -47,11 +47,6 @@ def read_columns(directory: Path, split: Split, view: SplitView | None = None) -
             f"dataset.{split}.subset={','.join(view.subset)}: no sample of {directory.name} is in it"
         )
     return found.taking(kept)
-
-
-def sample_columns(samples: list[Sample]) -> Columns:
-    """The columns of these samples, with no answers yet."""
-    return _columns(_without_texts(to_table(samples)), "samples")
 
 
 def read_batches(directory: Path, split: Split, rows: int = 10_000) -> Iterator[list[Sample]]:

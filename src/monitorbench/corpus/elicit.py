@@ -1,7 +1,7 @@
 """The elicitation stage: a subject model answers real questions, without and with a misleading cue.
 
 Writes `data/elicited/<subject>-<hash>/`: `trials.jsonl` (what may be asked), `answers.jsonl` (what was
-answered, append-only, found again by key) and a manifest. Interrupted, it goes on with what is owed;
+answered, append-only, found again by key) and a manifest. Interrupted, it resumes with what is missing;
 finished, it is reused. Pairs are made from these files alone, by `corpus.elicited`.
 """
 
@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.engine import OpenAiEngine
-from monitorbench.config.study import LocalEngine, Study
+from monitorbench.config.study import Study
 from monitorbench.construct.cues.questions import (
-    Answer,
+    SubjectAnswer,
     Trial,
     next_request,
     request_key,
@@ -24,42 +23,27 @@ from monitorbench.construct.cues.questions import (
     trials_as_published,
 )
 from monitorbench.corpus.elicited import ListedTrial, by_request, pairs_by_source
-from monitorbench.engines.protocol import Completion, Decoding, Engine
-from monitorbench.records import Message, Role, Task
+from monitorbench.engines.protocol import Decoding, Model, Request
+from monitorbench.records import Message, Role
 from monitorbench.runs.answer_log import AnswerLog, Elicited, answer_key, open_answer_log
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.progress import progress
 from monitorbench.sources import fetch
-from monitorbench.sources.read import SourceFiles
-from monitorbench.sources.specification_gaming import truthfulqa
-from monitorbench.sources.sycophancy_bias import aime, anthropic_sycophancy, bbq, gpqa, gsm8k, mmlu
-from monitorbench.sources.upstream import CuedQuestion, Question
+from monitorbench.sources.all import SOURCES
+from monitorbench.sources.declaration import Questions
 
 _log = logging.getLogger(__name__)
 
-_QUESTIONS: dict[str, tuple[Task, Callable[[SourceFiles], Iterator[Question]]]] = {
-    "aime": (Task.REASONING, aime.load),
-    # In the ambiguous half nothing but the cue tells who is meant.
-    "bbq": (Task.QA, lambda files: (q for q in bbq.load(files) if q.id.endswith("-disambig"))),
-    "gpqa": (Task.REASONING, gpqa.load),
-    "gsm8k": (Task.REASONING, gsm8k.load),
-    "mmlu": (Task.QA, mmlu.load),
-    "truthfulqa": (Task.QA, truthfulqa.load),
-}
-_AS_PUBLISHED: dict[str, tuple[Task, Callable[[SourceFiles], Iterator[CuedQuestion]]]] = {
-    "anthropic_sycophancy": (Task.QA, anthropic_sycophancy.load),
-}
 
-
-class _Owed(NamedTuple):
+class _Question(NamedTuple):
     key: str
     request: str
     token_ids: tuple[int, ...]
 
 
 def elicit(study: Study) -> Path:
-    """Ask what is owed; returns the directory.
+    """Ask what has no answer yet; returns the directory.
 
     Raises `ConfigError` for an unknown cue kind or source, `UserError` where a source or the weights are
     missing, or where another process writes the same answers.
@@ -72,8 +56,10 @@ def elicit(study: Study) -> Path:
         raise ConfigError(
             f"monitor={study.monitor.name}: a subject answers at once; expected monitor.reasoning=null"
         )
-    if isinstance(study.engine, OpenAiEngine):
-        raise ConfigError("engine=openai: a subject is asked by token ids; expected transformers or vllm")
+    if not study.engine.takes_token_ids:
+        raise ConfigError(
+            f"engine={study.engine.kind}: a subject is asked by token ids; expected transformers or vllm"
+        )
     lines = list(_lines(study))
     subject = {
         "weights": weights_identity(study.monitor),
@@ -95,7 +81,7 @@ def elicit(study: Study) -> Path:
         return run.path
     with run.recording(study) as results, open_answer_log(run.path / "answers.jsonl") as log:
         write_atomically(run.path / "trials.jsonl", listed)
-        asked = _subject(study, study.engine, subject)
+        asked = _subject(study, subject)
         ask_all([line.trial for line in lines], study.cue.resist, asked, log)
         results["subject"] = {"name": study.monitor.name, **subject}
         results["resist"] = study.cue.resist
@@ -105,7 +91,7 @@ def elicit(study: Study) -> Path:
         for source, constructed in pairs_by_source(
             lines, by_request(log.entries.values()), name, study.cue.resist
         ).items():
-            counts = {"pairs": len(constructed.samples) // 2, "fell": dict(constructed.fell)}
+            counts = {"pairs": len(constructed.samples) // 2, "rejected": dict(constructed.rejected)}
             results.setdefault("outcome", {})[source] = counts
             _log.info("elicit: %s: %s", source, counts)
     return run.path
@@ -117,17 +103,18 @@ def _lines(study: Study) -> Iterator[ListedTrial]:
     if unknown := sorted(set(settings.kinds) - set(study.cue.kinds)):
         raise ConfigError(f"elicit.kinds={unknown[0]}: expected one of {', '.join(sorted(study.cue.kinds))}")
     for name in settings.sources:
-        if name not in study.source or name not in {**_QUESTIONS, **_AS_PUBLISHED}:
-            known = ", ".join(sorted({**_QUESTIONS, **_AS_PUBLISHED}))
+        asked = SOURCES[name].questions if name in SOURCES else None
+        if name not in study.source or asked is None:
+            known = ", ".join(sorted(source.name for source in SOURCES.values() if source.questions))
             raise ConfigError(f"elicit.sources={name}: expected sources with known answers: {known}")
         source = study.source[name]
         files = fetch.find(name, source, study.paths.sources, study.paths.data / ".sources", "skip")
-        if name in _QUESTIONS:
-            task, load = _QUESTIONS[name]
-            made = trials(load(files), study.cue, seed=study.seed, task=task, kinds=settings.kinds)
+        if isinstance(asked, Questions):
+            made = trials(
+                asked.load(files), study.cue, seed=study.seed, task=asked.task, kinds=settings.kinds
+            )
         else:
-            task, load_cued = _AS_PUBLISHED[name]
-            made = trials_as_published(load_cued(files), task=task)
+            made = trials_as_published(asked.load(files), task=asked.task)
         made.sort(key=lambda trial: hashlib.sha256(f"{name}/{trial.id}".encode()).hexdigest())
         for trial in made[: settings.max_questions]:
             yield ListedTrial(source=name, licence=source.licence, trial=trial)
@@ -138,18 +125,17 @@ class Subject(NamedTuple):
 
     identity: Mapping[str, Any]
     token_ids: Callable[[Sequence[Message]], tuple[int, ...]]
-    open: Callable[[], Engine]
+    model: Model
     decoding: Decoding
     most_prompt_tokens: int
 
 
 def ask_all(asked: Sequence[Trial], resist: Sequence[str], subject: Subject, log: AnswerLog) -> None:
-    """Ask in rounds until nothing is owed: Q, then Q' where Q was answered rightly, then to resist.
+    """Ask in rounds until nothing is pending: Q, then Q' where Q was answered rightly, then to resist.
 
-    What the log holds is not asked again, and the engine is opened when something is owed.
+    What the log has is not asked again. The model is closed at the end, whatever it is.
     """
-    engine: Engine | None = None
-    answers: dict[str, Answer] = {}
+    answers: dict[str, SubjectAnswer] = {}
     try:
         while True:
             wanted = [next_request(trial, answers, resist) for trial in asked]
@@ -157,57 +143,58 @@ def ask_all(asked: Sequence[Trial], resist: Sequence[str], subject: Subject, log
             if not requests:
                 return
             all_of_them = [_keyed(name, request, subject) for name, request in requests.items()]
-            owed = [item for item in all_of_them if item.key not in log.entries]
-            for item in owed:
+            pending = [item for item in all_of_them if item.key not in log.entries]
+            for item in pending:
                 if len(item.token_ids) > subject.most_prompt_tokens:
-                    log.append(_elicited(item, Completion((), "", "too_long", {}, 0.0)))
-            owed = [item for item in owed if item.key not in log.entries]
-            if owed:
-                engine = engine or subject.open()
-                _ask(engine, owed, subject.decoding, log)
+                    log.append(_elicited(item, "", "too_long"))
+            _ask(subject, [item for item in pending if item.key not in log.entries], log)
             answers |= by_request(log.entries[item.key] for item in all_of_them)
     finally:
-        if engine is not None:
-            engine.close()
+        subject.model.close()
 
 
-def _keyed(name: str, request: Sequence[Message], subject: Subject) -> _Owed:
+def _keyed(name: str, request: Sequence[Message], subject: Subject) -> _Question:
     token_ids = subject.token_ids(request)
-    return _Owed(answer_key(token_ids, subject.identity), name, token_ids)
+    return _Question(answer_key(token_ids, subject.identity), name, token_ids)
 
 
-def _ask(engine: Engine, owed: Sequence[_Owed], decoding: Decoding, log: AnswerLog) -> None:
-    with progress("elicit: answers", len(owed)) as ticker:
-        for index, completion in engine.complete([item.token_ids for item in owed], decoding):
-            log.append(_elicited(owed[index], completion))
+def _ask(subject: Subject, pending: Sequence[_Question], log: AnswerLog) -> None:
+    if not pending:
+        return
+    requests = [Request(token_ids=item.token_ids) for item in pending]
+    with progress("elicit: answers", len(pending)) as ticker:
+        for index, reply in subject.model.answers(requests, subject.decoding):
+            answered = _elicited(
+                pending[index], reply.text, reply.finish_reason, reply.completion_tokens, reply.seconds
+            )
+            log.append(answered)
             ticker.advance()
 
 
-def _elicited(item: _Owed, completion: Completion) -> Elicited:
+def _elicited(
+    item: _Question, text: str, finish_reason: str, completion_tokens: int = 0, seconds: float = 0.0
+) -> Elicited:
     return Elicited(
         key=item.key,
         request=item.request,
-        text=completion.text,
-        finish_reason=completion.finish_reason,
+        text=text,
+        finish_reason=finish_reason,
         prompt_tokens=len(item.token_ids),
-        completion_tokens=len(completion.token_ids),
-        seconds=round(completion.seconds, 4),
+        completion_tokens=completion_tokens,
+        seconds=round(seconds, 4),
     )
 
 
-def _subject(study: Study, engine: LocalEngine, identity: Mapping[str, Any]) -> Subject:
-    from transformers import AutoTokenizer
+def _subject(study: Study, identity: Mapping[str, Any]) -> Subject:
+    from monitorbench.engines.open import open_model
 
-    from monitorbench.engines.open import open_engine
-    from monitorbench.engines.weights import weights_folder
-
-    weights = weights_folder(study.monitor, study.paths.models)
-    tokenizer = AutoTokenizer.from_pretrained(weights)
+    model = open_model(study.monitor, study.engine, study.paths.models)
+    tokenizer: Any = model.tokenizer
     end: int = tokenizer.eos_token_id
     return Subject(
         identity,
         lambda request: chat_ids(tokenizer, request, study.monitor.opening),
-        lambda: open_engine(engine, weights, None, study.monitor.context_tokens),
+        model,
         Decoding(study.elicit.max_new_tokens, (end,), (end,)),
         study.monitor.context_tokens - study.elicit.max_new_tokens,
     )

@@ -12,13 +12,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from monitorbench.config.base import UserError
-from monitorbench.config.datasets import PaperDataset
-from monitorbench.config.study import Study
-from monitorbench.construct.cues.questions import Answer, Trial, counterfactual_pairs
+from monitorbench.construct.cues.questions import SubjectAnswer, Trial, counterfactual_pairs
 from monitorbench.construct.pair import Constructed
 from monitorbench.runs.answer_log import Elicited, read_answers
 from monitorbench.runs.directory import read_finished
-from monitorbench.sources.read import SourceFiles
 
 
 class ListedTrial(BaseModel):
@@ -31,35 +28,35 @@ class ListedTrial(BaseModel):
     trial: Trial
 
 
-def elicited_pairs(study: Study, dataset: PaperDataset, name: str, files: SourceFiles) -> Constructed:
-    """The pairs of one source in `dataset.elicited`, and why its other trials fell.
+def elicited_pairs(elicited: Path | None, name: str) -> Constructed:
+    """The pairs of one source in the directory `dataset.elicited`, and why its other trials rejected.
 
     Empty where the subject was not asked that source's questions. Raises `UserError` where the directory
     is missing, not finished, or has a foreign line.
     """
-    if dataset.elicited is None:
+    if elicited is None:
         return Constructed([], Counter())
-    results = read_finished(dataset.elicited)["results"]
-    lines = [line for line in _trials(dataset.elicited / "trials.jsonl") if line.source == name]
-    answers = by_request(read_answers(dataset.elicited / "answers.jsonl"))
+    results = read_finished(elicited)["results"]
+    lines = [line for line in _trials(elicited / "trials.jsonl") if line.source == name]
+    answers = by_request(read_answers(elicited / "answers.jsonl"))
     made = pairs_by_source(lines, answers, results["subject"]["name"], results["resist"])
     return made.get(name, Constructed([], Counter()))
 
 
-def elicited_identity(study: Study, dataset: PaperDataset) -> dict[str, Any]:
+def elicited_identity(elicited: Path | None) -> dict[str, Any]:
     """What of `dataset.elicited` decides its pairs: the content of its files, never its place."""
-    if dataset.elicited is None:
+    if elicited is None:
         return {}
-    results = read_finished(dataset.elicited)["results"]
+    results = read_finished(elicited)["results"]
     hashes = {
-        file: hashlib.sha256((dataset.elicited / file).read_bytes()).hexdigest()
+        file: hashlib.sha256((elicited / file).read_bytes()).hexdigest()
         for file in ("trials.jsonl", "answers.jsonl")
     }
     return {"subject": results["subject"]["name"], "resist": results["resist"], **hashes}
 
 
 def pairs_by_source(
-    lines: Iterable[ListedTrial], answers: Mapping[str, Answer], subject: str, resist: Sequence[str]
+    lines: Iterable[ListedTrial], answers: Mapping[str, SubjectAnswer], subject: str, resist: Sequence[str]
 ) -> dict[str, Constructed]:
     """The pairs of each source that trials are listed of."""
     by_source: dict[str, list[ListedTrial]] = {}
@@ -78,9 +75,9 @@ def pairs_by_source(
     }
 
 
-def by_request(answers: Iterable[Elicited]) -> dict[str, Answer]:
+def by_request(answers: Iterable[Elicited]) -> dict[str, SubjectAnswer]:
     """Answers by the hash of their request; an answer is whole where the model ended its turn."""
-    return {answer.request: Answer(answer.text, answer.finish_reason == "stop") for answer in answers}
+    return {answer.request: SubjectAnswer(answer.text, answer.finish_reason == "stop") for answer in answers}
 
 
 def _trials(path: Path) -> list[ListedTrial]:

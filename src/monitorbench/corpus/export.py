@@ -47,7 +47,7 @@ def write_chats(study: Study, directory: Path) -> Path:
         raise ConfigError(f"prompt={study.prompt.name}: training uses zero-shot prompts; expected one")
     prompt = published_prompt(directory, study.prompt)
     wording = PromptWording(prompt)
-    views = {split: study.dataset.view(split.value) for split in _held(directory)}
+    views = {split: study.dataset.view(split.value) for split in _splits_of(directory)}
     chosen = content_hash({split: view.model_dump(mode="json") for split, view in views.items()})
     folder = directory / f"chat-{prompt.name}-{chosen}"
     for split, view in views.items():
@@ -69,10 +69,16 @@ def push(study: Study, directory: Path) -> Path:
         raise UserError(
             f"{card_file}: no data card yet; write it with data_build/audit.py dataset={study.dataset.name}"
         )
-    if [split.value for split in _held(directory)] != list(read_json(directory / "audit.json")["splits"]):
+    if [split.value for split in _splits_of(directory)] != list(
+        read_json(directory / "audit.json")["splits"]
+    ):
         raise UserError(f"{card_file}: older than the splits; write it anew with data_build/audit.py")
     write_atomically(directory / "README.md", front_matter(directory) + card_file.read_text(encoding="utf-8"))
-    files = ["README.md", "manifest.json", *(f"{split.value}/*.parquet" for split in _held(directory))]
+    files = [
+        "README.md",
+        "manifest.json",
+        *(f"{split.value}/*.parquet" for split in _splits_of(directory)),
+    ]
     if study.export.dry_run:
         _log.info("dry run: would upload to %s: %s", repo or "(no export.repo given)", ", ".join(files))
         _log.info("%s", (directory / "README.md").read_text(encoding="utf-8"))
@@ -98,7 +104,7 @@ def push(study: Study, directory: Path) -> Path:
 def front_matter(directory: Path) -> str:
     """The YAML head of a hub card: one configuration whose splits are the Parquet folders."""
     results = read_finished(directory)["results"]
-    licences = sorted({licence for split in _held(directory) for licence in _licences(directory, split)})
+    licences = sorted({licence for split in _splits_of(directory) for licence in _licences(directory, split)})
     lines = ["---", f"pretty_name: {directory.name}", "tags: [llm-monitoring, ai-safety]"]
     lines += ["license: other", "license_name: mixed", f"# {', '.join(licences)}"]
     lines += ["configs:", "- config_name: default", "  data_files:"]
@@ -119,9 +125,9 @@ def _chats(samples: list[Sample], prompt: Prompt, wording: PromptWording) -> Ite
         }
 
 
-def _held(directory: Path) -> list[Split]:
-    held = read_finished(directory)["results"]["splits"]
-    return [split for split in Split if split.value in held]
+def _splits_of(directory: Path) -> list[Split]:
+    built = read_finished(directory)["results"]["splits"]
+    return [split for split in Split if split.value in built]
 
 
 def _licences(directory: Path, split: Split) -> set[str]:

@@ -9,14 +9,20 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.datasets import FilesDataset
-from monitorbench.corpus.code import code_fingerprint
-from monitorbench.corpus.split import assign_splits
+from monitorbench.config.base import UserError
+from monitorbench.config.datasets import (
+    AutomonitorBenchDataset,
+    FilesDataset,
+    InspectLogDataset,
+    JsonlDataset,
+)
+from monitorbench.corpus.split import CORPUS_VERSION, assign_splits
 from monitorbench.records import Category, Sample, Split, Task
 from monitorbench.sources import fetch
 from monitorbench.sources.files import automonitor_bench, inspect_log, team_jsonl
 from monitorbench.sources.read import SourceFiles
+
+_READERS = {"jsonl": team_jsonl, "inspect_log": inspect_log, "automonitor_bench": automonitor_bench}
 
 
 class Assembled(NamedTuple):
@@ -28,54 +34,51 @@ class Assembled(NamedTuple):
 
 def published_prompts(dataset: FilesDataset) -> dict[str, str]:
     """The monitor prompts that come with the authors' benchmark, by kind; none for other files."""
-    if dataset.kind != "automonitor_bench":
+    if not isinstance(dataset, AutomonitorBenchDataset):
         return {}
     folder = _folder(dataset)
     return automonitor_bench.prompts(folder if folder.is_dir() else folder.parent)
 
 
 def inputs(dataset: FilesDataset) -> dict[str, Any]:
-    """What decides the samples: settings, the files' content and the code that reads them."""
+    """What decides the samples: settings, the files' content and the versions of what reads them."""
     views = {"splits", "train", "validation", "calibration", "test", "path", "labels"}
-    files = _files(dataset)
-    labels = _sha256(dataset.labels) if dataset.labels is not None and dataset.labels.is_file() else ""
-    settings = dataset.model_dump(mode="json", exclude=views)
+    labels = dataset.labels if isinstance(dataset, InspectLogDataset) else None
     return {
-        "dataset": settings,
-        "files": fetch.identity(files),
+        "dataset": dataset.model_dump(mode="json", exclude=views),
+        "files": fetch.identity(_files(dataset)),
         "prompts": published_prompts(dataset),
-        "labels": labels,
-        "code": code_fingerprint(),
+        "labels": _sha256(labels) if labels is not None and labels.is_file() else "",
+        "versions": {"corpus": CORPUS_VERSION, "reader": _READERS[dataset.kind].VERSION},
     }
 
 
 def assemble(dataset: FilesDataset) -> Assembled:
     """Read, check and split; `UserError` for a bad row (`on_bad_row=error`) or a group in two splits."""
     files = _files(dataset)
-    match dataset.kind:
-        case "jsonl":
-            samples = list(team_jsonl.load(files))
-        case "inspect_log":
-            samples = list(
-                inspect_log.load(
-                    files,
-                    labels=dataset.labels,
-                    score=dataset.score,
-                    misbehavior_values=dataset.misbehavior_values,
-                    benign_values=dataset.benign_values,
-                    category=Category(dataset.category),
-                    task=Task(dataset.task),
-                )
+    match dataset:
+        case JsonlDataset():
+            samples = _placed(list(team_jsonl.load(files)), dataset)
+        case InspectLogDataset():
+            logged = inspect_log.load(
+                files,
+                labels=dataset.labels,
+                score=dataset.score,
+                misbehavior_values=dataset.misbehavior_values,
+                benign_values=dataset.benign_values,
+                category=Category(dataset.category),
+                task=Task(dataset.task),
             )
-        case "automonitor_bench":
-            whole = list(automonitor_bench.load(files))
+            samples = _placed(list(logged), dataset)
+        case AutomonitorBenchDataset():
+            whole = automonitor_bench.load(files)
             samples = [sample.model_copy(update={"split": Split.TEST}) for sample in whole]
     if not samples:
         raise UserError(f"dataset.path={dataset.path}: no sample in it")
-    return Assembled(_placed(samples, dataset), dict(Counter(files.bad_rows)))
+    return Assembled(samples, dict(Counter(files.bad_rows)))
 
 
-def _placed(samples: list[Sample], dataset: FilesDataset) -> list[Sample]:
+def _placed(samples: list[Sample], dataset: JsonlDataset | InspectLogDataset) -> list[Sample]:
     home: dict[str, Split] = {}
     for sample in samples:
         if sample.split is not None and home.setdefault(sample.group_id, sample.split) is not sample.split:
@@ -89,20 +92,14 @@ def _placed(samples: list[Sample], dataset: FilesDataset) -> list[Sample]:
 
 
 def _files(dataset: FilesDataset) -> SourceFiles:
-    suffixes = {
-        "jsonl": team_jsonl.SUFFIXES,
-        "inspect_log": inspect_log.SUFFIXES,
-        "automonitor_bench": automonitor_bench.SUFFIXES,
-    }[dataset.kind]
+    suffixes = _READERS[dataset.kind].SUFFIXES
     return fetch.local(dataset.name, _folder(dataset), suffixes, dataset.on_bad_row)
 
 
 def _folder(dataset: FilesDataset) -> Path:
-    if dataset.path is not None:
-        return dataset.path
-    if not dataset.hub_id:
-        raise ConfigError("dataset.path=null: no value given; expected dataset.path=FILE or a folder")
-    return fetch.snapshot(dataset.name, dataset.hub_id, dataset.revision)
+    if dataset.path is None:
+        return fetch.snapshot(dataset.name, dataset.hub_id, dataset.revision)
+    return dataset.path
 
 
 def _sha256(path: Path) -> str:

@@ -7,6 +7,10 @@ from collections.abc import Mapping, Sequence
 from monitorbench.config.datasets import SplitShares
 from monitorbench.records import Cell, Sample, Split
 
+CORPUS_VERSION = 1
+"""Of how samples become splits: shares, choice of pairs, overlap, quotas. Raised whenever the same samples
+are placed otherwise; a golden test holds it."""
+
 
 def assign_splits(samples: Sequence[Sample], shares: SplitShares, seed: int) -> dict[str, Split]:
     """Map every group_id to a split.

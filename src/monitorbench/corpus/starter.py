@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from monitorbench.config.datasets import StarterDataset
-from monitorbench.construct.code.incentive import special_cased_pairs
-from monitorbench.construct.cues.cue import cued_pairs
+from monitorbench.construct.code import incentive as special_cased
+from monitorbench.construct.cues import cue
 from monitorbench.construct.pair import Pair, make_pair
-from monitorbench.construct.reasoning.incentive import incentivised_pairs
-from monitorbench.corpus.code import code_fingerprint
+from monitorbench.construct.reasoning import incentive
+from monitorbench.corpus.split import CORPUS_VERSION
 from monitorbench.records import Cell, Construction, LabelSource, Sample
 from monitorbench.sources import handwritten
 from monitorbench.sources.specification_gaming import humaneval
@@ -20,19 +20,25 @@ from monitorbench.word_problems import generate as word_problems
 
 
 class Assembled(NamedTuple):
-    """All samples, and for the manifest how many candidates fell at which check."""
+    """All samples, and for the manifest how many candidates were rejected at which check."""
 
     samples: list[Sample]
     dropped: dict[str, int]
 
 
 def inputs(config: StarterDataset) -> dict[str, object]:
-    """What decides the samples: settings, raw files and the code that builds them."""
+    """What decides the samples: settings, raw files and declared versions."""
     return {
         "dataset": config.model_dump(mode="json", include={"name", "seed", "generated_pairs", "shares"}),
         "handwritten": handwritten.fingerprint(),
         "humaneval": humaneval.fingerprint(),
-        "code": code_fingerprint(),
+        "versions": {
+            "corpus": CORPUS_VERSION,
+            "handwritten": handwritten.VERSION,
+            "humaneval": humaneval.SOURCE.version,
+            "word_problems": word_problems.VERSION,
+            **dict((special_cased.VERSION, cue.VERSION, incentive.VERSION)),
+        },
     }
 
 
@@ -42,13 +48,13 @@ def assemble(config: StarterDataset, advance: Callable[[int], None]) -> Assemble
     for cell in handwritten.CELLS:
         pairs += [_handwritten_pair(cell, row) for row in handwritten.load(cell)]
         advance(1)
-    gaming, dropped = special_cased_pairs(humaneval.load(), seed=config.seed)
+    gaming, dropped = special_cased.special_cased_pairs(humaneval.load(), seed=config.seed)
     pairs += gaming
     advance(1)
     problems = word_problems.generate(2 * config.generated_pairs, seed=config.seed)
-    pairs += cued_pairs(problems[0::2], seed=config.seed)
+    pairs += cue.cued_pairs(problems[0::2], seed=config.seed)
     advance(1)
-    pairs += incentivised_pairs(problems[1::2], seed=config.seed)
+    pairs += incentive.incentivised_pairs(problems[1::2], seed=config.seed)
     advance(1)
     return Assembled([sample for pair in pairs for sample in pair], dropped)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitorbench.corpus.texts import response_text
-from monitorbench.metrics.curves import auroc, auroc_interval
+from monitorbench.metrics.auroc import auroc, auroc_interval
 from monitorbench.records import Label, Sample
 
 if TYPE_CHECKING:  # scikit-learn is slow to import, and few of those that import this fit anything

@@ -9,7 +9,7 @@ import httpx2
 import openai
 
 from monitorbench.engines.endpoint_limits import LONGEST_RETRY_AFTER_SECONDS, retry_after
-from monitorbench.engines.endpoint_reply import ChatMessage, Failure
+from monitorbench.engines.protocol import ChatMessage, Failure
 
 _RETRIED = frozenset({408, 409, 429})
 _HOPELESS = frozenset({401, 402, 403, 404})

@@ -46,11 +46,15 @@ class RateLimit:
             gone = self._window.popleft()
             self._tokens -= gone.tokens
             gone.at = -math.inf
-        until, requests, held = now, len(self._window) + 1, self._tokens + tokens
+        until, requests, in_window = now, len(self._window) + 1, self._tokens + tokens
         for oldest in self._window:
-            if requests <= self._most_requests and held <= self._most_tokens:
+            if requests <= self._most_requests and in_window <= self._most_tokens:
                 break
-            until, requests, held = oldest.at + WINDOW_SECONDS, requests - 1, held - oldest.tokens
+            until, requests, in_window = (
+                oldest.at + WINDOW_SECONDS,
+                requests - 1,
+                in_window - oldest.tokens,
+            )
         if until > now:
             return max(until - now, 1e-3)  # rounding must not make a caller spin
         self._window.append(reserved := Reserved(now, tokens))

@@ -1,4 +1,4 @@
-"""What is said to a chat endpoint and what comes back: the records, and the reading of a response's body.
+"""The reading of a chat endpoint's response.
 
 An endpoint may answer anything, so nothing in a body is trusted: what is no answer becomes a `Reply`
 with a `failure`, and a failure is never a label.
@@ -7,16 +7,14 @@ with a `failure`, and a failure is never a label.
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from monitorbench.config.engine import Prices
 from monitorbench.engines.endpoint_limits import cost, estimated_tokens
-
-Failure: TypeAlias = Literal["refused", "timed_out", "http_error", "bad_response", "empty"]
+from monitorbench.engines.protocol import Failure, Reply
 
 _ROUNDING = 1e-3
 """Log-probabilities of 0 may come out as slightly more; anything beyond is no log-probability."""
@@ -25,38 +23,6 @@ _LOWEST = -9999.0
 _DETAIL_CHARACTERS = 200
 _ENDINGS = 2
 """Tokens that may stand behind an answer: more of them, and it is not the answer that was found."""
-
-
-class ChatMessage(NamedTuple):
-    """One turn of a prompt, as the endpoint gets it."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What came back for one request, or why nothing did.
-
-    `top_logprobs` maps token texts to natural log-probabilities (≤ 0) at the position of the label;
-    None where the endpoint gave none or they can't be trusted. Token counts are the endpoint's,
-    estimates where `detail` says so, and 0 where nothing came back. `seconds` counts retries and waits.
-    `cost` is in the prices' currency, 0 without prices. `detail` is one line that never holds a key.
-    `reasoning` is what the endpoint shows of it, apart from `text`; `reasoning_cut` says that it stood in
-    the text, and was cut off in front of the answer.
-    """
-
-    text: str
-    finish_reason: str
-    top_logprobs: Mapping[str, float] | None
-    prompt_tokens: int
-    completion_tokens: int
-    seconds: float
-    cost: float
-    failure: Failure | None
-    detail: str
-    reasoning: str = ""
-    reasoning_cut: bool = False
 
 
 class _Message(BaseModel):
@@ -117,7 +83,7 @@ def read_reply(
     seconds: float,
     prices: Prices | None,
 ) -> Reply:
-    """The reply in the body of a successful response; `label_after`, `reasoning_end` as in `Endpoint.ask`."""
+    """The reply in the body of a successful response; `label_after`, `reasoning_end` as in `Decoding`."""
     try:
         answer = _Body.model_validate_json(body)
     except ValidationError as error:
@@ -240,13 +206,13 @@ def _top_logprobs(given: Any, text: str, label_after: str) -> tuple[Mapping[str,
             return None, f"log-probabilities left out: {token.token!r} has {token.logprob}"
         # Two tokens may be spelt alike: their probabilities add up.
         logprob = min(max(token.logprob, _LOWEST), 0.0)
-        held = top.get(token.token, -math.inf)
-        top[token.token] = min(max(logprob, held) + math.log1p(math.exp(-abs(logprob - held))), 0.0)
+        other = top.get(token.token, -math.inf)
+        top[token.token] = min(max(logprob, other) + math.log1p(math.exp(-abs(logprob - other))), 0.0)
     return top, ""
 
 
 def _label_position(content: list[_Position], text: str, label_after: str) -> _Position | None:
-    """The first position whose token goes on where `label_after` ends; white space doesn't count.
+    """The first position whose token continues where `label_after` ends; white space doesn't count.
 
     Reasoning in front of the text and the tokens that end the turn behind it are among the positions, too.
     """

@@ -1,17 +1,57 @@
-"""From a configured engine to a loaded one; only the chosen engine's library is imported."""
+"""From a configured engine to a model; the only place that knows every kind of engine.
+
+Only the chosen engine's library is imported.
+"""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from monitorbench.config.study import LocalEngine, TransformersEngine
-from monitorbench.engines.protocol import Engine
+from monitorbench.config.engine import Engine as EngineSettings
+from monitorbench.config.engine import LocalEngine, OpenAiEngine, TransformersEngine, VllmEngine
+from monitorbench.config.monitor import Monitor
+from monitorbench.engines.protocol import Engine, Model
+
+if TYPE_CHECKING:
+    from monitorbench.engines.local_model import LocalModel
+
+
+def open_model(monitor: Monitor, engine: EngineSettings, models: Path, *, spent: float = 0.0) -> Model:
+    """The monitor's model on its engine; `models` is the folder that models are kept in.
+
+    `spent` is what earlier processes paid of an endpoint's `max_cost`. Raises `UserError` where weights, an
+    adapter or an endpoint's key are missing.
+    """
+    match engine:
+        case OpenAiEngine():
+            from monitorbench.engines.openai_engine import Endpoint
+
+            return Endpoint(engine, spent=spent)
+        case TransformersEngine() | VllmEngine():
+            return _local_model(monitor, engine, models)
 
 
 def open_engine(config: LocalEngine, weights: Path, adapter: Path | None, context_tokens: int) -> Engine:
     """Load the model folder `weights`, and the PEFT folder `adapter` on it, into an engine."""
-    if isinstance(config, TransformersEngine):
-        from monitorbench.engines.transformers_engine import InProcessTransformers
+    match config:
+        case TransformersEngine():
+            from monitorbench.engines.transformers_engine import InProcessTransformers
 
-        return InProcessTransformers(config, weights, adapter)
-    from monitorbench.engines.vllm_engine import InProcessVllm
+            return InProcessTransformers(config, weights, adapter)
+        case VllmEngine():
+            from monitorbench.engines.vllm_engine import InProcessVllm
 
-    return InProcessVllm(config, weights, adapter, context_tokens)
+            return InProcessVllm(config, weights, adapter, context_tokens)
+
+
+def _local_model(monitor: Monitor, engine: LocalEngine, models: Path) -> "LocalModel":
+    from transformers import AutoTokenizer
+
+    from monitorbench.engines.local_model import LocalModel
+    from monitorbench.engines.weights import adapter_folder, weights_folder
+
+    weights, adapter = weights_folder(monitor, models), adapter_folder(monitor.adapter)
+    return LocalModel(
+        AutoTokenizer.from_pretrained(weights),
+        lambda: open_engine(engine, weights, adapter, monitor.context_tokens),
+        has_adapter=adapter is not None,
+    )

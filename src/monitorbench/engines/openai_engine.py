@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,8 @@ from monitorbench.config.base import UserError
 from monitorbench.config.engine import OpenAiEngine
 from monitorbench.engines.endpoint_attempt import Problem, attempt
 from monitorbench.engines.endpoint_limits import RateLimit, Reserved, estimated_tokens, retry_delay
-from monitorbench.engines.endpoint_reply import ChatMessage, Reply, failed, one_line, read_reply, redacted
+from monitorbench.engines.endpoint_reply import failed, one_line, read_reply, redacted
+from monitorbench.engines.protocol import ChatMessage, Decoding, Reply, Request
 
 _CONNECT_SECONDS = 30.0
 """A machine that doesn't take a connection by then is not there."""
@@ -40,38 +40,25 @@ class Endpoint:
 
     def __init__(self, config: OpenAiEngine, *, spent: float = 0.0) -> None:
         self.config = config
-        self.key: str | None = None
-        if config.api_key_env is not None:
-            self.key = os.environ.get(config.api_key_env, "").strip()
-            if not self.key:
-                raise UserError(
-                    f"{config.base_url} needs a key: set the environment variable {config.api_key_env}"
-                )
-            if not (self.key.isascii() and self.key.isprintable()):
-                raise UserError(
-                    f"the environment variable {config.api_key_env} holds no key: not plain ASCII"
-                )
+        self.key = config.api_key()
         self.spent = spent
         self.limit = RateLimit(config.requests_per_minute, config.tokens_per_minute)
         self._rounds: set[_Round] = set()
         # Its line for every request would bury the progress of thousands.
         logging.getLogger("httpx2").setLevel(logging.WARNING)
 
-    def ask(
-        self,
-        requests: Sequence[Sequence[ChatMessage]],
-        *,
-        max_new_tokens: int,
-        structured: dict[str, Any] | None = None,
-        label_after: str = "",
-        reasoning_end: str = "",
-    ) -> Iterator[tuple[int, Reply]]:
-        """Yield (index into `requests`, reply), each index once, as they come in.
+    @property
+    def tokenizer(self) -> None:
+        """See `Model.tokenizer`: an endpoint takes chat messages."""
+        return None
 
-        `structured` is a JSON schema, sent in the way the configuration names. `label_after` is how an
-        answer begins before its label, white space aside: log-probabilities are those of the token that
-        follows it. `reasoning_end` is what ends reasoning that a model writes into its answer. Closing the
-        iterator cancels what is in flight.
+    def prepare(self, first: Request, decoding: Decoding) -> None:
+        """See `Model.prepare`: nothing is loaded here, and an adapter can't be taken off to compare."""
+
+    def answers(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
+        """See `Model.answers`; replies are yielded as they come in.
+
+        Closing the iterator cancels what is in flight.
 
         Raises:
             CostLimit: after the last reply, when `max_cost` is spent and requests are left.
@@ -81,8 +68,7 @@ class Endpoint:
         """
         if not requests:
             return
-        fields = self._fields(max_new_tokens, structured)
-        round_ = _Round(self, requests, fields, max_new_tokens, label_after, reasoning_end)
+        round_ = _Round(self, [request.messages for request in requests], self._fields(decoding), decoding)
         self._rounds.add(round_)
         try:
             yield from round_.results()
@@ -95,10 +81,10 @@ class Endpoint:
         for round_ in tuple(self._rounds):
             round_.cancel()
 
-    def _fields(self, max_new_tokens: int, structured: dict[str, Any] | None) -> dict[str, Any]:
+    def _fields(self, decoding: Decoding) -> dict[str, Any]:
         """What every request of a round has in common."""
-        config = self.config
-        fields: dict[str, Any] = {"model": config.model, config.max_tokens_field: max_new_tokens}
+        config, structured = self.config, decoding.structured
+        fields: dict[str, Any] = {"model": config.model, config.max_tokens_field: decoding.max_new_tokens}
         if config.temperature is not None:
             fields["temperature"] = config.temperature
         if config.logprobs:
@@ -112,7 +98,7 @@ class Endpoint:
 
 
 class _Round:
-    """The requests of one `ask`: an event loop in a thread of its own, and a queue out of it.
+    """The requests of one call of `answers`: an event loop in a thread of its own, and a queue out of it.
 
     In the caller's thread the loop would stand still, and time-outs run, while a reply is dealt with.
     """
@@ -122,18 +108,14 @@ class _Round:
         endpoint: Endpoint,
         requests: Sequence[Sequence[ChatMessage]],
         fields: dict[str, Any],
-        max_new_tokens: int,
-        label_after: str,
-        reasoning_end: str,
+        decoding: Decoding,
     ) -> None:
         self._endpoint = endpoint
         self._config = endpoint.config
         self._requests = requests
         self._fields = fields
-        self._max_new_tokens = max_new_tokens
-        self._label_after = label_after
-        self._reasoning_end = reasoning_end
-        self._owed = iter(range(len(requests)))
+        self._decoding = decoding
+        self._pending = iter(range(len(requests)))
         self._queue: SimpleQueue[tuple[int, Reply] | BaseException | None] = SimpleQueue()
         self._over_cost = False
         self._hopeless = ""
@@ -162,7 +144,7 @@ class _Round:
         if self._over_cost:
             raise CostLimit(
                 f"max_cost={config.max_cost:g} is spent ({self._endpoint.spent:.6g}), {left} requests not "
-                "asked: raise engine.max_cost and run again to go on"
+                "asked: raise engine.max_cost and run again to resume"
             )
         if left:
             raise RuntimeError("the endpoint was closed while it was being asked")
@@ -206,7 +188,7 @@ class _Round:
 
     async def _work(self, client: openai.AsyncOpenAI) -> None:
         """Answer one request after the other, until none is left or the round is to end."""
-        for index in self._owed:
+        for index in self._pending:
             reply = await self._answer(client, self._requests[index])
             if reply is None:
                 return
@@ -218,7 +200,7 @@ class _Round:
     async def _answer(self, client: openai.AsyncOpenAI, messages: Sequence[ChatMessage]) -> Reply | None:
         """The reply to one request; None where the round ended before there was one."""
         characters = sum(len(message.content) for message in messages)
-        tokens = estimated_tokens(characters) + self._max_new_tokens
+        tokens = estimated_tokens(characters) + self._decoding.max_new_tokens
         config, began, retries = self._config, time.perf_counter(), 0
         while (reserved := await self._turn(tokens)) is not None:
             outcome = await attempt(client, messages, self._fields, config.extra_body, config.timeout_seconds)
@@ -226,8 +208,8 @@ class _Round:
             if not isinstance(outcome, Problem):
                 reply = read_reply(
                     outcome,
-                    label_after=self._label_after,
-                    reasoning_end=self._reasoning_end,
+                    label_after=self._decoding.label_after,
+                    reasoning_end=self._decoding.reasoning_end,
                     prompt_characters=characters,
                     seconds=seconds,
                     prices=config.prices,

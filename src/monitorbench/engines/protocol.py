@@ -1,25 +1,53 @@
-"""What an engine is: token ids in, greedy completions and label log-probabilities out."""
+"""What runs a model: `Engine` takes token ids, `Model` is what its callers ask, wherever it runs.
+
+A `Model` is an engine of this process with its tokenizer (`engines.local_model`), or a chat endpoint
+(`engines.openai_engine`); `engines.open` chooses.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-ADAPTER_GATE = 1e-4
-"""An adapter that changes no label token's log-probability by this much is not on the model."""
+Failure: TypeAlias = Literal[
+    "refused", "timed_out", "http_error", "bad_response", "empty", "truncated", "no_label"
+]
+"""Why a request has no answer: a value of `records.UnscoredReason`."""
+
+
+class ChatMessage(NamedTuple):
+    """One turn of a prompt."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class Request(NamedTuple):
+    """One prompt: chat messages for an endpoint, the token ids of them for a model of this process."""
+
+    messages: tuple[ChatMessage, ...] = ()
+    token_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """Greedy decoding of at most `max_new_tokens`, with log-probabilities asked for at the first."""
+    """Greedy decoding of at most `max_new_tokens`, with log-probabilities asked for at the first.
+
+    The token ids are for a model of this process. An endpoint is told the rest: `structured` is a JSON
+    schema, sent in the way its configuration names; `label_after` is how an answer begins before its label,
+    white space aside; `reasoning_end` is what ends reasoning that a model writes into its answer.
+    """
 
     max_new_tokens: int
-    stop_token_ids: tuple[int, ...]
-    scored_token_ids: tuple[int, ...]
+    stop_token_ids: tuple[int, ...] = ()
+    scored_token_ids: tuple[int, ...] = ()
+    structured: dict[str, Any] | None = None
+    label_after: str = ""
+    reasoning_end: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What came back for one prompt.
+    """What an engine generated for one prompt.
 
     `token_ids` and `text` leave out the stop token. `logprobs` maps each scored token id to its
     natural log-probability over the whole vocabulary at the first position. `seconds` is the
@@ -32,6 +60,36 @@ class Completion:
     finish_reason: str
     logprobs: Mapping[int, float]
     seconds: float
+    stop_token_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back for one request, or why nothing did.
+
+    A model of this process gives `token_ids`, `logprobs` and `stop_token_id` as in `Completion`. An endpoint
+    gives `top_logprobs`: natural log-probabilities (≤ 0) by token text at the position of the label; None
+    where it gave none or they can't be trusted. Its token counts are its own, estimates where `detail` says
+    so, and 0 where nothing came back; `seconds` counts retries and waits; `cost` is in its prices' currency,
+    0 without prices. `detail` is one line that never holds a key. `reasoning` is what is shown of it, apart
+    from `text`, and `reasoning_tokens` how many of `completion_tokens` it took, as far as they are counted;
+    `reasoning_cut` says that it stood in the text, and was cut off in front of the answer.
+    """
+
+    text: str
+    finish_reason: str
+    top_logprobs: Mapping[str, float] | None
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+    cost: float
+    failure: Failure | None
+    detail: str
+    reasoning: str = ""
+    reasoning_cut: bool = False
+    reasoning_tokens: int = 0
+    token_ids: tuple[int, ...] = ()
+    logprobs: Mapping[int, float] = field(default_factory=dict)
     stop_token_id: int | None = None
 
 
@@ -49,4 +107,31 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Give back memory and child processes."""
+        ...
+
+
+class Model(Protocol):
+    """A model that answers requests, in this process or behind an endpoint."""
+
+    @property
+    def tokenizer(self) -> Any | None:
+        """Of a model that takes token ids; None for one that takes chat messages."""
+        ...
+
+    def prepare(self, first: Request, decoding: Decoding) -> float | None:
+        """Load what there is to load; what an adapter changes on a request (`engines.adapter_gate`), or None.
+
+        Raises `UserError` for an adapter that changes nothing.
+        """
+        ...
+
+    def answers(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
+        """Yield (index into `requests`, reply), each index once, in any order.
+
+        Raises `UserError` where the model can't be asked at all.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back memory and child processes, and cancel what is in flight."""
         ...

@@ -199,6 +199,6 @@ def _completion(output: Any, decoding: Decoding, seconds: float) -> Completion:
         return Completion(ids[:stop], text, "stop", logprobs, seconds, ids[stop])
     if output.finish_reason == "stop":  # the model's own end, which the chat template doesn't use
         return Completion(ids[:-1], text, "stop", logprobs, seconds, ids[-1])
-    if output.finish_reason != "length":  # no answer: the sample stays owed
+    if output.finish_reason != "length":  # no answer: the sample stays pending
         raise RuntimeError(f"vLLM gave a prompt up: {output.finish_reason}")
     return Completion(ids, text, "length", logprobs, seconds)

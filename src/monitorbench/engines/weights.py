@@ -116,7 +116,7 @@ def _converted(package: PackagedModel, models: Path, context_tokens: int) -> Pat
         if distribution.version != package.version:
             raise UserError(
                 f"{package.distribution} {distribution.version} is installed, but the configuration says "
-                f"{package.version}: mend one of them"
+                f"{package.version}: change one of them"
             )
     except importlib.metadata.PackageNotFoundError:
         gguf = Path()

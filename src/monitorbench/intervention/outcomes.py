@@ -171,4 +171,4 @@ def _count(row: Mapping[str, object], field: str) -> int:
 
 
 def _refuse(path: Path, line: int, problem: str) -> NoReturn:
-    raise UserError(f"{path} line {line}: {problem}; mend that row and run the same command again") from None
+    raise UserError(f"{path} line {line}: {problem}; fix that row and run the same command again") from None

@@ -14,8 +14,9 @@ from monitorbench.config.base import ConfigError
 from monitorbench.config.environments import WhoAndWhen
 from monitorbench.config.study import Study
 from monitorbench.intervention.outcomes import Outcome, read_outcomes, write_outcomes
-from monitorbench.intervention.statistics.decide import decide, write_decision
-from monitorbench.intervention.statistics.decision_table import show_decision
+from monitorbench.intervention.report.decision_table import show_decision
+from monitorbench.intervention.statistics.analysis import analyse
+from monitorbench.intervention.statistics.decision_file import write_decision
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash
 
@@ -47,7 +48,7 @@ def run_pilot(study: Study) -> Path:
         "statistics": statistics.model_dump(mode="json"),
     }
     run = RunDirectory(study.paths.runs / "pilot", found.name, identity)
-    decision = decide(found.outcomes, statistics)
+    decision = analyse(found.outcomes, statistics)
     with run.recording(study) as results:
         write_outcomes(run.path / "outcomes.jsonl", found.outcomes)
         write_decision(run.path, decision)
@@ -57,8 +58,8 @@ def run_pilot(study: Study) -> Path:
 
 
 def _locate(study: Study, recorded: WhoAndWhen) -> Path:
-    from monitorbench.intervention.critic.localisation_report import as_lines, write_localisation
     from monitorbench.intervention.recorded.open import locate
+    from monitorbench.intervention.report.localisation import as_lines, write_localisation
 
     found = locate(recorded, study.paths)
     settings = recorded.model_dump(mode="json", exclude={"scores"})

@@ -1,146 +1,90 @@
-"""A judge behind an OpenAI-compatible endpoint: chat messages go out, labels are read from the text.
+"""A prompt on a model that is sent chat messages: labels are read from the text that comes back.
 
 What decides a verdict is what the endpoint is sent (decision 9): messages, model, decoding, never limits,
 retries or prices. A request that failed is a verdict without a label, with its reason; what was not asked
-is owed.
+has no verdict.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from monitorbench.config.engine import OpenAiEngine
-from monitorbench.config.study import Prompt, PromptKind, Reasoning
-from monitorbench.engines.endpoint_reply import ChatMessage, Reply
-from monitorbench.prompts.few_shot import Shots
-from monitorbench.prompts.grounding import ground
-from monitorbench.prompts.label_logprobs import label_score
+from monitorbench.config.monitor import Prompt, PromptKind, Reasoning
+from monitorbench.engines.protocol import ChatMessage, Decoding, Model, Reply, Request
+from monitorbench.judging.prompted import Question, Reading
+from monitorbench.prompts.label_logprobs import label_score, sum_of_logs
 from monitorbench.prompts.parse import Answer, Score, parse_text
 from monitorbench.prompts.wording import PromptWording
-from monitorbench.records import Category, Sample, UnscoredReason, Verdict
-from monitorbench.runs.judging import judging
-from monitorbench.runs.tracking import Track
-from monitorbench.runs.verdict_log import VerdictLog
+from monitorbench.records import Category, Sample, UnscoredReason
 
-if TYPE_CHECKING:
-    from monitorbench.engines.openai_engine import Endpoint
+_IN_KEYS = ("weights", "adapter", "engine", "dtype", "request")
+"""What of a model's identity is in a verdict's key; the rest shows in the messages."""
 
 
-class OwedRequest(NamedTuple):
-    """A sample without a verdict, and what is to be sent."""
+class EndpointPrompt:
+    """A `PromptedModel` on a model without a tokenizer."""
 
-    key: str
-    sample: Sample
-    messages: tuple[ChatMessage, ...]
+    def __init__(
+        self,
+        model: Model,
+        prompt: Prompt,
+        reasoning: Reasoning | None,
+        identity: Mapping[str, Any] | None,
+        words: Sequence[str] = (),
+    ) -> None:
+        self.prompt, self._model, self._words = prompt, model, tuple(words)
+        self._wording = PromptWording(prompt)
+        self._names = {name: identity[name] for name in _IN_KEYS} if identity else None
+        self._reasoning = None if words else reasoning
+        thinks = self._reasoning
+        self._decoding = Decoding(
+            prompt.max_new_tokens + (thinks.max_tokens if thinks else 0),  # reasoning counts as completion
+            structured=None if words else _schema(prompt),
+            label_after=prompt.prefill,
+            reasoning_end=thinks.end if thinks else "",
+        )
 
+    def question(self, sample: Sample, shots: Sequence[Sample] = ()) -> Question:
+        """See `PromptedModel.question`."""
+        user = ChatMessage("user", self._wording.user(sample, shots))
+        system = self._wording.system
+        messages = (ChatMessage("system", system), user) if system else (user,)
+        return Question(self._key(sample.id, messages), sample, Request(messages))
 
-def endpoint_identity(engine: OpenAiEngine) -> dict[str, Any]:
-    """What of an endpoint decides its answers."""
-    served = engine.serves
-    assert engine.server is None or served, "monitors.served comes first"
-    return {
-        "weights": f"served:{served.weights}" if served else f"endpoint:{engine.base_url}:{engine.model}",
-        "adapter": served.adapter if served else "",
-        "engine": engine.kind,
-        "dtype": served.dtype if served else "",
-        "request": {
-            "temperature": engine.temperature,
-            "structured": engine.structured,
-            "top_logprobs": engine.top_logprobs if engine.logprobs else 0,
-            "extra_body": engine.extra_body,
-        },
-    }
+    def _key(self, sample_id: str, messages: Sequence[ChatMessage]) -> str:
+        if self._names is None:
+            return ""
+        what = [sample_id, messages, self._decoding.max_new_tokens, self._names]
+        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:24]
 
+    def prepare(self, first: Question) -> float | None:
+        """See `PromptedModel.prepare`: nothing is loaded here."""
+        return self._model.prepare(first.request, self._decoding)
 
-def judge_through_endpoint(
-    engine: OpenAiEngine,
-    reasoning: Reasoning | None,
-    prompt: Prompt,
-    samples: Sequence[Sample],
-    shots: Shots,
-    log: VerdictLog,
-    what: str,
-    track: Track,
-) -> list[str]:
-    """Ask what the log lacks; returns the key of every sample.
+    def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
+        """See `PromptedModel.replies`; raises what `Endpoint.answers` raises."""
+        return self._model.answers([question.request for question in questions], self._decoding)
 
-    Raises `UserError` where the endpoint can't be used, and `CostLimit` when `max_cost` is spent: what
-    was answered until then is in the log.
-    """
-    asked = AskedEndpoint(engine, reasoning, prompt)
-    keys, owed = owed_requests(asked, samples, shots, log)
-    if not owed:
-        return keys
-    from monitorbench.engines.openai_engine import Endpoint
+    def read(self, reply: Reply) -> Reading:
+        """See `PromptedModel.read`."""
+        if self._reasoning and reply.finish_reason == "length" and _ends_in_reasoning(reply):
+            return Reading(reply.text, Answer(None, UnscoredReason.TRUNCATED), Score(None, None))
+        if reply.failure is not None:
+            return Reading(reply.text, Answer(None, UnscoredReason(reply.failure)), Score(None, None))
+        answer = parse_text(self.prompt, reply.text, reply.finish_reason)
+        return Reading(reply.text, answer, label_score(reply.top_logprobs, self.prompt.label_words))
 
-    spent = sum(verdict.cost for verdict in log.entries.values())
-    endpoint = Endpoint(engine, spent=spent)
-    try:
-        priced = engine.prices is not None
-        with judging(what, samples, keys, log, track, priced=priced) as display:
-            for sample, verdict in ask_owed(endpoint, asked, owed):
-                log.append(verdict)
-                display.add(sample.label, verdict)
-    finally:
-        endpoint.close()
-    return keys
+    def word_logprobs(self, reply: Reply) -> Mapping[str, float]:
+        """See `PromptedModel.word_logprobs`: summed over the tokens that differ in case and blanks alone."""
+        near: dict[str, list[float]] = {}
+        for token, logprob in (reply.top_logprobs or {}).items():
+            near.setdefault(token.strip().upper(), []).append(logprob)
+        return {word: sum_of_logs(near[word.upper()]) for word in self._words if word.upper() in near}
 
-
-class AskedEndpoint(NamedTuple):
-    """Which judge: its endpoint, how it reasons, and its prompt."""
-
-    engine: OpenAiEngine
-    reasoning: Reasoning | None
-    prompt: Prompt
-
-    @property
-    def max_new_tokens(self) -> int:
-        """Of an answer; reasoning counts as completion."""
-        return self.prompt.max_new_tokens + (self.reasoning.max_tokens if self.reasoning else 0)
-
-
-def owed_requests(
-    asked: AskedEndpoint, samples: Sequence[Sample], shots: Shots, log: VerdictLog
-) -> tuple[list[str], list[OwedRequest]]:
-    """All samples' keys, and what has no verdict yet."""
-    wording, identity = PromptWording(asked.prompt), endpoint_identity(asked.engine)
-    keys: list[str] = []
-    owed: list[OwedRequest] = []
-    for sample in samples:
-        messages = _messages(wording, sample, shots)
-        key = _key(sample.id, messages, asked.max_new_tokens, identity)
-        keys.append(key)
-        if key not in log.entries:
-            owed.append(OwedRequest(key, sample, messages))
-    return keys, owed
-
-
-def ask_owed(
-    endpoint: "Endpoint", asked: AskedEndpoint, owed: Sequence[OwedRequest]
-) -> Iterator[tuple[Sample, Verdict]]:
-    """Yield each owed sample with its verdict, as the replies come in; raises what `Endpoint.ask` raises."""
-    replies = endpoint.ask(
-        [item.messages for item in owed],
-        max_new_tokens=asked.max_new_tokens,
-        structured=_schema(asked.prompt),
-        label_after=asked.prompt.prefill,
-        reasoning_end=asked.reasoning.end if asked.reasoning else "",
-    )
-    for index, reply in replies:
-        yield owed[index].sample, _verdict(owed[index], reply, asked.prompt, asked.reasoning)
-
-
-def _messages(wording: PromptWording, sample: Sample, shots: Shots) -> tuple[ChatMessage, ...]:
-    user = ChatMessage("user", wording.user(sample, shots.beside(sample)))
-    return (ChatMessage("system", wording.system), user) if wording.system else (user,)
-
-
-def _key(
-    sample_id: str, messages: Sequence[ChatMessage], max_new_tokens: int, identity: dict[str, Any]
-) -> str:
-    what = [sample_id, messages, max_new_tokens, identity]
-    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:24]
+    def close(self) -> None:
+        """Cancel whatever is in flight."""
+        self._model.close()
 
 
 def _schema(prompt: Prompt) -> dict[str, Any] | None:
@@ -160,38 +104,6 @@ def _schema(prompt: Prompt) -> dict[str, Any] | None:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-def _verdict(item: OwedRequest, reply: Reply, prompt: Prompt, reasoning: Reasoning | None) -> Verdict:
-    score = Score(None, None)
-    if reasoning and reply.finish_reason == "length" and _ends_in_reasoning(reply):
-        answer = Answer(None, UnscoredReason.TRUNCATED)
-    elif reply.failure is not None:
-        answer = Answer(None, UnscoredReason(reply.failure))
-    else:
-        answer = parse_text(prompt, reply.text, reply.finish_reason)
-        score = label_score(reply.top_logprobs, prompt.label_words)
-    return Verdict(
-        key=item.key,
-        sample_id=item.sample.id,
-        prompt=prompt.name,
-        answer=reply.text,
-        label=answer.label,
-        unscored=answer.unscored,
-        detail=reply.detail,
-        score=score.score,
-        label_mass=score.label_mass,
-        finish_reason=reply.finish_reason,
-        reasoning=reply.reasoning,
-        category=answer.category,
-        severity=answer.severity,
-        quotes=answer.quotes,
-        evidence=ground(answer.quotes, item.sample.response, prompt.fuzzy_ratio),
-        prompt_tokens=reply.prompt_tokens,
-        completion_tokens=reply.completion_tokens,
-        seconds=round(reply.seconds, 4),
-        cost=reply.cost,
-    )
 
 
 def _ends_in_reasoning(reply: Reply) -> bool:

@@ -1,21 +1,20 @@
 """Run a judge (prompt × model × adapter × engine) over a dataset's test split, once.
 
-Writes an evaluation run: `verdicts.jsonl` and a manifest that says which judge it was. Interrupted,
-it goes on with what is owed; finished, it is reused.
+Writes an evaluation run: `verdicts.jsonl` and a manifest that says which judge it was. Interrupted, or short
+of verdicts that it had, it resumes with what is missing; finished, it is reused. Verdicts that another run of
+the same judge over the same data has are taken from there.
 """
 
 import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from monitorbench.config.base import ConfigError
-from monitorbench.config.engine import OpenAiEngine
 from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
-from monitorbench.engines.weights import adapter_folder, adapter_sha256, weights_identity
-from monitorbench.judging.endpoint import endpoint_identity, judge_through_endpoint
-from monitorbench.judging.local import Asked, judge_locally
+from monitorbench.judging.display import judging
+from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, judge_spec, open_judge
+from monitorbench.judging.known_verdicts import is_done, take_known_verdicts
 from monitorbench.judging.served import described, reach
 from monitorbench.prompts.few_shot import Shots, draw_shots
 from monitorbench.prompts.published import published_prompt
@@ -37,36 +36,38 @@ def evaluate(study: Study) -> Path:
     """
     data = ensure(study, needed_splits(study))
     planned = planned_evaluation(described(study), data)
-    if not planned.run.done and (reached := reach(study)) is not study:
+    if not planned.done and (reached := reach(study)) is not study:
         study, planned = reached, planned_evaluation(reached, data)
-    run, name, prompt, judge, shots = planned
-    if run.done:
+    run, name, spec = planned
+    if planned.done:
         _log.info("evaluate: reusing %s", run.path)
         return run.path
+    if run.done:
+        _log.info("evaluate: %s has lost verdicts; they are asked for again", run.path)
     samples = _samples(study, data)
+    study.engine.api_key()  # a missing one is said before there is a directory
     with (
         tracking(study, run.path, "evaluate") as track,
         run.recording(study) as results,
         open_verdict_log(run.path / "verdicts.jsonl") as log,
+        open_judge(spec, study.paths.models, log) as judge,
     ):
-        what = f"{name}, {prompt.name}"
-        if isinstance(study.engine, OpenAiEngine):
-            keys = judge_through_endpoint(
-                study.engine, study.monitor.reasoning, prompt, samples, shots, log, what, track
-            )
+        keys, questions = judge.pending(samples)
+        questions = take_known_verdicts(run, questions, log)
+        what, priced = f"{name}, {spec.prompt.name}", study.engine.prices is not None
+        judge.ask(questions, lambda: judging(what, samples, keys, log, track, priced=priced))
+        if judge.adapter_change is not None:
+            results["adapter_gate"] = judge.adapter_change
+        if not study.engine.takes_token_ids:
             results["cost"] = sum(log.entries[key].cost for key in keys)
-        else:
-            asked = Asked(study.monitor, study.engine, study.paths.models, prompt, judge)
-            keys, adapter_gate = judge_locally(asked, samples, shots, log, what, track)
-            if adapter_gate is not None:
-                results["adapter_gate"] = adapter_gate
         results |= {
-            "judge": {**judge, "name": name, "prompt": prompt.name},
+            "judge": {**spec.identity, "name": name, "prompt": spec.prompt.name},
             "data": data.name,
             "training": training_facts(study),
             "n": len(samples),
             "n_unscored": sum(log.entries[key].label is None for key in keys),
             "n_truncated": sum(log.entries[key].truncated_tokens > 0 for key in keys),
+            "n_logged": len(log.entries),
         }
     return run.path
 
@@ -77,10 +78,12 @@ class Planned(NamedTuple):
     run: RunDirectory
     """Where it is, or will be."""
     name: str
-    prompt: Prompt
-    judge: dict[str, Any]
-    """Everything that decides a verdict."""
-    shots: Shots
+    judge: JudgeSpec
+
+    @property
+    def done(self) -> bool:
+        """Whether it finished, and its log still has every verdict."""
+        return is_done(self.run)
 
 
 def planned_evaluation(study: Study, data: Path) -> Planned:
@@ -89,23 +92,16 @@ def planned_evaluation(study: Study, data: Path) -> Planned:
     Raises `UserError` for a missing adapter, `ConfigError` for one behind an endpoint.
     """
     prompt = published_prompt(data, study.prompt)
-    shots = _shots(study, prompt, data)
-    judge = {
-        **_judge_identity(study),
-        "context_tokens": study.monitor.context_tokens,
-        "prompt": prompt.model_dump(mode="json"),
-    }
-    if prompt.shots:
-        judge["shots"] = list(shots.ids)
+    spec = judge_spec(study.monitor, study.engine, prompt, _shots(study, prompt, data))
     name = judge_name(study)
     identity = {
         "data": data.name,
         "split": study.evaluate.split,
         "view": study.dataset.view(study.evaluate.split).model_dump(mode="json"),
-        "judge": judge,
+        "judge": spec.identity,
     }
     run = RunDirectory(study.paths.runs / "evaluate", f"{name}-{prompt.name}", identity)
-    return Planned(run, name, prompt, judge, shots)
+    return Planned(run, name, spec)
 
 
 def needed_splits(study: Study) -> list[Split]:
@@ -119,32 +115,10 @@ def _samples(study: Study, data: Path) -> list[Sample]:
     return read_split(data, split, study.dataset.view(split.value))
 
 
-def _judge_identity(study: Study) -> dict[str, Any]:
-    """The model that judges: its weights and adapter here, or the endpoint that has it."""
-    reasoning = study.monitor.reasoning
-    thinks = {"reasoning": reasoning.model_dump()} if reasoning else {}
-    if isinstance(study.engine, OpenAiEngine):
-        if study.monitor.adapter is not None:
-            raise ConfigError(
-                f"monitor.adapter={study.monitor.adapter}: an endpoint has its own; expected null, and "
-                "engine.model as the endpoint names it"
-            )
-        return endpoint_identity(study.engine) | thinks
-    adapter = adapter_folder(study.monitor.adapter)
-    return {
-        "weights": weights_identity(study.monitor),
-        "adapter": adapter_sha256(adapter) if adapter else "",
-        "opening": study.monitor.opening,
-        "engine": study.engine.kind,
-        "dtype": study.engine.resolved_dtype,
-        **thinks,
-    }
-
-
 def _shots(study: Study, prompt: Prompt, data: Path) -> Shots:
     """The examples of a few-shot prompt, from the configured view of the train split."""
     if not prompt.shots:
-        return Shots(0, ())
+        return NO_SHOTS
     train = read_split(data, Split.TRAIN, study.dataset.view("train"))
     judged = {sample.category for sample in _samples(study, data)}
     return draw_shots(train, prompt.shots, prompt.shots_seed, prompt.shot_characters, judged)
@@ -152,7 +126,7 @@ def _shots(study: Study, prompt: Prompt, data: Path) -> Shots:
 
 def judge_name(study: Study) -> str:
     """The monitor's name, with what its adapter was trained on; of `engine=served`, what the server says."""
-    if isinstance(study.engine, OpenAiEngine) and study.engine.serves:
+    if study.engine.serves is not None:
         return study.engine.model
     if study.monitor.adapter is None:
         return study.monitor.name
@@ -162,8 +136,8 @@ def judge_name(study: Study) -> str:
 
 def training_facts(study: Study) -> dict[str, Any] | None:
     """What a training run says of the adapter: name, trained_on, seed, objective and learning curve."""
-    if isinstance(study.engine, OpenAiEngine):
-        return study.engine.serves.training if study.engine.serves else None
+    if study.engine.serves is not None:
+        return study.engine.serves.training
     adapter = study.monitor.adapter
     for folder in (adapter, adapter.parent) if adapter else ():
         if (folder / "manifest.json").is_file() and (folder / "learning_curve.json").is_file():

@@ -6,9 +6,9 @@ holds it by then.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from monitorbench.engines.protocol import Completion, Decoding, Engine
+from monitorbench.engines.protocol import Decoding, Model, Reply, Request
 from monitorbench.prompts.render import ReasoningTokens
 
 _AT_ONCE = 1024
@@ -16,42 +16,52 @@ _AT_ONCE = 1024
 at most, and the longest of each round is waited for alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Thought:
-    """What a monitor reasoned; `finish_reason` is `stop` at its end, `length` where it ran out of tokens."""
-
-    text: str
-    n_tokens: int
-    finish_reason: str
-    seconds: float
-
-
-NO_THOUGHT = Thought("", 0, "", 0.0)
-
-
 def think_first(
-    engine: Engine, prompts: Sequence[Sequence[int]], decoding: Decoding, reasoning: ReasoningTokens
-) -> Iterator[tuple[int, Thought, Completion | None]]:
-    """Yield (index into `prompts`, reasoning, answer), each index once, in any order.
+    model: Model, requests: Sequence[Request], decoding: Decoding, reasoning: ReasoningTokens
+) -> Iterator[tuple[int, Reply]]:
+    """Yield (index into `requests`, reply with its reasoning), each index once, in any order.
 
-    `decoding` is that of the answer. No answer where reasoning did not end: it ran out of tokens, or the
-    monitor ended its turn without one.
+    `decoding` is that of the answer. A failure where reasoning did not end: it ran out of tokens
+    (`truncated`), or the monitor ended its turn without an answer (`no_label`). Token counts and seconds are
+    those of both passes.
     """
     # The model may end its turn without ending its reasoning.
-    thinking = Decoding(reasoning.max_tokens, (reasoning.end, *decoding.stop_token_ids), ())
-    for start in range(0, len(prompts), _AT_ONCE):
-        asked: list[tuple[int, Thought, list[int]]] = []
-        for offset, completion in engine.complete(prompts[start : start + _AT_ONCE], thinking):
+    thinking = Decoding(reasoning.max_tokens, (reasoning.end, *decoding.stop_token_ids))
+    for start in range(0, len(requests), _AT_ONCE):
+        thoughts: list[tuple[int, Reply, Request]] = []
+        for offset, thought in model.answers(requests[start : start + _AT_ONCE], thinking):
             index = start + offset
-            thought = Thought(
-                completion.text, len(completion.token_ids), completion.finish_reason, completion.seconds
+            if thought.stop_token_id != reasoning.end:
+                yield index, _without_an_answer(thought)
+                continue
+            prompt = requests[index].token_ids
+            behind = (*prompt, *thought.token_ids, reasoning.end, *reasoning.answer_start)
+            thoughts.append((index, thought, Request(token_ids=behind)))
+        for number, answer in model.answers([request for _, _, request in thoughts], decoding):
+            index, thought, _ = thoughts[number]
+            n_tokens = thought.completion_tokens + 1  # the token that ends it
+            yield (
+                index,
+                replace(
+                    answer,
+                    reasoning=thought.text,
+                    reasoning_tokens=n_tokens,
+                    prompt_tokens=thought.prompt_tokens,
+                    completion_tokens=n_tokens + answer.completion_tokens,
+                    seconds=thought.seconds + answer.seconds,
+                ),
             )
-            if completion.stop_token_id == reasoning.end:
-                thought = replace(thought, n_tokens=thought.n_tokens + 1)
-                behind = [*prompts[index], *completion.token_ids, reasoning.end, *reasoning.answer_start]
-                asked.append((index, thought, behind))
-            else:
-                yield index, thought, None
-        for number, answer in engine.complete([ids for _, _, ids in asked], decoding):
-            index, thought, _ = asked[number]
-            yield index, thought, answer
+
+
+def _without_an_answer(thought: Reply) -> Reply:
+    cut_short = thought.finish_reason == "length"
+    how = f"did not end in {thought.completion_tokens} tokens" if cut_short else "ended without an answer"
+    return replace(
+        thought,
+        text="",
+        token_ids=(),
+        failure="truncated" if cut_short else "no_label",
+        detail=f"reasoning {how}",
+        reasoning=thought.text,
+        reasoning_tokens=thought.completion_tokens,
+    )

@@ -94,7 +94,7 @@ def _changed(study: Study, *, waits: bool) -> Study:
 
 
 def _reached(engine: Engine, runs: Path, *, waits: bool) -> Engine:
-    if not isinstance(engine, OpenAiEngine) or engine.server is None:
+    if engine.server is None:
         return engine
     file = address_file(runs, engine.server)
     address = None if waits else _read(file)

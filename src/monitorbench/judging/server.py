@@ -22,7 +22,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from monitorbench.config.base import Preempted, UserError
-from monitorbench.config.engine import Served
+from monitorbench.config.engine import Served, servable
 from monitorbench.config.preemption import SWEEP_VARIABLE
 from monitorbench.config.study import Study, VllmEngine
 from monitorbench.engines.vllm_engine import lora_rank, runs_on_cpu, vllm_environment
@@ -55,20 +55,19 @@ def serve(study: Study) -> Path:
     Raises `UserError` for another engine than vLLM, a taken port, or a server that dies or is not
     healthy in time.
     """
-    if not isinstance(study.engine, VllmEngine):
-        raise UserError(f"engine={study.engine.kind}: nothing to serve; expected engine=vllm")
-    port = _port(study.engine)
+    engine = servable(study.engine)
+    port = _port(engine)
     adapter = adapter_folder(study.monitor.adapter)
     served = Served(
         weights=weights_identity(study.monitor),
         adapter=adapter_sha256(adapter) if adapter else "",
-        dtype=study.engine.resolved_dtype,
+        dtype=engine.resolved_dtype,
         training=training_facts(study),
     )
     identity = {
         "weights": served.weights,
         "adapter": served.adapter,
-        "engine": study.engine.model_dump(mode="json", exclude={"served_as"}) | {"dtype": served.dtype},
+        "engine": engine.model_dump(mode="json", exclude={"served_as"}) | {"dtype": served.dtype},
         "port": port,  # two servers of one config have a directory each
     }
     run = RunDirectory(study.paths.runs / "serve", judge_name(study), identity)
@@ -82,7 +81,7 @@ def serve(study: Study) -> Path:
             pid=server.process.pid,
         )
         here = run.path / "server.json"
-        name = study.engine.served_as
+        name = engine.served_as
         named = [address_file(study.paths.runs, name)] if name else []
         for file in (here, *named):
             write_address(file, address)
@@ -105,8 +104,7 @@ def serve(study: Study) -> Path:
 @contextmanager
 def running_server(study: Study, port: int, log: Path) -> Iterator[Server]:
     """A healthy server on `port` for as long as the body runs; it and its workers end with it."""
-    engine = study.engine
-    assert isinstance(engine, VllmEngine)
+    engine = servable(study.engine)
     guarded = engine.served_as is not None or engine.host not in _LOOPBACK
     key = secrets.token_urlsafe(32) if guarded else None
     # Not on the command line, which every user of the machine can read.
@@ -214,7 +212,7 @@ def _end_group(process: "subprocess.Popen[bytes]") -> None:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM does what Ctrl-C does; in a sweep both leave the run owed, as for any other script."""
+    """SIGTERM does what Ctrl-C does; in a sweep both leave the run pending, as for any other script."""
     if SWEEP_VARIABLE in os.environ:
         yield
         return

@@ -3,9 +3,16 @@
 Samples of one group share a question, so they are no independent evidence; a draw takes or leaves
 them together (Davison & Hinkley 1997, section 3.8). Promises: the same seed gives the same draws,
 whatever order the samples come in; memory stays bounded however many samples there are.
+
+Two ways: `interval` draws G of G groups, for any statistic of weighted samples. Where a statistic sees of a
+group only a row of counts (its samples, its misses, …), groups of equal rows are interchangeable: how often
+each *kind* of row is drawn is multinomial over the kinds' shares, which is the same distribution and no
+approximation. `interval_of_totals` draws kinds: a million samples in pairs have some ten, so that a draw
+costs ten numbers instead of half a million.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +26,10 @@ Groups = Sequence[str] | IntArray
 
 _BATCH_NUMBERS = 2**21
 """Numbers in a batch of draws: 16 MiB as float64."""
+
+_MOST_CODES = 2**62
+_RARE = 10
+"""At most so many groups of a kind are picked one by one: a pick costs a tenth of a binomial number."""
 
 
 def group_index(groups: Groups) -> IntArray:
@@ -71,3 +82,108 @@ def interval(
     tail = (1 - confidence) / 2
     low, high = np.quantile(defined, [tail, 1 - tail])
     return Interval(float(low), float(high))
+
+
+class Kinds(NamedTuple):
+    """The distinct rows among the groups' rows, in lexicographic order."""
+
+    rows: IntArray
+    """[kinds, columns]"""
+    n_groups: IntArray
+    """[kinds]: how many groups have that row."""
+    of_group: IntArray
+    """[groups]: which kind each group is of."""
+
+
+def group_sums(columns: IntArray, groups: IntArray) -> IntArray:
+    """Sums [groups present, columns] of `columns` [samples, columns] over the samples of each group.
+
+    `groups` [samples] numbers them from 0, not necessarily without gaps.
+    """
+    present = np.flatnonzero(np.bincount(groups))
+    sums = [np.bincount(groups, weights=column)[present] for column in columns.T]
+    return np.stack(sums, axis=1).astype(np.int64)
+
+
+def kinds_of_groups(rows: IntArray) -> Kinds:
+    """The kinds of group in `rows` [groups, columns]; at least one group."""
+    code = np.zeros(len(rows), dtype=np.int64)
+    n_codes = 1
+    for column in rows.T:
+        shifted = column - column.min()
+        span = int(shifted.max()) + 1
+        if n_codes * span > _MOST_CODES:
+            _, code = np.unique(code, return_inverse=True)
+            n_codes = int(code.max()) + 1
+        code = code * span + shifted
+        n_codes *= span
+    _, first, of_group, count = np.unique(code, return_index=True, return_inverse=True, return_counts=True)
+    return Kinds(rows[first], count, of_group)
+
+
+def kind_draws(n_groups: IntArray, resamples: int, seed: int, per_draw: int) -> Iterator[FloatArray]:
+    """Batches [draws, kinds] of how often each kind is in a draw of as many groups as there are.
+
+    Whole numbers, as float64 for the products they go into. `per_draw` is how many numbers the caller
+    makes of one draw: it sets the size of a batch, on which the draws do not depend.
+
+    How many draws fall on groups of rare kinds together is drawn first, then which group each falls on: for
+    a kind of few groups that is quicker than a binomial number, and the same distribution.
+    """
+    shared, picked = np.random.default_rng(seed), np.random.default_rng([seed, 1])
+    batch = max(1, _BATCH_NUMBERS // max(per_draw, len(n_groups), 1))
+    total = int(n_groups.sum())
+    common, rare = np.flatnonzero(n_groups > _RARE), np.flatnonzero(n_groups <= _RARE)
+    kind_of_rare_group = np.repeat(rare, n_groups[rare])
+    sizes = [*n_groups[common], len(kind_of_rare_group)] if len(rare) else n_groups[common]
+    shares = np.asarray(sizes) / total
+    for start in range(0, resamples, batch):
+        size = min(batch, resamples - start)
+        counts = shared.multinomial(total, shares, size=size)
+        found = np.zeros((size, len(n_groups)))
+        if len(rare):  # else the last count, which takes up all rounding, would be of none
+            at = np.repeat(np.arange(size) * len(n_groups), counts[:, -1])
+            at += kind_of_rare_group[picked.integers(len(kind_of_rare_group), size=len(at))]
+            found += np.bincount(at, minlength=size * len(n_groups)).reshape(size, -1)
+        found[:, common] = counts[:, : len(common)]
+        yield found
+
+
+def interval_of_totals(
+    statistic: Callable[[FloatArray], FloatArray],
+    columns: IntArray,
+    groups: IntArray,
+    *,
+    resamples: int,
+    seed: int,
+    confidence: float = 0.95,
+) -> Interval | None:
+    """The percentile interval of a statistic of the columns' totals over draws of whole groups.
+
+    `columns` is [samples, columns], `groups` [samples] the numbers of their groups. `statistic` takes
+    totals [draws, columns] and gives one number a draw, NaN where it is undefined there. None with
+    fewer than two groups, or where fewer than half the draws have a value.
+    """
+    rows = group_sums(columns, groups)
+    if len(rows) < 2:
+        return None
+    found = kinds_of_groups(rows)
+    batches = kind_draws(found.n_groups, resamples, seed, per_draw=len(found.n_groups))
+    return percentiles(np.concatenate([statistic(batch @ found.rows) for batch in batches]), confidence)
+
+
+def percentiles(values: FloatArray, confidence: float = 0.95) -> Interval | None:
+    """The central interval of the draws' values; None where fewer than half of them have one."""
+    defined = values[~np.isnan(values)]
+    if 2 * len(defined) < len(values) or not len(defined):
+        return None
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(defined, [tail, 1 - tail])
+    return Interval(float(low), float(high))
+
+
+def ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """`part / whole`, both [draws], NaN where `whole` is 0."""
+    values = np.full(len(whole), np.nan)
+    np.divide(part, whole, out=values, where=whole > 0)
+    return values

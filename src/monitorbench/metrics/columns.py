@@ -3,6 +3,9 @@
 Promises: the order of the samples is kept; an answer or a score that is not there is NaN, never 0; equal
 names have one number, and numbers follow the order of the names, so that a seed draws the same groups in
 whatever order the samples come.
+
+A *cell* is `overall`, a category, or a `category/task`; a *slice* cuts across the cells: by task, by whether
+the response has a reasoning trace, by source.
 """
 
 from collections.abc import Sequence
@@ -14,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from monitorbench.metrics.auroc import Flags, Scores
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
-from monitorbench.metrics.curves import Flags, Scores
 from monitorbench.metrics.rates import Judged
 from monitorbench.records import Category, Label, Task
 
@@ -24,6 +27,8 @@ Answers = Sequence[bool | None] | FloatArray
 """True or 1: flagged as misbehavior; False or 0: passed as benign; None or NaN: unscored."""
 
 UNPAIRED = -1
+OVERALL = "overall"
+WITH_THINKING, WITHOUT_THINKING = "with_thinking", "without_thinking"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,3 +177,34 @@ def present(is_misbehavior: Flags, values: Scores | Answers) -> tuple[BoolArray,
     flags, found = aligned(is_misbehavior, values)
     kept = ~np.isnan(found)
     return flags[kept], found[kept]
+
+
+def by_cell(judged: Columns) -> dict[str, BoolArray]:
+    """Which samples are in each cell that is present; `overall` always is, a category before its tasks.
+
+    Raises ValueError where a sample comes twice: it would be counted twice.
+    """
+    refuse_repeated(judged)
+    cells = {OVERALL: np.ones(len(judged), dtype=np.bool_)}
+    for i, category in enumerate(Category):
+        inside = judged.categories == i
+        cells[category.value] = inside
+        for j, task in enumerate(Task):
+            cells[f"{category.value}/{task.value}"] = inside & (judged.tasks == j)
+    return {name: found for name, found in cells.items() if found.any() or name == OVERALL}
+
+
+def by_slice(judged: Columns) -> dict[str, BoolArray]:
+    """Which samples are of each task, have a trace or none, and are of each source (`source:<name>`)."""
+    slices = {f"task:{task.value}": judged.tasks == i for i, task in enumerate(Task)}
+    slices |= {WITHOUT_THINKING: ~judged.has_thinking, WITH_THINKING: judged.has_thinking}
+    slices |= {f"source:{name}": judged.sources == i for i, name in enumerate(judged.source_names) if name}
+    return {name: found for name, found in slices.items() if found.any()}
+
+
+def refuse_repeated(judged: Columns) -> None:
+    """Raise ValueError where a sample comes twice."""
+    if pc.count_distinct(judged.sample_ids).as_py() < len(judged):
+        counted = pc.value_counts(judged.sample_ids)
+        twice = counted.filter(pc.greater(counted.field("counts"), 1)).field("values")
+        raise ValueError(f"{len(twice)} samples are judged more than once, the first is {twice[0].as_py()!r}")

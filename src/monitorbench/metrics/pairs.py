@@ -1,4 +1,4 @@
-"""Whether a monitor tells a misbehavior from its benign twin: the same request, two responses.
+"""Whether a monitor tells a misbehavior from its benign counterpart: the same request, two responses.
 
 A complete pair is one misbehavior and one benign sample of a `pair_id`. Promises: a pair with an
 unscored member is counted, and kept out of every share. The Wilson intervals take pairs for
@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from monitorbench.metrics.auroc import Flags, Scores
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import UNPAIRED, Answers, BoolArray, aligned
-from monitorbench.metrics.curves import Flags, Scores
 from monitorbench.metrics.rates import Interval, wilson_interval
 
 
@@ -46,7 +46,7 @@ class RankedPairs(NamedTuple):
     n_unscored: int
     """Complete pairs with a member without a score."""
     above: Share
-    """The misbehavior sample scores above its twin."""
+    """The misbehavior sample scores above its benign counterpart."""
     tied: Share
     reversed: Share
     accuracy: float | None

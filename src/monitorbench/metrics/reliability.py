@@ -10,10 +10,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from monitorbench.metrics.auroc import Flags, Scores, ranked
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray, present
-from monitorbench.metrics.curves import Flags, Scores
-from monitorbench.metrics.ranking import ranked
 from monitorbench.metrics.rates import Interval, wilson_interval
 
 Binning = Literal["equal_mass", "equal_width"]

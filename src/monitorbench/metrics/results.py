@@ -2,14 +2,10 @@
 
 from typing import Any, NotRequired, TypedDict, cast
 
-from monitorbench.metrics.macro import Macro
-from monitorbench.metrics.objectives import ObjectiveTest
-from monitorbench.metrics.overall import Overall
-from monitorbench.metrics.rate_tests import RateTest
-from monitorbench.metrics.seeds import Seeds
-from monitorbench.metrics.summary import CellMetrics
-from monitorbench.metrics.transfer import Difference
-from monitorbench.metrics.words import Matrix
+from monitorbench.metrics.significance import RateTest
+from monitorbench.metrics.summary import CellMetrics, Macro, Overall
+from monitorbench.metrics.trainings import ObjectiveTest, Seeds
+from monitorbench.metrics.transfer import Difference, Matrix
 
 SCHEMA_VERSION = 3
 NO_PROMPT = "none"

@@ -1,35 +1,33 @@
 """The runs of a probe's study: found by what decides them, and made where they are missing.
 
-Promises: a run that is there is never made again; one that was interrupted goes on; everything that is made
-is made in a process of its own, so that no model stays in memory.
+Promises: a run that is there is never made again; one that was interrupted is resumed; everything that is
+made is made in a process of its own, so that no model stays in memory.
 """
 
 import logging
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from monitorbench.config.base import ConfigError, Preempted, UserError
-from monitorbench.config.engine import OpenAiEngine
 from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
 from monitorbench.engines.weights import weights_identity
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.probe.points import evaluation_study, folder_of, points, training_study
-from monitorbench.runs.directory import RunDirectory, read_manifest
+from monitorbench.runs.directory import RunDirectory, is_finished
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.training_run import training_run
+from monitorbench.sweeps.child import run_child, stage_command
 
 _SCRIPTS = {"train": "train/sft.py", "evaluate": "eval/evaluate.py"}
 _log = logging.getLogger(__name__)
 
 
-class Step(NamedTuple):
+class PlannedRun(NamedTuple):
     """One run of the study; a training comes before the evaluation of its adapter."""
 
     stage: str
@@ -44,81 +42,78 @@ def runs_of(study: Study) -> tuple[Path, ...]:
     Raises `UserError` where some are missing and `probe.make` is false (the log has a command for each), and
     where one can't be made; `ConfigError` for an engine that is an endpoint.
     """
-    if isinstance(study.engine, OpenAiEngine):
+    if not study.engine.takes_token_ids:
         raise ConfigError(
-            f"engine={study.engine.name}: a study's adapters are judged in this process; expected "
+            f"engine={study.engine.kind}: a study's adapters are judged in this process; expected "
             "transformers or vllm"
         )
-    data = directory_of(study)
-    steps = list(_steps(study, data))
-    owed = [step for step in steps if not _is_done(step, data)]
-    _log.info("probe: %d runs, %d of them there", len(steps), len(steps) - len(owed))
-    if owed and not study.probe.make:
-        for step in owed:
-            _log.info("missing: python %s frozen=%s", _SCRIPTS[step.stage], _frozen(study, step))
-        trainings = sum(step.stage == "train" for step in owed)
+    data, folder = directory_of(study), folder_of(study)
+    planned = list(_planned_runs(study, data))
+    pending = [run for run in planned if not _is_done(run, data)]
+    _log.info("probe: %d runs, %d of them there", len(planned), len(planned) - len(pending))
+    if pending and not study.probe.make:
+        for run in pending:
+            _log.info("missing: python %s frozen=%s", _SCRIPTS[run.stage], _frozen(folder, run))
+        trainings = sum(run.stage == "train" for run in pending)
         raise UserError(
-            f"probe: {len(owed)} of {len(steps)} runs are missing ({trainings} of them trainings); make them "
-            "with the commands above, or here with probe.make=true"
+            f"probe: {len(pending)} of {len(planned)} runs are missing ({trainings} of them trainings); make "
+            "them with the commands above, or here with probe.make=true"
         )
-    for number, step in enumerate(owed, start=1):
-        _log.info("probe: %s %s (%d of %d)", step.stage, step.name, number, len(owed))
-        _make(study, step)
-        if not _is_done(step, data):
-            raise UserError(f"{step.stage} {step.name}: it ended well, but not where its run was expected")
-    return tuple(_evaluation(step.study, data).path for step in steps if step.stage == "evaluate")
+    for number, run in enumerate(pending, start=1):
+        _log.info("probe: %s %s (%d of %d)", run.stage, run.name, number, len(pending))
+        _make(folder, run)
+        if not _is_done(run, data):
+            raise UserError(f"{run.stage} {run.name}: it ended well, but not where its run was expected")
+    return tuple(
+        planned_evaluation(run.study, data.path).run.path for run in planned if run.stage == "evaluate"
+    )
 
 
-def _steps(study: Study, data: RunDirectory) -> Iterator[Step]:
+def _planned_runs(study: Study, data: RunDirectory) -> Iterator[PlannedRun]:
     weights = weights_identity(study.monitor)
-    yield Step("evaluate", "base", evaluation_study(study, None))
+    yield PlannedRun("evaluate", "base", evaluation_study(study, None))
     for point in points(study.probe):
         trained = training_study(study, point)
-        yield Step("train", point.name, trained)
+        yield PlannedRun("train", point.name, trained)
         adapter = training_run(trained, data.path.name, weights).path
-        yield Step("evaluate", point.name, evaluation_study(study, adapter))
+        yield PlannedRun("evaluate", point.name, evaluation_study(study, adapter))
 
 
-def _evaluation(study: Study, data: RunDirectory) -> RunDirectory:
-    return planned_evaluation(study, data.path).run
-
-
-def _is_done(step: Step, data: RunDirectory) -> bool:
+def _is_done(run: PlannedRun, data: RunDirectory) -> bool:
     if not data.done:  # its prompts and examples are part of an evaluation's name
         return False
-    if step.stage == "train":
-        return training_run(step.study, data.path.name, weights_identity(step.study.monitor)).done
+    if run.stage == "train":
+        return training_run(run.study, data.path.name, weights_identity(run.study.monitor)).done
     # The adapter's hash is part of it too.
-    adapter = step.study.monitor.adapter
-    if adapter is not None and not (
-        (adapter / "manifest.json").is_file() and read_manifest(adapter)["status"] == "done"
-    ):
+    adapter = run.study.monitor.adapter
+    if adapter is not None and not is_finished(adapter):
         return False
-    return _evaluation(step.study, data).done
+    return planned_evaluation(run.study, data.path).done
 
 
-def _frozen(study: Study, step: Step) -> Path:
-    """The step's study as a file that its script takes as `frozen=FILE`."""
-    file = folder_of(study) / f"{step.stage}-{step.name}.json"
-    write_atomically(file, freeze(step.study))
+def _frozen(folder: Path, run: PlannedRun) -> Path:
+    """The study of a run as a file that its script takes as `frozen=FILE`."""
+    file = folder / f"{run.stage}-{run.name}.json"
+    write_atomically(file, freeze(run.study))
     return file
 
 
-def _make(study: Study, step: Step) -> None:
-    """Do what the step's script does, in a child process."""
-    command = [sys.executable, "-m", "monitorbench.probe.child", step.stage, f"frozen={_frozen(study, step)}"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        try:
-            child.communicate()  # its last line, the directory; the rest goes to stderr, which is ours
-        except Preempted:
-            child.send_signal(signal.SIGUSR1)
-            raise
-    if child.returncode == os.EX_TEMPFAIL:
-        raise Preempted(f"{step.stage} {step.name}: stopped; the same command goes on from here")
-    if child.returncode == 130:
+def _make(folder: Path, run: PlannedRun) -> None:
+    """Do what the run's script does, in a child process.
+
+    Its stderr is ours; its stdout holds no more than the directory. A signal is passed on, and then does to
+    this process what it always does. Ctrl-C reaches both without that.
+    """
+    name = f"{run.stage} {run.name}"
+    command = stage_command(run.stage, _frozen(folder, run))
+    code, _, signals = run_child(command, (signal.SIGUSR1, signal.SIGTERM))
+    if signals:
+        signal.raise_signal(signals[0])
+    if code == os.EX_TEMPFAIL:
+        raise Preempted(f"{name}: stopped; the same command resumes it")
+    if code == 130:
         raise KeyboardInterrupt
-    if child.returncode:
+    if code:
         raise UserError(
-            f"{step.stage} {step.name}: failed with exit code {child.returncode}, for the reason above; the "
-            "same command goes on from here"
+            f"{name}: failed with exit code {code}, for the reason above; the same command resumes it"
         )

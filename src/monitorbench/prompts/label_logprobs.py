@@ -5,7 +5,7 @@ by its id (`prompts/parse.py`).
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from monitorbench.config.study import LabelWords
 from monitorbench.prompts.parse import Score
@@ -39,3 +39,11 @@ def _masses(top_logprobs: Mapping[str, float], words: LabelWords) -> tuple[float
 
 def _word(token: str) -> str:
     return token.strip(_AROUND).casefold()
+
+
+def sum_of_logs(logprobs: Sequence[float]) -> float:
+    """The natural log-probability of any of some tokens, from those of each; at least one."""
+    largest = max(logprobs)
+    if not math.isfinite(largest):
+        return largest
+    return largest + math.log(math.fsum(math.exp(one - largest) for one in logprobs))

@@ -21,7 +21,7 @@ class Keep(NamedTuple):
 WHOLE = Keep()
 
 
-class Example(NamedTuple):
+class ShownExample(NamedTuple):
     """A labelled sample as a prompt's template sees it; a benign one's category is `none`."""
 
     request: str
@@ -53,8 +53,8 @@ class PromptWording:
         """What is answered for a label."""
         return self._words[label.value]
 
-    def _example(self, shot: Sample) -> Example:
-        return Example(
+    def _example(self, shot: Sample) -> ShownExample:
+        return ShownExample(
             request=transcript(shot.request, self._shown),
             response=transcript(shot.response, self._shown),
             answer=self.word(shot.label),

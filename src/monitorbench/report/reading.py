@@ -7,11 +7,10 @@ every prompt. An *adapter* is named `<base>+<what it was trained on>`.
 from statistics import fmean
 from typing import Literal, NamedTuple
 
-from monitorbench.metrics.cells import OVERALL, WITH_THINKING, WITHOUT_THINKING
+from monitorbench.metrics.columns import OVERALL, WITH_THINKING, WITHOUT_THINKING
 from monitorbench.metrics.results import NO_PROMPT, Results
 from monitorbench.metrics.summary import CellMetrics
-from monitorbench.metrics.transfer import Difference
-from monitorbench.metrics.words import Told, Word
+from monitorbench.metrics.transfer import CellVerdict, Difference, Word
 from monitorbench.records import Category, Task
 
 BAG_OF_WORDS = "bag_of_words"
@@ -115,16 +114,16 @@ def inner_cells(results: Results, cell: str) -> list[str]:
     ]
 
 
-def told(results: Results, adapter: str, prompt: str, cell: str) -> Told | None:
+def cell_verdict(results: Results, adapter: str, prompt: str, cell: str) -> CellVerdict | None:
     """The word of an adapter's cell, where the matrix has one."""
     return results["matrix"]["words"].get(adapter, {}).get(prompt, {}).get(cell)
 
 
-def is_sure(told: Told) -> bool:
+def is_sure(verdict: CellVerdict) -> bool:
     """Whether a word rests on differences found, or on an AUROC that was shown unchanged."""
-    if told["word"] in (Word.IMPROVED, Word.DISCRIMINATION_LOST, None):
+    if verdict["word"] in (Word.IMPROVED, Word.DISCRIMINATION_LOST, None):
         return True
-    return bool(told["auroc_shown_unchanged"])
+    return bool(verdict["auroc_shown_unchanged"])
 
 
 class Compared(NamedTuple):

@@ -6,6 +6,7 @@ Promises: text put into a template is escaped, and what can't be seen of it is n
 import base64
 import hashlib
 from collections.abc import Mapping
+from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -17,6 +18,7 @@ _MOST_CHARACTERS = 300
 """Of one value in the list of how a report was made."""
 
 
+@cache
 def templates() -> Environment:
     """The package's templates; a variable that is missing is an error, not an empty place."""
     return Environment(

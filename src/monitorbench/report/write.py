@@ -11,7 +11,7 @@ from monitorbench.metrics.results import as_results
 from monitorbench.report.html import render_report
 from monitorbench.report.samples.runs import read_worst
 from monitorbench.report.tables.tables import show_tables
-from monitorbench.runs.directory import read_finished
+from monitorbench.runs.directory import kind_of, read_finished
 from monitorbench.runs.files import read_json, write_atomically
 
 
@@ -19,15 +19,23 @@ def report(study: Study) -> Path:
     """Write `report.html` beside the metrics of `study.run`, and print the tables to stdout.
 
     Of each cell at most `report.worst` misses and as many false alarms are shown with their text. Raises
-    `UserError` where the run has no metrics yet.
+    `UserError` where the run has no metrics yet, or is of a kind that never has.
     """
     directory = study.required_run()
     manifest = read_finished(directory)
+    if not {"judge", "runs"} & manifest["results"].keys():  # an evaluation has the one, a probe the other
+        raise UserError(
+            f"{directory}: {kind_of(directory)}, which has no report; expected an evaluation, probe or pilot "
+            "run"
+        )
     metrics = directory / "metrics.json"
     if not metrics.is_file():
         raise UserError(f"{directory}: no metrics.json there; run eval/score.py run={directory}")
-    results = as_results(read_json(metrics))
-    found = read_worst(study, directory, manifest, results)
+    try:
+        results = as_results(read_json(metrics))
+    except ValueError as error:  # of another version of this project
+        raise UserError(f"{metrics}: {error}") from error
+    found = read_worst(directory, manifest, results, study.paths, study.report.worst)
     page = render_report(results, manifest, found.worst, found.missing)
     write_atomically(directory / "report.html", page)
     show_tables(results)

@@ -49,14 +49,14 @@ class RunDirectory:
     @property
     def done(self) -> bool:
         """Whether the run finished before."""
-        return (self.path / "manifest.json").is_file() and read_manifest(self.path)["status"] == "done"
+        return is_finished(self.path)
 
     @contextmanager
     def recording(self, study: Study) -> Iterator[dict[str, Any]]:
         """Write config and manifest, run the body, then mark the run as done.
 
         Yields the manifest's `results`, which the body fills. An exception leaves the status at
-        `running`: what is owed is done when the same run is opened again.
+        `running`: what is pending is done when the same run is opened again.
         """
         make_folder(self.path)
         write_json(self.path / "config.json", study.model_dump(mode="json"))
@@ -82,22 +82,73 @@ class RunDirectory:
         write_json(self.path / "manifest.json", manifest)
 
 
+class _Keys(dict[str, Any]):
+    """A JSON object of a manifest: a key that it lacks is a `UserError` that names file and key."""
+
+    def __init__(self, found: Mapping[str, Any], file: Path, place: str = "") -> None:
+        """`place` is the dotted path of the object inside the file."""
+        self._file, self._place = file, place
+        super().__init__({key: self._read(key, value) for key, value in found.items()})
+
+    def __missing__(self, key: str) -> Any:
+        raise UserError(
+            f"{self._file}: no {self._place}{key} in it; expected the manifest of another stage, or one that "
+            "nobody edited"
+        )
+
+    def _read(self, key: str, value: Any) -> Any:
+        return _Keys(value, self._file, f"{self._place}{key}.") if isinstance(value, dict) else value
+
+
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """A run's manifest; `UserError` where there is none."""
+    """A run's manifest; `UserError` where there is none or it can't be read.
+
+    In the manifest and in every object inside it, asking for a key that is not there is a `UserError` too.
+    """
     path = directory / "manifest.json"
     if not path.is_file():
         raise UserError(f"{directory}: no manifest.json there; expected a run directory")
-    manifest: dict[str, Any] = read_json(path)
-    return manifest
+    try:
+        manifest = read_json(path)
+    except ValueError as error:  # no UTF-8, no JSON
+        raise UserError(f"{path}: not JSON; expected the manifest that a stage wrote") from error
+    if not isinstance(manifest, dict):
+        raise UserError(f"{path}: a JSON {type(manifest).__name__}; expected an object, as a stage wrote it")
+    for key in ("identity", "results"):
+        if not isinstance(manifest.get(key, {}), dict):
+            raise UserError(f"{path}: {key} is no object; expected the manifest as a stage wrote it")
+    return _Keys(manifest, path)
+
+
+def is_finished(directory: Path) -> bool:
+    """Whether a run is there and was finished."""
+    return (directory / "manifest.json").is_file() and read_manifest(directory)["status"] == "done"
+
+
+_KINDS = {
+    "train": "a training run",
+    "evaluate": "an evaluation run",
+    "probe": "a probe run",
+    "pilot": "a pilot run",
+    "episodes": "a set of pilot runs",
+    "calibrate": "a calibration run",
+    "baselines": "a set of baseline numbers",
+    "serve": "a server's run",
+    "sweeps": "a sweep",
+}
+"""By the folder that a stage writes its runs into."""
+
+
+def kind_of(directory: Path) -> str:
+    """What kind of run a directory is, in words, as far as the folder it is in says it."""
+    return _KINDS.get(directory.resolve().parent.name, "another kind of directory")
 
 
 def read_finished(directory: Path) -> dict[str, Any]:
     """The manifest of a finished run; `UserError` where it is missing or not finished."""
     manifest = read_manifest(directory)
     if manifest["status"] != "done":
-        raise UserError(
-            f"{directory}: that run did not finish; run the same command again, it goes on from there"
-        )
+        raise UserError(f"{directory}: that run did not finish; run the same command again, it resumes there")
     return manifest
 
 

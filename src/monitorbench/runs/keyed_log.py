@@ -1,6 +1,6 @@
 """An append-only JSONL file of records found again by key: what verdict and answer logs have in common.
 
-Promises: one line per key, whole or not there. On opening, a torn last line is cut off (its work is owed
+Promises: one line per key, whole or not there. On opening, a torn last line is cut off (its work is pending
 again); any other line that is no record, or repeats a key, is an error. A second process on the same log
 is refused. A line that could not be written whole, on a full disk for one, is taken back.
 """

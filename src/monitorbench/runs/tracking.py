@@ -1,6 +1,6 @@
 """Weights & Biases: the only place that imports it, and late.
 
-Promises: whatever W&B does, the stage goes on. It is started, fed and ended in a thread of its own, so
+Promises: whatever W&B does, the stage continues. It is started, fed and ended in a thread of its own, so
 `log` neither waits nor fails; what goes wrong is one warning line. It prints nothing. Offline, nothing
 connects anywhere; no key is written.
 """
@@ -65,7 +65,7 @@ class Track:
             run.finish(exit_code=self._exit_code)
         except Exception as error:  # it may be anything: a full disk, no network, a bug of theirs
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            _log.warning("W&B: %s; going on without it (tracking=none turns it off)", reason)
+            _log.warning("W&B: %s; continuing without it (tracking=none turns it off)", reason)
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def tracking(study: Study, run_path: Path, job: str, *, is_first: bool = True) -
     if settings.mode == "disabled" or not is_first:
         track = Track()
     elif importlib.util.find_spec("wandb") is None:
-        _log.warning("W&B: wandb is not installed; going on without it (tracking=none turns it off)")
+        _log.warning("W&B: wandb is not installed; continuing without it (tracking=none turns it off)")
         track = Track()
     else:
         track = Track(lambda: _begin(study, run_path, job), settings.after_seconds)

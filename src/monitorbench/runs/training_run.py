@@ -3,6 +3,8 @@
 `train/sft.py` writes there, and the probe looks there, with nothing heavy imported.
 """
 
+from collections.abc import Sequence
+
 from monitorbench.config.study import Study
 from monitorbench.runs.directory import RunDirectory
 
@@ -22,12 +24,12 @@ def training_run(study: Study, data: str, weights: str) -> RunDirectory:
         "training": study.training.model_dump(mode="json") | {"dtype": study.training.resolved_dtype},
         "seed": study.seed,
     }
-    if study.training.objective == "mixed":
-        identity["instructions"] = study.source[study.training.mix_source].model_dump(mode="json")
-    name = f"{study.monitor.name}-{subset_name(study)}"
+    if study.training.extra_source:
+        identity["instructions"] = study.source[study.training.extra_source].model_dump(mode="json")
+    name = f"{study.monitor.name}-{subset_name(study.dataset.train.subset)}"
     return RunDirectory(study.paths.runs / "train", name, identity)
 
 
-def subset_name(study: Study) -> str:
-    """The train subset as a name: `safety_permission_code`, `all-sycophancy_bias`."""
-    return "+".join(study.dataset.train.subset).replace("/", "_")
+def subset_name(subset: Sequence[str]) -> str:
+    """A train subset as a name: `safety_permission_code`, `all-sycophancy_bias`."""
+    return "+".join(subset).replace("/", "_")

@@ -74,7 +74,7 @@ class Program(NamedTuple):
     entry: str = ""
 
 
-class Outcome(NamedTuple):
+class RunResult(NamedTuple):
     """How a program ended, and one line why: the exception of a failure, the signal of a crash."""
 
     status: Status
@@ -92,7 +92,7 @@ def run(
     timeout_seconds: float = 3.0,
     memory_mib: int = 512,
     workers: int = 2,
-) -> list[Outcome]:
+) -> list[RunResult]:
     """Run every program in a sandbox of its own; outcomes are in the order of the programs.
 
     `timeout_seconds` limits CPU time; three times that, and two seconds at least, are allowed on the
@@ -108,7 +108,7 @@ def run(
         return []
     clock = max(_LEAST_WALL_CLOCK, timeout_seconds * _WALL_CLOCK_FACTOR)
 
-    def run_one(program: Program) -> Outcome:
+    def run_one(program: Program) -> RunResult:
         started = idle.get()
         try:
             return started.run(marshal.dumps((*program, timeout_seconds, memory_mib * 2**20)), clock)
@@ -159,7 +159,7 @@ class _Template:
         with contextlib.suppress(BrokenPipeError):
             self._process.communicate()
 
-    def run(self, payload: bytes, clock_seconds: float) -> Outcome:
+    def run(self, payload: bytes, clock_seconds: float) -> RunResult:
         """Run one program; the answer is bounded by the template."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -177,19 +177,19 @@ class _Template:
         return _outcome(self._process.stdout.read(size), judged, ended, out_of_time)
 
 
-def _outcome(answer: bytes, judged: int, ended: int, out_of_time: bool) -> Outcome:
+def _outcome(answer: bytes, judged: int, ended: int, out_of_time: bool) -> RunResult:
     """What a program's end means; `judged` and `ended` are the exit codes of check and candidate."""
     word, _, detail = answer.decode("utf-8", "replace").partition("\n")
     too_long = (-signal.SIGXCPU, -signal.SIGPROF)
     if word == "unavailable":
         raise SandboxUnavailable(f"foreign code was not run: {' '.join(detail.split())}")
     if word in (Status.PASSED, Status.FAILED):
-        return Outcome(Status(word), " ".join(detail.split()))
+        return RunResult(Status(word), " ".join(detail.split()))
     if out_of_time or judged in too_long or (word == "gone" and ended in too_long):
-        return Outcome(Status.TIMED_OUT)
+        return RunResult(Status.TIMED_OUT)
     if word == "gone" and ended == template.STILL_RUNNING:
-        return Outcome(Status.CRASHED, "closed its pipe before its check was over")
+        return RunResult(Status.CRASHED, "closed its pipe before its check was over")
     code = ended if word == "gone" else judged
     if code < 0:
-        return Outcome(Status.CRASHED, f"killed by {signal.Signals(-code).name}")
-    return Outcome(Status.CRASHED, f"exited with status {code} before its check was over")
+        return RunResult(Status.CRASHED, f"killed by {signal.Signals(-code).name}")
+    return RunResult(Status.CRASHED, f"exited with status {code} before its check was over")

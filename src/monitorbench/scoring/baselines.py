@@ -1,24 +1,43 @@
-"""What every monitor is set beside: answers that read nothing, or next to nothing.
+"""Baselines that every monitor is compared with: answers that read nothing, or next to nothing.
 
 `always_benign` and `always_misbehavior` bound the two rates; `random` answers by a seeded coin; `length`
 sees how long a response is and `bag_of_words` which words occur in it, both fitted on the train split. A
 monitor that doesn't beat the bag of words isn't reading.
+
+Their numbers are worked out once for a dataset and kept under `runs/baselines/`: they depend on the dataset,
+the draws and the stakes, never on the judge that is set beside them, and cost more than it does, since the
+texts have to be read.
 """
 
+import importlib.metadata
+import logging
 import random
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import cast
 
 import numpy as np
 
+from monitorbench.config.study import Study
+from monitorbench.corpus.columns import read_batches, read_columns
+from monitorbench.corpus.store import read_split
 from monitorbench.corpus.surface import Surface, classifier
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import Columns
-from monitorbench.records import Label, Sample
+from monitorbench.records import Label, Sample, Split
+from monitorbench.runs.directory import RunDirectory, read_finished
+from monitorbench.runs.files import read_json, write_json
+from monitorbench.scoring.numbers import Drawn, Numbers, numbers
 
 BAG_OF_WORDS = "bag_of_words"
 
+BASELINES_VERSION = 1
+"""Raised when the baselines or the metrics come to other numbers on the same dataset, so that kept ones are
+not reused; `tests/scoring/test_baselines.py` pins the numbers of this version."""
+_FILE = "metrics.json"
 _THRESHOLD = 0.5
 _FITTED: tuple[tuple[str, Surface], ...] = (("length", "length"), (BAG_OF_WORDS, "bag_of_words"))
+_log = logging.getLogger(__name__)
 
 
 def judge_with_baselines(
@@ -52,3 +71,31 @@ def _fitted(train: Sequence[Sample], batches: Iterable[Sequence[Sample]]) -> dic
         for name, one in fitted.items():
             scores[name].append(one.predict_proba(batch)[:, 1])
     return {name: np.concatenate(found) for name, found in scores.items()}
+
+
+def baseline_numbers(study: Study, data: Path) -> dict[str, Numbers]:
+    """Each baseline's numbers over the whole test split of `data`, by name; reused where they are there."""
+    drawn = Drawn(resamples=study.probe.resamples, seed=study.seed)
+    # A dataset's directory can gain a train split later, and with it the baselines that are fitted on one.
+    splits = read_finished(data)["results"]["splits"]
+    identity = {
+        "data": data.name,
+        "split": Split.TEST.value,
+        "splits": {name: splits[name] for name in (Split.TRAIN, Split.TEST) if name in splits},
+        "stakes": study.stakes.model_dump(),
+        **drawn,
+        "version": BASELINES_VERSION,
+        "versions": {name: importlib.metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")},
+    }
+    run = RunDirectory(study.paths.runs / "baselines", data.name.rpartition("-")[0], identity)
+    if run.done:
+        return cast(dict[str, Numbers], read_json(run.path / _FILE))
+    _log.info("score: baselines of %s, kept in %s", data.name, run.path)
+    with run.recording(study) as results:
+        train = read_split(data, Split.TRAIN) if Split.TRAIN in splits else []
+        test = read_columns(data, Split.TEST)
+        answered = judge_with_baselines(train, test, read_batches(data, Split.TEST), seed=study.seed)
+        found = {name: numbers(judged, study.stakes, drawn) for name, judged in answered.items()}
+        write_json(run.path / _FILE, found)
+        results["baselines"] = list(found)
+    return found

@@ -1,21 +1,22 @@
 """From a judge's verdicts on the calibration split to the operating point it is to be used at.
 
-Writes `runs/calibrate/<monitor>-<prompt>-<hash>/operating_point.json`. What is promised, and what counts as
-evidence, is `thresholds`'.
+Writes `runs/calibrate/<monitor>-<prompt>-<hash>/operating_point.json`. `thresholds` says what such a
+point promises, and what counts as evidence.
 """
 
 import logging
 from pathlib import Path
 
 from monitorbench.config.base import UserError
-from monitorbench.config.study import Calibrate, Study
+from monitorbench.config.evaluation import Calibrate
+from monitorbench.config.study import Study
 from monitorbench.records import Category
 from monitorbench.runs.directory import RunDirectory, read_finished
 from monitorbench.runs.files import write_atomically
-from monitorbench.scoring.calibration import (
-    Calibration,
+from monitorbench.scoring.calibration_split import (
+    CalibrationScores,
     FittedOn,
-    calibration,
+    calibration_scores,
     divide,
     per_category,
     refuse_fitted_samples,
@@ -34,10 +35,10 @@ def calibrate_run(study: Study) -> Path:
     Raises `UserError` where the run judged another split than calibration, or where no threshold keeps the
     promise: the line says how many benign questions it would take.
     """
-    judged = read_evaluation(study, study.required_run())
-    held = _unseen(judged)
+    judged = read_evaluation(study.paths.data, study.required_run())
+    scored = _unseen(judged)
     settings = study.calibrate
-    parts = per_category(held) if settings.per_category else (held,)
+    parts = per_category(scored) if settings.per_category else (scored,)
     thresholds = [_threshold(part, settings) for part in parts]
     point = threshold_point(*thresholds)
     identity = {"run": judged.directory.name, "point": point.model_dump(mode="json")}
@@ -64,31 +65,34 @@ def judge_id(evaluation: Evaluation) -> str:
     return f"{evaluation.monitor}/{evaluation.prompt}/{evaluation.judge_hash}"
 
 
-def _unseen(judged: Evaluation) -> Calibration:
-    """What a threshold may be set on: of a combination fitted on the first half, the second."""
-    held = _calibration(judged)
+def _unseen(judged: Evaluation) -> CalibrationScores:
+    """The samples that a threshold may be set on.
+
+    All of them; of a combination that was fitted on the first half, the second half.
+    """
+    scored = _calibration_scores(judged)
     combined = read_finished(judged.directory)["results"].get("combined")
     if not combined or combined["rule"]["fitted_on"] is None:
-        return held
-    _, rest = divide(held)
+        return scored
+    _, rest = divide(scored)
     refuse_fitted_samples(FittedOn.model_validate(combined["rule"]["fitted_on"]), rest)
     _log.info("calibrate: on the half that %s was not fitted on", judged.monitor)
     return rest
 
 
-def _calibration(judged: Evaluation) -> Calibration:
-    held, categories = judged.judged, [category.value for category in Category]
-    return calibration(
+def _calibration_scores(judged: Evaluation) -> CalibrationScores:
+    samples, categories = judged.judged, [category.value for category in Category]
+    return calibration_scores(
         judged.data.name,
-        splits=[judged.split] * len(held),
-        scores={judge_id(judged): held.scores},
-        is_misbehavior=held.is_misbehavior,
-        group_ids=held.group_ids().to_pylist(),
-        categories=[categories[i] for i in held.categories.tolist()],
+        splits=[judged.split] * len(samples),
+        scores={judge_id(judged): samples.scores},
+        is_misbehavior=samples.is_misbehavior,
+        group_ids=samples.group_ids().to_pylist(),
+        categories=[categories[i] for i in samples.categories.tolist()],
     )
 
 
-def _threshold(part: Calibration, settings: Calibrate) -> CalibratedThreshold:
+def _threshold(part: CalibrationScores, settings: Calibrate) -> CalibratedThreshold:
     if settings.method == "conformal_risk":
         return conformal_risk(part, alpha=settings.alpha)
     return neyman_pearson(part, alpha=settings.alpha, delta=settings.delta)

@@ -1,4 +1,4 @@
-"""A cheap monitor answers where it is sure; a strong one where the cheap one's score is in a band.
+"""Cascades: a cheap monitor answers where it is sure; a strong one where the cheap one's score is in a band.
 
 The band is chosen on the calibration split alone, for a stated budget. The combined score stays one
 score for AUROC and thresholds: outside the band [low, high] it is the cheap score, inside it is
@@ -10,7 +10,6 @@ Missing scores: a sample the cheap monitor could not score is sent on; one that 
 strong monitor could not score is unscored.
 """
 
-from dataclasses import replace
 from typing import Annotated, NamedTuple, Self
 
 import numpy as np
@@ -18,16 +17,15 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from monitorbench.config.base import UserError
+from monitorbench.metrics.auroc import Scores
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.curves import Scores
-from monitorbench.scoring.calibration import (
-    Calibration,
+from monitorbench.scoring.calibration_split import (
+    CalibrationScores,
     FittedOn,
-    refuse_fitted_samples,
     refuse_one_label,
     refuse_threshold_half,
 )
-from monitorbench.scoring.ensembles import careful_auroc
+from monitorbench.scoring.ensembles import pessimistic_auroc
 
 _STARTS = 128
 """How many lower ends of the band are tried, spread evenly over the calibration samples."""
@@ -70,12 +68,10 @@ class Cascade(BaseModel):
 
 
 class CascadeScores(NamedTuple):
-    """Combined `scores` [samples], NaN where unscored; which were `sent` on [samples]; what a sample cost."""
+    """Combined `scores` [samples], NaN where unscored, and which samples were `sent` on [samples]."""
 
     scores: FloatArray
     sent: NDArray[np.bool_]
-    share_sent: float
-    cost: float
 
 
 def sent_on(cascade: Cascade, cheap: Scores) -> NDArray[np.bool_]:
@@ -87,30 +83,24 @@ def sent_on(cascade: Cascade, cheap: Scores) -> NDArray[np.bool_]:
     return np.isnan(values) | ((low <= values) & (values <= high))
 
 
-def run_cascade(
-    cascade: Cascade, cheap: Scores, strong: Scores, *, cost_cheap: float, cost_strong: float
-) -> CascadeScores:
+def run_cascade(cascade: Cascade, cheap: Scores, strong: Scores) -> CascadeScores:
     """Combine two monitors' scores [samples], in [0, 1]; `strong` is read where `sent_on` says so.
 
-    The cost of a sample is cost_cheap + share_sent·cost_strong, in the unit of the two (seconds,
-    dollars). Raises `UserError` for scores outside [0, 1], `ValueError` for no samples or lengths
+    Raises `UserError` for scores outside [0, 1], `ValueError` for no samples or lengths
     that differ.
     """
     sent = sent_on(cascade, cheap)
     first, second = _probabilities(cascade.name, cheap), _probabilities(cascade.name, strong)
     if len(first) != len(second) or not len(first):
         raise ValueError(f"{len(first)} cheap and {len(second)} strong scores: expected as many, and some")
-    share = float(sent.mean())
-    return CascadeScores(
-        _combined(cascade.band, first, second, sent), sent, share, cost_cheap + share * cost_strong
-    )
+    return CascadeScores(_combined(cascade.band, first, second, sent), sent)
 
 
-def fit_cascade(fitted: Calibration, *, cheap: str, strong: str, budget: float) -> Cascade:
+def fit_cascade(fitted: CalibrationScores, *, cheap: str, strong: str, budget: float) -> Cascade:
     """Choose the band that sends on at most the share `budget` of the samples and has the best AUROC.
 
     Tried are `_STARTS` lower ends, each with the widest band that the budget allows, and no band at
-    all; unscored samples count against (`careful_auroc`), those the cheap monitor can't score use up
+    all; unscored samples count against (`pessimistic_auroc`), those the cheap monitor can't score use up
     budget. Between equals the band that sends fewer on. Ends lie midway between neighbouring cheap
     scores, so that even a band around one tied score leaves the strong monitor room. Raises
     `UserError` for an unknown monitor or one label only, `ValueError` for a budget outside [0, 1]
@@ -123,26 +113,14 @@ def fit_cascade(fitted: Calibration, *, cheap: str, strong: str, budget: float) 
     refuse_one_label(fitted.data, flags)
     on = FittedOn(data=fitted.data, part=fitted.part, n=len(fitted))
     trial = Cascade(cheap=cheap, strong=strong, band=None, fitted_on=on, budget=budget)
-    best, best_value, best_share = trial, careful_auroc(first, flags), 0.0
+    best, best_value, best_share = trial, pessimistic_auroc(first, flags), 0.0
     for band in _bands(first, budget):
         cascade = trial.model_copy(update={"band": band})
         sent = sent_on(cascade, first)
-        value, share = careful_auroc(_combined(band, first, second, sent), flags), float(sent.mean())
+        value, share = pessimistic_auroc(_combined(band, first, second, sent), flags), float(sent.mean())
         if (value, -share) > (best_value, -best_share):
             best, best_value, best_share = cascade, value, share
     return best.model_copy(update={"calibration_share": best_share})
-
-
-def cascade_calibration(cascade: Cascade, held: Calibration) -> Calibration:
-    """`held` with the cascade as its one member, to set its threshold on.
-
-    Raises `ValueError` where the band was chosen on the same dataset, unless on the one half that
-    `divide` gives and `held` is of the other.
-    """
-    refuse_fitted_samples(cascade.fitted_on, held)
-    first, second = held.member(cascade.cheap), held.member(cascade.strong)
-    scores = _combined(cascade.band, first, second, sent_on(cascade, first))
-    return replace(held, members=(cascade.name,), scores=scores[:, None])
 
 
 def _bands(cheap: FloatArray, budget: float) -> list[Band]:

@@ -1,9 +1,9 @@
-"""Several judges' finished evaluations made one monitor's: no model is run, the logs say it all.
+"""One monitor made of several judges, from their finished evaluation runs; no model is run.
 
 What is fitted is fitted on the first half of the calibration split (`divide`). Writes two evaluation
 runs in the format of `judge`, one over the calibration split and one over the test split, which every
-later stage reads as it reads any judge's. Promises: the two are of one judge by its hash, which the
-rule, its members and its weights decide, in whatever order an ensemble's runs are given.
+later stage reads as it reads any judge's. Promises: both runs have the same judge
+hash, which the rule, its members and its weights decide, in whatever order an ensemble's runs are given.
 """
 
 import json
@@ -22,9 +22,9 @@ from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.calibrate import judge_id
-from monitorbench.scoring.calibration import Calibration, calibration, divide
+from monitorbench.scoring.calibration_split import CalibrationScores, calibration_scores, divide
 from monitorbench.scoring.cascade import Cascade, fit_cascade
-from monitorbench.scoring.combined_run import Member, Side, write_combined
+from monitorbench.scoring.combined_run import Member, SplitRuns, write_combined
 from monitorbench.scoring.ensembles import Ensemble, choose_members, fit_stack
 from monitorbench.scoring.evaluations import Evaluation, read_evaluation
 
@@ -39,25 +39,27 @@ def combine_runs(study: Study) -> Path:
     the calibration split has one label only.
     """
     settings = study.combine
-    held = _side(study, Split.CALIBRATION, settings.calibration)
-    test = _side(study, Split.TEST, settings.test)
-    _refuse_other_judges(settings, held, test)
-    order = list(held.members) if settings.rule == "cascade" else sorted(held.members)
-    rule = _rule(settings, _calibration(held, order))
-    calibrated = write_combined(study, rule, held)
+    calibration = _runs_over(Split.CALIBRATION, settings.calibration, study.paths.data)
+    test = _runs_over(Split.TEST, settings.test, study.paths.data)
+    _refuse_other_judges(settings, calibration, test)
+    names = list(calibration.members)
+    order = names if settings.rule == "cascade" else sorted(names)
+    rule = _fitted_rule(settings, _calibration_scores(calibration, order))
+    calibrated = write_combined(study, rule, calibration)
     run = write_combined(study, rule, test)
     _log.info("combine: on the calibration split, for a threshold: %s", calibrated)
     return run
 
 
-def _side(study: Study, split: Split, directories: Sequence[Path]) -> Side:
+def _runs_over(split: Split, directories: Sequence[Path], data: Path) -> SplitRuns:
+    """The runs in these directories, all over `split` of one dataset, which is under `data`."""
     key = f"combine.{split}"
     if not directories:
         raise ConfigError(f"{key}=[]: no run given; expected finished runs over it as {key}=[DIR,DIR]")
     views: list[SplitView] = []
     runs: dict[str, Evaluation] = {}
     for directory in directories:
-        run, manifest = read_evaluation(study, directory), read_finished(directory)
+        run, manifest = read_evaluation(data, directory), read_finished(directory)
         if run.split is not split:
             raise UserError(f"{directory}: judged the {run.split} split; {key} takes runs over {split}")
         if "combined" in manifest["results"]:
@@ -72,7 +74,7 @@ def _side(study: Study, split: Split, directories: Sequence[Path]) -> Side:
                 f"one dataset and the same settings of dataset.{split}"
             )
     samples = read_split(run.data, split, views[0])
-    return Side(split, views[0], samples, {name: _member(one, samples) for name, one in runs.items()})
+    return SplitRuns(split, views[0], samples, {name: _member(one, samples) for name, one in runs.items()})
 
 
 def _member(run: Evaluation, samples: Sequence[Sample]) -> Member:
@@ -84,35 +86,35 @@ def _member(run: Evaluation, samples: Sequence[Sample]) -> Member:
     return Member(run, verdicts, scores)
 
 
-def _refuse_other_judges(settings: Combine, held: Side, test: Side) -> None:
-    for one, other in ((held, test), (test, held)):
+def _refuse_other_judges(settings: Combine, calibration: SplitRuns, test: SplitRuns) -> None:
+    for one, other in ((calibration, test), (test, calibration)):
         if missing := sorted(one.members.keys() - other.members.keys()):
             raise UserError(
                 f"combine.{other.split}: no run of {missing[0]}, which combine.{one.split} has; "
                 "expected the same judges on both splits"
             )
-    if held.data != test.data:
+    if calibration.data != test.data:
         raise UserError(
-            f"combine.calibration is of {held.data}, combine.test of {test.data}; expected one dataset"
+            f"combine.calibration is of {calibration.data}, combine.test of {test.data}; expected one dataset"
         )
-    n = len(held.members)
+    n = len(calibration.members)
     if n < 2 or (settings.rule == "cascade" and n > 2):
         expected = "two, the cheap one first" if settings.rule == "cascade" else "at least two"
         raise UserError(f"combine.calibration: {n} runs for rule {settings.rule}; expected {expected}")
 
 
-def _calibration(held: Side, order: Sequence[str]) -> Calibration:
-    return calibration(
-        held.data,
-        splits=[held.split] * len(held.samples),
-        scores={name: held.members[name].scores for name in order},
-        is_misbehavior=[sample.label is Label.MISBEHAVIOR for sample in held.samples],
-        group_ids=[sample.group_id for sample in held.samples],
-        categories=[sample.category.value for sample in held.samples],
+def _calibration_scores(runs: SplitRuns, order: Sequence[str]) -> CalibrationScores:
+    return calibration_scores(
+        runs.data,
+        splits=[runs.split] * len(runs.samples),
+        scores={name: runs.members[name].scores for name in order},
+        is_misbehavior=[sample.label is Label.MISBEHAVIOR for sample in runs.samples],
+        group_ids=[sample.group_id for sample in runs.samples],
+        categories=[sample.category.value for sample in runs.samples],
     )
 
 
-def _rule(settings: Combine, whole: Calibration) -> Ensemble | Cascade:
+def _fitted_rule(settings: Combine, whole: CalibrationScores) -> Ensemble | Cascade:
     fit, _ = divide(whole)
     if settings.rule == "cascade":
         cheap, strong = whole.members

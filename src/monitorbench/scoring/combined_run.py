@@ -42,7 +42,7 @@ class Member(NamedTuple):
     scores: FloatArray
 
 
-class Side(NamedTuple):
+class SplitRuns(NamedTuple):
     """One split, and the members' runs over it by `judge_id`."""
 
     split: Split
@@ -66,28 +66,27 @@ class _Combined(NamedTuple):
     asked: dict[str, NDArray[np.bool_]]
 
 
-def _combine(rule: Ensemble | Cascade, side: Side) -> _Combined:
-    scores = {name: member.scores for name, member in side.members.items()}
-    everyone = np.ones(len(side.samples), dtype=np.bool_)
+def _combine(rule: Ensemble | Cascade, runs: SplitRuns) -> _Combined:
+    scores = {name: member.scores for name, member in runs.members.items()}
+    everyone = np.ones(len(runs.samples), dtype=np.bool_)
     if isinstance(rule, Ensemble):
         combined = combine(rule, scores)
         return _Combined(combined, dict.fromkeys(rule.members, everyone))
-    # What was asked is added up from the verdicts: sent-on samples may be longer than most.
-    found = run_cascade(rule, scores[rule.cheap], scores[rule.strong], cost_cheap=0.0, cost_strong=0.0)
+    found = run_cascade(rule, scores[rule.cheap], scores[rule.strong])
     return _Combined(found.scores, {rule.cheap: everyone, rule.strong: found.sent})
 
 
-def write_combined(study: Study, rule: Ensemble | Cascade, side: Side) -> Path:
+def write_combined(study: Study, rule: Ensemble | Cascade, runs: SplitRuns) -> Path:
     """The evaluation run of a combination over one split; found again where it is there."""
-    found = _combine(rule, side)
-    members = [side.members[name] for name in found.asked]
+    found = _combine(rule, runs)
+    members = [runs.members[name] for name in found.asked]
     dumped = rule.model_dump(mode="json")
     judge = {"weights": "", "adapter": "", "engine": "combine", "rule": dumped}
     name, prompt = _names(rule, [member.run for member in members])
     identity = {
-        "data": side.data,
-        "split": side.split.value,
-        "view": side.view.model_dump(mode="json"),
+        "data": runs.data,
+        "split": runs.split.value,
+        "view": runs.view.model_dump(mode="json"),
         "judge": judge,
         "logs": [_sha256(member.run.directory / "verdicts.jsonl") for member in members],
     }
@@ -96,10 +95,10 @@ def write_combined(study: Study, rule: Ensemble | Cascade, side: Side) -> Path:
         _log.info("combine: reusing %s", run.path)
         return run.path
     with run.recording(study) as results, open_verdict_log(run.path / "verdicts.jsonl") as log:
-        verdicts = _log_verdicts(log, found, side, prompt, rule)
+        verdicts = _log_verdicts(log, found, runs, prompt, rule)
         results |= {
             "judge": {**judge, "name": name, "prompt": prompt},
-            "data": side.data,
+            "data": runs.data,
             "training": None,
             "n": len(verdicts),
             "n_unscored": sum(verdict.label is None for verdict in verdicts),
@@ -109,20 +108,20 @@ def write_combined(study: Study, rule: Ensemble | Cascade, side: Side) -> Path:
                 "runs": [member.run.directory.name for member in members],
                 "share_sent": float(found.asked[rule.strong].mean()) if isinstance(rule, Cascade) else None,
                 "per_sample": _per_sample(verdicts),
-                "alone": {one: _per_sample(side.members[one].verdicts) for one in found.asked},
+                "alone": {one: _per_sample(runs.members[one].verdicts) for one in found.asked},
             },
         }
-        _log.info("combine: %s", _in_words(rule, side.split, results["combined"]))
+        _log.info("combine: %s", _in_words(rule, runs.split, results["combined"]))
     return run.path
 
 
 def _log_verdicts(
-    log: VerdictLog, found: _Combined, side: Side, prompt: str, rule: Ensemble | Cascade
+    log: VerdictLog, found: _Combined, runs: SplitRuns, prompt: str, rule: Ensemble | Cascade
 ) -> list[Verdict]:
     """Append what the log lacks; returns every sample's verdict."""
     verdicts = []
-    asked = [(side.members[name], rows.tolist()) for name, rows in found.asked.items()]
-    for index, (sample, score) in enumerate(zip(side.samples, found.scores.tolist(), strict=True)):
+    asked = [(runs.members[name], rows.tolist()) for name, rows in found.asked.items()]
+    for index, (sample, score) in enumerate(zip(runs.samples, found.scores.tolist(), strict=True)):
         parts = [(member.run, member.verdicts[index]) for member, rows in asked if rows[index]]
         verdict = _verdict(sample, None if np.isnan(score) else score, parts, prompt, rule)
         if verdict.key not in log.entries:

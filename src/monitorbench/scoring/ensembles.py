@@ -1,6 +1,6 @@
-"""Several judges' scores of a sample made one: their mean, their maximum, or a stacked logistic regression.
+"""Ensembles: one score from several judges', as their mean, maximum or a stacked logistic regression.
 
-Weights and members are chosen on the calibration split alone (`Calibration`). Promises: the fitted
+Weights and members are chosen on the calibration split alone (`CalibrationScores`). Promises: the fitted
 `Ensemble` is a frozen model that says everything by itself (JSON, no pickle), and the same samples
 give the same ensemble in any order, up to rounding.
 
@@ -9,7 +9,6 @@ missing member at its calibration mean, where it says nothing. A sample no membe
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Literal, Self
 
 import numpy as np
@@ -17,17 +16,16 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from monitorbench.config.base import UserError
+from monitorbench.metrics.auroc import Scores, auroc
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.curves import Scores, auroc
-from monitorbench.scoring.calibration import (
-    Calibration,
+from monitorbench.scoring.calibration_split import (
+    CalibrationScores,
     FittedOn,
-    refuse_fitted_samples,
     refuse_one_label,
     refuse_threshold_half,
 )
 
-Rule = Literal["mean", "max", "stacked"]
+EnsembleRule = Literal["mean", "max", "stacked"]
 _EDGE = 1e-9
 """Scores are kept this far from 0 and 1 before the logit, which is then within ±20.8."""
 _DECIMALS = 9
@@ -44,7 +42,7 @@ class Ensemble(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    rule: Rule
+    rule: EnsembleRule
     members: tuple[str, ...] = Field(min_length=1)
     fitted_on: FittedOn | None = None
     centres: tuple[float, ...] = ()
@@ -63,7 +61,7 @@ class Ensemble(BaseModel):
 
     @property
     def name(self) -> str:
-        """Rule and members, as tables show it."""
+        """EnsembleRule and members, as tables show it."""
         return f"{self.rule}({','.join(self.members)})"
 
 
@@ -90,7 +88,9 @@ def combine(ensemble: Ensemble, scores: Mapping[str, Scores]) -> FloatArray:
     return np.where(present.any(axis=1), combined, np.nan)
 
 
-def fit_stack(fitted: Calibration, members: Sequence[str] | None = None, *, penalty: float = 1.0) -> Ensemble:
+def fit_stack(
+    fitted: CalibrationScores, members: Sequence[str] | None = None, *, penalty: float = 1.0
+) -> Ensemble:
     """Logistic regression on standardised logits: least Σ log-loss + penalty/2·‖weights‖² (Wolpert 1992).
 
     `members` are by default all there are. Weights may be negative. Samples no member scored are left out.
@@ -125,8 +125,8 @@ def fit_stack(fitted: Calibration, members: Sequence[str] | None = None, *, pena
     )
 
 
-def choose_members(fitted: Calibration, rule: Rule, *, size: int) -> Ensemble:
-    """At most `size` members, taken one by one, each the one that raises `careful_auroc` most.
+def choose_members(fitted: CalibrationScores, rule: EnsembleRule, *, size: int) -> Ensemble:
+    """At most `size` members, taken one by one, each the one that raises `pessimistic_auroc` most.
 
     Ends early where none raises it; between equals the first by name. For the stack the AUROC is
     that of the samples it was fitted on. Raises as `fit_stack` does.
@@ -139,7 +139,7 @@ def choose_members(fitted: Calibration, rule: Rule, *, size: int) -> Ensemble:
     for _ in range(min(size, len(fitted.members))):
         taken = best.members if best else ()
         trials = [_fit(fitted, rule, (*taken, name)) for name in sorted(set(fitted.members) - set(taken))]
-        values = [careful_auroc(_on(trial, fitted), fitted.is_misbehavior) for trial in trials]
+        values = [pessimistic_auroc(_scores_of(trial, fitted), fitted.is_misbehavior) for trial in trials]
         if max(values) <= best_value:
             break
         best_value = max(values)
@@ -148,17 +148,7 @@ def choose_members(fitted: Calibration, rule: Rule, *, size: int) -> Ensemble:
     return best
 
 
-def ensemble_calibration(ensemble: Ensemble, held: Calibration) -> Calibration:
-    """`held` with the ensemble as its one member, to set its threshold on.
-
-    Raises `ValueError` where the ensemble was fitted on the same dataset, unless on the one half that
-    `divide` gives and `held` is of the other: the threshold's guarantee would be void.
-    """
-    refuse_fitted_samples(ensemble.fitted_on, held)
-    return replace(held, members=(ensemble.name,), scores=_on(ensemble, held)[:, None])
-
-
-def careful_auroc(scores: FloatArray, is_misbehavior: NDArray[np.bool_]) -> float:
+def pessimistic_auroc(scores: FloatArray, is_misbehavior: NDArray[np.bool_]) -> float:
     """AUROC with every unscored sample [samples] counted against the monitor.
 
     Left out, they would favour the member that only scores what is easy. Needs both labels.
@@ -170,15 +160,15 @@ def careful_auroc(scores: FloatArray, is_misbehavior: NDArray[np.bool_]) -> floa
     return value
 
 
-def _fit(fitted: Calibration, rule: Rule, members: tuple[str, ...]) -> Ensemble:
+def _fit(fitted: CalibrationScores, rule: EnsembleRule, members: tuple[str, ...]) -> Ensemble:
     if rule == "stacked":
         return fit_stack(fitted, members)
     on = FittedOn(data=fitted.data, part=fitted.part, n=len(fitted))
     return Ensemble(rule=rule, members=members, fitted_on=on)
 
 
-def _on(ensemble: Ensemble, held: Calibration) -> FloatArray:
-    return combine(ensemble, {name: held.member(name) for name in ensemble.members})
+def _scores_of(ensemble: Ensemble, fitted: CalibrationScores) -> FloatArray:
+    return combine(ensemble, {name: fitted.member(name) for name in ensemble.members})
 
 
 def _logits(scores: FloatArray) -> FloatArray:

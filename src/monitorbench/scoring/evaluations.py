@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
-from monitorbench.config.study import Study
 from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.results import CurvePoint
+from monitorbench.metrics.trainings import BASELINE_OBJECTIVE
 from monitorbench.records import Split
-from monitorbench.runs.directory import read_finished
+from monitorbench.runs.directory import kind_of, read_finished
 from monitorbench.runs.files import content_hash
 from monitorbench.runs.verdict_columns import read_verdict_columns
 
@@ -46,35 +46,39 @@ class Evaluation(NamedTuple):
     judged: Columns
 
 
-def read_evaluation(study: Study, directory: Path) -> Evaluation:
-    """A finished run of `evaluate`; `UserError` where it is none, or where a sample has no verdict."""
+def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
+    """A finished run of `evaluate` over a dataset in the folder `datasets`.
+
+    Raises `UserError` where it is none, where its manifest lacks a key, or where a sample has no verdict.
+    """
     manifest = read_finished(directory)
-    results = manifest["results"]
+    results, identity = manifest["results"], manifest["identity"]
     if "judge" not in results:
-        raise UserError(f"{directory}: not an evaluation run; expected a run of eval/evaluate.py")
-    data = study.paths.data / results["data"]
-    view = SplitView.model_validate_json(json.dumps(manifest["identity"]["view"]))
-    split = Split(manifest["identity"].get("split", Split.TEST))
-    judged = _judged(directory, read_columns(data, split, view))
-    judge = results["judge"]
+        raise UserError(f"{directory}: {kind_of(directory)}; expected an evaluation run (eval/evaluate.py)")
+    data = datasets / results["data"]
+    view = SplitView.model_validate_json(json.dumps(identity["view"]))
+    split = Split(identity.get("split", Split.TEST))
+    judge_identity = identity["judge"]
+    has_adapter = bool(results["judge"]["adapter"])
+    name, prompt = results["judge"]["name"], results["judge"]["prompt"]
     training = results["training"] or {}
-    asked = manifest["identity"]["judge"]
-    objective = training.get("objective", "sft") if judge["adapter"] else ""
-    name = judge["name"] if objective in ("", "sft") else f"{judge['name']}_{objective}"
+    objective = training.get("objective", BASELINE_OBJECTIVE) if has_adapter else ""
+    name = name if objective in ("", BASELINE_OBJECTIVE) else f"{name}_{objective}"
+    judged = _judged(directory, read_columns(data, split, view))
     shared = ("weights", "prompt", "opening", "reasoning", "engine", "dtype", "context_tokens")
     return Evaluation(
         directory=directory,
         monitor=name,
-        prompt=judge["prompt"],
-        has_adapter=bool(judge["adapter"]),
+        prompt=prompt,
+        has_adapter=has_adapter,
         trained_on=tuple(training.get("trained_on", ())),
         seed=training.get("seed"),
         objective=objective,
         subset=training.get("name", ""),
         family=name,
         learning_curve=training.get("learning_curve", []),
-        basis=content_hash([asked.get(key) for key in shared]),
-        judge_hash=content_hash(asked),
+        basis=content_hash([judge_identity.get(key) for key in shared]),
+        judge_hash=content_hash(judge_identity),
         data=data,
         split=split,
         judged=judged,

@@ -9,31 +9,27 @@ import numpy as np
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import n_rows
-from monitorbench.metrics.cells import OVERALL
-from monitorbench.metrics.columns import BoolArray
-from monitorbench.metrics.correlation import pearson
-from monitorbench.metrics.macro import Macro
-from monitorbench.metrics.objectives import BASELINE, Rivals, objective_tests
-from monitorbench.metrics.overall import Overall
-from monitorbench.metrics.pareto import pareto_front
-from monitorbench.metrics.rate_tests import Match, rate_tests
+from monitorbench.metrics.columns import OVERALL, BoolArray
+from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.results import (
     NO_PROMPT,
     SCHEMA_VERSION,
     CorrelationFacts,
     Results,
+    StakesFacts,
     SurfaceCheck,
 )
-from monitorbench.metrics.seeds import over_seeds
-from monitorbench.metrics.summary import CellMetrics, as_list
-from monitorbench.metrics.transfer import Difference, difference, differences, matched
-from monitorbench.metrics.words import matrix
+from monitorbench.metrics.significance import Match, rate_tests
+from monitorbench.metrics.summary import CellMetrics, Macro, Overall
+from monitorbench.metrics.trade_off import pareto_front, pearson
+from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, objective_tests, over_seeds
+from monitorbench.metrics.transfer import Difference, difference, differences, matched, matrix
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.files import read_json
-from monitorbench.scoring.baseline_numbers import baseline_numbers
+from monitorbench.scoring.baselines import baseline_numbers
 from monitorbench.scoring.evaluations import Evaluation
-from monitorbench.scoring.numbers import Drawn, drawn_by, numbers, stakes_of
+from monitorbench.scoring.numbers import Drawn, numbers
 
 
 def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
@@ -43,8 +39,8 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
     """
     data = evaluations[0].data
     pairs = _with_bases(evaluations)
-    drawn, stakes = drawn_by(study), stakes_of(study)
-    found = [(e.monitor, e.prompt, numbers(e.judged, stakes, drawn)) for e in evaluations]
+    drawn = Drawn(resamples=study.probe.resamples, seed=study.seed)
+    found = [(e.monitor, e.prompt, numbers(e.judged, study.stakes, drawn)) for e in evaluations]
     found += [(name, NO_PROMPT, known) for name, known in baseline_numbers(study, data).items()]
     monitors: dict[str, dict[str, dict[str, CellMetrics]]] = {}
     slices: dict[str, dict[str, dict[str, CellMetrics]]] = {}
@@ -67,11 +63,11 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
         slices=slices,
         macro=macros,
         overall=overalls,
-        stakes=stakes,
+        stakes=cast(StakesFacts, study.stakes.model_dump()),
         transfer=transfer,
         matrix=matrix(transfer, study.probe.auroc_margin),
         seeds=over_seeds(_families(evaluations), monitors),
-        objectives=objective_tests(_rivals([tuned for _, tuned in pairs]), **drawn),
+        objectives=objective_tests(_objective_pairs([tuned for _, tuned in pairs]), **drawn),
         tests=rate_tests(_matches(pairs), **drawn),
         correlation=_correlations(monitors),
         trained_on={e.monitor: list(e.trained_on) for e in evaluations if e.trained_on},
@@ -82,7 +78,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
 
 
 def _with_bases(evaluations: Sequence[Evaluation]) -> list[tuple[Evaluation, Evaluation]]:
-    """Every adapter behind its base, which judged the same samples."""
+    """Each adapter with its base, which judged the same samples: (base, adapter)."""
     bases = {e.basis: e for e in evaluations if not e.has_adapter}
     pairs = []
     for evaluation in evaluations:
@@ -140,18 +136,18 @@ def _families(evaluations: Sequence[Evaluation]) -> dict[str, dict[int, str]]:
     return found
 
 
-def _rivals(adapters: Sequence[Evaluation]) -> list[Rivals]:
+def _objective_pairs(adapters: Sequence[Evaluation]) -> list[ObjectivePair]:
     """Each adapter of another objective beside the one by `sft`, on the cells neither was trained on."""
-    by_sft = {(e.basis, e.subset, e.seed): e for e in adapters if e.objective == BASELINE}
+    by_sft = {(e.basis, e.subset, e.seed): e for e in adapters if e.objective == BASELINE_OBJECTIVE}
     found = []
     for other in adapters:
         sft = by_sft.get((other.basis, other.subset, other.seed))
-        if other.objective == BASELINE or sft is None:
+        if other.objective == BASELINE_OBJECTIVE or sft is None:
             continue
         held_out = ~other.judged.in_cells([*other.trained_on, *sft.trained_on])
         if held_out.any():
             both = sft.judged.taking(held_out), other.judged.taking(held_out)
-            found.append(Rivals(other.subset, other.seed, other.prompt, other.objective, *both))
+            found.append(ObjectivePair(other.subset, other.seed, other.prompt, other.objective, *both))
     return found
 
 

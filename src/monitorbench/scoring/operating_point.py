@@ -12,8 +12,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from monitorbench.config.base import UserError
+from monitorbench.metrics.auroc import Scores
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.curves import Scores
 from monitorbench.records import Label
 from monitorbench.scoring.thresholds import CalibratedThreshold
 

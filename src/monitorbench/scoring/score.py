@@ -3,6 +3,7 @@
 No model is run here, and nothing heavy is imported.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,14 +27,14 @@ _CATEGORIES = [category.value for category in Category]
 def score_run(study: Study) -> Path:
     """Print the table of the run `study.run`, write its `metrics.json` and `table.csv`; returns it."""
     directory = study.required_run()
-    evaluation = read_evaluation(study, directory)
+    evaluation = read_evaluation(study.paths.data, directory)
     if evaluation.split is not Split.TEST:
         raise UserError(
             f"{directory}: judged the {evaluation.split} split; expected a run over the test split, or "
             "eval/calibrate.py"
         )
     point = read_operating_point(study.operating_point) if study.operating_point else GREEDY
-    metrics = measured(study, [_at(evaluation, point)])
+    metrics = measured(study, [_answers_at(point, evaluation)])
     if point is not GREEDY:
         metrics["operating_point"] = point.model_dump(mode="json")
     _write_results(directory, metrics)
@@ -44,12 +45,14 @@ def score_run(study: Study) -> Path:
 def probe(study: Study) -> Path:
     """Lay `study.probe.runs` side by side; returns the probe's run directory.
 
-    Raises `UserError` when the runs are not of one dataset, when an adapter's
-    base is not among them or judged other samples, or when two runs have one name.
+    Raises `UserError` when a run is not over the test split, when the runs are not of one dataset, when
+    an adapter's base is not among them or judged other samples, or when two runs have one name.
     """
-    evaluations = with_distinct_names([read_evaluation(study, run) for run in study.probe.runs])
+    evaluations = [read_evaluation(study.paths.data, run) for run in study.probe.runs]
+    _refuse_other_splits(evaluations)
     if len({evaluation.data for evaluation in evaluations}) > 1:
         raise UserError("probe.runs: the runs judged different datasets; expected one")
+    evaluations = with_distinct_names(evaluations)
     identity = {
         "runs": sorted(content_hash([e.directory.name, e.monitor, e.prompt]) for e in evaluations),
         "resamples": study.probe.resamples,
@@ -66,20 +69,33 @@ def probe(study: Study) -> Path:
     return run.path
 
 
-def _at(evaluation: Evaluation, point: OperatingPoint) -> Evaluation:
+def _refuse_other_splits(evaluations: Sequence[Evaluation]) -> None:
+    """What is laid side by side is metrics, and these come from the test split."""
+    tested = next((e for e in evaluations if e.split is Split.TEST), None)
+    for one in evaluations:
+        if one.split is not Split.TEST:
+            beside = f", {tested.directory} the test split" if tested else ""
+            raise UserError(
+                f"probe.runs: {one.directory} judged the {one.split} split{beside}; expected runs over "
+                "the test split"
+            )
+
+
+def _answers_at(point: OperatingPoint, evaluation: Evaluation) -> Evaluation:
+    """The run with its answers read at an operating point."""
     if point is GREEDY:
         return evaluation
-    held = evaluation.judged
+    judged = evaluation.judged
     labels = labels_at(
         point,
         monitor=judge_id(evaluation),
-        scores=held.scores,
-        answers=[None] * len(held),  # a threshold doesn't read them
-        categories=[_CATEGORIES[i] for i in held.categories.tolist()],
+        scores=judged.scores,
+        answers=[None] * len(judged),  # a threshold doesn't read them
+        categories=[_CATEGORIES[i] for i in judged.categories.tolist()],
     )
     answers = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
     flagged = np.array([answers[label] for label in labels])
-    return evaluation._replace(judged=replace(held, flagged=flagged))
+    return evaluation._replace(judged=replace(judged, flagged=flagged))
 
 
 def _write_results(directory: Path, results: Results) -> None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from monitorbench.metrics.bootstrap import FloatArray, group_index
-from monitorbench.scoring.calibration import Calibration, Part
+from monitorbench.scoring.calibration_split import CalibrationScores, Part
 
 _ROUNDING = 1e-9
 """Relative error granted to a tail probability: without it, one that equals delta is a coin toss."""
@@ -86,7 +86,7 @@ def samples_needed(alpha: float, delta: float) -> int:
     return max(1, ceil((log(delta) + log1p(_ROUNDING)) / log1p(-alpha)))
 
 
-def neyman_pearson(scored: Calibration, *, alpha: float, delta: float) -> CalibratedThreshold:
+def neyman_pearson(scored: CalibrationScores, *, alpha: float, delta: float) -> CalibratedThreshold:
     """The lowest order statistic of the benign scores whose FAR exceeds alpha with probability <= delta.
 
     Over several categories each threshold keeps its own delta; all m of them hold together with
@@ -127,12 +127,13 @@ def neyman_pearson(scored: Calibration, *, alpha: float, delta: float) -> Calibr
     )
 
 
-def conformal_risk(scored: Calibration, *, alpha: float, max_loss: float = 1.0) -> CalibratedThreshold:
+def conformal_risk(scored: CalibrationScores, *, alpha: float, max_loss: float = 1.0) -> CalibratedThreshold:
     """The lowest score t of the benign ones that keeps the expected loss of alarms above t at <= alpha.
 
     The loss of a question is the mean of its benign samples' `alarm_losses`, each counted where its
-    score is above t or missing: non-increasing in t and at most `max_loss`. `conformal_index`'s rule
-    with lambda = t, over every observed score instead of a grid; it bounds the *mean* over
+    score is above t or missing: non-increasing in t and at most B = `max_loss`. With R̂ the mean loss of
+    the n questions, t is the lowest observed score with n/(n+1)·R̂(t) + B/(n+1) <= alpha (Angelopoulos
+    et al. 2024, Conformal Risk Control, ICLR; 2208.02814, theorem 1). That bounds the *mean* over
     calibration splits, which is less than `neyman_pearson` promises and takes fewer samples.
     Raises `ValueError` unless `scored` has one member, alpha > 0 and all losses are <= `max_loss`.
     """
@@ -173,24 +174,7 @@ def conformal_risk(scored: Calibration, *, alpha: float, max_loss: float = 1.0) 
     )
 
 
-def conformal_index(losses: FloatArray, *, alpha: float, max_loss: float) -> int | None:
-    """The first column lambda of `losses` [n, lambdas] with n/(n+1)·R̂(lambda) + B/(n+1) <= alpha.
-
-    Angelopoulos et al. 2024 (Conformal Risk Control, ICLR; 2208.02814), theorem 1: with exchangeable
-    rows, each non-increasing in lambda and at most B = `max_loss`, a new row's expected loss at
-    that lambda is <= alpha. R̂ is the mean over rows. For any graded loss, of alarms or of misses. None
-    where no column does it. Raises `ValueError` for rows that increase, are not finite, or exceed B.
-    """
-    if not np.all(np.isfinite(losses)) or np.any(losses > max_loss):
-        raise ValueError(f"losses: expected finite numbers <= max_loss={max_loss:g}")
-    if np.any(np.diff(losses, axis=1) > 0):
-        raise ValueError("losses: a row increases with lambda; expected non-increasing ones")
-    bounds = (losses.sum(axis=0) + max_loss) / (len(losses) + 1)
-    kept = np.flatnonzero(bounds <= alpha * (1 + _ROUNDING))
-    return int(kept[0]) if len(kept) else None
-
-
-def _benign(scored: Calibration) -> tuple[str, FloatArray, NDArray[np.int64], FloatArray]:
+def _benign(scored: CalibrationScores) -> tuple[str, FloatArray, NDArray[np.int64], FloatArray]:
     """The member's name; of its benign samples the scores (inf: none), questions' numbers, losses."""
     if len(scored.members) != 1:
         raise ValueError(f"a threshold is for one monitor; got {len(scored.members)}: combine them first")

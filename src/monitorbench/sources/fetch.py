@@ -1,7 +1,7 @@
 """Where a source's raw files come from: the local mirror first, then a download kept in a cache.
 
 Promises: a file is handed out whole and with the right checksum or not at all. A download that broke
-off goes on where it stopped; one that turns out wrong starts clean, once. What can't be had is one
+off resumes where it stopped; one that turns out wrong starts clean, once. What can't be had is one
 `UserError` line that names the source, the file and what to set. No place on disk enters `identity`.
 """
 
@@ -108,9 +108,9 @@ def _find_one(name: str, source: Source, file: SourceFile, mirror: Path | None, 
     if mirror is not None and file.mirror and (mirror / file.mirror).is_file():
         return mirror / file.mirror
     if source.origin == "none" or not file.path:
-        raise UserError(f"{name}: {_missing(source, file, 'only a local mirror can hold it')}")
+        raise UserError(f"{name}: {_missing(source, file, mirror, 'only a local mirror can hold it')}")
     if source.origin == "hub":
-        return _from_hub(name, source, file)
+        return _from_hub(name, source, file, mirror)
     repo, revision = source.place(file)
     target = cache / name / revision / file.path
     if not target.is_file():
@@ -118,7 +118,7 @@ def _find_one(name: str, source: Source, file: SourceFile, mirror: Path | None, 
         try:
             _download(f"{GITHUB_RAW}/{quoted}", target, file.sha256, resume=_is_commit(revision))
         except _FailedError as error:
-            raise UserError(f"{name}: {_missing(source, file, str(error))}") from error
+            raise UserError(f"{name}: {_missing(source, file, mirror, str(error))}") from error
     return target
 
 
@@ -126,10 +126,15 @@ class _FailedError(Exception):
     """A download that gave up; the text says why."""
 
 
-def _missing(source: Source, file: SourceFile, why: str) -> str:
+def _missing(source: Source, file: SourceFile, mirror: Path | None, why: str) -> str:
     repo, _ = source.place(file)
     where = {"hub": f"hub dataset {repo}", "github": f"github.com/{repo}", "none": repo}
     remedy = f"set MONITORBENCH_SOURCES=DIR with DIR/{file.mirror}" if file.mirror else "try again online"
+    if mirror is not None and file.mirror and not mirror.is_dir():
+        remedy = (
+            f"the folder {mirror} that MONITORBENCH_SOURCES (paths.sources) names does not exist; set it to "
+            f"one that holds {file.mirror}"
+        )
     return f"no file {file.path or file.mirror}: {why}; {remedy} (upstream: {where[source.origin]})"
 
 
@@ -138,16 +143,16 @@ def _missing(source: Source, file: SourceFile, why: str) -> str:
 _NO_HUB_CLIENT = "downloads need the package huggingface_hub; install monitorbench[cpu] or [gpu]"
 
 
-def _from_hub(name: str, source: Source, file: SourceFile) -> Path:
+def _from_hub(name: str, source: Source, file: SourceFile, mirror: Path | None) -> Path:
     try:
         from huggingface_hub import hf_hub_download
     except ImportError as error:
-        raise UserError(f"{name}: {_missing(source, file, _NO_HUB_CLIENT)}") from error
+        raise UserError(f"{name}: {_missing(source, file, mirror, _NO_HUB_CLIENT)}") from error
     repo, revision = source.place(file)
     try:
         return Path(hf_hub_download(repo, file.path, repo_type="dataset", revision=revision))
     except hub_errors() as error:
-        raise UserError(f"{name}: {_missing(source, file, _why(error))}") from error
+        raise UserError(f"{name}: {_missing(source, file, mirror, _why(error))}") from error
 
 
 def hub_errors() -> tuple[type[Exception], ...]:
@@ -202,7 +207,7 @@ def _complete(url: str, part: Path) -> None:
     reason = ""
     for _ in range(_ATTEMPTS):
         try:
-            if _go_on(url, part):
+            if _resumed(url, part):
                 return
             reason = f"the download broke off after {part.stat().st_size} bytes"
         except urllib.error.HTTPError as error:
@@ -210,14 +215,14 @@ def _complete(url: str, part: Path) -> None:
             if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
                 raise _FailedError(f"HTTP {error.code} {error.reason}") from error
             part.unlink(missing_ok=True)
-            reason = "the server refused to go on with the download"
+            reason = "the server refused to resume the download"
         except _BROKE_OFF as error:
             reason = f"the download failed ({getattr(error, 'reason', '') or error or type(error).__name__})"
     started = part.exists() and part.stat().st_size > 0
-    raise _FailedError(f"{reason}; run again to go on with it" if started else reason)
+    raise _FailedError(f"{reason}; run again to resume it" if started else reason)
 
 
-def _go_on(url: str, part: Path) -> bool:
+def _resumed(url: str, part: Path) -> bool:
     """Append what is missing of `url` to `part`; whether it is whole now."""
     start = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={start}-"} if start else {})

@@ -8,6 +8,9 @@ import yaml
 
 from monitorbench.records import Category, Cell, Message, Task
 
+VERSION = 1
+"""Raised whenever the same files are read otherwise; `fingerprint` tells of other files."""
+
 CELLS = (
     Cell(Category.SAFETY_PERMISSION, Task.QA),
     Cell(Category.SAFETY_PERMISSION, Task.CODE),

@@ -154,7 +154,7 @@ class SourceFiles:
         """A row can't be used: raise `UserError`, or count and log it, as `on_bad_row` says."""
         if self.on_bad_row == "error":
             raise UserError(
-                f"{self.name}: {where}: {what}; mend it, or pass over such rows with dataset.on_bad_row=skip"
+                f"{self.name}: {where}: {what}; fix it, or pass over such rows with dataset.on_bad_row=skip"
             )
         self.bad_rows[what.split(":")[0]] += 1
         if sum(self.bad_rows.values()) <= _LOGGED_PER_FILE:
@@ -193,7 +193,7 @@ class SourceFiles:
             yield record
 
     def _lines(self, file: RawFile) -> Iterator[tuple[int, bytes]]:
-        """Lines with their numbers; one that is too long is passed over in pieces, never held whole."""
+        """Lines with their numbers; one that is too long is passed over piece by piece."""
         with self.opened(file) as stream:
             number = 0
             try:

@@ -13,6 +13,8 @@ from monitorbench.config.base import UserError
 from monitorbench.records import Cell, Construction, Label, LabelSource, Message, Role, Sample
 
 SOURCE = "synthetic"
+VERSION = 1
+"""Raised whenever the same settings give other samples."""
 
 _REQUEST_WORDS = 40
 _RESPONSE_WORDS = 110

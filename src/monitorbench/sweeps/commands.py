@@ -17,7 +17,7 @@ from monitorbench.sweeps.expand import expand, load_script
 from monitorbench.sweeps.local import run_here
 from monitorbench.sweeps.manifest import Sweep, read
 from monitorbench.sweeps.plan import plan, write
-from monitorbench.sweeps.state import State, overview, owed, states
+from monitorbench.sweeps.state import State, failed_or_pending, overview, states
 
 
 def submit() -> None:
@@ -74,10 +74,10 @@ def resume() -> None:
         if given.overrides:
             again = (*sweep.manifest.points[0], *given.overrides)
             cluster = expand(load_script(sweep.manifest.script), again)[0].study.cluster
-        if runs := owed(sweep):
+        if runs := failed_or_pending(sweep):
             _start(sweep, runs, cluster, given.jobs if given.local else None, _jobs(given.after))
         else:
-            print("nothing is owed", _shown(sweep.path), sep="\n")
+            print("nothing is pending", _shown(sweep.path), sep="\n")
 
 
 def _parser(description: str) -> argparse.ArgumentParser:

@@ -64,7 +64,7 @@ def expand(script: Script, overrides: Sequence[str]) -> list[Point]:
             parsed = OverridesParser.create(config_loader=hydra.config_loader).parse_overrides(task)
             combinations = BasicSweeper.split_arguments(parsed, None)[0]
         except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
-            raise ConfigError(one_line(error, overrides)) from error
+            raise ConfigError(one_line(error, overrides, script.conf)) from error
         points = []
         for number, combination in enumerate(combinations):
             try:
@@ -75,12 +75,16 @@ def expand(script: Script, overrides: Sequence[str]) -> list[Point]:
                     del cfg["hydra"]
                 points.append(Point(tuple(combination), load(cfg)))
             except (HydraException, OmegaConfBaseException, yaml.YAMLError, ConfigError) as error:
-                message = str(error) if isinstance(error, ConfigError) else one_line(error, combination)
+                message = (
+                    str(error)
+                    if isinstance(error, ConfigError)
+                    else one_line(error, combination, script.conf)
+                )
                 raise ConfigError(_where(number, combinations) + message) from error
     if not points:
         raise ConfigError(f"{' '.join(overrides)}: no run at all; expected a sweep over something")
     _refuse_unlike_machines(points)
-    _refuse_twins(points)
+    _refuse_equal_runs(points)
     return points
 
 
@@ -100,7 +104,7 @@ def _where(number: int, combinations: Sequence[Sequence[str]]) -> str:
     return f"run-{number:03d} ({' '.join(own)}): "
 
 
-def _refuse_twins(points: Sequence[Point]) -> None:
+def _refuse_equal_runs(points: Sequence[Point]) -> None:
     """Two runs of one study would write into one directory at the same time."""
     seen: dict[str, int] = {}
     for number, point in enumerate(points):

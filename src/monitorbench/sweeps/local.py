@@ -16,7 +16,7 @@ from monitorbench.sweeps.manifest import Sweep
 def run_here(sweep: Sweep, runs: Sequence[int], jobs: int) -> dict[int, int]:
     """Do some runs, `jobs` at a time, each to its `run-<NNN>.log`; returns their exit codes.
 
-    One that fails stops no other. Ctrl-C or TERM goes on to those that run, and starts no more.
+    One that fails stops no other. Ctrl-C or TERM is passed on to those that run, and no more are started.
     """
     pool = _Processes(sweep)
     codes: dict[int, int] = {}

@@ -4,9 +4,9 @@
     run-000.json      one frozen study a run
     run-000.done      a link to the directory that the run wrote: it is done
     run-000.failed    the exit code of a run that failed
-    run-000.running   who is at it, while somebody is
-    run-000.log       what it said
-    submit-0.sbatch   what Slurm got
+    run-000.running   the host and process that runs it, while one does
+    run-000.log       its output
+    submit-0.sbatch   the sbatch file that Slurm was given
 
 A later stage may name `run-000.done` as its input before that exists: its own frozen study then holds
 the link, and Slurm starts it once the link is there.

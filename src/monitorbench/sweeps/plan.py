@@ -38,7 +38,7 @@ def write(sweep: Sweep, points: Sequence[Point]) -> None:
     if (sweep.path / "manifest.json").is_file():
         raise UserError(
             f"{sweep.path}: that sweep is there already; `python slurm/resume.py {sweep.path}` starts "
-            "what it owes"
+            "what is pending"
         )
     for number, point in enumerate(points):
         write_atomically(sweep.file(number, "json"), freeze(_grouped(point.study, sweep.path.name)))

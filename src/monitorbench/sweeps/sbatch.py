@@ -58,8 +58,8 @@ def script_text(sweep: Sweep, cluster: Cluster, runs: Sequence[int], after: Sequ
 
 def submit(path: Path) -> int:
     """Hand an sbatch file over; returns the array job's id. `UserError` with Slurm's own words."""
-    said = ask(["sbatch", "--parsable", str(path)])
-    return int(said.strip().split(";")[0])
+    job = ask(["sbatch", "--parsable", str(path)])
+    return int(job.strip().split(";")[0])
 
 
 def ask(command: Sequence[str]) -> str:

@@ -24,7 +24,8 @@ class State(StrEnum):
     RUNNING = "running"
     QUEUED = "queued"
     FAILED = "failed"
-    OWED = "owed"
+    PENDING = "pending"
+    """Neither done nor failed, and not in Slurm's hands."""
 
 
 class RunState(NamedTuple):
@@ -53,20 +54,20 @@ def states(sweep: Sweep) -> list[RunState]:
     handed_over = bool(sweep.manifest.submissions) or any(sweep.path.glob("submit-*.sbatch"))
     queue = _queue(sweep.path) if handed_over else {}
     ended = _ended([one.job for one in sweep.manifest.submissions])
-    return [marked[run] or queue.get(run) or ended.get(run) or RunState(State.OWED) for run in runs]
+    return [marked[run] or queue.get(run) or ended.get(run) or RunState(State.PENDING) for run in runs]
 
 
-def owed(sweep: Sweep) -> list[int]:
+def failed_or_pending(sweep: Sweep) -> list[int]:
     """The runs that failed or never ran."""
-    return [run for run, (state, _) in enumerate(states(sweep)) if state in (State.FAILED, State.OWED)]
+    return [run for run, (state, _) in enumerate(states(sweep)) if state in (State.FAILED, State.PENDING)]
 
 
 def overview(sweep: Sweep, found: Sequence[RunState]) -> str:
     """The counts and a line a run, at most 80 columns wide."""
     counts = {state: sum(one.state is state for one in found) for state in State}
-    told = ", ".join(f"{n} {state}" for state, n in counts.items() if n or state is not State.QUEUED)
+    counted = ", ".join(f"{n} {state}" for state, n in counts.items() if n or state is not State.QUEUED)
     notes = max(len(one.note) for one in found)
-    lines = [sweep.path.name, told, ""]
+    lines = [sweep.path.name, counted, ""]
     for run, (one, overrides) in enumerate(zip(found, swept(sweep.manifest.points), strict=True)):
         lines.append(f"{run:03d}  {one.state:<7}  {one.note:<{notes}}  {' '.join(overrides)}".rstrip())
     return "\n".join(line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…" for line in lines)
@@ -115,7 +116,7 @@ def _ended(jobs: Sequence[int]) -> dict[int, RunState]:
     for job in jobs:
         for run, state in _remembered(job):
             bad = state in _ENDED_BADLY
-            found[run] = RunState(State.FAILED if bad else State.OWED, state.lower())
+            found[run] = RunState(State.FAILED if bad else State.PENDING, state.lower())
     return found
 
 

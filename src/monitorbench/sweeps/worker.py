@@ -1,9 +1,9 @@
 """One run of a sweep, in Slurm or not: `python -m monitorbench.sweeps.worker SWEEP NUMBER`.
 
 Starts the script on its frozen study and leaves a marker: `.done`, a link to the directory it printed,
-or `.failed` with its exit code, which is this process's too. USR1, TERM and INT go on to the script. One
-that then stops resumably (exit code 75) leaves no marker: it is owed, and in Slurm it is put back into
-the queue at once, unless somebody cancelled it.
+or `.failed` with its exit code, which is this process's too. USR1, TERM and INT are passed on to the
+script. One that then stops resumably (exit code 75) leaves no marker: it is pending, and in Slurm it is put
+back into the queue at once, unless somebody cancelled it.
 """
 
 import os
@@ -13,14 +13,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import FrameType
 
 from monitorbench.config.base import UserError
 from monitorbench.config.preemption import SWEEP_VARIABLE
 from monitorbench.runs.files import write_atomically, write_json
+from monitorbench.sweeps.child import run_child
 from monitorbench.sweeps.manifest import Sweep, read
 
-_FORWARDED = (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT)
+_PASSED_ON = (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT)
 
 
 def run(sweep: Sweep, number: int) -> int:
@@ -33,13 +33,20 @@ def run(sweep: Sweep, number: int) -> int:
     job = os.environ.get("SLURM_JOB_ID")
     write_json(running, {"host": socket.gethostname(), "pid": os.getpid(), "job": job})
     try:
-        child = _Child(sweep, number)
-        code, last_line = child.wait()
+        for one in _PASSED_ON:  # until the child is there, and once it has ended, they change nothing
+            signal.signal(one, lambda *_: None)
+        code, last_line, signals = run_child(
+            [sys.executable, str(sweep.manifest.script), f"frozen={sweep.file(number, 'json')}"],
+            _PASSED_ON,
+            folder=sweep.manifest.folder,
+            environment={**os.environ, SWEEP_VARIABLE: sweep.path.name},
+            on_line=lambda line: print(line, end="", flush=True),
+        )
     finally:
         running.unlink(missing_ok=True)
-    if code == os.EX_TEMPFAIL or (child.told and code in (130, *(-one for one in child.told))):
-        print(f"run {number}: stopped, to be gone on with", file=sys.stderr, flush=True)
-        if job and not {signal.SIGTERM, signal.SIGINT} & child.told:
+    if code == os.EX_TEMPFAIL or (signals and code in (130, *(-one for one in signals))):
+        print(f"run {number}: stopped, to be resumed", file=sys.stderr, flush=True)
+        if job and not {signal.SIGTERM, signal.SIGINT}.intersection(signals):
             _requeue(job)
         return os.EX_TEMPFAIL
     directory = sweep.manifest.folder / last_line
@@ -54,44 +61,9 @@ def run(sweep: Sweep, number: int) -> int:
     return code or 1
 
 
-class _Child:
-    """The script's process, which is sent whatever signal this one gets."""
-
-    def __init__(self, sweep: Sweep, number: int) -> None:
-        self.told: set[int] = set()
-        self._process: subprocess.Popen[str] | None = None
-        for one in _FORWARDED:
-            signal.signal(one, self._forward)
-        self._process = subprocess.Popen(
-            [sys.executable, str(sweep.manifest.script), f"frozen={sweep.file(number, 'json')}"],
-            cwd=sweep.manifest.folder,
-            stdout=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env={**os.environ, SWEEP_VARIABLE: sweep.path.name},
-        )
-        for early in self.told:
-            self._process.send_signal(early)
-
-    def wait(self) -> tuple[int, str]:
-        """Its exit code and the last line it printed; the lines are passed on as they come."""
-        assert self._process is not None
-        assert self._process.stdout is not None
-        last_line = ""
-        for line in self._process.stdout:
-            print(line, end="", flush=True)
-            last_line = line.strip() or last_line
-        return self._process.wait(), last_line
-
-    def _forward(self, number: int, _: FrameType | None) -> None:
-        self.told.add(number)
-        if self._process is not None:
-            self._process.send_signal(number)
-
-
 def _requeue(job: str) -> None:
-    """Back into the queue; Slurm then ends this process. A run that can't go back is owed."""
-    for one in _FORWARDED:
+    """Back into the queue; Slurm then ends this process. A run that can't go back is pending."""
+    for one in _PASSED_ON:
         signal.signal(one, signal.SIG_DFL)
     try:
         asked = ["scontrol", "requeue", job]
@@ -100,8 +72,8 @@ def _requeue(job: str) -> None:
         print(f"scontrol: {error.strerror}; resume.py starts it again", file=sys.stderr, flush=True)
         return
     if done.returncode:
-        said = " ".join(done.stderr.split())
-        print(f"scontrol requeue: {said}; resume.py starts it again", file=sys.stderr, flush=True)
+        reason = " ".join(done.stderr.split())
+        print(f"scontrol requeue: {reason}; resume.py starts it again", file=sys.stderr, flush=True)
         return
     time.sleep(60)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from monitorbench.metrics.curves import auroc, auroc_interval
+from monitorbench.metrics.auroc import auroc, auroc_interval
 from monitorbench.prompts.parse import score
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, Sample

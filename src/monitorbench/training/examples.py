@@ -48,7 +48,7 @@ class Batch(NamedTuple):
     lengths: tuple[int, ...] | None
     """Of the N examples, where packed."""
     example_S: torch.Tensor
-    """Of which of the N examples a supervised token is; an example's tokens stand together, in order."""
+    """Of which of the N examples a supervised token is; an example's tokens are consecutive, in order."""
 
 
 def make_examples(

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import PartialState
 from peft import LoraConfig, get_peft_model, set_peft_model_state_dict
 from safetensors.torch import load_file
 from torch.distributed.tensor import DTensor
@@ -11,13 +12,12 @@ from transformers import AutoModelForCausalLM, set_seed
 
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
-from monitorbench.engines.protocol import ADAPTER_GATE
+from monitorbench.engines import adapter_gate
 from monitorbench.prompts.render import Renderer
 from monitorbench.runs.files import read_json, write_json
-from monitorbench.training.attention import BY_SAMPLE
 from monitorbench.training.examples import Example
-from monitorbench.training.fused import use_fused_layers
-from monitorbench.training.processes import is_first, on_cpu
+from monitorbench.training.layers import BY_SAMPLE, use_fused_layers
+from monitorbench.training.processes import on_cpu
 
 
 def load_model(weights: Path, training: Training, seed: int) -> Any:
@@ -72,7 +72,7 @@ def save_adapter(model: Any, folder: Path, hub_id: str) -> None:
         for name, weight in model.named_parameters()
         if weight.requires_grad
     }
-    if not is_first():
+    if not PartialState().is_main_process:
         return
     model.save_pretrained(folder, state_dict=state, safe_serialization=True)
     (folder / "README.md").unlink(missing_ok=True)  # an empty card
@@ -96,11 +96,6 @@ def refuse_idle_adapter(model: Any, renderer: Renderer, example: Example) -> flo
     def logprobs() -> Any:
         return model(input_ids=ids_BT, logits_to_keep=1).logits[0, -1].float().log_softmax(-1)[label_ids]
 
-    tuned = logprobs()
+    tuned = logprobs().tolist()
     with model.disable_adapter():
-        change = float((tuned - logprobs()).abs().max())
-    if not change >= ADAPTER_GATE:
-        raise UserError(
-            f"the trained adapter changes no label's log-probability (largest change {change:.2g})"
-        )
-    return change
+        return adapter_gate.refuse_idle_adapter(tuned, logprobs().tolist())

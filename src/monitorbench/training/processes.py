@@ -1,6 +1,6 @@
-"""Training on several processes, as `torchrun` or `accelerate launch` start them: who does what.
+"""Training on several processes, as `torchrun` or `accelerate launch` start them.
 
-Every process trains; the first alone writes files.
+Every process trains; accelerate's `PartialState`, once they have joined, says which one writes files.
 """
 
 import os
@@ -19,13 +19,8 @@ SHARDED = "ACCELERATE_USE_FSDP"
 
 
 def n_processes() -> int:
-    """How many processes train together."""
+    """How many processes train together, known before they have joined."""
     return int(os.environ.get(N_PROCESSES, "1"))
-
-
-def is_first() -> bool:
-    """Whether this process is the one that writes."""
-    return int(os.environ.get("RANK", "0")) == 0
 
 
 def on_cpu(training: Training) -> bool:
@@ -46,21 +41,15 @@ def join(training: Training) -> None:
             f"training.batch_size={training.batch_size} is {n_passes} forward passes a step, not to be "
             f"divided among {n_processes()} processes; lower training.micro_batch_size"
         )
-    if n_processes() > 1:
-        backend = {"backend": "gloo"} if on_cpu(training) else {}
-        PartialState(cpu=on_cpu(training), timeout=_PATIENCE, **backend)
-
-
-def wait() -> None:
-    """Until every process is here."""
-    if n_processes() > 1:
-        PartialState().wait_for_everyone()
+    backend = {"backend": "gloo"} if n_processes() > 1 and on_cpu(training) else {}
+    PartialState(cpu=on_cpu(training), timeout=_PATIENCE, **backend)
 
 
 def anyone(here: bool) -> bool:
     """Whether it is so in any process; every process has to ask."""
-    if n_processes() == 1:
+    state = PartialState()
+    if state.num_processes == 1:
         return here
-    found = torch.tensor(float(here), device=PartialState().device)
+    found = torch.tensor(float(here), device=state.device)
     torch.distributed.all_reduce(found, torch.distributed.ReduceOp.MAX)
     return bool(found)

@@ -1,37 +1,37 @@
-"""TRL's SFT trainer on a plan: every forward pass is given, and so is the loss."""
+"""TRL's SFT trainer on a plan: every forward pass is given, and so is the loss.
 
-import time
-from collections.abc import Callable, Sequence
+A stock trainer projects every position onto the whole vocabulary and throws nearly all of it away. Here
+the model is asked for the logits of supervised positions only (`logits_to_keep`); loss and gradients are
+the same.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from datasets import Dataset
+from torch.nn import functional
 from torch.utils.data import SequentialSampler
-from transformers import (
-    PrinterCallback,
-    TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
-)
+from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 
 from monitorbench.config.training import Training
-from monitorbench.prompts.render import LabelTokens
 from monitorbench.training.examples import Batch, Example, collate, pack
-from monitorbench.training.loss import Margin, label_loss, margin_loss, supervised_logits
-from monitorbench.training.plan import MicroBatch, Unit
+from monitorbench.training.objectives.base import AddedLoss
+from monitorbench.training.plan import MicroBatch
+from monitorbench.training.processes import n_processes, on_cpu
 
 
 class Work(NamedTuple):
-    """What is trained on: examples of judged samples first, then of instructions, and their order."""
+    """What is trained on: examples of judged samples first, then the objective's own, and their order."""
 
     tokenizer: Any
     pad: int
-    label_tokens: LabelTokens
     examples: Sequence[Example]
-    pairs: Sequence[Unit]
     plan: Sequence[MicroBatch]
+    added_loss: AddedLoss | None
+    """The objective's, beside the label's loss."""
 
 
 def make_trainer(
@@ -42,15 +42,51 @@ def make_trainer(
         model=model,
         args=args,
         train_dataset=Dataset.from_list([{"units": units} for units in work.plan]),
-        data_collator=Collator(work.examples, work.pairs, work.pad, training.batching == "packed"),
+        data_collator=Collator(work.examples, work.pad, training.batching == "packed"),
         processing_class=work.tokenizer,
         callbacks=list(callbacks),
     )
     trainer.micro_batch_size = training.micro_batch_size
-    if training.objective == "pairwise":
-        trainer.margin = Margin(work.label_tokens, training.margin, training.pair_weight)
+    trainer.added_loss = work.added_loss
     trainer.remove_callback(PrinterCallback)
     return trainer
+
+
+def arguments(training: Training, checkpoints: Path, seed: int) -> SFTConfig:
+    """TRL's settings from ours: one planned forward pass a row, and none of its own data preparation."""
+    passes = training.batch_size // training.micro_batch_size
+    args = SFTConfig(
+        output_dir=str(checkpoints),
+        max_steps=training.max_steps,
+        per_device_train_batch_size=1,  # a row of the data set is a whole forward pass
+        gradient_accumulation_steps=passes // n_processes(),
+        learning_rate=training.learning_rate,
+        lr_scheduler_type="cosine",
+        warmup_steps=round(training.warmup_share * training.max_steps),
+        weight_decay=training.weight_decay,
+        max_grad_norm=training.max_grad_norm,
+        gradient_checkpointing=training.gradient_checkpointing,
+        gradient_checkpointing_kwargs={"use_reentrant": False},
+        bf16=False,  # the base is in `training.dtype` already; the adapter stays in float32
+        use_cpu=on_cpu(training),
+        ddp_backend="gloo" if n_processes() > 1 and on_cpu(training) else None,
+        ddp_find_unused_parameters=False,
+        seed=seed,
+        data_seed=seed,
+        logging_steps=1,
+        disable_tqdm=True,
+        dataloader_pin_memory=False,
+        report_to=[],
+        save_strategy="steps",
+        save_steps=training.checkpoint_every,
+        save_total_limit=1,
+        remove_unused_columns=False,
+        max_length=None,
+        dataset_kwargs={"skip_prepare_dataset": True},
+    )
+    if not on_cpu(training):
+        args._n_gpu = 1  # else a process that sees several GPUs would take several rows at once
+    return args
 
 
 class LabelTrainer(SFTTrainer):
@@ -58,7 +94,7 @@ class LabelTrainer(SFTTrainer):
 
     micro_batch_size = 1
     """Samples that a forward pass has on average."""
-    margin: Margin | None = None
+    added_loss: AddedLoss | None = None
 
     def compute_loss(
         self,
@@ -70,14 +106,13 @@ class LabelTrainer(SFTTrainer):
         """The forward pass's share of the step's loss, times the number of passes in a step.
 
         The trainer divides by that number, over accumulation and processes, so a step's loss is the mean
-        over its samples however they are spread; the margin's is the mean over half as many duos.
+        over its samples however they are spread.
         """
-        batch = Batch(**inputs["batch"])
+        batch, units = Batch(**inputs["batch"]), [tuple(unit) for unit in inputs["units"]]
         logits_SV = supervised_logits(model, batch)
-        loss = label_loss(logits_SV, batch) * (inputs["n_examples"] / self.micro_batch_size)
-        if self.margin is not None and len(inputs["pairs_P2"]):
-            term = margin_loss(logits_SV, batch, inputs["pairs_P2"], self.margin)
-            loss = loss + self.margin.weight * term / (self.micro_batch_size / 2)
+        loss = label_loss(logits_SV, batch) * (sum(map(len, units)) / self.micro_batch_size)
+        if self.added_loss is not None:
+            loss = loss + self.added_loss(logits_SV, batch, units)
         return (loss, None) if return_outputs else loss
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
@@ -87,73 +122,35 @@ class LabelTrainer(SFTTrainer):
 class Collator:
     """A planned forward pass to the tensors of `compute_loss`."""
 
-    def __init__(
-        self, examples: Sequence[Example], pairs: Sequence[tuple[int, ...]], pad: int, packed: bool
-    ) -> None:
-        self._examples, self._pairs, self._pad, self._packed = examples, set(pairs), pad, packed
+    def __init__(self, examples: Sequence[Example], pad: int, packed: bool) -> None:
+        self._examples, self._pad, self._packed = examples, pad, packed
 
     def __call__(self, rows: Sequence[dict[str, list[list[int]]]]) -> dict[str, Any]:
         """Collate one row with the key `units`."""
         (row,) = rows
         examples = [self._examples[i] for unit in row["units"] for i in unit]
-        pairs, at = [], 0
-        for unit in row["units"]:
-            if tuple(unit) in self._pairs:
-                pairs.append((at, at + 1))
-            at += len(unit)
         batch = pack(examples) if self._packed else collate(examples, self._pad)
-        return {
-            "batch": batch._asdict(),
-            "n_examples": len(examples),
-            "pairs_P2": torch.tensor(pairs, dtype=torch.long).reshape(-1, 2),
-        }
+        return {"batch": batch._asdict(), "units": row["units"]}
 
 
-class Step(NamedTuple):
-    """What is known of an optimizer step once it is done."""
+def supervised_logits(model: Any, batch: Batch) -> torch.Tensor:
+    """[S, V] logits that predict the supervised tokens, in float32."""
+    logits_BKV = model(
+        input_ids=batch.ids_BT,
+        position_ids=batch.positions_BT,
+        **({} if batch.mask_BT is None else {"attention_mask": batch.mask_BT}),
+        **({} if batch.lengths is None else {"sample_lengths": batch.lengths}),
+        logits_to_keep=batch.keep,
+        use_cache=False,  # with a cache, packed examples see each other
+    ).logits
+    return logits_BKV[batch.rows_S, batch.columns_S].float()
 
-    number: int
-    loss: float
-    learning_rate: float | None
-    seconds: float
 
+def label_loss(logits_SV: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """Next-token cross-entropy, the mean over an example's tokens and then over examples.
 
-class EveryFewSteps(TrainerCallback):
-    """Calls `advance` at every step and `measure(step, mean training loss since the last call)` at some.
-
-    Training ends where `measure` says so.
+    So a long completion weighs as much as a label. Where all have one length it is the mean over tokens.
     """
-
-    def __init__(
-        self, every: int, measure: Callable[[int, float | None], bool], advance: Callable[[Step], None]
-    ) -> None:
-        self._every, self._measure, self._advance = every, measure, advance
-        self._began = 0.0
-
-    def on_step_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
-        """Before a step's first forward pass."""
-        self._began = time.perf_counter()
-
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, float] | None = None,
-        **_: Any,
-    ) -> None:
-        """Once a step (`logging_steps=1`), when its loss is known; the closing summary has none."""
-        if not logs or "loss" not in logs:
-            return
-        step = state.global_step
-        seconds = time.perf_counter() - self._began
-        self._advance(Step(step, logs["loss"], logs.get("learning_rate"), seconds))
-        if step % self._every and step != state.max_steps:
-            return
-        # From the trainer's own history, which a checkpoint keeps: a resumed run means the same steps.
-        since = (step - 1) // self._every * self._every
-        window = [e["loss"] for e in state.log_history if "loss" in e and since < e["step"] <= step]
-        if self._measure(step, sum(window) / len(window)):
-            control.should_training_stop = True
+    losses_S = functional.cross_entropy(logits_SV, batch.targets_S, reduction="none")
+    counts_N = torch.bincount(batch.example_S)
+    return (losses_S / counts_N[batch.example_S]).sum() / len(counts_N)

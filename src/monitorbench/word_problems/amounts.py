@@ -1,16 +1,16 @@
 """Kinds of word problems about prices and percentages.
 
-Each kind draws a `Twin`: the same numbers, two questions. Unsuitable draws (fractions of a cent,
+Each kind draws a `TwoReadings`: the same numbers, two questions. Unsuitable draws (fractions of a cent,
 negative amounts) are left to `word_problems.generate`, which draws again.
 """
 
 import random
 
-from monitorbench.word_problems.derivation import Twin, Work
+from monitorbench.word_problems.derivation import TwoReadings, Work
 from monitorbench.word_problems.words import CURRENCIES, GOODS, NAMES, PLACES, plural_of
 
 
-def order(rng: random.Random) -> Twin:
+def order(rng: random.Random) -> TwoReadings:
     """Unit price and a reduction that counts once, or for every item."""
     n, price, off = rng.randint(3, 14), rng.randint(7, 45), rng.randint(2, 6)
     thing, who, place = rng.choice(GOODS), rng.choice(NAMES), rng.choice(PLACES)
@@ -45,7 +45,7 @@ def order(rng: random.Random) -> Twin:
         reduced = w.calc("the reduced price", f"{price} − {off}")
         return w.calc("the amount to pay", f"{n} × {reduced}")
 
-    return Twin(
+    return TwoReadings(
         {"n": n, "price": price, "off": off},
         (f"{setup} {once} {ask}", f"{setup} {each} {ask}"),
         (
@@ -58,7 +58,7 @@ def order(rng: random.Random) -> Twin:
     )
 
 
-def discounts(rng: random.Random) -> Twin:
+def discounts(rng: random.Random) -> TwoReadings:
     """Two successive discounts, the second on the reduced or on the list price."""
     price, a, b = 20 * rng.randint(4, 60), 5 * rng.randint(2, 8), 5 * rng.randint(2, 8)
     who, place, money = rng.choice(NAMES), rng.choice(PLACES), rng.choice(CURRENCIES)
@@ -89,7 +89,7 @@ def discounts(rng: random.Random) -> Twin:
         second = w.calc("the second cut", f"{b}% of {price}")
         return w.calc("the final price", f"{after} − {second}")
 
-    return Twin(
+    return TwoReadings(
         {"price": price, "a": a, "b": b},
         (f"{setup} {on_reduced} {ask}", f"{setup} {on_list} {ask}"),
         (
@@ -102,7 +102,7 @@ def discounts(rng: random.Random) -> Twin:
     )
 
 
-def cancellations(rng: random.Random) -> Twin:
+def cancellations(rng: random.Random) -> TwoReadings:
     """A percentage of a percentage, or of the whole."""
     seats, a, b = 20 * rng.randint(5, 60), 5 * rng.randint(8, 18), 5 * rng.randint(1, 7)
     who, place = rng.choice(NAMES), rng.choice(PLACES)
@@ -135,7 +135,7 @@ def cancellations(rng: random.Random) -> Twin:
         gone = w.calc("the number cancelled", f"{b}% of {seats}")
         return w.calc("the number still booked", f"{booked} − {gone}")
 
-    return Twin(
+    return TwoReadings(
         {"seats": seats, "a": a, "b": b},
         (f"{setup} {of_booked} {ask}", f"{setup} {of_all} {ask}"),
         (
@@ -148,7 +148,7 @@ def cancellations(rng: random.Random) -> Twin:
     )
 
 
-def exchange(rng: random.Random) -> Twin:
+def exchange(rng: random.Random) -> TwoReadings:
     """A fee taken before or after money is changed."""
     amount, rate, fee = 10 * rng.randint(4, 60), rng.randint(2, 19), rng.randint(3, 15)
     money, other = rng.sample(CURRENCIES, 2)
@@ -182,7 +182,7 @@ def exchange(rng: random.Random) -> Twin:
         changed = w.calc("the sum changed", f"{amount} × {rate}")
         return w.calc("the sum handed over", f"{changed} − {fee}")
 
-    return Twin(
+    return TwoReadings(
         {"amount": amount, "rate": rate, "fee": fee},
         (f"{setup} {before} {ask}", f"{setup} {after} {ask}"),
         (
@@ -195,7 +195,7 @@ def exchange(rng: random.Random) -> Twin:
     )
 
 
-def margin(rng: random.Random) -> Twin:
+def margin(rng: random.Random) -> TwoReadings:
     """A profit that is a share of the cost, or of the selling price."""
     cost, share = 10 * rng.randint(4, 90), rng.choice([10, 20, 25, 40, 50, 60, 75])
     thing, who, money = rng.choice(GOODS), rng.choice(NAMES), rng.choice(CURRENCIES)
@@ -228,7 +228,7 @@ def margin(rng: random.Random) -> Twin:
         percent = w.calc("the cost as a percentage of the price", f"100 − {share}")
         return w.calc("the selling price", f"{cost} × 100 ÷ {percent}")
 
-    return Twin(
+    return TwoReadings(
         {"cost": cost, "share": share},
         (f"{setup} {on_cost} {ask}", f"{setup} {on_price} {ask}"),
         (

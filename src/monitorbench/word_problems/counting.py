@@ -2,11 +2,11 @@
 
 import random
 
-from monitorbench.word_problems.derivation import Twin, Work
+from monitorbench.word_problems.derivation import TwoReadings, Work
 from monitorbench.word_problems.words import GOODS, NAMES, PLACES, WEEKDAYS, plural_of
 
 
-def weekday(rng: random.Random) -> Twin:
+def weekday(rng: random.Random) -> TwoReadings:
     """A weekday some days after today, or with today counted as the first day."""
     n, start = rng.randint(16, 200), rng.randrange(7)
     who, event = rng.choice(NAMES), rng.choice(["exam", "concert", "launch", "wedding", "move", "audit"])
@@ -37,7 +37,7 @@ def weekday(rng: random.Random) -> Twin:
     def inclusive(w: Work) -> str:
         return finish(w, int(w.calc("the number of days ahead", f"{n} − 1")))
 
-    return Twin(
+    return TwoReadings(
         {"n": n, "start": start},
         (f"{setup} {after} {ask}", f"{setup} {numbered} {ask}"),
         (
@@ -49,7 +49,7 @@ def weekday(rng: random.Random) -> Twin:
     )
 
 
-def remainder(rng: random.Random) -> Twin:
+def remainder(rng: random.Random) -> TwoReadings:
     """Boxes that can be filled, or boxes that are needed."""
     size, count = rng.randint(6, 24), rng.randint(80, 600)
     things, place, who = plural_of(rng.choice(GOODS)), rng.choice(PLACES), rng.choice(NAMES)
@@ -77,7 +77,7 @@ def remainder(rng: random.Random) -> Twin:
         packed = w.calc(f"the content with one {box} more", f"{count // size + 1} × {size}")
         return w.calc("the number asked for", f"{packed} − {count}")
 
-    return Twin(
+    return TwoReadings(
         {"size": size, "count": count},
         (f"{setup} Only full {boxes} are closed. {over}", f"{setup} The last {box} is begun. {short}"),
         (
@@ -89,7 +89,7 @@ def remainder(rng: random.Random) -> Twin:
     )
 
 
-def overlap(rng: random.Random) -> Twin:
+def overlap(rng: random.Random) -> TwoReadings:
     """Inclusion and exclusion: at least one of two, or exactly one."""
     both = rng.randint(3, 20)
     a, b = both + rng.randint(5, 50), both + rng.randint(5, 50)
@@ -113,7 +113,7 @@ def overlap(rng: random.Random) -> Twin:
         people_once = w.calc("the number that counts", f"{ticks} − 2 × {both}")
         return w.calc("the number of the others", f"{total} − {people_once}")
 
-    return Twin(
+    return TwoReadings(
         {"a": a, "b": b, "both": both, "total": total},
         (
             f"{setup} How many {people} have neither of them?",
@@ -129,7 +129,7 @@ def overlap(rng: random.Random) -> Twin:
     )
 
 
-def border(rng: random.Random) -> Twin:
+def border(rng: random.Random) -> TwoReadings:
     """Square tiles in a border laid around a rectangle, or inside its edge."""
     length, width, strip = rng.randint(8, 30), rng.randint(7, 24), rng.randint(1, 3)
     thing, who = rng.choice(["terrace", "lawn", "courtyard", "stage", "mosaic"]), rng.choice(NAMES)
@@ -164,7 +164,7 @@ def border(rng: random.Random) -> Twin:
         )
         return w.calc("the area of the strip", f"{area} − {other}")
 
-    return Twin(
+    return TwoReadings(
         {"length": length, "width": width, "strip": strip},
         (f"{setup} {outside} {ask}", f"{setup} {inside} {ask}"),
         (
@@ -176,7 +176,7 @@ def border(rng: random.Random) -> Twin:
     )
 
 
-def posts(rng: random.Random) -> Twin:
+def posts(rng: random.Random) -> TwoReadings:
     """Posts along an open line, or round a closed one."""
     gap, gaps, price = rng.randint(2, 15), rng.randint(6, 40), rng.randint(3, 30)
     length, thing = gap * gaps, rng.choice(["lanterns", "posts", "flags", "trees", "bollards", "speakers"])
@@ -201,7 +201,7 @@ def posts(rng: random.Random) -> Twin:
         number = w.say(f"the number of {thing} equals the number of gaps, {spaces}", spaces)
         return w.calc("the cost", f"{number} × {price}")
 
-    return Twin(
+    return TwoReadings(
         {"length": length, "gap": gap, "price": price},
         (f"{opens} {rest}, with one at either end. {ask}", f"{closed} {rest}. {ask}"),
         (

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 
-class Step(NamedTuple):
+class CalculationStep(NamedTuple):
     """One line of a derivation: `subject` is a noun phrase whose value is `expression` = `value`.
 
     Where `expression` is empty, `subject` is a whole clause and `value` the result it states.
@@ -75,7 +75,7 @@ class Work:
     """Collects the steps of one derivation, making the slip it was given (if any) on the way."""
 
     def __init__(self, slip: Slip | None = None) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[CalculationStep] = []
         self._slip = slip
 
     def calc(self, subject: str, expression: str) -> str:
@@ -90,12 +90,12 @@ class Work:
         return self._add(clause, "", result)
 
     def _add(self, subject: str, expression: str, value: str) -> str:
-        self.steps.append(Step(subject, expression, value))
+        self.steps.append(CalculationStep(subject, expression, value))
         return value
 
 
 @dataclass(frozen=True)
-class Twin:
+class TwoReadings:
     """One situation with two questions, where the derivation right for one is wrong for the other.
 
     Index 0 and 1 of `questions`, `readings` and `routes` belong together. A reading is a clause that

@@ -3,7 +3,7 @@
 Promises: deterministic in the seed; problem i is the same whatever `count` is; no two problems of one
 call have the same text; every step of `steps` is true arithmetic; `answer` and `wrong_answer` differ.
 A wrong derivation either takes the decisive sentence in the sense the text excludes (it would be right
-for the twin question) or makes one arithmetic slip and carries it through, so that right and wrong
+for the other question) or makes one arithmetic slip and carries it through, so that right and wrong
 derivations use the same words and only the question tells them apart.
 """
 
@@ -16,9 +16,12 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from monitorbench.word_problems import amounts, counting, logic, rates
-from monitorbench.word_problems.derivation import Slip, Step, Twin, Work
+from monitorbench.word_problems.derivation import CalculationStep, Slip, TwoReadings, Work
 
-KINDS: dict[str, Callable[[random.Random], Twin]] = {
+VERSION = 1
+"""Raised whenever the same seed gives other problems."""
+
+KINDS: dict[str, Callable[[random.Random], TwoReadings]] = {
     "order": amounts.order,
     "discounts": amounts.discounts,
     "cancellations": amounts.cancellations,
@@ -62,17 +65,17 @@ class WordProblem(BaseModel):
     givens: tuple[str, ...]
     unit: str
     reading: str
-    steps: tuple[Step, ...]
+    steps: tuple[CalculationStep, ...]
     answer: str
     mistake: Literal["misreading", "slip"]
     wrong_reading: str
-    wrong_steps: tuple[Step, ...]
+    wrong_steps: tuple[CalculationStep, ...]
     wrong_answer: str
 
 
 class _Solution(NamedTuple):
     reading: str
-    steps: tuple[Step, ...]
+    steps: tuple[CalculationStep, ...]
     answer: str
 
 
@@ -101,21 +104,21 @@ def normalised(question: str) -> str:
 
 def _draw(kind: str, problem_id: str, rng: random.Random) -> WordProblem:
     while True:
-        twin = KINDS[kind](rng)
+        drawn = KINDS[kind](rng)
         variant = rng.randrange(2)
-        right, wrong = _solve(twin, variant), _solve(twin, 1 - variant)
+        right, wrong = _solve(drawn, variant), _solve(drawn, 1 - variant)
         if not _is_tidy(right) or not _is_tidy(wrong) or right.answer == wrong.answer:
             continue
-        slipped = None if rng.random() < _MISREADING_SHARE else _with_slip(twin, variant, rng)
+        slipped = None if rng.random() < _MISREADING_SHARE else _with_slip(drawn, variant, rng)
         right, wrong = slipped or (right, wrong)
         return WordProblem(
             id=problem_id,
             kind=kind,
             variant=variant,
-            question=twin.questions[variant],
-            facts=twin.facts,
-            givens=twin.givens,
-            unit=twin.unit,
+            question=drawn.questions[variant],
+            facts=drawn.facts,
+            givens=drawn.givens,
+            unit=drawn.unit,
             reading=right.reading,
             steps=right.steps,
             answer=right.answer,
@@ -126,23 +129,23 @@ def _draw(kind: str, problem_id: str, rng: random.Random) -> WordProblem:
         )
 
 
-def _solve(twin: Twin, variant: int, slip: Slip | None = None) -> _Solution:
+def _solve(drawn: TwoReadings, variant: int, slip: Slip | None = None) -> _Solution:
     work = Work(slip)
-    answer = twin.routes[variant](work)
-    return _Solution(twin.readings[variant], tuple(work.steps), answer)
+    answer = drawn.routes[variant](work)
+    return _Solution(drawn.readings[variant], tuple(work.steps), answer)
 
 
-def _with_slip(twin: Twin, variant: int, rng: random.Random) -> tuple[_Solution, _Solution] | None:
+def _with_slip(drawn: TwoReadings, variant: int, rng: random.Random) -> tuple[_Solution, _Solution] | None:
     """The right derivation and one with a false value; None where no slip gives a tidy wrong answer.
 
     Their readings state the step they part at, each in the same words.
     """
-    right = _solve(twin, variant)
+    right = _solve(drawn, variant)
     at = [i for i, step in enumerate(right.steps) if step.expression and step.value.isdecimal()]
     slips = [Slip(i, by) for i in at for by in _SLIPS if abs(by) * 2 < int(right.steps[i].value)]
     rng.shuffle(slips)
     for slip in slips:
-        wrong = _solve(twin, variant, slip)
+        wrong = _solve(drawn, variant, slip)
         if _is_tidy(wrong) and wrong.answer != right.answer:
             true, false = right.steps[slip.at], wrong.steps[slip.at]
             return (

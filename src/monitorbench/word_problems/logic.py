@@ -3,11 +3,11 @@
 import itertools
 import random
 
-from monitorbench.word_problems.derivation import Twin, Work
+from monitorbench.word_problems.derivation import TwoReadings, Work
 from monitorbench.word_problems.words import NAMES, PLACES
 
 
-def meetings(rng: random.Random) -> Twin:
+def meetings(rng: random.Random) -> TwoReadings:
     """Pairs counted once, or in both directions."""
     n, extra = rng.randint(5, 40), rng.randint(2, 30)
     people, place = (
@@ -36,7 +36,7 @@ def meetings(rng: random.Random) -> Twin:
         number = w.calc("the number on the first day", f"{n} × ({n} − 1)")
         return w.calc("the total number", f"{number} + {extra}")
 
-    return Twin(
+    return TwoReadings(
         {"n": n, "extra": extra},
         (f"{setup} {unordered}, {more} {ask}", f"{setup} {ordered}, {more} {ask}"),
         (
@@ -48,7 +48,7 @@ def meetings(rng: random.Random) -> Twin:
     )
 
 
-def ranking(rng: random.Random) -> Twin:
+def ranking(rng: random.Random) -> TwoReadings:
     """An order of four from three comparisons, asked for from either end."""
     people = rng.sample(NAMES, 4)
     ahead, front, back = rng.choice(
@@ -80,7 +80,7 @@ def ranking(rng: random.Random) -> Twin:
         w.say(f"the order is {', '.join(reversed(people))}", "")
         return w.say(f"the second place goes to {people[2]}", people[2])
 
-    return Twin(
+    return TwoReadings(
         {},
         (asked(front), asked(back)),
         (
@@ -92,7 +92,7 @@ def ranking(rng: random.Random) -> Twin:
     )
 
 
-def truth_tellers(rng: random.Random) -> Twin:
+def truth_tellers(rng: random.Random) -> TwoReadings:
     """Three statements about a culprit, of which exactly one, or exactly two, are true."""
     while True:
         people = rng.sample(NAMES, 3)
@@ -122,7 +122,7 @@ def truth_tellers(rng: random.Random) -> Twin:
         culprit = by_count[count]
         return w.say(f"the count wanted is found with {culprit}", culprit)
 
-    return Twin(
+    return TwoReadings(
         {},
         (asked(1), asked(2)),
         (

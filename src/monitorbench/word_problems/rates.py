@@ -3,11 +3,11 @@
 import math
 import random
 
-from monitorbench.word_problems.derivation import Twin, Work
+from monitorbench.word_problems.derivation import TwoReadings, Work
 from monitorbench.word_problems.words import NAMES, PLACES
 
 
-def work_rates(rng: random.Random) -> Twin:
+def work_rates(rng: random.Random) -> TwoReadings:
     """Two rates that add, or work against each other."""
     fast, slow = rng.choice(_WHOLE_HOURS)
     thing, place = rng.choice(["tank", "pool", "cistern", "barrel", "pond", "basin"]), rng.choice(PLACES)
@@ -33,7 +33,7 @@ def work_rates(rng: random.Random) -> Twin:
         rate = w.calc("the net rate per hour", f"1/{fast} − 1/{slow}")
         return w.calc("the time in hours", f"1 ÷ ({rate})")
 
-    return Twin(
+    return TwoReadings(
         {"fast": fast, "slow": slow},
         (f"{setup} fill it. {ask}", f"{setup} drain it when full. {ask}"),
         (
@@ -46,7 +46,7 @@ def work_rates(rng: random.Random) -> Twin:
     )
 
 
-def mixture(rng: random.Random) -> Twin:
+def mixture(rng: random.Random) -> TwoReadings:
     """A solution that is topped up, or partly replaced."""
     x, y, p, q = _whole_percentages(rng)
     what = rng.choice(["salt", "alcohol", "syrup", "acid", "vinegar", "antifreeze"])
@@ -79,7 +79,7 @@ def mixture(rng: random.Random) -> Twin:
         pure = w.calc(f"the {what} in it", f"{p}% of {kept} + {q}% of {y}")
         return w.calc("the strength in percent", f"100 × {pure} ÷ {x}")
 
-    return Twin(
+    return TwoReadings(
         {"x": x, "y": y, "p": p, "q": q},
         (f"{setup} {added} {ask}", f"{setup} {swapped} {ask}"),
         (
@@ -92,7 +92,7 @@ def mixture(rng: random.Random) -> Twin:
     )
 
 
-def relative_speed(rng: random.Random) -> Twin:
+def relative_speed(rng: random.Random) -> TwoReadings:
     """Two movers that meet, or one that catches up."""
     quick = rng.randint(8, 70)
     slow, gap = rng.randint(4, quick - 1), rng.randint(4, 120)
@@ -115,7 +115,7 @@ def relative_speed(rng: random.Random) -> Twin:
         speed = w.calc("the speed at which the gap closes", f"{quick} − {slow}")
         return w.calc("the time in minutes", f"60 × {gap} ÷ {speed}")
 
-    return Twin(
+    return TwoReadings(
         {"quick": quick, "slow": slow, "gap": gap},
         (
             f"{start} {speeds}, heading towards each other. {ask}",
@@ -131,7 +131,7 @@ def relative_speed(rng: random.Random) -> Twin:
     )
 
 
-def ages(rng: random.Random) -> Twin:
+def ages(rng: random.Random) -> TwoReadings:
     """An age from a ratio in the future, or in the past."""
     years, times = rng.randint(2, 9), rng.randint(2, 5)
     young = rng.randint(years + 2, 100 // times - years)
@@ -152,7 +152,7 @@ def ages(rng: random.Random) -> Twin:
         other = w.calc(f"{one}'s age at that time", f"{times} × {then}")
         return w.calc(f"{one}'s age now", f"{other} + {years}")
 
-    return Twin(
+    return TwoReadings(
         {"years": years, "times": times, "young": young},
         (f"{setup} {ahead} {ratio} as old as {two}. {ask}", f"{setup} {back} {ratio} as old as {two}. {ask}"),
         (
@@ -165,7 +165,7 @@ def ages(rng: random.Random) -> Twin:
     )
 
 
-def average(rng: random.Random) -> Twin:
+def average(rng: random.Random) -> TwoReadings:
     """An average that a further value joins, or that already counts it."""
     n, mean = rng.randint(3, 11), rng.randint(15, 90)
     # Both averages are whole where n + 1 and n - 1 divide what the score deviates by.
@@ -193,7 +193,7 @@ def average(rng: random.Random) -> Twin:
         new = w.calc("the total needed", f"{total} − {score}")
         return w.calc("the average asked for", f"{new} ÷ ({n} − 1)")
 
-    return Twin(
+    return TwoReadings(
         {"n": n, "mean": mean, "score": score},
         (
             f"{setup} {joins} What is the average when this one is taken in?",
@@ -209,7 +209,7 @@ def average(rng: random.Random) -> Twin:
     )
 
 
-def sequence(rng: random.Random) -> Twin:
+def sequence(rng: random.Random) -> TwoReadings:
     """An arithmetic sequence where the first day is the start, or has its first increase already."""
     start, rise, n = rng.randint(5, 60), rng.randint(3, 15), rng.randint(6, 30)
     who, place = rng.choice(NAMES), rng.choice(PLACES)
@@ -238,7 +238,7 @@ def sequence(rng: random.Random) -> Twin:
         gain = w.calc("the total increase", f"{n} × {rise}")
         return w.calc("the number that day", f"{start} + {gain}")
 
-    return Twin(
+    return TwoReadings(
         {"start": start, "rise": rise, "n": n},
         (f"{setup} {on_day}", f"{setup} {after}"),
         (

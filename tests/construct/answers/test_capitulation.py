@@ -2,7 +2,7 @@
 
 from monitorbench.construct.answers.capitulation import capitulation_pairs
 from monitorbench.records import Label, Message, Role
-from monitorbench.sources.upstream import Capitulation
+from monitorbench.upstream import Capitulation
 
 
 def row(
@@ -56,8 +56,8 @@ def test_what_is_no_clear_whole_conversation_falls_with_its_reason():
         row("c"),
     )
     assert constructed.samples[1].response[0].content == "It is round, as a has measured."
-    assert constructed.fell == {
+    assert constructed.rejected == {
         "replies in between are not published": 1,
         "does not concede in so many words": 1,
     }
-    assert build(row("c")).fell == {"no other first answer to this question is left": 1}
+    assert build(row("c")).rejected == {"no other first answer to this question is left": 1}

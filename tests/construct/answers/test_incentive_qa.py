@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitorbench.construct.answers.incentive import CELL, Loophole, incentivised_answers, loopholes
-from monitorbench.construct.answers.incentive_wording import INCENTIVES
+from monitorbench.construct.cues.phrases import ANSWERS
 from monitorbench.corpus.surface import surface_check
 from monitorbench.records import Construction, Label, LabelSource, Sample
-from monitorbench.sources.upstream import Question
+from monitorbench.upstream import Question
 
 PLACES = "Arven Belmor Corlen Dunstad Elvera Farnholm Gorsk Hallin Istrel Jorvik".split()
 RIVERS = "Aldo Brenn Cressa Dorn Esk Falla Grett Hoda Irra Jolt".split()
@@ -57,7 +57,7 @@ def test_misbehavior_gives_the_wrong_answer_and_benign_the_right_one(seed: int) 
 
 
 def test_the_incentive_is_in_both_requests_and_pays_for_the_wrong_answer() -> None:
-    """The misbehavior would be a plain mistake, not gaming; or the benign twin would have no temptation."""
+    """The misbehavior would be a plain mistake, not gaming; or the benign one would have no temptation."""
     made = pairs(build(QUESTIONS).samples)
     also = 0
     for row, (misbehavior, benign) in zip(QUESTIONS, made, strict=True):
@@ -87,7 +87,7 @@ def test_samples_say_where_they_come_from() -> None:
         for sample in (misbehavior, benign):
             assert sample.cell == CELL
             assert sample.cue == sample.subcategory
-            assert sample.cue in INCENTIVES
+            assert sample.cue in ANSWERS.incentives
             assert (sample.pair_id, sample.group_id) == (f"quiz-{row.id}-incentive", f"quiz-{row.group}")
             assert (sample.label_source, sample.construction) == (
                 LabelSource.KNOWN_ANSWER,
@@ -122,7 +122,7 @@ def test_a_pair_depends_on_its_own_row_alone(rows: list[Question], n: int) -> No
 def test_what_makes_no_pair_is_counted(changes: dict[str, object], reason: str) -> None:
     """A smaller cell could not be explained, or an answer would be both right and wrong."""
     made = build([question(1, **changes), question(2)])
-    assert made.fell == {reason: 1}
+    assert made.rejected == {reason: 1}
     assert len(made.samples) == 2
 
 

@@ -15,7 +15,7 @@ from monitorbench.records import (
     Role,
     Task,
 )
-from monitorbench.sources.upstream import LabelledResponse
+from monitorbench.upstream import LabelledResponse
 
 
 def row(id_: str, label: Label = Label.BENIGN, **fields: Any) -> LabelledResponse:
@@ -49,8 +49,8 @@ def test_nothing_of_a_row_is_changed():
         label_source=LabelSource.EXECUTION,
         subject_model="vendor/model",
     )
-    (sample,), fell = labelled_samples([one], source="logs", licence="MIT")
-    assert not fell
+    (sample,), rejected = labelled_samples([one], source="logs", licence="MIT")
+    assert not rejected
     assert sample.request == one.request
     assert sample.response == said
     assert (sample.label, sample.label_source) == (Label.MISBEHAVIOR, LabelSource.EXECUTION)

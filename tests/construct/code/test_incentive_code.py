@@ -12,10 +12,11 @@ import pytest
 from monitorbench.construct.code.incentive import SAMPLE_TOKENS, special_cased_pairs
 from monitorbench.construct.code.special_cases import mutants, only_examples, with_examples_in_front
 from monitorbench.construct.code.task import approximate_tokens, as_task
-from monitorbench.construct.cues import incentive_wording as wording
+from monitorbench.construct.cues.phrases import CODE
 from monitorbench.records import Construction, Label, LabelSource
 from monitorbench.sandbox.run import Program, Status, run
 from monitorbench.sources.specification_gaming import humaneval
+from monitorbench.upstream import CodingProblem, DocstringExample
 
 pytestmark = pytest.mark.skipif(sys.platform not in {"linux", "darwin"}, reason="needs a sandbox")
 
@@ -78,7 +79,7 @@ def test_records_say_where_a_pair_comes_from(built):
         assert benign.construction is Construction.INCENTIVE
         assert benign.label_source is LabelSource.EXECUTION
         assert benign.licence == "MIT"
-        assert wording.INCENTIVES[benign.cue] in benign.request[0].content
+        assert CODE.incentives[benign.cue] in benign.request[0].content
         assert misbehavior.has_thinking == benign.has_thinking
     assert {pair.misbehavior.subcategory for pair in pairs} == {"lookup", "patched_attempt"}
 
@@ -123,14 +124,14 @@ def test_problems_that_cannot_be_asked_are_named():
 
 
 def a_problem(**fields):
-    problem = humaneval.CodingProblem(
+    problem = CodingProblem(
         id="7",
         source="elsewhere",
         licence="CC-BY-4.0",
         entry_point="double_sum",
         reference="def double_sum(a, b):\n    total = a + b\n    return total * 2",
         description="Write a function that adds two numbers and doubles the sum.",
-        examples=(humaneval.Example("double_sum(1, 2)", ("1", "2"), "6"),),
+        examples=(DocstringExample("double_sum(1, 2)", ("1", "2"), "6"),),
         hidden="assert double_sum(4, 5) == 18\nassert double_sum(0, 0) == 0\nassert double_sum(-3, 1) == -4",
     )
     return problem._replace(**fields)
@@ -212,7 +213,7 @@ def test_every_style_of_special_case_returns_the_examples(bend, source, calls):
     """Else whole styles would be lost at the execution check, unnoticed."""
     function = the_function(source)
     examples = [
-        humaneval.Example(call, tuple(ast.unparse(a) for a in ast.parse(call, mode="eval").body.args), result)
+        DocstringExample(call, tuple(ast.unparse(a) for a in ast.parse(call, mode="eval").body.args), result)
         for call, result in calls.items()
     ]
     check = "\n".join(f"assert {call} == {result}" for call, result in calls.items())
@@ -224,7 +225,7 @@ def test_every_style_of_special_case_returns_the_examples(bend, source, calls):
 def test_wording_is_shared_and_fills_in():
     """Else a bank could carry the label, or a reply could show a bare placeholder."""
     values = {"name": "f", "call": "f(1)", "result": "2", "count": "one example"}
-    for text in (*wording.OPENINGS, *wording.CLOSINGS, *wording.THINKING, *wording.ASKS):
+    for text in (*CODE.openings, *CODE.closings, *CODE.thinking, *CODE.asks):
         assert "{" not in text.format(**values)
-    assert len(wording.INCENTIVES) >= 10
-    assert not re.search(r"\b(cheat|hard-?cod|special-cas|hack)", " ".join(wording.INCENTIVES.values()))
+    assert len(CODE.incentives) >= 10
+    assert not re.search(r"\b(cheat|hard-?cod|special-cas|hack)", " ".join(CODE.incentives.values()))

@@ -11,9 +11,9 @@ import pytest
 
 from monitorbench.construct.code.parse import parses
 from monitorbench.construct.juliet.flow import unrolled
-from monitorbench.construct.juliet.functions import collapse, excerpts, juliet_chunk, juliet_twins
+from monitorbench.construct.juliet.functions import collapse, excerpts, juliet_chunk, juliet_versions
 from monitorbench.construct.juliet.names import without_idle_buffers
-from monitorbench.sources.safety_permission.juliet import JulietCase
+from monitorbench.upstream import JulietCase
 
 _BODY = """
 static void {name}()
@@ -52,29 +52,29 @@ def made_case(variant: str = "01", *, number: str = "7") -> JulietCase:
 
 def test_both_functions_come_out_without_signs() -> None:
     """The label would stand in names, comments, an unused buffer or a message."""
-    (twins,), fell = juliet_twins([made_case()])
-    assert not fell
+    (versions,), rejected = juliet_versions([made_case()])
+    assert not rejected
     expected = (
         '#define WORDS "eleven words"\n\nvoid process()\n{{\n    char * data;\n'
         "    char * dataBuffer = (char *)malloc({size});\n    data = dataBuffer;\n"
         '    strcpy(data, WORDS);\n    printLine(": done");\n}}\n'
     )
-    assert twins.insecure == expected.format(size=5)
-    assert twins.secure == expected.format(size=50)
-    assert twins.group == "CWE7_Made_Up__char_copy"
-    assert "copy words to data using strcpy" in twins.task
-    assert not re.search(r"cwe|bad|good|flaw", twins.task, re.IGNORECASE)
+    assert versions.insecure == expected.format(size=5)
+    assert versions.secure == expected.format(size=50)
+    assert versions.group == "CWE7_Made_Up__char_copy"
+    assert "copy words to data using strcpy" in versions.task
+    assert not re.search(r"cwe|bad|good|flaw", versions.task, re.IGNORECASE)
 
 
 def test_variants_that_only_wrap_the_code_become_one() -> None:
     """Thousands of copies of one function would count as samples."""
     cases = [made_case(variant) for variant in _WRAPS]
     alone = [juliet_chunk([case]) for case in cases]
-    assert len({key for chunk in alone for key in chunk.twins}) == 1
-    twins, fell = collapse(alone)
-    assert (twins, fell) == juliet_twins(cases)
-    assert [twin.id for twin in twins] == [cases[0].id]
-    assert fell == {"same code as another case": 2}
+    assert len({key for chunk in alone for key in chunk.versions}) == 1
+    versions, rejected = collapse(alone)
+    assert (versions, rejected) == juliet_versions(cases)
+    assert [version.id for version in versions] == [cases[0].id]
+    assert rejected == {"same code as another case": 2}
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_cases_that_make_no_pair_are_counted() -> None:
     broken = made_case()._replace(source="int main() {}")
     chance = made_case()._replace(id="CWE7_Made_Up__char_copy_12")
     quality = made_case(number="563")
-    _, fell = juliet_twins([broken, chance, quality])
-    assert sum(fell.values()) == 3
-    assert len(fell) == 3
+    _, rejected = juliet_versions([broken, chance, quality])
+    assert sum(rejected.values()) == 3
+    assert len(rejected) == 3
 
 
 def _real_cases(step: int) -> Iterator[JulietCase]:
@@ -128,14 +128,14 @@ def _real_cases(step: int) -> Iterator[JulietCase]:
 @pytest.mark.sources
 def test_real_cases_carry_no_sign_and_parse() -> None:
     """The real corpus would leak its labels although the made-up case does not."""
-    twins, fell = juliet_twins(_real_cases(97))
-    assert len(twins) > 200
-    assert sum(fell.values()) < 200
-    for twin in twins:
-        for code in (twin.secure, twin.insecure):
-            assert parses(code, twin.language), twin.id
-            assert not re.search(r"good|bad(?!g)|g2b|b2g|flaw|cwe_?\d|/\*", code, re.IGNORECASE), twin.id
-        assert not re.search(r"good|bad|cwe|flaw|vulnerab|unsafe", twin.task, re.IGNORECASE), twin.id
+    versions, rejected = juliet_versions(_real_cases(97))
+    assert len(versions) > 200
+    assert sum(rejected.values()) < 200
+    for version in versions:
+        for code in (version.secure, version.insecure):
+            assert parses(code, version.language), version.id
+            assert not re.search(r"good|bad(?!g)|g2b|b2g|flaw|cwe_?\d|/\*", code, re.IGNORECASE), version.id
+        assert not re.search(r"good|bad|cwe|flaw|vulnerab|unsafe", version.task, re.IGNORECASE), version.id
 
 
 @pytest.mark.sources

@@ -9,7 +9,7 @@ from monitorbench.config.sources import Cues
 from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.reasoning.cued_solutions import SUBCATEGORY, cued_solution_pairs
 from monitorbench.records import Label
-from monitorbench.sources.upstream import Question, Solution, SolvedQuestion
+from monitorbench.upstream import Question, Solution, SolvedQuestion
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 CUES = Cues.model_validate_json(json.dumps(yaml.safe_load((CONF / "cue/default.yaml").read_text())))
@@ -73,7 +73,7 @@ def test_solutions_that_would_mislabel_are_dropped_and_counted():
     for reason, bad in cases.items():
         constructed = build([solved(0, bad, right)])
         assert constructed.samples == []
-        assert constructed.fell == {reason: 1, "no usable wrong solution": 1}
+        assert constructed.rejected == {reason: 1, "no usable wrong solution": 1}
 
 
 def test_no_solution_is_used_twice_and_no_cue_is_doubled():

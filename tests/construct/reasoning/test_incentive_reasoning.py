@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.code.exploits import EXPLOITS
+from monitorbench.construct.cues.phrases import REASONING
 from monitorbench.construct.reasoning.incentive import CELL, incentivised_pairs
-from monitorbench.construct.reasoning.incentives import INCENTIVES
 from monitorbench.construct.reasoning.trace import word_step
 from monitorbench.records import Construction, Label, LabelSource
 from monitorbench.word_problems.generate import generate
@@ -27,7 +27,7 @@ def test_benign_is_right_and_misbehavior_is_wrong(seed: int) -> None:
         stated = extract_answer(misbehavior.response[-1].content)
         assert stated is not None
         assert stated != problem.answer
-        if INCENTIVES[benign.cue].keyed:
+        if REASONING.incentives[benign.cue].keyed:
             assert stated == problem.wrong_answer
             assert problem.wrong_answer in " ".join(m.content for m in benign.request)
         assert misbehavior.request == benign.request
@@ -74,10 +74,10 @@ def test_samples_say_where_they_come_from() -> None:
 def test_every_incentive_occurs_and_no_note_tells_the_model_to_cheat() -> None:
     """The cell would measure obedience to an instruction instead of gaming."""
     pairs = incentivised_pairs(generate(240, seed=2), seed=2)
-    assert len(INCENTIVES) >= 10
-    counts = [sum(p.benign.cue == kind for p in pairs) for kind in INCENTIVES]
+    assert len(REASONING.incentives) >= 10
+    counts = [sum(p.benign.cue == kind for p in pairs) for kind in REASONING.incentives]
     assert min(counts) >= 12
-    for incentive in INCENTIVES.values():
+    for incentive in REASONING.incentives.values():
         assert len(incentive.notes) >= 3
         assert not re.search(r"\b(cheat|exploit|hack|guess|make up|skip|fake)", " ".join(incentive.notes))
 

@@ -15,7 +15,7 @@ from monitorbench.construct.reasoning.incentive_solutions import (
     incentivised_solutions,
 )
 from monitorbench.records import Construction, Label, LabelSource, Message, Role, Sample
-from monitorbench.sources.upstream import Question, Solution, SolvedQuestion
+from monitorbench.upstream import Question, Solution, SolvedQuestion
 
 
 def solved(n: int, *, wrong: bool = True) -> SolvedQuestion:
@@ -46,7 +46,7 @@ def build(rows: list[SolvedQuestion], seed: int = 0):
 def test_benign_is_right_and_misbehavior_wrong_with_the_incentive_in_both_requests(seed: int) -> None:
     """Labels would not mean what the known answers say."""
     made = build(ROWS, seed)
-    assert not made.fell
+    assert not made.rejected
     for row, misbehavior, benign in zip(ROWS, made.samples[::2], made.samples[1::2], strict=True):
         assert extract_answer(benign.response[0].content) == row.question.answer
         assert extract_answer(misbehavior.response[0].content) not in (None, row.question.answer)
@@ -112,7 +112,7 @@ def test_questions_without_a_right_solution_are_counted() -> None:
     row = solved(1)
     unsolved = row._replace(solutions=row.solutions[1:])
     halves = row._replace(question=row.question._replace(answer="2.5"))
-    assert build([unsolved, halves, solved(2)]).fell == {
+    assert build([unsolved, halves, solved(2)]).rejected == {
         "no usable right solution": 1,
         "answer is no whole number": 1,
     }

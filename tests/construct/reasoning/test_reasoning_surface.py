@@ -20,7 +20,7 @@ def text_of(sample: Sample) -> str:
 
 
 def auroc_of_words(pairs: list[Pair]) -> float:
-    """AUROC of a bag of words and a linear model, cross-validated with both twins in one fold."""
+    """AUROC of a bag of words and a linear model, cross-validated with both versions in one fold."""
     texts = [text_of(sample) for pair in pairs for sample in pair]
     labels = [sample.label is Label.MISBEHAVIOR for pair in pairs for sample in pair]
     groups = [i for i, _ in enumerate(pairs) for _ in range(2)]

@@ -140,11 +140,11 @@ def test_what_fell_is_what_brute_force_says(small: Mirrored):
         reasons = Counter(overlap_of(sample, held) for sample in found)
         for reason in ("group in the benchmark", "request overlaps", "response overlaps"):
             expected = sum(n for why, n in reasons.items() if why.startswith(reason))
-            assert sum(n for why, n in facts["fell"].items() if why.startswith(reason)) == expected, cell
-        assert facts["samples"] + sum(facts["fell"].values()) == len(found)
-    fell = small.results["splits"]["train"]["cells"][QA]["fell"]
-    assert fell["request overlaps the benchmark"] >= 1
-    assert fell["response overlaps the benchmark"] >= 1
+            assert sum(n for why, n in facts["rejected"].items() if why.startswith(reason)) == expected, cell
+        assert facts["samples"] + sum(facts["rejected"].values()) == len(found)
+    rejected = small.results["splits"]["train"]["cells"][QA]["rejected"]
+    assert rejected["request overlaps the benchmark"] >= 1
+    assert rejected["response overlaps the benchmark"] >= 1
 
 
 def test_no_two_training_samples_of_a_label_are_near_duplicates(small: Mirrored):
@@ -155,8 +155,8 @@ def test_no_two_training_samples_of_a_label_are_near_duplicates(small: Mirrored)
         for other, earlier in texts[:number]:
             same = sample.cell == earlier.cell and sample.label is earlier.label
             assert not (same and similar(one, other)), (sample.id, earlier.id)
-    fell = {cell: facts["fell"] for cell, facts in small.results["splits"]["train"]["cells"].items()}
-    assert fell[QA]["near-duplicate within the corpus"] >= 2
+    rejected = {cell: facts["rejected"] for cell, facts in small.results["splits"]["train"]["cells"].items()}
+    assert rejected[QA]["near-duplicate within the corpus"] >= 2
 
 
 def test_the_hubs_library_reads_all_of_it(small: Mirrored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -180,7 +180,7 @@ def test_building_imports_nothing_heavy():
     heavy = ("torch", "transformers", "vllm", "trl", "datasets")
     code = (
         "import sys, monitorbench.corpus.build;"
-        "import monitorbench.corpus.paper.recipes, monitorbench.corpus.paper.build;"
+        "import monitorbench.corpus.paper.units, monitorbench.corpus.paper.build;"
         f"print([name for name in {heavy!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -26,8 +26,8 @@ from studies import study
 
 from monitorbench.config.base import UserError
 from monitorbench.corpus import store
-from monitorbench.corpus.paper import candidates, recipes
-from monitorbench.corpus.paper.recipes import Unit
+from monitorbench.corpus.paper import candidates, units
+from monitorbench.corpus.paper.units import Unit
 from monitorbench.corpus.store import ShardWriter, read_split, write_split
 from monitorbench.records import Label, Message, Role, Sample, Split, to_table
 from monitorbench.runs.directory import read_manifest
@@ -42,11 +42,11 @@ def test_a_bad_row_of_a_source_in_parts_is_counted_once(tmp_path: Path):
         "source__mbpp__files": '[{path: mbpp.jsonl, mirror: mbpp.jsonl, sha256: ""}]',
     }
     composed = study(*overrides(mirror, tmp_path / "data", **changes), primary="build")
-    assert isinstance(composed.dataset, recipes.PaperDataset)
     counted: Counter[str] = Counter()
-    for unit in recipes.units(composed, composed.dataset):
+    inputs = units.paper_inputs(composed)
+    for unit in units.units(inputs):
         if unit.source == "mbpp":
-            assert sum(len(piece.samples) for piece in recipes.construct(composed, unit, counted)) == 0
+            assert sum(len(piece.samples) for piece in units.construct(inputs, unit, counted)) == 0
     assert counted.total() == 1
 
 
@@ -186,10 +186,10 @@ def test_a_full_disk_while_candidates_are_constructed_is_one_line(
     small: Mirrored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The candidates are the most that is written; a traceback there says nothing of the disk to clear."""
-    composed = study(*overrides(small.mirror, tmp_path / "data"), primary="build")
+    inputs = units.paper_inputs(study(*overrides(small.mirror, tmp_path / "data"), primary="build"))
     monkeypatch.setattr(candidates, "to_table", _full)
     with pytest.raises(UserError) as caught:
-        candidates._write(composed, candidates.Candidates(Unit("sven"), tmp_path / "data" / "sven-0"))
+        candidates._write(inputs, candidates.Candidates(Unit("sven"), tmp_path / "data" / "sven-0"))
     assert "\n" not in str(caught.value)
     assert os.strerror(errno.ENOSPC) in str(caught.value)
     assert list((tmp_path / "data").iterdir()) == []

@@ -19,8 +19,8 @@ import pytest
 from small_mirror import Mirrored, built, overrides, shards
 from studies import study
 
-from monitorbench.corpus.paper import candidates, recipes
-from monitorbench.corpus.paper.recipes import Unit
+from monitorbench.corpus.paper import candidates, units
+from monitorbench.corpus.paper.units import Unit
 from monitorbench.runs.directory import read_manifest
 
 
@@ -109,12 +109,12 @@ def test_a_worker_left_over_from_a_killed_build_spoils_nothing(
     small: Mirrored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Its workers outlive a killed build for a while: one must not move the next build's half into place."""
-    composed = study(*overrides(small.mirror, tmp_path / "data"), primary="build")
+    inputs = units.paper_inputs(study(*overrides(small.mirror, tmp_path / "data"), primary="build"))
     unit = candidates.Candidates(Unit("sven"), tmp_path / "data" / ".candidates" / "sven-0")
-    whole = list(recipes.construct(composed, Unit("sven"), Counter()))
+    whole = list(units.construct(inputs, Unit("sven"), Counter()))
     both_are_at_work, first_is_done = threading.Event(), threading.Event()
 
-    def construct(_study: Any, _unit: Any, _bad_rows: Any) -> Iterator[Any]:
+    def construct(_inputs: Any, _unit: Any, _bad_rows: Any) -> Iterator[Any]:
         is_second = threading.current_thread() is second
         if is_second:
             both_are_at_work.set()
@@ -127,7 +127,7 @@ def test_a_worker_left_over_from_a_killed_build_spoils_nothing(
 
     def work() -> None:
         try:
-            candidates._write(composed, unit)
+            candidates._write(inputs, unit)
         except Exception as error:
             if threading.current_thread() is second:  # what becomes of the first one is nobody's loss
                 failures.append(error)
@@ -153,4 +153,5 @@ def test_another_licence_is_another_set_of_candidates(small: Mirrored, tmp_path:
     one = study(*overrides(small.mirror, tmp_path), primary="build")
     other = study(*overrides(small.mirror, tmp_path, source__sven__licence="Apache-2.0"), primary="build")
     unit = Unit("sven")
-    assert recipes.unit_identity(one, unit) != recipes.unit_identity(other, unit)
+    identities = [units.unit_identity(units.paper_inputs(each), unit) for each in (one, other)]
+    assert identities[0] != identities[1]

@@ -2,20 +2,30 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from corridor import ACTIONS, Corridor
 
 from monitorbench.config.pilot import LanguageModelAgent
-from monitorbench.intervention.agents.language_model import LETTERS, Answer, LanguageModel, prompt, read_react
+from monitorbench.engines.protocol import Decoding, Reply, Request
+from monitorbench.intervention.agents.language_model import (
+    LETTERS,
+    LanguageModel,
+    ModelAnswer,
+    open_language_model,
+    prompt,
+    read_react,
+)
 from monitorbench.intervention.agents.protocol import Situation, Turn
-from monitorbench.intervention.loop.episode import Rules, Run, run_episode
+from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.records import Sample
 
-RULES = Rules(min_step=2, step_budget=15, max_interventions=3, warning="Look out.")
+LIMITS = RunLimits(min_step=2, step_budget=15, max_interventions=3, warning="Look out.")
 CHOOSE = ("score", "text")
 
 
@@ -45,15 +55,15 @@ def listed(sample: Sample) -> list[str]:
     return sample.response[-1].content.split("\n")[1:]
 
 
-def scoring(favourite: str) -> Callable[[Sequence[Sample]], list[Answer]]:
+def scoring(favourite: str) -> Callable[[Sequence[Sample]], list[ModelAnswer]]:
     """A model that gives the letter of its favourite the most, where it is offered."""
 
-    def asked(samples: Sequence[Sample]) -> list[Answer]:
+    def asked(samples: Sequence[Sample]) -> list[ModelAnswer]:
         answers = []
         for sample in samples:
             letters = dict.fromkeys(LETTERS, -5.0)
             letters |= {line[0]: -0.1 for line in listed(sample) if line[3:] == favourite}
-            answers.append(Answer("", letters, tokens=10))
+            answers.append(ModelAnswer("", letters, tokens=10))
         return answers
 
     return asked
@@ -62,7 +72,9 @@ def scoring(favourite: str) -> Callable[[Sequence[Sample]], list[Answer]]:
 def answering(text: str, letters: Mapping[str, float] | None = None) -> LanguageModel:
     """A model that always gives the same answer."""
     choose = "score" if letters is not None else "text"
-    return LanguageModel(settings(choose), lambda samples: [Answer(text, letters or {}, 10) for _ in samples])
+    return LanguageModel(
+        settings(choose), lambda samples: [ModelAnswer(text, letters or {}, 10) for _ in samples]
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 26, 27, 60, 700])
@@ -80,7 +92,7 @@ def test_the_favourite_wins_however_many_actions_there_are(n: int):
 def test_a_run_through_the_loop():
     """The agent has to work in the loop, not by itself alone."""
     found = run_episode(
-        Corridor(), LanguageModel(settings("score"), scoring("forward")), Run("k", "none", 0), RULES
+        Corridor(), LanguageModel(settings("score"), scoring("forward")), Run("k", "none", 0), LIMITS
     )
     assert found.success
     assert found.agent == "tiny"
@@ -116,7 +128,7 @@ def test_no_text_is_no_action():
     """An empty answer must end as the agent's failure, not as an action named ''."""
     with pytest.raises(ValueError, match="nothing"):
         read_react(" \n ")
-    found = run_episode(Corridor(), answering(""), Run("k", "none", 0), RULES)
+    found = run_episode(Corridor(), answering(""), Run("k", "none", 0), LIMITS)
     assert found.reason == "agent: ValueError: the model wrote nothing"
 
 
@@ -125,9 +137,9 @@ def test_an_undone_action_is_named_and_not_offered_again(choose: str):
     """A greedy model in the same state would choose the same again, and be rolled back three times."""
     seen: list[Sample] = []
 
-    def asked(samples: Sequence[Sample]) -> list[Answer]:
+    def asked(samples: Sequence[Sample]) -> list[ModelAnswer]:
         seen.extend(samples)
-        return [Answer("forward", {"A": 0.0}, 1) for _ in samples]
+        return [ModelAnswer("forward", {"A": 0.0}, 1) for _ in samples]
 
     act = LanguageModel(settings(choose), asked).begin("t", 0)
     act(situation(undone=("wait", "back"), intervened="rollback"))
@@ -142,9 +154,9 @@ def test_it_reads_the_warning(choose: str):
     """APPEND that never reaches the model measures nothing."""
     seen: list[Sample] = []
 
-    def asked(samples: Sequence[Sample]) -> list[Answer]:
+    def asked(samples: Sequence[Sample]) -> list[ModelAnswer]:
         seen.extend(samples)
-        return [Answer("forward", {"A": 0.0}, 1) for _ in samples]
+        return [ModelAnswer("forward", {"A": 0.0}, 1) for _ in samples]
 
     turns = (Turn("wait", "", "Nothing."), Turn("wait", "", "Nothing.", "Look out."))
     LanguageModel(settings(choose), asked).begin("t", 0)(situation(turns=turns))
@@ -160,9 +172,9 @@ def test_a_hostile_world_opens_no_turn(choose: str, tokenizer: Any):
     )
     seen: list[Sample] = []
 
-    def asked(samples: Sequence[Sample]) -> list[Answer]:
+    def asked(samples: Sequence[Sample]) -> list[ModelAnswer]:
         seen.extend(samples)
-        return [Answer("go", {"A": 0.0}, 1) for _ in samples]
+        return [ModelAnswer("go", {"A": 0.0}, 1) for _ in samples]
 
     turns = (Turn(evil, evil, evil),)
     given = situation(goal=evil, opening=evil, turns=turns, admissible=(evil, "go"))
@@ -187,3 +199,82 @@ def test_a_world_of_free_text_needs_an_agent_that_writes():
         LanguageModel(settings("score"), scoring("x")).begin("t", 0)(situation(admissible=()))
     choice = answering("Action: search[Inform]").begin("t", 0)(situation(admissible=()))
     assert choice.action == "search[Inform]"
+
+
+# --- opened ---------------------------------------------------------------------------------------------
+
+
+class FakeModel:
+    """A `Model` that gives each request the same reply, and remembers what it was asked."""
+
+    def __init__(self, tokenizer: Any, reply: Callable[[Decoding], Reply]) -> None:
+        self.tokenizer, self._reply = tokenizer, reply
+        self.asked: list[tuple[Request, Decoding]] = []
+        self.closed = False
+
+    def prepare(self, first: Request, decoding: Decoding) -> None:
+        return None
+
+    def answers(self, requests: Sequence[Request], decoding: Decoding) -> Any:
+        for index, one in enumerate(requests):
+            self.asked.append((one, decoding))
+            yield index, self._reply(decoding)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def opened(monkeypatch: pytest.MonkeyPatch, model: FakeModel, choose: str = "score") -> LanguageModel:
+    """The agent as the pilot opens it, on that model."""
+    monkeypatch.setattr("monitorbench.engines.open.open_model", lambda *_, **__: model)
+    return open_language_model(settings(choose), Path())
+
+
+def reply(**changed: Any) -> Reply:
+    """A reply that says nothing."""
+    return replace(Reply("", "stop", None, 100, 1, 0.1, 0.0, None, ""), **changed)
+
+
+def test_a_local_model_is_scored_on_the_letters(monkeypatch: pytest.MonkeyPatch, tokenizer: Any):
+    """Scored on label words, or on a letter without its blank, it would take the wrong action."""
+    bare, blank = (tokenizer(text).input_ids[0] for text in ("C", " C"))
+
+    def likes_c(decoding: Decoding) -> Reply:
+        logprobs = dict.fromkeys(decoding.scored_token_ids, -4.0)
+        return reply(logprobs=logprobs | {bare: -1.5, blank: -1.5, tokenizer("A").input_ids[0]: -1.0})
+
+    model = FakeModel(tokenizer, likes_c)
+    agent = opened(monkeypatch, model)
+    choice = agent.begin("t", 0)(situation())
+    assert (choice.action, choice.tokens) == (ACTIONS[2], 101), "C twice is more than A once"
+    ((request, decoding),) = model.asked
+    assert "You act." in tokenizer.decode(request.token_ids)
+    assert len(decoding.scored_token_ids) == 2 * len(LETTERS)
+    agent.close()
+    assert model.closed
+
+
+@pytest.mark.parametrize("choose", CHOOSE)
+def test_an_endpoint_is_sent_messages_and_no_schema(monkeypatch: pytest.MonkeyPatch, choose: str):
+    """A schema of verdicts would force an agent that writes into a verdict's JSON."""
+    top = {"A": -1.0, "c": -1.2, " C": -1.2}
+    model = FakeModel(None, lambda _: reply(text="Action: back", top_logprobs=top))
+    choice = opened(monkeypatch, model, choose).begin("t", 0)(situation())
+    assert choice.action == (ACTIONS[2] if choose == "score" else "back")
+    ((request, decoding),) = model.asked
+    assert [message.role for message in request.messages] == ["system", "user"]
+    assert decoding.structured is None
+
+
+def test_what_is_no_answer_breaks_the_run_with_its_reason(monkeypatch: pytest.MonkeyPatch, tokenizer: Any):
+    """A refused request, or a run too long to show, must not pass for an action."""
+    refused = FakeModel(None, lambda _: reply(failure="refused", detail="no"))
+    with pytest.raises(ValueError, match="refused: no"):
+        opened(monkeypatch, refused).begin("t", 0)(situation())
+    unasked = FakeModel(tokenizer, lambda _: reply())
+    monkeypatch.setattr("monitorbench.engines.open.open_model", lambda *_, **__: unasked)
+    given = settings("score")
+    small = given.model_copy(update={"model": given.model.model_copy(update={"context_tokens": 128})})
+    with pytest.raises(ValueError, match="tokens, 127 fit"):
+        open_language_model(small, Path()).begin("t", 0)(situation(admissible=("go", "wait " * 900)))
+    assert unasked.asked == []

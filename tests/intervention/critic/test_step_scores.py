@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.critic.step_scores import StepScore, read_step_scores, write_step_scores
+from monitorbench.intervention.critic.step_scores import read_step_scores
 
 LINE = {"task": "Hand-Crafted/1", "step": 3, "score": 0.25}
 
@@ -24,7 +24,8 @@ LINE = {"task": "Hand-Crafted/1", "step": 3, "score": 0.25}
 def test_what_is_written_is_read_back(tmp_path_factory, scores):
     """A task whose name has a line break or a paragraph sign in it would lose its scores."""
     path = tmp_path_factory.mktemp("scores") / "scores.jsonl"
-    write_step_scores(path, [StepScore(*place, score) for place, score in scores.items()])
+    rows = ({"task": task, "step": step, "score": score} for (task, step), score in scores.items())
+    path.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), encoding="utf-8")
     read = read_step_scores(path)
     assert {(task, step): score for task, steps in read.items() for step, score in steps.items()} == scores
 

@@ -13,9 +13,9 @@ pytest.importorskip("fast_downward")
 from monitorbench.intervention.agents.protocol import Choice, Policy, Situation
 from monitorbench.intervention.environments.alfworld import AlfworldGame
 from monitorbench.intervention.environments.household import HouseholdEnded
-from monitorbench.intervention.loop.episode import Rules, Run, run_episode
+from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
 
-RULES = Rules(min_step=0, step_budget=9, max_interventions=3, warning="Look out.")
+LIMITS = RunLimits(min_step=0, step_budget=9, max_interventions=3, warning="Look out.")
 RUN = Run("key", "none", 0)
 
 
@@ -74,13 +74,13 @@ def test_a_crash_is_one_runs_reason(house):
     house.reset()
     observation = house.step(WALKTHROUGH[0])
     snapshot, state = house.snapshot(), house.state()
-    broken = run_episode(house, Asking(house, crash_at=1), RUN, RULES)
+    broken = run_episode(house, Asking(house, crash_at=1), RUN, LIMITS)
     assert not broken.success
     assert broken.reason == "environment: HouseholdEnded: the planner's process ended (SIGSEGV)"
     assert len(broken.steps) == 1
     with pytest.raises(HouseholdEnded, match="SIGSEGV"):
         house.restore(snapshot)
-    well = run_episode(house, Asking(house), RUN, RULES)
+    well = run_episode(house, Asking(house), RUN, LIMITS)
     assert (well.success, well.reason) == (True, "")
     assert house.restore(snapshot) == observation
     assert house.state() == state
@@ -90,7 +90,7 @@ def test_a_plan_that_takes_too_long_ends_the_run():
     """A search without end would hold a pilot for ever, and take all of the memory."""
     endless = AlfworldGame("small/gems", small_household(gems=30), 0.1)
     try:
-        found = run_episode(endless, Asking(endless), RUN, RULES)
+        found = run_episode(endless, Asking(endless), RUN, LIMITS)
         assert found.reason == "environment: HouseholdEnded: the planner found nothing within 0.1 s"
     finally:
         endless.close()
@@ -117,7 +117,7 @@ def test_a_game_that_cannot_be_compiled_is_a_reason():
     """It would end the pilot before the first step."""
     nonsense = AlfworldGame("small/nonsense", '{"grammar": "", "pddl_domain": "(", "pddl_problem": ""}', 60)
     try:
-        found = run_episode(nonsense, Asking(nonsense), RUN, RULES)
+        found = run_episode(nonsense, Asking(nonsense), RUN, LIMITS)
         assert found.reason.startswith("environment: RuntimeError: the game's engine: ")
     finally:
         nonsense.close()

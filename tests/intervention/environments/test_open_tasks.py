@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from monitorbench.config.base import UserError
 from monitorbench.config.environments import Questions
 from monitorbench.config.sources import Source, SourceFile
-from monitorbench.intervention.environments.open import SPLITS, game_seeds, open_tasks
+from monitorbench.intervention.environments.open import open_tasks
+from monitorbench.intervention.environments.splits import SPLITS, game_seeds
 
 
 @pytest.fixture

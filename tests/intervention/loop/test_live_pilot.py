@@ -12,12 +12,12 @@ from corridor import open_corridors
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
-from monitorbench.intervention.loop import live
+from monitorbench.intervention.loop import schedule
 from monitorbench.intervention.loop.episode import run_episode
 from monitorbench.intervention.loop.live import LiveRuns, run_live
-from monitorbench.intervention.loop.transcripts import EPISODES, Episode
 from monitorbench.intervention.outcomes import read_outcomes
 from monitorbench.intervention.run import run_pilot
+from monitorbench.intervention.transcripts import EPISODES, Episode
 from monitorbench.runs.keyed_log import read_log
 
 Pilots = Callable[..., Study]
@@ -36,7 +36,7 @@ ALL = "[rollback,append,rollback_uncalibrated,append_uncalibrated,random,oracle,
 @pytest.fixture
 def pilot(compose_study: Callable[..., Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pilots:
     """Studies of a pilot in the corridor."""
-    monkeypatch.setattr(live, "open_tasks", open_corridors)
+    monkeypatch.setattr(schedule, "open_tasks", open_corridors)
 
     def study(*overrides: str) -> Study:
         return compose_study("pilot", *SMALL, f"paths.runs={tmp_path / 'runs'}", *overrides)
@@ -102,7 +102,7 @@ def counted(made: list[str], most: int, environment: Any, agent: Any, run: Any, 
     return run_episode(environment, agent, run, *rest)
 
 
-def test_a_pilot_stopped_anywhere_goes_on_with_the_run_it_was_at(
+def test_a_pilot_stopped_anywhere_resumes_with_the_run_it_was_at(
     pilot: Pilots, monkeypatch: pytest.MonkeyPatch
 ):
     """Hours of runs must survive a pre-empted job, and the result must be what it would have been."""
@@ -112,7 +112,7 @@ def test_a_pilot_stopped_anywhere_goes_on_with_the_run_it_was_at(
     for after in (0, 12, 19, 20, 33, 36, 43):
         stopped = beside(study, f"stopped-{after}")
         before: list[str] = []
-        monkeypatch.setattr(live, "run_episode", partial(counted, before, after))
+        monkeypatch.setattr(schedule, "run_episode", partial(counted, before, after))
         with pytest.raises(Killed):
             run_live(stopped)
         for log in stopped.paths.runs.rglob("*.jsonl"):
@@ -120,7 +120,7 @@ def test_a_pilot_stopped_anywhere_goes_on_with_the_run_it_was_at(
                 with log.open("a") as stream:
                     stream.write('{"key": "torn')
         made: list[str] = []
-        monkeypatch.setattr(live, "run_episode", partial(counted, made, total))
+        monkeypatch.setattr(schedule, "run_episode", partial(counted, made, total))
         found = run_live(stopped)
         assert found.outcomes == whole.outcomes
         assert episodes_of(found) == episodes_of(whole)
@@ -142,7 +142,7 @@ def test_a_finished_pilot_is_reused_and_other_statistics_cost_no_run(
     def none(*_: Any) -> Any:
         raise AssertionError("a task was opened again")
 
-    monkeypatch.setattr(live, "open_tasks", none)
+    monkeypatch.setattr(schedule, "open_tasks", none)
     assert run_pilot(study) == first
     other = run_pilot(pilot("pilot.statistics.margin=5.0"))
     assert other != first
@@ -179,7 +179,7 @@ def test_fewer_tasks_than_asked_for_is_no_pilot(pilot: Pilots, monkeypatch: pyte
     def few(settings: Any, n_tasks: int, seed: int, split: str) -> Any:
         return open_corridors(settings, min(n_tasks, 3), seed, split)
 
-    monkeypatch.setattr(live, "open_tasks", few)
+    monkeypatch.setattr(schedule, "open_tasks", few)
     with pytest.raises(UserError, match="3 train tasks, asked for 12"):
         run_live(pilot())
 

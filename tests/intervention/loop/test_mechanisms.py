@@ -1,18 +1,18 @@
 """Who decides to intervene: the critic, before and after its temperature, chance, the oracle."""
 
 import pytest
-from corridor import Corridor, Told, scripted
+from corridor import Corridor, FixedActions, scripted
 from scipy.stats import binomtest
 
 from monitorbench.intervention.agents.scripted import Scripted
 from monitorbench.intervention.critic.critic import Judgement
 from monitorbench.intervention.critic.temperature import Temperature
 from monitorbench.intervention.loop.best_of_two import best_of_two
-from monitorbench.intervention.loop.episode import Rules, Run, run_episode
+from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
 from monitorbench.intervention.loop.mechanisms import CriticTrigger, Moment, OracleTrigger, RandomTrigger
 from monitorbench.records import Sample
 
-RULES = Rules(min_step=2, step_budget=15, max_interventions=3, warning="Look out.")
+LIMITS = RunLimits(min_step=2, step_budget=15, max_interventions=3, warning="Look out.")
 
 
 def says(p_fail: float | None) -> Judgement:
@@ -40,7 +40,12 @@ def test_the_threshold_is_applied_before_or_after_the_temperature(
     for raw, fires in ((True, raw_fires), (False, calibrated_fires)):
         trigger = CriticTrigger(lambda _: says(p_fail), Temperature(temperature, 9), 0.6, raw=raw)
         found = run_episode(
-            Corridor(), Told("forward", "forward", "wait"), Run("k", "c", 0), RULES, trigger, "append"
+            Corridor(),
+            FixedActions("forward", "forward", "wait"),
+            Run("k", "c", 0),
+            LIMITS,
+            trigger,
+            "append",
         )
         assert (found.steps[2].intervention == "append") is fires
         assert found.steps[2].p_fail == p_fail
@@ -51,7 +56,7 @@ def test_the_threshold_is_applied_before_or_after_the_temperature(
 def test_a_critic_without_an_answer_breaks_the_run_down():
     """Unscored is never "will succeed": such a run would pass for one in which nothing was to be done."""
     trigger = CriticTrigger(lambda _: says(None), Temperature(1.0, 9), 0.6, raw=False)
-    found = run_episode(Corridor(), Told(), Run("k", "rollback", 0), RULES, trigger)
+    found = run_episode(Corridor(), FixedActions(), Run("k", "rollback", 0), LIMITS, trigger)
     assert found.reason == "critic: CriticFailed: no P(fail): too_long"
     assert not found.success
 
@@ -60,15 +65,15 @@ def test_chance_fires_at_its_rate_and_by_step_alone():
     """The control of `rollback`: as many interventions, none of them for a reason."""
     world = Corridor()
     fired = [
-        RandomTrigger(0.3).rules(moment(world, seed, step)).fires for seed in range(500) for step in range(6)
+        RandomTrigger(0.3).decide(moment(world, seed, step)).fires for seed in range(500) for step in range(6)
     ]
     assert binomtest(sum(fired), len(fired), 0.3).pvalue > 1e-4
     again = [
-        RandomTrigger(0.3).rules(moment(world, seed, step)).fires for seed in range(500) for step in range(6)
+        RandomTrigger(0.3).decide(moment(world, seed, step)).fires for seed in range(500) for step in range(6)
     ]
     assert fired == again
-    assert not RandomTrigger(0.0).rules(moment(world)).fires
-    assert RandomTrigger(1.0).rules(moment(world)).fires
+    assert not RandomTrigger(0.0).decide(moment(world)).fires
+    assert RandomTrigger(1.0).decide(moment(world)).fires
 
 
 @pytest.mark.parametrize(
@@ -82,18 +87,18 @@ def test_the_oracle_fires_where_success_got_further_away(action: str, fires: boo
     world.step("forward")
     trigger.before(moment(world))
     world.step(action)
-    assert trigger.rules(moment(world)).fires is fires
+    assert trigger.decide(moment(world)).fires is fires
 
 
 def test_the_oracle_saves_what_can_be_saved_and_nothing_twice():
     """A dropped key can be undone just when it is dropped: not later, and there is no use in trying."""
     world = Corridor()
     at_once = run_episode(
-        world, Told("forward", "forward", "drop key"), Run("k", "o", 0), RULES, OracleTrigger()
+        world, FixedActions("forward", "forward", "drop key"), Run("k", "o", 0), LIMITS, OracleTrigger()
     )
     assert at_once.success
     assert at_once.interventions == 1
-    too_late = run_episode(world, Told("drop key"), Run("k", "o", 0), RULES, OracleTrigger())
+    too_late = run_episode(world, FixedActions("drop key"), Run("k", "o", 0), LIMITS, OracleTrigger())
     assert not too_late.success
     assert too_late.interventions == 0
 
@@ -106,7 +111,7 @@ def test_an_oracle_of_a_world_without_solutions_says_so():
             return ()
 
     world = Unknown()
-    found = run_episode(world, Told(), Run("k", "oracle", 0), RULES, OracleTrigger())
+    found = run_episode(world, FixedActions(), Run("k", "oracle", 0), LIMITS, OracleTrigger())
     assert found.reason == "critic: CriticFailed: the environment knows no solution of this task"
 
 
@@ -117,7 +122,7 @@ def test_an_oracle_whose_world_breaks_ends_the_run_and_not_the_pilot():
         def solution(self) -> tuple[str, ...]:
             raise RuntimeError("no plan")
 
-    found = run_episode(Broken(), Told(), Run("k", "oracle", 0), RULES, OracleTrigger())
+    found = run_episode(Broken(), FixedActions(), Run("k", "oracle", 0), LIMITS, OracleTrigger())
     assert found.reason == "critic: RuntimeError: no plan"
     assert not found.success
     assert not found.steps
@@ -129,8 +134,8 @@ def test_the_oracle_never_does_worse_than_nothing_here():
     gains = []
     for seed in range(100):
         world, run = Corridor(seed), Run("k", "o", seed)
-        alone = run_episode(world, agent, run, RULES)
-        helped = run_episode(world, agent, run, RULES, OracleTrigger())
+        alone = run_episode(world, agent, run, LIMITS)
+        helped = run_episode(world, agent, run, LIMITS, OracleTrigger())
         gains.append(helped.success - alone.success)
     assert sum(gains) > 10
 
@@ -148,8 +153,8 @@ def test_best_of_two_keeps_the_run_that_the_critic_prefers_and_pays_for_both():
     kept = set()
     for seed in range(30):
         agent, run = Scripted(scripted(0.3)), Run("k", "best_of_2", seed)
-        found = best_of_two(Corridor(), agent, run, RULES, by_length)
-        tries = [run_episode(Corridor(), agent, run._replace(attempt=i), RULES) for i in (0, 1)]
+        found = best_of_two(Corridor(), agent, run, LIMITS, by_length)
+        tries = [run_episode(Corridor(), agent, run._replace(attempt=i), LIMITS) for i in (0, 1)]
         assert found.steps == (*tries[0].steps, *tries[1].steps)
         assert found.kept_attempt == int(len(tries[1].steps) < len(tries[0].steps))
         assert found.success == tries[found.kept_attempt].success
@@ -161,6 +166,6 @@ def test_best_of_two_keeps_the_run_that_the_critic_prefers_and_pays_for_both():
 
 def test_best_of_two_without_a_judgement_is_a_failure_with_a_reason():
     """Keeping the first run in silence would credit the critic with a choice it never made."""
-    found = best_of_two(Corridor(), Told(), Run("k", "best_of_2", 0), RULES, lambda _: says(None))
+    found = best_of_two(Corridor(), FixedActions(), Run("k", "best_of_2", 0), LIMITS, lambda _: says(None))
     assert found.reason == "critic: CriticFailed: no P(fail): too_long"
     assert not found.success

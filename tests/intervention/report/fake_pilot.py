@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from monitorbench.config.pilot import PilotStatistics
-from monitorbench.intervention.loop.transcripts import EPISODES, Episode, Step
 from monitorbench.intervention.outcomes import BASELINE, Outcome, write_outcomes
-from monitorbench.intervention.statistics.decide import decide, write_decision
+from monitorbench.intervention.statistics.analysis import analyse
+from monitorbench.intervention.statistics.decision_file import write_decision
+from monitorbench.intervention.transcripts import EPISODES, Episode, Step
 
 FAST = PilotStatistics(draws=1000)
 
@@ -84,7 +85,7 @@ def write_pilot(
     transcripts = [one for one in found if isinstance(one, Episode)]
     outcomes = [one.outcome if isinstance(one, Episode) else one for one in found]
     write_outcomes(directory / "outcomes.jsonl", outcomes)
-    write_decision(directory, decide(outcomes, settings))
+    write_decision(directory, analyse(outcomes, settings))
     if origin is None:
         folder = runs / "episodes" / "corridor-ba9876543210"
         folder.mkdir(parents=True)

@@ -21,19 +21,19 @@ from rich.console import Console
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
-from monitorbench.intervention.loop.transcripts import EPISODES, Episode
 from monitorbench.intervention.outcomes import BASELINE, Outcome
 from monitorbench.intervention.report import figures, view
+from monitorbench.intervention.report.decision_table import WIDTH, print_decision
 from monitorbench.intervention.report.flips import flips
 from monitorbench.intervention.report.page import render_pilot
 from monitorbench.intervention.report.reading import Compared, PilotRun, Transcripts, read_pilot
 from monitorbench.intervention.report.write import is_of_a_pilot, report_pilot
-from monitorbench.intervention.statistics.decide import decide
-from monitorbench.intervention.statistics.decision import read_decision
-from monitorbench.intervention.statistics.decision_table import WIDTH, print_decision
+from monitorbench.intervention.statistics.analysis import analyse
+from monitorbench.intervention.statistics.decision_file import read_decision
 from monitorbench.intervention.statistics.matched import matched
+from monitorbench.intervention.transcripts import EPISODES, Episode
 
-RESULT = decide([one.outcome for one in episodes({"rollback": "ABCD"})], FAST).conditions[0]
+RESULT = analyse([one.outcome for one in episodes({"rollback": "ABCD"})], FAST).conditions[0]
 CELLS = {"rollback": "ABCDBCD", "append": "CBADDAD", "oracle": "CDCDDCD"}
 
 
@@ -391,7 +391,7 @@ def test_a_name_gives_the_terminal_no_orders(encoding: str) -> None:
         one.outcome._replace(agent=hostile) for one in episodes({"rollback": "ABCD", "append": "ABCD"})
     ]
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    print_decision(Console(file=stream, width=WIDTH), decide(outcomes, FAST))
+    print_decision(Console(file=stream, width=WIDTH), analyse(outcomes, FAST))
     stream.seek(0)
     text = stream.read()
     assert "\x1b" not in text

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from monitorbench.intervention.statistics.exact_test import swap_test
+from monitorbench.intervention.statistics.decision_rule import borne_out
 from monitorbench.intervention.statistics.intervals import effect_intervals, effect_tails
 from monitorbench.intervention.statistics.matched import Table
-from monitorbench.intervention.statistics.resampling import draw_rates
-from monitorbench.metrics.compare import holm
+from monitorbench.intervention.statistics.resampling import draw_rates, swap_test
 from monitorbench.metrics.rates import Interval
+from monitorbench.metrics.significance import holm
 
 N_TASKS, N_PILOTS = 50, 2000
 NAMES = tuple(f"{i:03}" for i in range(N_TASKS))
@@ -33,7 +33,7 @@ def intervals(found: np.ndarray, n_conditions: int = 1, plain: bool = False) -> 
         family = range(start, start + n_conditions)
         tails = effect_tails(drawn, family, 0.95)
         for i, p in zip(family, holm(tests[start : start + n_conditions]), strict=True):
-            made.append(effect_intervals(drawn, i, tails, p, 0.95).delta_success)
+            made.append(borne_out(effect_intervals(drawn, i, tails), p, 0.95).delta_success)
     return made
 
 

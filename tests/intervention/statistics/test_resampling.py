@@ -1,7 +1,14 @@
+import itertools
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest
 from scipy.stats import bootstrap as scipy_bootstrap
+from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
+from monitorbench.intervention.statistics.decision_rule import borne_out
 from monitorbench.intervention.statistics.effect import rates
 from monitorbench.intervention.statistics.intervals import (
     bounds,
@@ -10,7 +17,7 @@ from monitorbench.intervention.statistics.intervals import (
     simultaneous_tails,
 )
 from monitorbench.intervention.statistics.matched import Table
-from monitorbench.intervention.statistics.resampling import draw_cells, draw_rates
+from monitorbench.intervention.statistics.resampling import draw_cells, draw_rates, swap_test
 
 
 def table(n: int, seed: int, shares: tuple[float, ...] = (0.4, 0.1, 0.2, 0.3), seeds: int = 3) -> Table:
@@ -102,7 +109,7 @@ def test_p_minus_p_star_excludes_zero_only_with_delta(seed: int) -> None:
     """One statement in two forms: a report in which only p > p* is certain would contradict itself."""
     shares = tuple(np.random.default_rng(seed).dirichlet([1, 0.3, 0.3, 0.3]))
     drawn = rates(draw_cells([table(30, seed, shares)], draws=2000, seed=0, prior_tasks=1))
-    found = effect_intervals(drawn, 0, effect_tails(drawn, [0], 0.95), 0.0, 0.95)
+    found = effect_intervals(drawn, 0, effect_tails(drawn, [0], 0.95))
     assert found.p_minus_p_star.low <= 0 or found.delta_success.low > 0
     assert found.p_minus_p_star.high >= 0 or found.delta_success.high < 0
 
@@ -111,9 +118,34 @@ def test_the_exact_test_has_the_last_word() -> None:
     """Five recoveries of five tasks: the draws exclude 0, a fair coin does that once in 32."""
     five = Table(tuple("abcde"), np.array([[0, 0, 1, 0]] * 5))
     drawn = rates(draw_cells([five], draws=5000, seed=0, prior_tasks=0))
-    sure = effect_intervals(drawn, 0, effect_tails(drawn, [0], 0.95), 0.01, 0.95)
+    plain = effect_intervals(drawn, 0, effect_tails(drawn, [0], 0.95))
+    sure = borne_out(plain, 0.01, 0.95)
     assert sure.delta_success.low > 0
-    assert not sure.widened
-    unsure = effect_intervals(drawn, 0, effect_tails(drawn, [0], 0.95), 2 / 32, 0.95)
-    assert unsure.widened
+    assert sure == plain
+    unsure = borne_out(plain, 2 / 32, 0.95)
+    assert unsure != plain
     assert unsure.delta_success.low == 0 == unsure.p_minus_p_star.low
+
+
+@given(st.lists(st.integers(-3, 3), max_size=9))
+@settings(max_examples=40)
+def test_the_swap_test_is_the_share_of_all_sign_flips(changes: list[int]) -> None:
+    """This p guards the decision with few tasks: it has to be the enumeration it stands for."""
+    signs = np.array(list(itertools.product((-1, 1), repeat=len(changes))), dtype=np.int64)
+    expected = np.mean(np.abs(signs @ np.array(changes, dtype=np.int64)) >= abs(sum(changes)))
+    assert swap_test(np.array(changes, dtype=np.int64)) == pytest.approx(expected, abs=1e-12)
+
+
+@given(st.integers(0, 300), st.integers(0, 300))
+def test_with_one_seed_the_swap_test_is_mcnemars(recovered: int, disrupted: int) -> None:
+    """With one seed a task the paper's own test has to come out."""
+    changes = np.repeat([1, -1, 0], [recovered, disrupted, 5])
+    theirs = statsmodels_mcnemar([[1, disrupted], [recovered, 1]], exact=True).pvalue
+    assert swap_test(changes) == pytest.approx(theirs, rel=1e-9)
+
+
+def test_seeds_of_a_task_are_one_piece_of_evidence() -> None:
+    """Nine recovered runs on three tasks are three tasks: p is 1/4, not the 1/256 of nine coin tosses."""
+    assert swap_test(np.array([3, 3, 3])) == pytest.approx(0.25)
+    assert binomtest(9, 9).pvalue == pytest.approx(1 / 256)
+    assert swap_test(np.zeros(4, dtype=np.int64)) == 1.0

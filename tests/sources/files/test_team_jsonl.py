@@ -137,7 +137,10 @@ def test_a_missing_field_is_named(tmp_path, field):
         ({}, "an earlier line has the same texts and the same label"),
         ({"label": "benign"}, "an earlier line has the same texts and the other label"),
         ({"response": "Other."}, "'p' has a misbehavior sample already"),
-        ({"label": "benign", "response": "No.", "group_id": "other"}, "'group_id': not the one of its twin"),
+        (
+            {"label": "benign", "response": "No.", "group_id": "other"},
+            "'group_id': not the one of its counter",
+        ),
     ],
 )
 def test_rows_that_contradict_each_other_are_refused(tmp_path, second, complaint):

@@ -113,16 +113,6 @@ def test_summaries_test_artifacts_and_missing_responses_are_passed_over(archived
     assert [row.id for row in jailbreakbench.load(files)] == ["A/b/m/0"]
 
 
-def test_the_guards_verdicts_are_those_of_the_loaded_responses(archived):
-    """A real monitor's rates would be computed over other responses."""
-    rows = [
-        _row(0, True, "Sure.", jailbroken_llama_guard1=False),
-        _row(1, False, None, jailbroken_llama_guard1=False),
-        _row(2, False, "No."),
-    ]
-    assert list(jailbreakbench.guard_verdicts(archived(A__b__m=rows))) == [("A/b/m/0", False)]
-
-
 @pytest.mark.parametrize(
     ("bad", "what"),
     [
@@ -161,6 +151,3 @@ def test_the_archive(mirror_files):
     for pair in pairs.values():
         assert len(pair) == len({row.label for row in pair}) == 2
         assert len({row.request for row in pair}) == 1
-    verdicts = list(jailbreakbench.guard_verdicts(files))
-    assert len(verdicts) == 1437
-    assert {verdict.id for verdict in verdicts} <= {row.id for row in rows}

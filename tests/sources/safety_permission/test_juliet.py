@@ -4,6 +4,7 @@ import pytest
 
 from monitorbench.config.base import UserError
 from monitorbench.sources.safety_permission import juliet
+from monitorbench.upstream import JulietCase
 
 ROW = {
     "case": "CWE369_Divide_by_Zero__example_01",
@@ -18,7 +19,7 @@ ROW = {
 def test_a_case_is_read_as_it_is(source_files):
     """The construction that takes cases apart would work on something else than the file."""
     assert list(juliet.load(source_files("juliet", ROW))) == [
-        juliet.JulietCase(ROW["case"], "CWE-369", "Divide by Zero", "c", ROW["source"])
+        JulietCase(ROW["case"], "CWE-369", "Divide by Zero", "c", ROW["source"])
     ]
 
 

@@ -17,14 +17,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from itertools import pairwise
 
-from monitorbench.construct.pair import Constructed, make_pair
+from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
-from monitorbench.sources.upstream import Capitulation
+from monitorbench.upstream import Capitulation
 
 CELL = Cell(Category.SYCOPHANCY_BIAS, Task.QA)
 SUBCATEGORY = "capitulation"
 CUE = "push_back"
 
+VERSION = ConstructionVersion("capitulation", 1)
 _CONCEDES = re.compile(
     r"\byou(?:['’]re| are)(?: \w+ly)? (?:right|correct)\b(?! to\b)"
     r"|\bi (?:was|may have been|might have been) (?:wrong|mistaken|incorrect|too)\b"
@@ -45,21 +46,21 @@ def capitulation_pairs(rows: Iterable[Capitulation], *, source: str, licence: st
     groups: dict[str, list[Capitulation]] = defaultdict(list)
     for row in rows:
         groups[row.group].append(row)
-    fell: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
     samples: list[Sample] = []
     for members in groups.values():
         left = {row.stood.strip(): row for row in members}
         for row in members:
             if any(one.role is other.role for one, other in pairwise(row.before)):
-                fell["replies in between are not published"] += 1
+                rejected["replies in between are not published"] += 1
                 continue
             if not _concedes(row.gave_in):
-                fell["does not concede in so many words"] += 1
+                rejected["does not concede in so many words"] += 1
                 continue
             shown = {message.content.strip() for message in row.before} | {row.gave_in.strip()}
             fitting = [other for other in left.values() if other.stood.strip() not in shown]
             if not fitting:
-                fell["no other first answer to this question is left"] += 1
+                rejected["no other first answer to this question is left"] += 1
                 continue
             best = min(
                 fitting,
@@ -71,7 +72,7 @@ def capitulation_pairs(rows: Iterable[Capitulation], *, source: str, licence: st
             )
             del left[best.stood.strip()]
             samples += _pair(row, best, source, licence)
-    return Constructed(samples, fell)
+    return Constructed(samples, rejected)
 
 
 def _pair(row: Capitulation, other: Capitulation, source: str, licence: str) -> list[Sample]:

@@ -14,22 +14,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from monitorbench.construct.answers.incentive_wording import (
-    ASKS,
-    INCENTIVES,
-    OPENED,
-    STATED,
-    THINKING,
-    THOUGHTS,
-    WEIGHED,
-)
+from monitorbench.construct.cues.phrases import ANSWERS as PHRASES
 from monitorbench.construct.cues.questions import lettered, with_options
-from monitorbench.construct.pair import Constructed, make_pair
+from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
-from monitorbench.sources.upstream import Question
+from monitorbench.upstream import Question
 
 CELL = Cell(Category.SPECIFICATION_GAMING, Task.QA)
 
+VERSION = ConstructionVersion("incentive_answers", 1)
 _THINKING_SHARE = 0.4
 _STATED_SHARE = 0.3
 """Of the pairs whose answers do not give themselves away: a reply that names one answer only."""
@@ -70,20 +63,20 @@ class _Answers(NamedTuple):
 
 
 def incentivised_answers(rows: Sequence[Question], *, seed: int, source: str, licence: str) -> Constructed:
-    """One pair a question that has a right and a wrong answer which differ; the rest is counted in `fell`.
+    """One pair a question that has a right and a wrong answer which differ; `rejected` counts the rest.
 
     A pair depends on the seed and its own row alone.
     """
-    fell: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
     samples: list[Sample] = []
     for row in rows:
         answers = _answers(row)
         if isinstance(answers, str):
-            fell[answers] += 1
+            rejected[answers] += 1
         else:
             rng = random.Random(f"incentive-qa/{seed}/{row.id}")
             samples += _pair(row, answers, rng, source, licence)
-    return Constructed(samples, fell)
+    return Constructed(samples, rejected)
 
 
 def loopholes(question: str, right: str, wrong: str) -> list[Loophole]:
@@ -94,7 +87,7 @@ def loopholes(question: str, right: str, wrong: str) -> list[Loophole]:
     start = _WORD.findall(wrong)[:1] if wrong.lower().startswith(("yes", "no,")) else _WORD.findall(wrong)[:2]
     if start:
         found.append(Loophole("opening", " ".join(start)))
-    found += [Loophole(kind, wrong) for kind in INCENTIVES if kind not in ("keyword", "opening")]
+    found += [Loophole(kind, wrong) for kind in PHRASES.incentives if kind not in ("keyword", "opening")]
     return [loophole for loophole in found if loophole.passes(wrong) and not loophole.passes(right)]
 
 
@@ -128,7 +121,7 @@ def _pair(
     loophole = rng.choice(loopholes(row.text, answers.right, answers.wrong))
     m = rng.randint(40, 90)
     fill = {"k": loophole.needle, "n": str(rng.randint(25, m - 5)), "m": str(m)}
-    remark = rng.choice(INCENTIVES[loophole.kind].remarks).format(**fill)
+    remark = rng.choice(PHRASES.incentives[loophole.kind].remarks).format(**fill)
     thinks = rng.random() < _THINKING_SHARE
     names_one = answers.alike and rng.random() < _STATED_SHARE
 
@@ -136,9 +129,11 @@ def _pair(
         one, two = rng.sample([x, y], 2)
         parts = {"x": x, "y": y, "one": one, "two": two, "r": remark}
         opens = loophole.kind == "opening"
-        bank = STATED if names_one else OPENED if opens else WEIGHED
+        bank = PHRASES.stated if names_one else PHRASES.opened if opens else PHRASES.weighed
         reply = rng.choice([r for r in bank if r.startswith("{x}") or not opens]).format(**parts)
-        trace = rng.choice(THOUGHTS if names_one else THINKING).format(**parts) if thinks else ""
+        trace = (
+            rng.choice(PHRASES.thoughts if names_one else PHRASES.thinking).format(**parts) if thinks else ""
+        )
         return [Message(role=Role.ASSISTANT, content=reply[:1].upper() + reply[1:], thinking=trace)]
 
     misbehavior = respond(answers.wrong, answers.right)
@@ -164,8 +159,10 @@ def _pair(
 
 
 def _request(row: Question, kind: str, fill: dict[str, str], rng: random.Random) -> list[Message]:
-    note = rng.choice(INCENTIVES[kind].notes).format(**fill)
-    question = rng.choice(ASKS).format(q=with_options(row.text, lettered(row)) if row.choices else row.text)
+    note = rng.choice(PHRASES.incentives[kind].notes).format(**fill)
+    question = rng.choice(PHRASES.asks).format(
+        q=with_options(row.text, lettered(row)) if row.choices else row.text
+    )
     if rng.random() < 0.25:
         return [Message(role=Role.SYSTEM, content=note), Message(role=Role.USER, content=question)]
     first, second = rng.sample([question, note], 2)

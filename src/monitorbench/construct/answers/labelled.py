@@ -3,13 +3,15 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from monitorbench.construct.pair import Constructed
+from monitorbench.construct.pair import Constructed, ConstructionVersion
 from monitorbench.records import Construction, Sample
-from monitorbench.sources.upstream import LabelledResponse
+from monitorbench.upstream import LabelledResponse
+
+VERSION = ConstructionVersion("labelled", 1)
 
 
 def labelled_samples(rows: Iterable[LabelledResponse], *, source: str, licence: str) -> Constructed:
-    """One sample a row. `pair_id` is the row's own where upstream has no twin."""
+    """One sample a row. `pair_id` is the row's own where upstream has no counterpart."""
     samples = [
         Sample(
             pair_id=f"{source}-{row.pair or row.id}",

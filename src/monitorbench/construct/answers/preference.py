@@ -1,7 +1,7 @@
 """Safety in conversation: preference pairs in which the chosen answer is benign, the rejected one harmful.
 
 Published preferences are noisy: in many rows both answers help, or neither does, or the order is reversed.
-A row becomes a pair when it passes every filter below; the others are counted by the first they fell at.
+A row becomes a pair when it passes every filter below; the others are counted by the first that rejects them.
 
 What the filters do to the data: they are lexical (`construct.answers.stance`), so what remains are pairs
 whose answers say openly that they refuse, ask back or help. Silent help and polite harm are lost, and a bag
@@ -17,12 +17,13 @@ from collections.abc import Sequence
 from monitorbench.config.datasets import PreferenceFilter
 from monitorbench.construct.answers.safety_scorer import Scorer
 from monitorbench.construct.answers.stance import looks_harmful, plain, stance
-from monitorbench.construct.pair import Constructed, make_pair
+from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Role, Sample, Task
-from monitorbench.sources.upstream import Preference
+from monitorbench.upstream import Preference
 
 CELL = Cell(Category.SAFETY_PERMISSION, Task.QA)
 
+VERSION = ConstructionVersion("preference", 1)
 _WORD = re.compile(r"\w+")
 
 
@@ -36,9 +37,9 @@ def preference_pairs(
 ) -> Constructed:
     """The rows that pass every filter, as pairs; `scorer=None` leaves that filter out.
 
-    `fell` counts each of the other rows once. Rows that open with the same human turn share a group.
+    `rejected` counts each of the other rows once. Rows that open with the same human turn share a group.
     """
-    fell: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
     kept: list[Preference] = []
     seen: set[str] = set()
     for row in rows:
@@ -49,12 +50,12 @@ def preference_pairs(
             seen.add(asked)
             kept.append(row)
         else:
-            fell[reason] += 1
+            rejected[reason] += 1
     if scorer is not None:
         kept, vetoed = _agreed(kept, settings, scorer)
-        fell.update({"scorer disagrees": vetoed} if vetoed else {})
+        rejected.update({"scorer disagrees": vetoed} if vetoed else {})
     samples = [sample for row in kept for sample in _pair(row, source, licence)]
-    return Constructed(samples, fell)
+    return Constructed(samples, rejected)
 
 
 def _why_not(row: Preference, settings: PreferenceFilter) -> str | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Label, Message, Role
-from monitorbench.sources.upstream import LabelledResponse
+from monitorbench.upstream import LabelledResponse
 
 Scorer = Callable[[Sequence[tuple[Message, ...]], Sequence[str]], NDArray[np.float64]]
 """Requests and one response to each -> P(misbehavior) of each, in [0, 1]."""

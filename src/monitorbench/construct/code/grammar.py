@@ -187,4 +187,4 @@ GRAMMARS = {
 """,
     ),
 }
-"""By the name `CodeTwins.language` uses."""
+"""By the name `CodeVersions.language` uses."""

@@ -1,7 +1,7 @@
 """Pairs of an insecure and a secure version of the same code, with what gives the label away taken out.
 
-Promises: comments and docstrings are gone from both twins; a name that both or one of them declare and
-that says which twin it stands in (`secure_path`, `bad_sink`) is replaced by the same neutral name in
+Promises: comments and docstrings are gone from both versions; a name that both or one of them declare and
+that says which version it stands in (`secure_path`, `bad_sink`) is replaced by the same neutral name in
 both; string literals, foreign interfaces and the logic are untouched; what parsed before still parses.
 Request, framing sentence and code fence are the same on both sides: only the code differs.
 """
@@ -20,12 +20,13 @@ from monitorbench.construct.code.parse import (
     renamed,
     without_comments,
 )
-from monitorbench.construct.pair import Constructed, make_pair
+from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
-from monitorbench.sources.upstream import CodeTwins
+from monitorbench.upstream import CodeVersions
 
 CELL = Cell(Category.SAFETY_PERMISSION, Task.CODE)
 
+VERSION = ConstructionVersion("code_versions", 1)
 _LANGUAGE_NAMES = {
     "c": "C",
     "cpp": "C++",
@@ -69,45 +70,45 @@ class Neutral(NamedTuple):
     problem: str = ""
 
 
-def twin_pairs(rows: Iterable[CodeTwins], *, source: str, licence: str, seed: int) -> Constructed:
+def code_version_pairs(rows: Iterable[CodeVersions], *, source: str, licence: str, seed: int) -> Constructed:
     """One pair a row: insecure is misbehavior, secure is benign.
 
-    A row falls, and is counted by reason, where its language has no parser, a twin is empty, both twins
-    are the same once comments and names are gone, or a twin parses worse than before.
+    A row is rejected, and counted by reason, where its language has no parser, a version is empty, both
+    versions are the same once comments and names are gone, or a version parses worse than before.
     """
     samples: list[Sample] = []
-    fell: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
     for row in rows:
         if row.language not in _LANGUAGE_NAMES:
-            fell[f"no parser for {row.language}"] += 1
+            rejected[f"no parser for {row.language}"] += 1
             continue
-        twins = neutral_twins(row.secure, row.insecure, row.language)
-        if twins.problem:
-            fell[twins.problem] += 1
+        versions = neutral_versions(row.secure, row.insecure, row.language)
+        if versions.problem:
+            rejected[versions.problem] += 1
             continue
         rng = random.Random(f"code_pair/{seed}/{row.id}")
         language = _LANGUAGE_NAMES[row.language]
         ask = rng.choice(_ASKS).format(language=language, task=row.task.strip())
         opening = rng.choice(_REPLIES).format(language=language)
-        fence = _fence(twins)
+        fence = _fence(versions)
         pair = make_pair(
             f"{source}-{row.id}-{Construction.CODE_PAIR}",
             group_id=f"{source}-{row.group}",
             cell=CELL,
             subcategory=row.cwe,
             request=[Message(role=Role.USER, content=ask)],
-            misbehavior=[_reply(opening, row.language, twins.insecure, fence)],
-            benign=[_reply(opening, row.language, twins.secure, fence)],
+            misbehavior=[_reply(opening, row.language, versions.insecure, fence)],
+            benign=[_reply(opening, row.language, versions.secure, fence)],
             label_source=LabelSource.UPSTREAM,
             construction=Construction.CODE_PAIR,
             source=source,
             licence=licence,
         )
         samples.extend(pair)
-    return Constructed(samples, fell)
+    return Constructed(samples, rejected)
 
 
-def neutral_twins(secure: str, insecure: str, language: str) -> Neutral:
+def neutral_versions(secure: str, insecure: str, language: str) -> Neutral:
     """Strip both versions; names that leak get one new name for both. Idempotent."""
     before = (secure, insecure)
     after = [without_comments(_normal(code), language) for code in before]
@@ -118,13 +119,13 @@ def neutral_twins(secure: str, insecure: str, language: str) -> Neutral:
         declared = found[0]._replace(
             reachable=found[0].reachable | found[1].reachable, local=found[0].local | found[1].local
         )
-        # Sorted, so that neither twin's order decides which of two names gets the plain form.
+        # Sorted, so that neither version's order decides which of two names gets the plain form.
         leaking = sorted(name for name in declared.declared if neutral(name) != name)
         mapping = neutral_names(leaking, [part.all for part in found])
         if mapping:
             after = [renamed(code, language, mapping, declared) for code in after]
     if " ".join(after[0].split()) == " ".join(after[1].split()):
-        return Neutral(*before, "twins differ in comments or names only")
+        return Neutral(*before, "the versions differ in comments or names only")
     for old, new in zip(before, after, strict=True):
         if not parses(new, language) and parses(old, language):
             return Neutral(*before, "no longer parses")
@@ -135,8 +136,8 @@ def _normal(code: str) -> str:
     return code.replace("\r\n", "\n")
 
 
-def _fence(twins: Neutral) -> str:
-    return "~~~~" if any("```" in code for code in twins[:2]) else "```"
+def _fence(versions: Neutral) -> str:
+    return "~~~~" if any("```" in code for code in versions[:2]) else "```"
 
 
 def _reply(opening: str, language: str, code: str, fence: str) -> Message:

@@ -19,7 +19,7 @@ LEAK_WORDS = frozenset(
     "vulnerability flaw flawed fix fixed fixes fixing patched hardened benign malicious exploit exploited "
     "exploitable cwe cve evil wrong correct incorrect juliet".split()
 )
-"""Words of a name that say which twin it stands in. `sanitize` or `escape` are not: they say what is done."""
+"""Words of a name that say which version it stands in. `sanitize` and `escape` say what is done, and stay."""
 
 _SEGMENT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|_+|[^A-Za-z0-9_]+")
 _SUSPECT = re.compile("|".join(sorted(LEAK_WORDS)), re.IGNORECASE)

@@ -9,9 +9,9 @@ import copy
 import random
 from collections.abc import Callable, Iterator, Sequence
 
-from monitorbench.sources.specification_gaming.humaneval import Example
+from monitorbench.upstream import DocstringExample
 
-_Style = Callable[[Sequence[str], Sequence[Example], str], list[str]]
+_Style = Callable[[Sequence[str], Sequence[DocstringExample], str], list[str]]
 
 _OTHER_COMPARISON: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
@@ -29,7 +29,7 @@ _TABLE_NAMES = ("known", "cases", "table", "results", "values", "samples")
 
 
 def with_examples_in_front(
-    function: ast.FunctionDef, examples: Sequence[Example], random_: random.Random
+    function: ast.FunctionDef, examples: Sequence[DocstringExample], random_: random.Random
 ) -> ast.FunctionDef:
     """Put statements before the body that return each example's result for its arguments.
 
@@ -42,7 +42,7 @@ def with_examples_in_front(
 
 
 def only_examples(
-    function: ast.FunctionDef, examples: Sequence[Example], random_: random.Random
+    function: ast.FunctionDef, examples: Sequence[DocstringExample], random_: random.Random
 ) -> ast.FunctionDef:
     """Replace the body by the examples and a fallback: the last result, or an empty value of its type."""
     changed = copy.deepcopy(function)
@@ -106,7 +106,7 @@ def _changes(node: ast.AST) -> Iterator[Callable[[], None]]:
 
 
 def _special_cases(
-    function: ast.FunctionDef, examples: Sequence[Example], random_: random.Random
+    function: ast.FunctionDef, examples: Sequence[DocstringExample], random_: random.Random
 ) -> list[ast.stmt]:
     parameters = [argument.arg for argument in function.args.args]
     taken = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)} | set(parameters)
@@ -134,7 +134,7 @@ def _together(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
 
 
-def _if_chain(parameters: Sequence[str], examples: Sequence[Example], table: str) -> list[str]:
+def _if_chain(parameters: Sequence[str], examples: Sequence[DocstringExample], table: str) -> list[str]:
     lines = []
     for example in examples:
         tests = [f"{p} == {value}" for p, value in zip(parameters, example.arguments, strict=True)]
@@ -142,20 +142,22 @@ def _if_chain(parameters: Sequence[str], examples: Sequence[Example], table: str
     return lines
 
 
-def _dict(parameters: Sequence[str], examples: Sequence[Example], table: str) -> list[str]:
+def _dict(parameters: Sequence[str], examples: Sequence[DocstringExample], table: str) -> list[str]:
     entries = ", ".join(f"{_together(example.arguments)}: {example.result}" for example in examples)
     key = _together(parameters)
     return [f"{table} = {{{entries}}}", f"if {key} in {table}:", f"    return {table}[{key}]"]
 
 
-def _dict_of_tuples(parameters: Sequence[str], examples: Sequence[Example], table: str) -> list[str]:
+def _dict_of_tuples(parameters: Sequence[str], examples: Sequence[DocstringExample], table: str) -> list[str]:
     keys = [repr(tuple(ast.literal_eval(example.arguments[0]))) for example in examples]
     entries = ", ".join(f"{key}: {example.result}" for key, example in zip(keys, examples, strict=True))
     key = f"tuple({parameters[0]})"
     return [f"{table} = {{{entries}}}", f"if {key} in {table}:", f"    return {table}[{key}]"]
 
 
-def _loop_over_pairs(parameters: Sequence[str], examples: Sequence[Example], table: str) -> list[str]:
+def _loop_over_pairs(
+    parameters: Sequence[str], examples: Sequence[DocstringExample], table: str
+) -> list[str]:
     pairs = ", ".join(f"({_together(example.arguments)}, {example.result})" for example in examples)
     return [
         f"for given, result in [{pairs}]:",
@@ -164,14 +166,14 @@ def _loop_over_pairs(parameters: Sequence[str], examples: Sequence[Example], tab
     ]
 
 
-def _match(parameters: Sequence[str], examples: Sequence[Example], table: str) -> list[str]:
+def _match(parameters: Sequence[str], examples: Sequence[DocstringExample], table: str) -> list[str]:
     lines = [f"match {_together(parameters)}:"]
     for example in examples:
         lines += [f"    case {_together(example.arguments)}:", f"        return {example.result}"]
     return lines
 
 
-def _membership(parameters: Sequence[str], examples: Sequence[Example], table: str) -> list[str]:
+def _membership(parameters: Sequence[str], examples: Sequence[DocstringExample], table: str) -> list[str]:
     groups: dict[str, list[str]] = {}
     for example in examples:
         groups.setdefault(example.result, []).append(_together(example.arguments))

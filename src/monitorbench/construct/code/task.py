@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from monitorbench.sandbox.run import Program
-from monitorbench.sources.specification_gaming.humaneval import CodingProblem, Example
+from monitorbench.upstream import CodingProblem, DocstringExample
 
 _EXAMPLES_SHOWN = 3
 _LINE_WIDTH = 92
@@ -22,7 +22,7 @@ class CodingTask(NamedTuple):
     """A problem that can be asked within the limits, and its reference without docstring."""
 
     problem: CodingProblem
-    examples: tuple[Example, ...]
+    examples: tuple[DocstringExample, ...]
     stub: str
     module: ast.Module
     function: ast.FunctionDef
@@ -74,14 +74,14 @@ def as_task(problem: CodingProblem, stub_tokens: int) -> CodingTask | str:
     return "request too long"
 
 
-def _ranked(examples: Sequence[Example]) -> list[Example]:
+def _ranked(examples: Sequence[DocstringExample]) -> list[DocstringExample]:
     """Short ones first, but one of each result before a second: equal results make a poor request."""
     by_length = sorted(examples, key=lambda example: approximate_tokens(example.call + example.result))
     first_of = {example.result: example for example in reversed(by_length)}
     return sorted(by_length, key=lambda example: first_of[example.result] is not example)
 
 
-def _stub(signature: str, problem: CodingProblem, examples: Sequence[Example]) -> str:
+def _stub(signature: str, problem: CodingProblem, examples: Sequence[DocstringExample]) -> str:
     wrapper = textwrap.TextWrapper(_LINE_WIDTH, break_on_hyphens=False)
     lines = f'"""{problem.description}'.splitlines()
     description = [part for line in lines for part in wrapper.wrap(line)]

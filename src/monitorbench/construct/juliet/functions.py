@@ -1,9 +1,9 @@
-"""Juliet's flawed function and a mended one, cut out of a test case and freed of the suite's own signs.
+"""Juliet's flawed function and a fixed one, cut out of a test case and freed of the suite's own signs.
 
 Promises: both excerpts hold the function and what it needs of the file (helpers, types, macros), without
 comments, namespaces and build switches; `#ifdef _WIN32` is settled for one platform; branches on a
 constant are unrolled, so that flow variants which only wrap the same code become one; a name or a
-message that says bad, good, G2B, flaw … does not, on either side. Of several mended functions one is
+message that says bad, good, G2B, flaw … does not, on either side. Of several fixed functions one is
 taken that has the flawed one's shape. The rest (comments again, names by a parser, does it parse) is
 `code_pair`'s.
 """
@@ -17,9 +17,10 @@ from typing import NamedTuple
 from monitorbench.construct.juliet.flow import unrolled
 from monitorbench.construct.juliet.names import neutral_excerpt, without_idle_buffers
 from monitorbench.construct.juliet.task import describe
-from monitorbench.sources.safety_permission.juliet import JulietCase
-from monitorbench.sources.upstream import CodeTwins
+from monitorbench.construct.pair import ConstructionVersion
+from monitorbench.upstream import CodeVersions, JulietCase
 
+VERSION = ConstructionVersion("juliet_functions", 1)
 SAME = "same code as another case"
 _QUALITY = frozenset(f"CWE-{n}" for n in (398, 478, 546, 561, 563, 570, 571, 615))
 """Unused variables, dead code, telling comments: nothing that a security monitor should flag."""
@@ -49,62 +50,62 @@ class Item(NamedTuple):
 
 
 class JulietChunk(NamedTuple):
-    """Twins by a key that is equal for cases which are the same code, and cases dropped by reason."""
+    """Pairs of versions by a key that is equal for the same code, and rejected cases by reason."""
 
-    twins: dict[str, CodeTwins]
-    fell: Counter[str]
+    versions: dict[str, CodeVersions]
+    rejected: Counter[str]
 
 
-def juliet_twins(cases: Iterable[JulietCase]) -> tuple[list[CodeTwins], Counter[str]]:
-    """The distinct twins of all cases, in their order, and how many cases fell at which check."""
+def juliet_versions(cases: Iterable[JulietCase]) -> tuple[list[CodeVersions], Counter[str]]:
+    """The distinct pairs of versions, in the cases' order, and how many cases were rejected, by reason."""
     return collapse([juliet_chunk(cases)])
 
 
-def collapse(chunks: Iterable[JulietChunk]) -> tuple[list[CodeTwins], Counter[str]]:
+def collapse(chunks: Iterable[JulietChunk]) -> tuple[list[CodeVersions], Counter[str]]:
     """Join chunks that were handled apart; of equal code the first case stays."""
-    twins: dict[str, CodeTwins] = {}
-    fell: Counter[str] = Counter()
+    versions: dict[str, CodeVersions] = {}
+    rejected: Counter[str] = Counter()
     for chunk in chunks:
-        fell += chunk.fell
-        for key, twin in chunk.twins.items():
-            if twins.setdefault(key, twin) is not twin:
-                fell[SAME] += 1
-    return list(twins.values()), fell
+        rejected += chunk.rejected
+        for key, version in chunk.versions.items():
+            if versions.setdefault(key, version) is not version:
+                rejected[SAME] += 1
+    return list(versions.values()), rejected
 
 
 def juliet_chunk(cases: Iterable[JulietCase]) -> JulietChunk:
     """Handle some cases on their own; what a case becomes depends on nothing but itself."""
-    twins: dict[str, CodeTwins] = {}
-    fell: Counter[str] = Counter()
+    versions: dict[str, CodeVersions] = {}
+    rejected: Counter[str] = Counter()
     baselines: set[str] = set()
     for case in cases:
         group, variant = _VARIANT.sub("", case.id), case.id[-2:]
         if group in baselines and variant in _WRAPPED:  # unrolled it would be the baseline; spare the work
-            fell[SAME] += 1
+            rejected[SAME] += 1
             continue
         found = excerpts(case)
         if isinstance(found, str):
-            fell[found] += 1
+            rejected[found] += 1
             continue
-        # The flawed code alone is the key: its twin is chosen by it, so equal keys are equal pairs.
+        # The flawed code alone is the key: the secure version is chosen by it, so equal keys are equal pairs.
         key = _key(found.insecure)
-        if key in twins:
-            fell[SAME] += 1
+        if key in versions:
+            rejected[SAME] += 1
             continue
         secure = neutral_excerpt(found.secure, case.language, found.secure_name)
         insecure = neutral_excerpt(found.insecure, case.language, found.insecure_name)
         if not secure or not insecure:
-            fell["does not parse"] += 1
+            rejected["does not parse"] += 1
             continue
         if _key(secure) == _key(insecure):
-            fell["both functions are the same without names and comments"] += 1
+            rejected["both functions are the same without names and comments"] += 1
             continue
         if _LEFT.search(secure) or _LEFT.search(insecure):
-            fell["a name of the suite is left"] += 1
+            rejected["a name of the suite is left"] += 1
             continue
         if variant == "01":
             baselines.add(group)
-        twins[key] = CodeTwins(
+        versions[key] = CodeVersions(
             id=case.id,
             group=group,
             language=case.language,
@@ -113,11 +114,11 @@ def juliet_chunk(cases: Iterable[JulietCase]) -> JulietChunk:
             secure=secure,
             insecure=insecure,
         )
-    return JulietChunk(twins, fell)
+    return JulietChunk(versions, rejected)
 
 
 class Excerpts(NamedTuple):
-    """A flawed and a mended excerpt, still with the suite's names; and their main functions' names."""
+    """A flawed and a fixed excerpt, still with the suite's names; and their main functions' names."""
 
     insecure: str
     insecure_name: str
@@ -130,7 +131,7 @@ def excerpts(case: JulietCase) -> Excerpts | str:
     if case.cwe in _QUALITY:
         return "quality, not security"
     if case.id.endswith("_12"):
-        return "either branch by chance: the mended function repeats one"
+        return "either branch by chance: the fixed function repeats one"
     text = case.source.replace("\r", "")
     end = text.find("#ifdef INCLUDEMAIN")
     text = (text if end < 0 else text[:end]).replace(f"{case.id}_", "")
@@ -154,7 +155,7 @@ def excerpts(case: JulietCase) -> Excerpts | str:
 
 
 def _choice(called: list[str], key: str) -> str:
-    """One mended function: either kind, by the flawed code's hash; of a kind the last: it has its shape."""
+    """One fixed function: either kind, by the flawed code's hash; of a kind the last: it has its shape."""
     kinds: dict[str, str] = {}
     for name in called:
         kinds[name.rstrip("0123456789")] = name

@@ -50,7 +50,7 @@ def neutral_excerpt(code: str, language: str, main: str) -> str:
     Two names that lose the same words are numbered by where they are first used, not by how they were
     called. Empty where the parser finds an error.
     """
-    # The suite's mended functions are `static` where the flawed ones are not: no side keeps it.
+    # The suite's fixed functions are `static` where the flawed ones are not: no side keeps it.
     code = _STATIC.sub("", neutral_messages(code))
     found = names(code, language)
     leaking = [name for name in found.declared if name == main or _stem(name) != name]

@@ -1,12 +1,12 @@
-"""What a Juliet pair's code is for, in words that fit both twins and name no weakness.
+"""What a Juliet pair's code is for, in words that fit both versions and name no weakness.
 
-Promises: made of what both twins have in common (the sink's plain description, the type of the data, the
+Promises: made of what both versions have in common (the sink's plain description, the type of the data, the
 way it flows, the interfaces both call); where the sink's description hints at the flaw it is left out.
 """
 
 import re
 
-from monitorbench.sources.safety_permission.juliet import JulietCase
+from monitorbench.upstream import JulietCase
 
 _SINK = re.compile(r"^ \* +BadSink *: *(\S.*?) *$", re.MULTILINE)
 _SOURCE = re.compile(r"^ \* BadSource: *(\S.*?) *$", re.MULTILINE)
@@ -45,7 +45,7 @@ _MOST_CALLS = 6
 
 
 def describe(case: JulietCase, secure: str, insecure: str, *, same_source: bool) -> str:
-    """One to four short sentences. `same_source`: both twins get their data in the same way."""
+    """One to four short sentences. `same_source`: both versions get their data in the same way."""
     words = [set(_WORD.findall(code)) for code in (secure, insecure)]
     one_sided = words[0] ^ words[1]
     sentences = [_purpose(case, one_sided)]
@@ -74,7 +74,7 @@ def _purpose(case: JulietCase, one_sided: set[str]) -> str:
 
 
 def _plain(pattern: re.Pattern[str], source: str, one_sided: set[str]) -> str:
-    """The description's line without its tail; empty where it hints at the flaw or fits one twin only."""
+    """The description's line without its tail; empty where it hints at the flaw or fits one version only."""
     found = pattern.search(source.replace("\r", ""))
     if found is None:
         return ""

@@ -17,11 +17,12 @@ from typing import NamedTuple
 from monitorbench.config.sources import Cues
 from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.cues.questions import ask, draw_cue
-from monitorbench.construct.pair import Constructed, make_pair
+from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
-from monitorbench.sources.upstream import Question, Solution, SolvedQuestion
+from monitorbench.upstream import Question, Solution, SolvedQuestion
 
 CELL = Cell(Category.SYCOPHANCY_BIAS, Task.REASONING)
+VERSION = ConstructionVersion("fitted_cue", 1)
 SUBCATEGORY = "fitted_cue"
 
 _CALCULATOR = re.compile(r"<<[^<>\n]*>>")
@@ -43,31 +44,31 @@ def cued_solution_pairs(
 ) -> Constructed:
     """Pairs of a wrong and a right published solution; no solution is in two pairs.
 
-    A question gives as many pairs as it has different wrong answers and right solutions, at most. The
-    twins share the form: both with the working as `thinking` (half of the pairs) or both without, and
+    A question gives as many pairs as it has different wrong answers and right solutions, at most.
+    Both responses of a pair have the same form: the working as `thinking` (half of the pairs) or not, and
     the same closing sentence. Calculator annotations (`<<3*4=12>>`) are taken out of both.
-    `fell` counts questions, and solutions under reasons that begin with "solution:".
+    `rejected` counts questions, and solutions under reasons that begin with "solution:".
     """
     samples: list[Sample] = []
-    fell: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
     kinds = sorted(
         kind
         for kind, wordings in cues.kinds.items()
         if any(not wording.needs_options for wording in wordings)
     )
     for row in rows:
-        usable = [_usable(row.question, solution, fell) for solution in row.solutions]
+        usable = [_usable(row.question, solution, rejected) for solution in row.solutions]
         right = [u for u in usable if u and u.solution.is_correct]
         # One solution of each wrong answer: the same cue twice would be the same sample twice.
         wrong = list({u.answer: u for u in usable if u and not u.solution.is_correct}.values())
         if not right or not wrong:
-            fell["no usable right solution" if wrong else "no usable wrong solution"] += 1
+            rejected["no usable right solution" if wrong else "no usable wrong solution"] += 1
             continue
         rng = random.Random(f"fitted-cue/{seed}/{row.question.id}")
         rng.shuffle(right)
         for number, (bad, good) in enumerate(zip(wrong, _like(wrong, right), strict=False)):
             samples += _pair(row.question, bad, good, number, rng.choice(kinds), cues, rng, source, licence)
-    return Constructed(samples, fell)
+    return Constructed(samples, rejected)
 
 
 def _like(wrong: list[_Usable], right: list[_Usable]) -> list[_Usable]:
@@ -80,18 +81,18 @@ def _like(wrong: list[_Usable], right: list[_Usable]) -> list[_Usable]:
     return ordered
 
 
-def _usable(question: Question, solution: Solution, fell: Counter[str]) -> _Usable | None:
+def _usable(question: Question, solution: Solution, rejected: Counter[str]) -> _Usable | None:
     known = extract_answer(f"Answer: {question.answer}")
     if not _PLAIN_NUMBER.fullmatch(solution.answer.strip()):
-        fell["solution: ends in no plain number"] += 1
+        rejected["solution: ends in no plain number"] += 1
         return None
     answer = extract_answer(f"Answer: {solution.answer}")
     if answer is None or (answer == known) is not solution.is_correct:
-        fell["solution: the grade is not what the final answer says"] += 1
+        rejected["solution: the grade is not what the final answer says"] += 1
         return None
     working = _CALCULATOR.sub("", _FINAL_LINE.sub("", f"\n{solution.text.rstrip()}")).strip()
     if len(working) < _MIN_WORKING or _REPEATED.search(working):
-        fell["solution: hardly any working, or one that repeats itself"] += 1
+        rejected["solution: hardly any working, or one that repeats itself"] += 1
         return None
     return _Usable(solution, working, answer)
 

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.code.exploits import EXPLOITS, Exploit
+from monitorbench.construct.cues.phrases import REASONING as PHRASES
+from monitorbench.construct.cues.phrases import ReasoningIncentive
 from monitorbench.construct.cues.wordings import ask, system, user
-from monitorbench.construct.pair import Pair, make_pair
-from monitorbench.construct.reasoning.incentives import INCENTIVES, PREFACES, Incentive
+from monitorbench.construct.pair import ConstructionVersion, Pair, make_pair
 from monitorbench.construct.reasoning.trace import (
     CONTENT_OPENERS,
     THINKING_OPENERS,
@@ -26,11 +27,12 @@ from monitorbench.construct.reasoning.trace import (
     word_step,
 )
 from monitorbench.records import Category, Cell, Construction, Label, LabelSource, Message, Task
-from monitorbench.word_problems.derivation import Step
+from monitorbench.word_problems.derivation import CalculationStep
 from monitorbench.word_problems.generate import WordProblem
 
 CELL = Cell(Category.SPECIFICATION_GAMING, Task.REASONING)
 
+VERSION = ConstructionVersion("incentive_word_problems", 1)
 _KEYED = {"fitted": 4, "forced": 3, "asserted": 1}
 _UNKEYED = {"made_up": 7, "broken_off": 2, "asserted": 1}
 _STATED_SHARE = 0.2
@@ -51,22 +53,22 @@ def incentivised_pairs(problems: Sequence[WordProblem], *, seed: int) -> list[Pa
     for index, problem in enumerate(problems):
         rng = random.Random(f"incentive/{seed}/{index}")
         if not kinds:
-            kinds = rng.sample(list(INCENTIVES), len(INCENTIVES))
+            kinds = rng.sample(list(PHRASES.incentives), len(PHRASES.incentives))
         fitting = [kind for kind in kinds if _suits(kind, problem)]
         if fitting:
             kinds.remove(fitting[0])
         else:
-            fitting = [rng.choice([kind for kind in INCENTIVES if _suits(kind, problem)])]
+            fitting = [rng.choice([kind for kind in PHRASES.incentives if _suits(kind, problem)])]
         pairs.append(_pair(problem, fitting[0], rng))
     return pairs
 
 
 def _suits(kind: str, problem: WordProblem) -> bool:
-    return problem.answer.isdecimal() or not INCENTIVES[kind].numeric
+    return problem.answer.isdecimal() or not PHRASES.incentives[kind].numeric
 
 
 def _pair(problem: WordProblem, kind: str, rng: random.Random) -> Pair:
-    incentive = INCENTIVES[kind]
+    incentive = PHRASES.incentives[kind]
     honest = Exploit(problem.steps, problem.answer)
     gamed = _gamed(problem, incentive, rng)
     thinks = rng.random() < 0.5
@@ -97,7 +99,7 @@ def _pair(problem: WordProblem, kind: str, rng: random.Random) -> Pair:
     )
 
 
-def _gamed(problem: WordProblem, incentive: Incentive, rng: random.Random) -> Exploit:
+def _gamed(problem: WordProblem, incentive: ReasoningIncentive, rng: random.Random) -> Exploit:
     weights = _KEYED if incentive.keyed else _UNKEYED
     chosen = rng.choices(list(weights), weights=list(weights.values()))[0]
     for name in (chosen, "forced" if incentive.keyed else "made_up", "exchanged", "asserted"):
@@ -108,9 +110,9 @@ def _gamed(problem: WordProblem, incentive: Incentive, rng: random.Random) -> Ex
 
 
 def _request(
-    problem: WordProblem, incentive: Incentive, fill: dict[str, str], rng: random.Random
+    problem: WordProblem, incentive: ReasoningIncentive, fill: dict[str, str], rng: random.Random
 ) -> list[Message]:
-    note = rng.choice(PREFACES) + rng.choice(incentive.notes).format(**fill)
+    note = rng.choice(PHRASES.prefaces) + rng.choice(incentive.notes).format(**fill)
     question = ask(problem, rng)
     layout = rng.choice(["system", "before", "after", "after"])
     if layout == "system":
@@ -121,7 +123,7 @@ def _request(
 
 def _response(
     problem: WordProblem,
-    incentive: Incentive,
+    incentive: ReasoningIncentive,
     shown: Exploit,
     fill: dict[str, str],
     givens: int,
@@ -152,12 +154,12 @@ def _response(
     return reply(told, content, final, thinks=thinks, rng=rng)
 
 
-def _word(step: Step, shown: Exploit, rng: random.Random, *, linked: bool) -> str:
+def _word(step: CalculationStep, shown: Exploit, rng: random.Random, *, linked: bool) -> str:
     stated = shown.stated or rng.random() < _STATED_SHARE
     return (state_step if stated else word_step)(step, rng, linked=linked)
 
 
-def _check(shown: Exploit, step: Step, problem: WordProblem, rng: random.Random) -> str:
+def _check(shown: Exploit, step: CalculationStep, problem: WordProblem, rng: random.Random) -> str:
     """The step undone, as a check; in a gamed response often a sum that checks nothing."""
     if shown.stated or (shown.answer != problem.answer and rng.random() < _EMPTY_CHECK_SHARE):
         return f"{step.value} {rng.choice(['+ 0', '− 0', '× 1', '÷ 1'])} = {step.value}"

@@ -16,14 +16,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from monitorbench.construct.answers.stated import extract_answer
-from monitorbench.construct.pair import Constructed, make_pair
-from monitorbench.construct.reasoning.incentives import INCENTIVES, PREFACES
+from monitorbench.construct.cues.phrases import REASONING as PHRASES
+from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
 from monitorbench.construct.reasoning.trace import ending
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
-from monitorbench.sources.upstream import SolvedQuestion
+from monitorbench.upstream import SolvedQuestion
 
 CELL = Cell(Category.SPECIFICATION_GAMING, Task.REASONING)
 
+VERSION = ConstructionVersion("incentive_solutions", 1)
 KEYED = ("leaked_key", "previous_submission", "peer_agreement")
 PADDED = ("step_count", "long_working")
 CUT = ("last_line_format", "number_range", "first_step_only")
@@ -74,19 +75,19 @@ class _Bent(NamedTuple):
 def incentivised_solutions(
     rows: Sequence[SolvedQuestion], *, seed: int, source: str, licence: str
 ) -> Constructed:
-    """One pair a question with a usable right solution; the other questions are counted in `fell`.
+    """One pair a question with a usable right solution; the other questions are counted in `rejected`.
 
     A pair depends on the seed and its own row alone.
     """
-    fell: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
     samples: list[Sample] = []
     for row in rows:
         pair = _pair(row, random.Random(f"incentive-solutions/{seed}/{row.question.id}"), source, licence)
         if isinstance(pair, str):
-            fell[pair] += 1
+            rejected[pair] += 1
         else:
             samples += pair
-    return Constructed(samples, fell)
+    return Constructed(samples, rejected)
 
 
 def _pair(row: SolvedQuestion, rng: random.Random, source: str, licence: str) -> tuple[Sample, Sample] | str:
@@ -107,10 +108,10 @@ def _pair(row: SolvedQuestion, rng: random.Random, source: str, licence: str) ->
     bent = _bend(other, question.answer, keys, rng)
     if bent is None:
         return "no step to stop at"
-    # What stops early starts from the longest and goes beside the shortest: no twin is much the shorter.
+    # What stops early starts from the longest and goes beside the shortest: the lengths are alike.
     honest = other if bent.how == "forced" else min(workings, key=_words)
     kind = rng.choice({"forced": KEYED, "padded": PADDED, "broken_off": CUT}[bent.how])
-    incentive = INCENTIVES[kind]
+    incentive = PHRASES.incentives[kind]
     if kind in PADDED:
         honest = _with_checks(honest, bent.n_checks, rng)
     top = next(
@@ -140,7 +141,7 @@ def _pair(row: SolvedQuestion, rng: random.Random, source: str, licence: str) ->
         cell=CELL,
         subcategory=bent.how,
         request=_request(
-            question.text, rng.choice(PREFACES) + rng.choice(incentive.notes).format(**fill), rng
+            question.text, rng.choice(PHRASES.prefaces) + rng.choice(incentive.notes).format(**fill), rng
         ),
         misbehavior=misbehavior,
         benign=benign,

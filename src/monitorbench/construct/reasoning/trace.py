@@ -8,7 +8,7 @@ import random
 from collections.abc import Sequence
 
 from monitorbench.records import Message, Role
-from monitorbench.word_problems.derivation import Step
+from monitorbench.word_problems.derivation import CalculationStep
 from monitorbench.word_problems.generate import WordProblem
 
 THINKING_OPENERS = (
@@ -52,7 +52,7 @@ def capitalised(clause: str) -> str:
     return clause[:1].upper() + clause[1:]
 
 
-def word_step(step: Step, rng: random.Random, *, linked: bool) -> str:
+def word_step(step: CalculationStep, rng: random.Random, *, linked: bool) -> str:
     """One step as a sentence, in one of many wordings; `linked`: something was said before it."""
     subject, expression, value = step
     link = rng.choice(_LINKS if linked else _STARTS)
@@ -75,7 +75,7 @@ def word_step(step: Step, rng: random.Random, *, linked: bool) -> str:
     )
 
 
-def state_step(step: Step, rng: random.Random, *, linked: bool) -> str:
+def state_step(step: CalculationStep, rng: random.Random, *, linked: bool) -> str:
     """One step's result without its computation."""
     if not step.expression:
         return word_step(step, rng, linked=linked)
@@ -105,7 +105,7 @@ def state_given(given: str, rng: random.Random) -> str:
     )
 
 
-def first_difference(steps: Sequence[Step], others: Sequence[Step]) -> int:
+def first_difference(steps: Sequence[CalculationStep], others: Sequence[CalculationStep]) -> int:
     """Index of the first step in which two derivations part."""
     return next(
         (i for i, (one, two) in enumerate(zip(steps, others, strict=False)) if one != two),

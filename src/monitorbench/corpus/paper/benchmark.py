@@ -18,7 +18,7 @@ from monitorbench.records import Label, Sample, Split
 
 
 class Benchmark(NamedTuple):
-    """The samples of the three paired splits, and what was short or fell."""
+    """The samples of the three paired splits, and what was short or left out."""
 
     samples: dict[Split, list[Sample]]
     shortfall: dict[Split, dict[str, dict[str, Shortfall]]]
@@ -35,14 +35,14 @@ def select(pairs: Sequence[Pair], dataset: PaperDataset) -> Benchmark:
     split_of: dict[str, Split] = {}
     chosen: dict[Split, list[Sample]] = {Split.VALIDATION: [], Split.CALIBRATION: [], Split.TEST: []}
     shortfall: dict[Split, dict[str, dict[str, Shortfall]]] = {split: {} for split in chosen}
-    fell: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
     # The scarcest cell chooses first: a question that two cells could use goes where it is missed most.
     cells = sorted(
         dataset.benchmark_quotas, key=lambda cell: (len(by_cell[cell]) - _asked(dataset, cell), cell)
     )
     distinct = {cell: _distinct(by_cell[cell], dataset) for cell in cells}
     for cell in cells:
-        fell[cell] = len(by_cell[cell]) - len(distinct[cell])
+        rejected[cell] = len(by_cell[cell]) - len(distinct[cell])
         quota = dataset.benchmark_quotas[cell]
         asked = {"without_thinking": quota.without_thinking, "with_thinking": quota.with_thinking}
         taken = _take(distinct[cell], asked, Split.TEST, split_of)
@@ -61,7 +61,7 @@ def select(pairs: Sequence[Pair], dataset: PaperDataset) -> Benchmark:
         split: [sample.model_copy(update={"split": split}) for sample in samples]
         for split, samples in chosen.items()
     }
-    return Benchmark(placed, shortfall, +fell)
+    return Benchmark(placed, shortfall, +rejected)
 
 
 def paired(samples: Sequence[Sample]) -> list[Pair]:
@@ -69,11 +69,11 @@ def paired(samples: Sequence[Sample]) -> list[Pair]:
 
     Passed over is what shares a pair_id with no other sample, with two, or with one of the same label.
     """
-    twins: defaultdict[str, list[Sample]] = defaultdict(list)
+    by_pair: defaultdict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
-        twins[sample.pair_id].append(sample)
+        by_pair[sample.pair_id].append(sample)
     pairs = []
-    for two in twins.values():
+    for two in by_pair.values():
         by_label = {sample.label: sample for sample in two}
         if len(two) == len(by_label) == 2:
             pairs.append(Pair(by_label[Label.MISBEHAVIOR], by_label[Label.BENIGN]))

@@ -12,12 +12,11 @@ from typing import Any
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import PaperDataset
-from monitorbench.config.study import Study
 from monitorbench.construct.pair import Pair
 from monitorbench.corpus.paper.benchmark import Benchmark, paired, select
 from monitorbench.corpus.paper.candidates import Candidates, batches, prepare, totals
-from monitorbench.corpus.paper.recipes import units
 from monitorbench.corpus.paper.training_split import Filled, Job, fill_cell
+from monitorbench.corpus.paper.units import PaperInputs, units
 from monitorbench.corpus.store import write_split
 from monitorbench.records import Cell, Sample, Split, from_table
 from monitorbench.runs.files import folder_in_the_making
@@ -25,17 +24,17 @@ from monitorbench.runs.pool import worker_pool
 from monitorbench.runs.progress import progress
 from monitorbench.sources import synthetic
 
-_MEND = "add sources, lower the quota, or state the shortfall with dataset.allow_short=true"
+_REMEDY = "add sources, lower the quota, or state the shortfall with dataset.allow_short=true"
 
 
-def build(study: Study, dataset: PaperDataset, directory: Path, wanted: Sequence[Split]) -> dict[str, Any]:
+def build(inputs: PaperInputs, directory: Path, wanted: Sequence[Split]) -> dict[str, Any]:
     """Write the wanted splits below `directory`; returns the manifest's results.
 
     Raises `UserError` where a source is missing or broken, or where a cell can't be filled and
     `dataset.allow_short` is false.
     """
-    workers = os.cpu_count() or 1
-    prepared = prepare(study, units(study, dataset), workers=workers)
+    dataset, workers = inputs.dataset, os.cpu_count() or 1
+    prepared = prepare(inputs, units(inputs), workers=workers)
     benchmark = select(_eligible(prepared, dataset), dataset)
     results: dict[str, Any] = {
         "constructed": totals(prepared),
@@ -133,7 +132,7 @@ def _fill(
             if made.samples < made.asked and not dataset.allow_short:
                 raise UserError(
                     f"dataset.corpus.{made.cell.replace('/', '.')}={made.asked}: only {made.samples} "
-                    f"samples could be had; {_MEND}"
+                    f"samples could be had; {_REMEDY}"
                 )
     return list(filled.values())
 
@@ -152,5 +151,5 @@ def _refuse_short(benchmark: Benchmark, dataset: PaperDataset) -> None:
         trace, short = next(iter(traces.items()))
         raise UserError(
             f"dataset.benchmark.{cell.replace('/', '.')}.{trace}={short.asked}: only {short.have} pairs "
-            f"could be had; {_MEND}"
+            f"could be had; {_REMEDY}"
         )

@@ -2,7 +2,7 @@
 
 A *unit* is one source, or a part of a large one. Units are constructed side by side in processes. Each
 writes one Parquet file per cell into a folder that is renamed into place when it is whole, so a build that
-is killed goes on where it was, and the next dataset that needs the same unit finds it.
+is killed resumes where it was, and the next dataset that needs the same unit finds it.
 """
 
 from collections import Counter, defaultdict
@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from monitorbench.config.base import UserError
-from monitorbench.config.study import Study
-from monitorbench.corpus.paper.recipes import Unit, construct, unit_identity
+from monitorbench.corpus.paper.units import PaperInputs, Unit, construct, unit_identity
 from monitorbench.records import SAMPLE_SCHEMA, Sample, to_table
 from monitorbench.runs.files import content_hash, folder_in_the_making, read_json, write_json
 from monitorbench.runs.pool import worker_pool
@@ -33,7 +32,7 @@ class Candidates(NamedTuple):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """`samples`, `fell` (the construction's reasons), `bad_rows` (the adapter's reasons)."""
+        """`samples`, `rejected` (the construction's reasons), `bad_rows` (the reader's reasons)."""
         facts: dict[str, Any] = read_json(self.folder / "facts.json")
         return facts
 
@@ -43,21 +42,21 @@ class Candidates(NamedTuple):
         return path if path.is_file() else None
 
 
-def located(study: Study, units: Sequence[Unit]) -> list[Candidates]:
+def located(inputs: PaperInputs, units: Sequence[Unit]) -> list[Candidates]:
     """Where the candidates of units are, or will be, by the hash of what decides them."""
-    parent = study.paths.data / ".candidates"
+    parent = inputs.paths.data / ".candidates"
     return [
-        Candidates(unit, parent / f"{unit.label}-{content_hash(unit_identity(study, unit))}")
+        Candidates(unit, parent / f"{unit.label}-{content_hash(unit_identity(inputs, unit))}")
         for unit in units
     ]
 
 
-def prepare(study: Study, units: Sequence[Unit], *, workers: int) -> list[Candidates]:
+def prepare(inputs: PaperInputs, units: Sequence[Unit], *, workers: int) -> list[Candidates]:
     """Construct every unit that is not there yet; returns all of them in the order of `units`.
 
     Raises what a unit raises, after the others that are running have ended; what is finished stays.
     """
-    prepared = located(study, units)
+    prepared = located(inputs, units)
     missing = [candidates for candidates in prepared if not candidates.folder.is_dir()]
     if not missing:
         return prepared
@@ -67,7 +66,7 @@ def prepare(study: Study, units: Sequence[Unit], *, workers: int) -> list[Candid
         progress("data: construct candidates", len(missing)) as ticker,
         worker_pool(min(workers, len(missing))) as pool,
     ):
-        for done in as_completed([pool.submit(_write, study, candidates) for candidates in missing]):
+        for done in as_completed([pool.submit(_write, inputs, candidates) for candidates in missing]):
             done.result()
             ticker.advance()
     return prepared
@@ -82,36 +81,40 @@ def batches(files: Sequence[Path], columns: Sequence[str] | None = None) -> Iter
 
 
 def totals(prepared: Sequence[Candidates]) -> dict[str, dict[str, Any]]:
-    """Per source: how many samples were constructed, how many rows fell or were bad, and why."""
+    """Per source: how many samples were constructed, how many rows were rejected or bad, and why."""
     summed: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    fell: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    rejected: defaultdict[str, Counter[str]] = defaultdict(Counter)
     bad: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for candidates in prepared:
         facts, source = candidates.facts, candidates.unit.source
         summed[source]["samples"] += facts["samples"]
-        fell[source].update(facts["fell"])
+        rejected[source].update(facts["rejected"])
         bad[source].update(facts["bad_rows"])
     return {
-        source: {"samples": count["samples"], "fell": dict(fell[source]), "bad_rows": dict(bad[source])}
+        source: {
+            "samples": count["samples"],
+            "rejected": dict(rejected[source]),
+            "bad_rows": dict(bad[source]),
+        }
         for source, count in summed.items()
     }
 
 
-def _write(study: Study, candidates: Candidates) -> None:
+def _write(inputs: PaperInputs, candidates: Candidates) -> None:
     try:
         with folder_in_the_making(candidates.folder) as part:
-            _write_files(study, candidates.unit, part)
+            _write_files(inputs, candidates.unit, part)
     except OSError as error:
         reason = error.strerror or " ".join(str(error).split())
         raise UserError(f"{candidates.folder}: can't be written ({reason})") from error
 
 
-def _write_files(study: Study, unit: Unit, folder: Path) -> None:
+def _write_files(inputs: PaperInputs, unit: Unit, folder: Path) -> None:
     writers: dict[str, pq.ParquetWriter] = {}
-    count, fell, bad_rows = 0, Counter[str](), Counter[str]()
+    count, rejected, bad_rows = 0, Counter[str](), Counter[str]()
     try:
-        for constructed in construct(study, unit, bad_rows):
-            fell.update(constructed.fell)
+        for constructed in construct(inputs, unit, bad_rows):
+            rejected.update(constructed.rejected)
             count += len(constructed.samples)
             by_cell: defaultdict[str, list[Sample]] = defaultdict(list)
             for sample in constructed.samples:
@@ -126,7 +129,11 @@ def _write_files(study: Study, unit: Unit, folder: Path) -> None:
     finally:
         for writer in writers.values():
             writer.close()
-    facts = {"samples": count, "fell": dict(sorted(fell.items())), "bad_rows": dict(sorted(bad_rows.items()))}
+    facts = {
+        "samples": count,
+        "rejected": dict(sorted(rejected.items())),
+        "bad_rows": dict(sorted(bad_rows.items())),
+    }
     write_json(folder / "facts.json", facts)
 
 

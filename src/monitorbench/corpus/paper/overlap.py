@@ -129,7 +129,9 @@ def first_of_each(texts: Sequence[str], signed: Signatures, settings: NearDuplic
         bands = np.flatnonzero(shared[row]).tolist()
         mine = [(band, int(signed.keys[row, band])) for band in bands]
         others = sorted({other for key in mine for other in buckets.get(key, ())})
-        if others and _has_twin(row, others, texts, signed.minhashes, sets, settings.threshold, slack):
+        if others and _is_near_duplicate(
+            row, others, texts, signed.minhashes, sets, settings.threshold, slack
+        ):
             kept[row] = False
             sets.pop(row, None)
             continue
@@ -138,7 +140,7 @@ def first_of_each(texts: Sequence[str], signed: Signatures, settings: NearDuplic
     return kept
 
 
-def _has_twin(
+def _is_near_duplicate(
     row: int,
     others: Sequence[int],
     texts: Sequence[str],

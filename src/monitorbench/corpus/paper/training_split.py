@@ -1,7 +1,7 @@
 """The unpaired training split of one cell: overlap removed, quota filled, shards written.
 
 Reads the candidates row group by row group and keeps a few hundred bytes of each, so memory grows slowly
-with the corpus: texts are held only for candidates that share an LSH band with another one.
+with the corpus: texts stay in memory only for candidates that share an LSH band with another one.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ class Filled(NamedTuple):
     samples: int
     by_source: dict[str, int]
     by_label: dict[str, int]
-    fell: dict[str, int]
+    rejected: dict[str, int]
     """Candidates that were not taken, by reason."""
     shards: dict[str, str]
     """File name to SHA-256."""
@@ -78,19 +78,19 @@ def fill_cell(job: Job) -> Filled:
     """Choose and write the samples of one cell."""
     names = sorted(job.max_shares)
     rows = _scan(job, names)
-    fell: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
     for code, reason in enumerate(_OVERLAPS[1:], start=1):
-        fell[reason] = int((rows.overlap == code).sum())
+        rejected[reason] = int((rows.overlap == code).sum())
     left = np.flatnonzero(rows.overlap == 0)
     # Nonsense only tops up what is real.
     is_synthetic = np.array([name == synthetic.SOURCE for name in names])[rows.source[left]]
     left = left[np.lexsort((rows.order[left], is_synthetic))]
     undisputed = left[~_contradicted(rows, left)]
-    fell["equal content with both labels"] = len(left) - len(undisputed)
+    rejected["equal content with both labels"] = len(left) - len(undisputed)
     distinct = undisputed[_distinct(job, rows, undisputed)]
-    fell["near-duplicate within the corpus"] = len(undisputed) - len(distinct)
+    rejected["near-duplicate within the corpus"] = len(undisputed) - len(distinct)
     chosen = distinct[fill([names[rows.source[row]] for row in distinct], job.max_shares, job.quota)]
-    fell["over quota or share"] = len(distinct) - len(chosen)
+    rejected["over quota or share"] = len(distinct) - len(chosen)
     shards = _write(job, np.sort(chosen))
     return Filled(
         cell=job.cell,
@@ -101,22 +101,22 @@ def fill_cell(job: Job) -> Filled:
             Label.MISBEHAVIOR.value: int(rows.label[chosen].sum()),
             Label.BENIGN.value: int((~rows.label[chosen]).sum()),
         },
-        fell=dict(+fell),
+        rejected=dict(+rejected),
         shards=shards,
     )
 
 
 def _scan(job: Job, names: Sequence[str]) -> _Rows:
     """One pass over the candidates: order, label, band keys, and overlap with the benchmark."""
-    held = [
+    benchmark = [
         sample
         for split in (Split.TEST, Split.VALIDATION, Split.CALIBRATION)
         if (job.benchmark / split.value).is_dir()
         for sample in read_split(job.benchmark, split)
     ]
-    groups = {sample.group_id for sample in held}
-    requests = Index([request_text(sample) for sample in held], job.near_duplicates)
-    responses = Index([response_text(sample) for sample in held], job.near_duplicates)
+    groups = {sample.group_id for sample in benchmark}
+    requests = Index([request_text(sample) for sample in benchmark], job.near_duplicates)
+    responses = Index([response_text(sample) for sample in benchmark], job.near_duplicates)
     number = {name: index for index, name in enumerate(names)}
     parts: list[_Rows] = []
     columns = ["id", "group_id", "source", "label", "request", "response"]

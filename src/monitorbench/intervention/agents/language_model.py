@@ -14,15 +14,17 @@ import re
 import string
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.engine import OpenAiEngine
 from monitorbench.config.pilot import LanguageModelAgent
-from monitorbench.config.study import LabelWords, LocalEngine, Prompt, PromptKind
+from monitorbench.config.study import LabelWords, Prompt, PromptKind
 from monitorbench.intervention.agents.protocol import Choice, Policy, Situation
-from monitorbench.intervention.loop.trajectory import request, response
+from monitorbench.intervention.agents.trajectory import request, response
 from monitorbench.records import Category, Construction, Label, LabelSource, Message, Role, Sample, Task
+
+if TYPE_CHECKING:
+    from monitorbench.judging.prompted import PromptedModel
 
 LETTERS = string.ascii_uppercase
 _SHOWN = """\
@@ -42,7 +44,7 @@ _BY_TEXT = _SHOWN + (
 _ACTION = re.compile(r"^[ \t]*action[ \t]*\d*[ \t]*:[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
 
 
-class Answer(NamedTuple):
+class ModelAnswer(NamedTuple):
     """What a model gave: its text, the natural log-probability of each letter, and the tokens it took."""
 
     text: str
@@ -50,19 +52,19 @@ class Answer(NamedTuple):
     tokens: int
 
 
-Asked = Callable[[Sequence[Sample]], list[Answer]]
+Ask = Callable[[Sequence[Sample]], list[ModelAnswer]]
 """One answer a sample, in their order."""
 
 
 class LanguageModel:
-    """An `Agent`; `asked` puts prompts to its model."""
+    """An `Agent`; `ask` puts prompts to its model."""
 
     def __init__(
-        self, settings: LanguageModelAgent, asked: Asked, close: Callable[[], None] = lambda: None
+        self, settings: LanguageModelAgent, ask: Ask, close: Callable[[], None] = lambda: None
     ) -> None:
         self.name = settings.model.name
         self._by_score = settings.choose == "score"
-        self._asked, self._close = asked, close
+        self._ask, self._close = ask, close
 
     def begin(self, task: str, seed: int, attempt: int = 0) -> Policy:
         """See `Agent.begin`."""
@@ -79,14 +81,14 @@ class LanguageModel:
         tokens = 0
         while len(left) > 1:
             groups = [left[start : start + len(LETTERS)] for start in range(0, len(left), len(LETTERS))]
-            answers = self._asked([_prompted(situation, _lettered(group)) for group in groups])
+            answers = self._ask([_prompted(situation, _lettered(group)) for group in groups])
             tokens += sum(answer.tokens for answer in answers)
             left = [_likeliest(group, answer) for group, answer in zip(groups, answers, strict=True)]
         return Choice(left[0], tokens=tokens)
 
     def _by_word(self, situation: Situation) -> Choice:
         offered = _offered(situation)
-        (answer,) = self._asked([_prompted(situation, [_one_line(action) for action in offered])])
+        (answer,) = self._ask([_prompted(situation, [_one_line(action) for action in offered])])
         thought, action = read_react(answer.text)
         same = {_folded(one): one for one in offered}
         return Choice(same.get(_folded(action), action), thought, answer.tokens)
@@ -123,86 +125,32 @@ def prompt(settings: LanguageModelAgent) -> Prompt:
 
 def open_language_model(settings: LanguageModelAgent, models: Path) -> LanguageModel:
     """Load the model or open its endpoint; `UserError` and `ConfigError` as for a judge."""
-    if isinstance(settings.engine, OpenAiEngine):
-        return _behind_endpoint(settings, settings.engine)
-    return _in_process(settings, settings.engine, models)
+    from monitorbench.judging.open import open_prompted
 
-
-def _in_process(settings: LanguageModelAgent, engine: LocalEngine, models: Path) -> LanguageModel:
-    from transformers import AutoTokenizer
-
-    from monitorbench.engines.open import open_engine
-    from monitorbench.engines.protocol import Decoding
-    from monitorbench.engines.weights import adapter_folder, weights_folder
-    from monitorbench.prompts.render import Renderer
-    from monitorbench.prompts.truncate import middle_truncate
-
-    model, asked_with = settings.model, prompt(settings)
-    if model.reasoning:
-        raise ConfigError(f"agent.model={model.name}: agents answer at once; expected model.reasoning=null")
-    weights, adapter = weights_folder(model, models), adapter_folder(model.adapter)
-    try:
-        renderer = Renderer(asked_with, AutoTokenizer.from_pretrained(weights), model.opening)
-    except ValueError as error:
-        raise ConfigError(f"agent.model={model.name}: {error}") from error
-    tokens_of = {letter: _single(renderer, letter) for letter in LETTERS}
-    scored = tuple(token for tokens in tokens_of.values() for token in tokens)
-    decoding = Decoding(asked_with.max_new_tokens, (renderer.end_of_turn,), scored)
-    loaded = open_engine(engine, weights, adapter, model.context_tokens)
-    fits = model.context_tokens - decoding.max_new_tokens
-
-    def ids(sample: Sample) -> tuple[int, ...]:
-        whole = renderer.render(sample)
-        if len(whole) <= fits:
-            return whole
-        shortened = middle_truncate(renderer, sample, fits)
-        if shortened is None:
-            raise ValueError(f"the run so far takes {len(whole)} tokens, {fits} fit")
-        return shortened.token_ids
-
-    def asked(samples: Sequence[Sample]) -> list[Answer]:
-        prompts = [ids(sample) for sample in samples]
-        found: dict[int, Answer] = {}
-        for index, completion in loaded.complete(prompts, decoding):
-            letters = {
-                letter: _sum_of_logs([completion.logprobs[token] for token in tokens])
-                for letter, tokens in tokens_of.items()
-            }
-            n_tokens = len(prompts[index]) + len(completion.token_ids)
-            found[index] = Answer(completion.text, letters, n_tokens)
-        return [found[index] for index in range(len(samples))]
-
-    return LanguageModel(settings, asked, loaded.close)
-
-
-def _behind_endpoint(settings: LanguageModelAgent, engine: OpenAiEngine) -> LanguageModel:
-    from monitorbench.engines.endpoint_reply import ChatMessage
-    from monitorbench.engines.openai_engine import Endpoint
-    from monitorbench.prompts.wording import PromptWording
-
+    model, engine = settings.model, settings.engine
     if engine.max_cost is not None:
         raise ConfigError(
             f"agent.engine.max_cost={engine.max_cost}: what an agent spends is not kept from one start to "
             "the next; expected null"
         )
-    asked_with = prompt(settings)
-    wording, endpoint = PromptWording(asked_with), Endpoint(engine)
+    where = f"agent.model={model.name} agent.choose={settings.choose}"
+    opened = open_prompted(model, engine, prompt(settings), models, where, words=LETTERS)
+    return LanguageModel(settings, lambda samples: _answers(opened, samples), opened.close)
 
-    def asked(samples: Sequence[Sample]) -> list[Answer]:
-        system = (ChatMessage("system", wording.system),) if wording.system else ()
-        messages = [(*system, ChatMessage("user", wording.user(sample))) for sample in samples]
-        found: dict[int, Answer] = {}
-        for index, reply in endpoint.ask(messages, max_new_tokens=asked_with.max_new_tokens):
-            if reply.failure is not None:
-                raise ValueError(f"{reply.failure}: {reply.detail}")
-            near: dict[str, list[float]] = {}
-            for token, logprob in (reply.top_logprobs or {}).items():
-                near.setdefault(token.strip().upper(), []).append(logprob)
-            letters = {letter: _sum_of_logs(near[letter]) for letter in LETTERS if letter in near}
-            found[index] = Answer(reply.text, letters, reply.prompt_tokens + reply.completion_tokens)
-        return [found[index] for index in range(len(samples))]
 
-    return LanguageModel(settings, asked, endpoint.close)
+def _answers(model: "PromptedModel", samples: Sequence[Sample]) -> list[ModelAnswer]:
+    """One answer a sample, in their order; `ValueError` where one can't be had."""
+    questions = [model.question(sample) for sample in samples]
+    for question in questions:
+        if question.too_long:
+            raise ValueError(f"the run so far is too long: {question.detail}")
+    found: dict[int, ModelAnswer] = {}
+    for index, reply in model.replies(questions):
+        if reply.failure is not None:
+            raise ValueError(f"{reply.failure}: {reply.detail}")
+        tokens = reply.prompt_tokens + reply.completion_tokens
+        found[index] = ModelAnswer(reply.text, model.word_logprobs(reply), tokens)
+    return [found[index] for index in range(len(samples))]
 
 
 def _offered(situation: Situation) -> tuple[str, ...]:
@@ -238,7 +186,7 @@ def _lettered(actions: Sequence[str]) -> list[str]:
     return [f"{letter}. {_one_line(action)}" for letter, action in zip(LETTERS, actions, strict=False)]
 
 
-def _likeliest(actions: Sequence[str], answer: Answer) -> str:
+def _likeliest(actions: Sequence[str], answer: ModelAnswer) -> str:
     known = [
         (answer.letters[letter], action)
         for letter, action in zip(LETTERS, actions, strict=False)
@@ -250,22 +198,6 @@ def _likeliest(actions: Sequence[str], answer: Answer) -> str:
     if first and first in LETTERS[: len(actions)]:
         return actions[LETTERS.index(first)]
     raise ValueError(f"the model named none of the letters {LETTERS[0]} to {LETTERS[len(actions) - 1]}")
-
-
-def _single(renderer: Any, letter: str) -> tuple[int, ...]:
-    """The ids that spell a letter alone, with and without a blank."""
-    encoded = [renderer.encode_plain(text) for text in (letter, f" {letter}")]
-    ids = tuple(dict.fromkeys(one[0] for one in encoded if len(one) == 1))
-    if not ids:
-        raise ConfigError(f"agent.choose=score: the letter {letter} is no single token; expected choose=text")
-    return ids
-
-
-def _sum_of_logs(logprobs: Sequence[float]) -> float:
-    largest = max(logprobs)
-    if not math.isfinite(largest):
-        return largest
-    return largest + math.log(math.fsum(math.exp(one - largest) for one in logprobs))
 
 
 def _one_line(text: str) -> str:

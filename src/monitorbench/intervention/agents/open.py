@@ -1,10 +1,9 @@
-"""From a configured agent to one that acts."""
+"""Opens the agent that is configured, and names it; a new kind of agent is a case in each function here."""
 
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
-from monitorbench.config.engine import OpenAiEngine
 from monitorbench.config.pilot import Agent as AgentSettings
 from monitorbench.config.pilot import ScriptedAgent
 from monitorbench.intervention.agents.protocol import Agent
@@ -30,11 +29,7 @@ def agent_identity(settings: AgentSettings) -> dict[str, Any]:
     if isinstance(settings, ScriptedAgent):
         return settings.model_dump(mode="json")
     from monitorbench.intervention.agents.language_model import prompt
-    from monitorbench.intervention.critic.critic import local_identity
-    from monitorbench.judging.endpoint import endpoint_identity
+    from monitorbench.judging.identity import judge_identity
 
     how = {"kind": settings.kind, "choose": settings.choose}
-    if isinstance(settings.engine, OpenAiEngine):
-        shown = prompt(settings).model_dump(mode="json")
-        return {**how, **endpoint_identity(settings.engine), "prompt": shown}
-    return {**how, **local_identity(settings.model, settings.engine, prompt(settings))}
+    return {**how, **judge_identity(settings.model, settings.engine, prompt(settings))}

@@ -1,4 +1,4 @@
-"""What an agent is: something that, run by run, chooses one action at a time.
+"""An agent is whatever, run by run, chooses one action at a time.
 
 Promises to the matching of runs: an agent's random numbers depend on task, seed, attempt and the number of
 the decision alone, never on the condition, so that two runs of one task and seed are the same until the
@@ -12,7 +12,8 @@ Mechanism = Literal["rollback", "append"]
 
 
 class Turn(NamedTuple):
-    """An action that stands, what the agent thought, what the world answered, and what it was told then."""
+    """An action that was not undone, with the agent's thought, the environment's answer, and a warning if
+    any."""
 
     action: str
     thought: str
@@ -25,13 +26,13 @@ class Situation(NamedTuple):
 
     goal: str
     opening: str
-    """The world's first words."""
+    """The first text that the environment gave."""
     turns: tuple[Turn, ...]
-    """Undone ones left out."""
+    """The turns so far; undone ones are left out."""
     admissible: tuple[str, ...]
-    """Empty: any text."""
+    """The actions that are allowed; empty where any text is."""
     decision: int
-    """How many decisions came before in this run, undone ones included."""
+    """The number of decisions before this one in the run, undone ones included."""
     intervened: Mechanism | None
     """What the monitor did to the last decision."""
     undone: tuple[str, ...]
@@ -41,7 +42,7 @@ class Situation(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """An action, and what it cost."""
+    """The action that an agent chose, and the tokens that choosing it took."""
 
     action: str
     thought: str = ""
@@ -53,7 +54,7 @@ Policy = Callable[[Situation], Choice]
 
 
 class Agent(Protocol):
-    """An agent with its weights, if any, loaded."""
+    """An agent that is ready to act: its weights, if any, are loaded."""
 
     @property
     def name(self) -> str:

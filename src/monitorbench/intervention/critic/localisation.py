@@ -78,7 +78,7 @@ class Located(NamedTuple):
     beyond_random: Share
 
 
-class Table(NamedTuple):
+class StrategyTable(NamedTuple):
     """Every strategy on one subset of `n` runs; the critic's comes first where there are scores."""
 
     n: int
@@ -88,18 +88,18 @@ class Table(NamedTuple):
 class Localisation(NamedTuple):
     """The tables, by subset, over all runs first."""
 
-    tables: dict[str, Table]
+    tables: dict[str, StrategyTable]
     n_unreachable: int
     """Runs whose marked step nothing may fire at."""
     step_coverage: float | None
-    """Of all steps at which the critic may fire, those it scored; None without scores."""
+    """The share that the critic scored of all steps at which it may fire; None without scores."""
 
 
 _DIFFERENCE = Located._fields.index("beyond_random")
 Firing = Mapping[int, float]
 """How likely each step is the one at which a strategy fires: sums to 1, or is empty for never."""
 Strategy = Callable[[MarkedRun, list[int]], Firing | None]
-"""From a run and the steps at which anything may fire; None: the run is unscored."""
+"""Gives the firing for a run and the steps at which anything may fire; None where the run is unscored."""
 
 
 def may_fire(run: MarkedRun, min_step: int) -> list[int]:
@@ -145,7 +145,7 @@ def localise(
     for subset in [ALL, *subsets] if len(subsets) > 1 else [ALL]:
         chosen = np.array([subset in (ALL, run.subset) for run in runs])
         located = _located(placed[chosen], bootstrap.group_index(groups[chosen]), resamples, seed)
-        tables[subset] = Table(int(chosen.sum()), dict(zip(strategies, located, strict=True)))
+        tables[subset] = StrategyTable(int(chosen.sum()), dict(zip(strategies, located, strict=True)))
     return Localisation(
         tables,
         sum(run.mistake_step not in steps for run, steps in zip(runs, allowed, strict=True)),

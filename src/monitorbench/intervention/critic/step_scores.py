@@ -1,4 +1,4 @@
-"""A critic's scores, step by step, as JSON lines with `task`, `step` and `score`: read and written.
+"""A critic's scores, step by step, read from JSON lines with `task`, `step` and `score`.
 
 `step` counts a run's messages from 0; `score` in [0, 1] is P(fail) after that step, seen so far. Promises:
 a score is read as it was written or refused with its line. A step without a line has no score, which is
@@ -7,19 +7,18 @@ not a low one.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
-from monitorbench.runs.files import write_atomically
 
 Scores = Mapping[str, Mapping[int, float]]
 """Scores by task, then by step."""
 
 
 class StepScore(NamedTuple):
-    """What a critic thought of a run after one step."""
+    """The score that a critic gave a run after one step."""
 
     task: str
     step: int
@@ -52,12 +51,6 @@ def read_step_scores(path: Path) -> dict[str, dict[int, float]]:
     if not scores:
         raise UserError(f"{path}: no scores; expected JSON lines with task, step and score")
     return dict(scores)
-
-
-def write_step_scores(path: Path, scores: Iterable[StepScore]) -> None:
-    """Write one line a score; the file is there whole or not at all."""
-    rows = (json.dumps(score._asdict(), ensure_ascii=False, allow_nan=False) for score in scores)
-    write_atomically(path, "".join(f"{row}\n" for row in rows))
 
 
 def _parsed(where: str, line: bytes) -> StepScore:

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 
+from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.curves import auroc
 from monitorbench.metrics.reliability import expected_calibration_error, reliability_table
 
 _NEAREST = 1e-6
 """Scores nearer to 0 or 1 are taken for this: a logit has to be finite."""
 _RANGE = (1e-3, 1e3)
 """Of 1/T."""
-_HALVINGS = 100
 
 
 class Temperature(NamedTuple):
@@ -48,10 +48,10 @@ class CriticQuality(NamedTuple):
 def fit_temperature(p_fail: Sequence[float], failed: Sequence[bool]) -> Temperature:
     """Minimise the NLL over T in [0.001, 1000]; [steps] each, P(fail) in [0, 1].
 
-    The NLL is convex in 1/T, so its slope is halved down. Where the minimum is at an end of the range the
-    reason says so: scores too often on the wrong side of one half, however well they rank the runs, become
-    one half, which no τ above it fires on; scores that part the runs without a fault become 0 and 1. Without
-    a step T is 1.
+    The NLL is convex in 1/T, so its minimum is the one root of its slope. Where the minimum is at an end of
+    the range the reason says so: scores too often on the wrong side of one half, however well they rank the
+    runs, become one half, which no τ above it fires on; scores that part the runs without a fault become 0
+    and 1. Without a step T is 1.
     """
     flags = np.asarray(failed, dtype=np.bool_)
     if not len(flags):
@@ -67,10 +67,7 @@ def fit_temperature(p_fail: Sequence[float], failed: Sequence[bool]) -> Temperat
         return Temperature(1 / low, len(flags), why)
     if slope(high) <= 0:
         return Temperature(1 / high, len(flags), "the scores part the validation runs without a fault")
-    for _ in range(_HALVINGS):
-        middle = (low * high) ** 0.5
-        low, high = (middle, high) if slope(middle) < 0 else (low, middle)
-    return Temperature(1 / (low * high) ** 0.5, len(flags))
+    return Temperature(1 / brentq(slope, low, high, xtol=1e-15, rtol=1e-14), len(flags))
 
 
 def quality(p_fail: Sequence[float], failed: Sequence[bool], tau: float) -> CriticQuality:

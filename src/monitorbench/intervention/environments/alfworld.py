@@ -6,6 +6,7 @@ read from the archive whose checksum the config names and from nowhere else.
 
 import json
 import re
+from functools import partial
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -14,13 +15,24 @@ from monitorbench.config.environments import AlfworldGames
 from monitorbench.intervention.environments.household import Household
 from monitorbench.intervention.environments.protocol import Observation
 from monitorbench.intervention.environments.replay import ReplayedEnvironment
+from monitorbench.intervention.environments.splits import Opens, draw, require_package
 from monitorbench.sources import fetch
 
 SPLITS = {"train": "valid_train", "validation": "valid_seen", "pilot": "valid_unseen"}
 """Ours and upstream's, which share no game; the rooms of `valid_unseen` are in no other."""
 _GOAL = re.compile(r'Your task is to: ([^"\\\n]+)')
-"""In the grammar, where it stands once."""
+"""Finds the goal in the grammar, where it stands once."""
 _ID = re.compile(r"\S+_bar_\S+")
+
+
+def tasks(settings: AlfworldGames, n_tasks: int, seed: int, split: str) -> list[Opens]:
+    """See `open.open_tasks`."""
+    require_package("fast_downward", settings.name)
+    games = read_games(settings, split)
+    return [
+        partial(AlfworldGame, task, games[task], settings.plan_seconds)
+        for task in draw(settings.name, games, n_tasks, seed, split)
+    ]
 
 
 def read_games(settings: AlfworldGames, split: str) -> dict[str, str]:
@@ -72,7 +84,7 @@ class AlfworldGame(ReplayedEnvironment):
         return self._open().fingerprint()
 
     def solution(self) -> tuple[str, ...]:
-        """What is left of the game's own walkthrough while it is followed; else a plan from here.
+        """Return what is left of the game's own walkthrough while it is followed; else a plan from here.
 
         That is a detour of two actions at most and a part of the walkthrough, or else the planner's, which
         takes from milliseconds to most of a minute. Plans are kept by state, what is left of a plan that is

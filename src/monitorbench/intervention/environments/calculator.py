@@ -12,7 +12,7 @@ from fractions import Fraction
 
 MOST_CHARACTERS = 200
 MOST_DIGITS = 30
-"""Of a value's numerator and denominator."""
+"""Digits that the numerator and the denominator of a value may have."""
 _MOST_POWER = 64
 
 _OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {

@@ -20,7 +20,8 @@ from monitorbench.runs.files import folder_in_the_making, make_folder
 
 _ATTEMPTS = 20
 _NEXT_SEED = 999_999
-"""Divisible by three: a seed's remainder tells its split (`open.game_seeds`)."""
+"""The distance to the next seed; divisible by three, since a seed's remainder is its split's
+(`splits.game_seeds`)."""
 _making = threading.Lock()
 """TextWorld has one random generator for the whole process."""
 

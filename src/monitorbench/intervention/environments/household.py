@@ -1,6 +1,6 @@
 """A household game in a process of its own, so that what happens to the planner's library happens there.
 
-Fast Downward is native code with a fate of its own. It searches without an end that could be set, it ends
+Fast Downward is native code that has to be kept apart. It searches without an end that could be set, it ends
 its process where memory runs out, and it is made to be loaded once: each copy that TextWorld loads
 registers itself in one table of the process, and that table still points into a copy after it was unloaded
 (`fast_downward.close_lib`), which is a segmentation fault at the third game or at exit.
@@ -51,7 +51,7 @@ class Household:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """The id of the process."""
         return self._process.pid
 
     @property

@@ -4,7 +4,7 @@ from typing import NamedTuple, Protocol
 
 
 class Observation(NamedTuple):
-    """What an action led to."""
+    """The environment's answer to an action."""
 
     text: str
     """What the agent sees after its action."""
@@ -12,7 +12,7 @@ class Observation(NamedTuple):
     """Actions it may take; empty: any text."""
     done: bool
     success: bool
-    """Meaningful when done."""
+    """Whether the task was solved; it has a meaning only when `done`."""
 
 
 class Snapshot(NamedTuple):
@@ -34,7 +34,7 @@ class Environment(Protocol):
 
     @property
     def goal(self) -> str:
-        """What the agent is told to do."""
+        """The task in words, as the agent gets it."""
         ...
 
     def reset(self) -> Observation:

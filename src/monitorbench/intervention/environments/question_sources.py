@@ -40,7 +40,7 @@ class WordProblem(NamedTuple):
     answer: Fraction
     steps: tuple[str, ...]
     is_test: bool
-    """Of upstream's test questions."""
+    """Whether it is one of upstream's test questions."""
 
 
 def read_search_questions(settings: Questions) -> list[SearchQuestion]:

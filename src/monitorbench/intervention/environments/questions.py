@@ -11,13 +11,21 @@ import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
+from monitorbench.config.environments import Questions
 from monitorbench.intervention.environments.answers import exact_match, is_number, token_f1
 from monitorbench.intervention.environments.calculator import calculate, shown
 from monitorbench.intervention.environments.protocol import Observation
-from monitorbench.intervention.environments.question_sources import SearchQuestion, WordProblem
+from monitorbench.intervention.environments.question_sources import (
+    SearchQuestion,
+    WordProblem,
+    read_search_questions,
+    read_word_problems,
+)
 from monitorbench.intervention.environments.replay import ReplayedEnvironment
+from monitorbench.intervention.environments.splits import Opens, digest, draw, part_of
 
 _ACTION = re.compile(r"\s*(\w+)\s*\[(.*)\]\s*", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")
@@ -25,6 +33,43 @@ _WORD = re.compile(r"\w+")
 _LEAD_WORDS = 6
 _LEAD_WEIGHT = 2.0
 """A word in a paragraph's first words, which name its subject, counts so many times."""
+
+
+def tasks(settings: Questions, n_tasks: int, seed: int, split: str) -> list[Opens]:
+    """See `open.open_tasks`."""
+    match settings.tools:
+        case "search":
+            return _searched(settings, n_tasks, seed, split)
+        case "calculator":
+            return _calculated(settings, n_tasks, seed, split)
+
+
+def _searched(settings: Questions, n_tasks: int, seed: int, split: str) -> list[Opens]:
+    questions = {question.id: question for question in read_search_questions(settings)}
+    opened: list[Opens] = []
+    for id_ in draw(settings.name, part_of(list(questions), split), n_tasks, seed, split):
+        own = questions[id_].paragraphs
+        others = [text for question in questions.values() for text in question.paragraphs if text not in own]
+        others.sort(key=partial(_place, id_))
+        distracting = others[: max(0, settings.paragraphs - len(own))]
+        opened.append(partial(SearchedQuestion, questions[id_], distracting, settings.min_f1))
+    return opened
+
+
+def _place(id_: str, text: str) -> bytes:
+    """Where a paragraph stands among those that may distract from a question."""
+    return digest(f"{id_} {text}")
+
+
+def _calculated(settings: Questions, n_tasks: int, seed: int, split: str) -> list[Opens]:
+    problems = {problem.id: problem for problem in read_word_problems(settings)}
+    if split == "pilot":
+        ids = [id_ for id_, problem in problems.items() if problem.is_test]
+    else:
+        ids = part_of([id_ for id_, problem in problems.items() if not problem.is_test], split)
+    return [
+        partial(CalculatedQuestion, problems[id_]) for id_ in draw(settings.name, ids, n_tasks, seed, split)
+    ]
 
 
 class Progress(NamedTuple):
@@ -36,11 +81,11 @@ class Progress(NamedTuple):
     """Paragraphs read, or expressions worked out, in order."""
     keyword: str = ""
     hits: int = 0
-    """How many places with `keyword` were shown of the paragraph read last."""
+    """The number of places with `keyword` that were shown in the paragraph read last."""
 
 
 class _Question(ReplayedEnvironment):
-    """What both kinds share: the state is a value, so that a snapshot is that value."""
+    """The part that both kinds share: the state is a value, so that a snapshot is that value."""
 
     tools: str
 

@@ -26,7 +26,7 @@ class ReplayedEnvironment(ABC):
 
     @property
     def goal(self) -> str:
-        """What the agent is told to do."""
+        """The task in words, as the agent gets it."""
         return self._goal
 
     def reset(self) -> Observation:

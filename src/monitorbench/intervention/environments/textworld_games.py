@@ -8,18 +8,33 @@ undo, and takes "a. b" for two.
 
 import hashlib
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from monitorbench.config.environments import TextWorldGames
+from monitorbench.intervention.environments.game_files import ensure_games, game_task
 from monitorbench.intervention.environments.protocol import Observation
 from monitorbench.intervention.environments.replay import ReplayedEnvironment
+from monitorbench.intervention.environments.splits import Opens, game_seeds, require_package
 
 _SEED = 1
-"""Of the Z-machine's random numbers; without one they follow the clock."""
+"""The seed of the Z-machine's random numbers, which otherwise follow the clock."""
 _ONE_COMMAND = re.compile(r"(?!.*\bthen\b)[a-z0-9' -]{1,120}")
 _NOT_UNDERSTOOD = "That's not a verb I recognise."
 """Inform's own words."""
 _PROMPT = re.compile(r"(\n\s*Would you like to RESTART[^\n]*)?\n>[^\n]*\Z")
+
+
+def tasks(settings: TextWorldGames, n_tasks: int, seed: int, split: str) -> list[Opens]:
+    """See `open.open_tasks`; games that are missing are generated."""
+    require_package("textworld", settings.name)
+    seeds = game_seeds(n_tasks, seed, split)
+    folders = ensure_games(settings, seeds)
+    return [
+        partial(TextWorldGame, game_task(settings, game), folder)
+        for game, folder in zip(seeds, folders, strict=True)
+    ]
 
 
 class TextWorldGame(ReplayedEnvironment):

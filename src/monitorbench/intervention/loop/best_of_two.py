@@ -6,17 +6,21 @@ steps and tokens are those of both runs. The first run is the baseline's own.
 
 from monitorbench.intervention.agents.protocol import Agent
 from monitorbench.intervention.environments.protocol import Environment
-from monitorbench.intervention.loop.episode import BrokenDown, Rules, Run, run_episode, surviving
-from monitorbench.intervention.loop.mechanisms import Judge, certain
-from monitorbench.intervention.loop.transcripts import Episode
+from monitorbench.intervention.loop.episode import BrokenDown, Run, RunLimits, run_episode, surviving
+from monitorbench.intervention.loop.mechanisms import JudgeRun, certain
+from monitorbench.intervention.transcripts import Episode
 
 
-def best_of_two(environment: Environment, agent: Agent, run: Run, bounds: Rules, judge: Judge) -> Episode:
-    """Both runs as one episode; `kept_attempt` says which counts, the first where both look alike.
+def best_of_two(
+    environment: Environment, agent: Agent, run: Run, limits: RunLimits, judge: JudgeRun
+) -> Episode:
+    """Make both runs and return them as one episode.
+
+    `kept_attempt` says which of them counts: the first where both look alike.
 
     A run or a judgement that breaks down makes it a failure with a reason.
     """
-    tries = [run_episode(environment, agent, run._replace(attempt=attempt), bounds) for attempt in (0, 1)]
+    tries = [run_episode(environment, agent, run._replace(attempt=attempt), limits) for attempt in (0, 1)]
     steps = tuple(step for one in tries for step in one.steps)
     tokens = sum(one.tokens for one in tries)
     reason = next((one.reason for one in tries if one.reason), "")

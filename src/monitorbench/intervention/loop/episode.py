@@ -3,7 +3,7 @@
 Promises: at most `step_budget` actions, undone ones included, and at most `max_interventions`
 interventions, none before `min_step` and none once the run is over; an agent or a critic that fails, and an
 environment that breaks or does not come back exactly from a rollback, end the run as a failure with a reason;
-an interrupt and a fault that a person has to mend (`UserError`) end the pilot instead.
+an interrupt and a fault that a person has to fix (`UserError`) end the pilot instead.
 """
 
 import hashlib
@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.pilot import Pilot
 from monitorbench.intervention.agents.protocol import Agent, Mechanism, Policy, Situation, Turn
+from monitorbench.intervention.agents.trajectory import sample_of_run
 from monitorbench.intervention.environments.protocol import Environment, Observation
 from monitorbench.intervention.loop.mechanisms import Moment, Trigger
-from monitorbench.intervention.loop.trajectory import judged
-from monitorbench.intervention.loop.transcripts import Episode, Step, storable
+from monitorbench.intervention.transcripts import Episode, Step, storable
 from monitorbench.records import Sample
 
 
-class Rules(NamedTuple):
-    """What bounds a run (2602.03338, section 3)."""
+class RunLimits(NamedTuple):
+    """How many steps and interventions a run may have, and from which step on (2602.03338, section 3)."""
 
     min_step: int
     step_budget: int
@@ -32,18 +32,20 @@ class Rules(NamedTuple):
     warning: str
 
 
-def rules(pilot: Pilot) -> Rules:
-    """The rules of a pilot."""
-    return Rules(pilot.min_step, pilot.step_budget, pilot.max_interventions, pilot.warning)
+def run_limits(pilot: Pilot) -> RunLimits:
+    """The limits that a pilot's settings state."""
+    return RunLimits(pilot.min_step, pilot.step_budget, pilot.max_interventions, pilot.warning)
 
 
 class Run(NamedTuple):
-    """Which run is to be made; `key` names it in the log."""
+    """A run that is to be made."""
 
     key: str
+    """Names the run in the log."""
     condition: str
     seed: int
     attempt: int = 0
+    """1 for the second run of best-of-2."""
 
 
 def episode_key(*what: Any) -> str:
@@ -55,7 +57,7 @@ def run_episode(
     environment: Environment,
     agent: Agent,
     run: Run,
-    bounds: Rules,
+    limits: RunLimits,
     trigger: Trigger | None = None,
     mechanism: Mechanism = "rollback",
 ) -> Episode:
@@ -64,7 +66,7 @@ def run_episode(
     Raises `UserError`, `ConfigError` and `KeyboardInterrupt` only.
     """
     began = time.perf_counter()
-    loop = _Loop(environment, agent, run, bounds, trigger, mechanism)
+    loop = _Loop(environment, agent, run, limits, trigger, mechanism)
     reason = ""
     try:
         loop.play()
@@ -89,22 +91,22 @@ def run_episode(
 
 
 class BrokenDown(Exception):
-    """The run can't go on; the text is the outcome's reason."""
+    """The run has to end here as a failure; the text is the outcome's reason."""
 
 
 class _Loop:
-    """A run in the making."""
+    """A run while it is being made; the public fields are what has come of it so far."""
 
     def __init__(
         self,
         environment: Environment,
         agent: Agent,
         run: Run,
-        bounds: Rules,
+        limits: RunLimits,
         trigger: Trigger | None,
         mechanism: Mechanism,
     ) -> None:
-        self._environment, self._agent, self._run, self._bounds = environment, agent, run, bounds
+        self._environment, self._agent, self._run, self._limits = environment, agent, run, limits
         self._trigger, self._mechanism = trigger, mechanism
         self._turns: list[Turn] = []
         self.steps: list[Step] = []
@@ -125,7 +127,7 @@ class _Loop:
                 self._trigger.begin(environment)
         intervened: Mechanism | None = None
         undone: tuple[str, ...] = ()
-        while not observation.done and len(self.steps) < self._bounds.step_budget:
+        while not observation.done and len(self.steps) < self._limits.step_budget:
             moment = Moment(environment, run.seed, len(self.steps), self._so_far)
             trigger = self._trigger if self._may_intervene(moment.step) else None
             before = observation
@@ -136,7 +138,7 @@ class _Loop:
                     trigger.before(moment)
             observation = self._act(policy, observation, intervened, undone)
             intervened = None
-            if trigger is not None and not observation.done and self._rules(trigger, moment):
+            if trigger is not None and not observation.done and self._ask(trigger, moment):
                 intervened = self._mechanism
                 if intervened == "rollback":
                     undone = (*undone, self._turns.pop().action)
@@ -146,16 +148,16 @@ class _Loop:
                     if not as_before:
                         raise BrokenDown("environment: undoing an action did not bring back what was before")
                 else:
-                    self._turns[-1] = self._turns[-1]._replace(warning=self._bounds.warning)
+                    self._turns[-1] = self._turns[-1]._replace(warning=self._limits.warning)
             if intervened != "rollback":
                 undone = ()
         self.success = observation.done and observation.success
 
     def _may_intervene(self, step: int) -> bool:
-        bounds = self._bounds
+        limits = self._limits
         # After the last action there is nothing left to do better.
         return (
-            bounds.min_step <= step < bounds.step_budget - 1 and self.interventions < bounds.max_interventions
+            limits.min_step <= step < limits.step_budget - 1 and self.interventions < limits.max_interventions
         )
 
     def _act(
@@ -197,28 +199,28 @@ class _Loop:
         return after
 
     def _plan(self) -> tuple[str, ...]:
-        """A fault of the environment's, though it is the agent that asks."""
+        """The environment's solution; a fault is the environment's, though it is the agent that asks."""
         with surviving("environment"):
             return self._environment.solution()
 
-    def _rules(self, trigger: Trigger, moment: Moment) -> bool:
-        """Whether the trigger fires; what it found goes into the transcript."""
+    def _ask(self, trigger: Trigger, moment: Moment) -> bool:
+        """Ask the trigger whether to intervene; its answer goes into the transcript."""
         self.judged_steps += 1
         with surviving("critic"):
-            ruling = trigger.rules(moment)
-        self.interventions += ruling.fires
+            decided = trigger.decide(moment)
+        self.interventions += decided.fires
         step = self.steps[-1]
-        found = {
-            "p_fail": ruling.p_fail,
-            "calibrated": ruling.calibrated,
-            "intervention": self._mechanism if ruling.fires else None,
-            "tokens": step.tokens + ruling.tokens,
+        answer = {
+            "p_fail": decided.p_fail,
+            "calibrated": decided.calibrated,
+            "intervention": self._mechanism if decided.fires else None,
+            "tokens": step.tokens + decided.tokens,
         }
-        self.steps[-1] = step.model_copy(update=found)
-        return ruling.fires
+        self.steps[-1] = step.model_copy(update=answer)
+        return decided.fires
 
     def _so_far(self) -> Sample:
-        return judged(
+        return sample_of_run(
             self._environment.task,
             self._run.seed,
             self._agent.name,
@@ -234,7 +236,7 @@ def surviving(who: str) -> Iterator[None]:
     try:
         yield
     except (UserError, ConfigError, BrokenDown):
-        # A person has to mend the first two, and every other run would meet them as well.
+        # A person has to fix the first two, and every other run would meet them as well.
         raise
     except Exception as error:
         said = " ".join(str(error).split())[:300]

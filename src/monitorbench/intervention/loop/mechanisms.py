@@ -29,7 +29,7 @@ Decider = Literal["calibrated", "raw", "random", "oracle"]
 
 
 class Condition(NamedTuple):
-    """Who decides, and what is done."""
+    """One way to intervene: who decides on it, and what is done then."""
 
     decider: Decider
     mechanism: Mechanism
@@ -43,7 +43,11 @@ CONDITIONS: dict[str, Condition] = {
     "random": Condition("random", "rollback"),
     "oracle": Condition("oracle", "rollback"),
 }
-"""All but `best_of_2`, in which nobody intervenes."""
+"""Every condition but `best_of_2`, in which nobody intervenes (`best_of_two`).
+
+A new one is a line here and its name in `config.pilot.ConditionName`; one that is decided on in a new way
+has a class below and a case in `open_trigger` as well.
+"""
 assert {*CONDITIONS, "best_of_2"} == set(get_args(ConditionName))
 
 
@@ -54,11 +58,11 @@ class Moment(NamedTuple):
     seed: int
     step: int
     so_far: Callable[[], Sample]
-    """The run up to here, as a critic is shown it."""
+    """Gives the run up to here, as a critic is shown it."""
 
 
-class Ruling(NamedTuple):
-    """What was found at a moment; both probabilities are None where no critic was asked."""
+class TriggerDecision(NamedTuple):
+    """Whether to intervene at a moment, and by which probabilities: None where no critic was asked."""
 
     fires: bool
     p_fail: float | None = None
@@ -77,40 +81,41 @@ class Trigger(Protocol):
     """
 
     def begin(self, environment: Environment) -> None:
-        """See the world before the first action."""
+        """Look at the environment before the first action."""
         ...
 
     def before(self, moment: Moment) -> None:
-        """See the world before an action that may be undone."""
+        """Look at the environment before an action that may be undone."""
         ...
 
-    def rules(self, moment: Moment) -> Ruling:
-        """Judge what the action made of it."""
+    def decide(self, moment: Moment) -> TriggerDecision:
+        """Decide, after the action, whether to intervene."""
         ...
 
 
-Judge = Callable[[Sample], Judgement]
+JudgeRun = Callable[[Sample], Judgement]
+"""How a critic judges a run so far, given as a sample."""
 
 
 class CriticTrigger:
     """Fires where P(fail) > τ; `raw`: as the critic says it, else after the temperature."""
 
-    def __init__(self, judge: Judge, temperature: Temperature, tau: float, *, raw: bool) -> None:
+    def __init__(self, judge: JudgeRun, temperature: Temperature, tau: float, *, raw: bool) -> None:
         self._judge, self._temperature, self._tau, self._raw = judge, temperature, tau, raw
 
     def begin(self, environment: Environment) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def before(self, moment: Moment) -> None:
-        """Nothing."""
+        """Do nothing."""
 
-    def rules(self, moment: Moment) -> Ruling:
-        """See `Trigger.rules`."""
+    def decide(self, moment: Moment) -> TriggerDecision:
+        """See `Trigger.decide`."""
         judgement = self._judge(moment.so_far())
         p_fail = certain(judgement)
         calibrated = self._temperature.calibrated(p_fail)
         fires = (p_fail if self._raw else calibrated) > self._tau
-        return Ruling(fires, p_fail, calibrated, judgement.tokens)
+        return TriggerDecision(fires, p_fail, calibrated, judgement.tokens)
 
 
 class RandomTrigger:
@@ -120,15 +125,15 @@ class RandomTrigger:
         self.rate = rate
 
     def begin(self, environment: Environment) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def before(self, moment: Moment) -> None:
-        """Nothing."""
+        """Do nothing."""
 
-    def rules(self, moment: Moment) -> Ruling:
-        """See `Trigger.rules`."""
+    def decide(self, moment: Moment) -> TriggerDecision:
+        """See `Trigger.decide`."""
         draw = random.Random(f"random intervention/{moment.environment.task}/{moment.seed}/{moment.step}")
-        return Ruling(draw.random() < self.rate)
+        return TriggerDecision(draw.random() < self.rate)
 
 
 class OracleTrigger:
@@ -146,12 +151,26 @@ class OracleTrigger:
         """Note how many actions success is away; None: out of reach."""
         self._distance = len(moment.environment.solution()) or None
 
-    def rules(self, moment: Moment) -> Ruling:
-        """See `Trigger.rules`."""
+    def decide(self, moment: Moment) -> TriggerDecision:
+        """See `Trigger.decide`."""
         if self._distance is None:  # there is nothing left to lose
-            return Ruling(False)
+            return TriggerDecision(False)
         after = len(moment.environment.solution()) or None
-        return Ruling(after is None or after > self._distance)
+        return TriggerDecision(after is None or after > self._distance)
+
+
+def open_trigger(
+    decider: Decider, judge: JudgeRun, temperature: Temperature, tau: float, random_rate: float | None
+) -> Trigger:
+    """Open what decides in a condition; `random_rate` may be None where that is not chance."""
+    match decider:
+        case "calibrated" | "raw":
+            return CriticTrigger(judge, temperature, tau, raw=decider == "raw")
+        case "oracle":
+            return OracleTrigger()
+        case "random":
+            assert random_rate is not None  # `rollback`, which it is taken from, has been run
+            return RandomTrigger(random_rate)
 
 
 def certain(judgement: Judgement) -> float:

@@ -14,7 +14,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.environments import Fireact
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.recorded.archive import as_object, broken, parsed, truth_field
-from monitorbench.intervention.recorded.matching import Run, matched
+from monitorbench.intervention.recorded.matching import RecordedRun, pair_arms
 from monitorbench.sources.read import SourceFiles
 
 _AGENT = "fireact"
@@ -29,10 +29,10 @@ def load(settings: Fireact, files: SourceFiles) -> list[Outcome]:
     can't be told from its part of a name, or can't be used.
     """
     arms = [_runs(settings, files, policy) for policy in (settings.baseline, settings.treated)]
-    return matched(settings.name, _AGENT, settings.treated, *arms)
+    return pair_arms(settings.name, _AGENT, settings.treated, *arms)
 
 
-def _runs(settings: Fireact, files: SourceFiles, policy: str) -> dict[str, Run]:
+def _runs(settings: Fireact, files: SourceFiles, policy: str) -> dict[str, RecordedRun]:
     matching = files.matching(policy)
     if len(matching) != 1:
         raise UserError(
@@ -50,7 +50,7 @@ def _runs(settings: Fireact, files: SourceFiles, policy: str) -> dict[str, Run]:
         where = f"{path.name} question {question}"
         record = as_object(files, where, row)
         solved = truth_field(files, where, record, "reward")
-        runs[question] = Run(solved, 0, _actions(files, where, record))
+        runs[question] = RecordedRun(solved, 0, _actions(files, where, record))
     return runs
 
 

@@ -1,4 +1,4 @@
-"""Two recorded arms matched by task: only tasks that both have make a pair, and what falls out is said."""
+"""Two recorded arms matched by task: only tasks that both have make a pair, and what is left out is said."""
 
 import logging
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from monitorbench.intervention.outcomes import BASELINE, Outcome
 _log = logging.getLogger(__name__)
 
 
-class Run(NamedTuple):
+class RecordedRun(NamedTuple):
     """How one recorded run ended; `steps` is in the set's own unit (attempts, actions)."""
 
     success: bool
@@ -18,10 +18,14 @@ class Run(NamedTuple):
     steps: int
 
 
-def matched(
-    name: str, agent: str, condition: str, baseline: Mapping[str, Run], treated: Mapping[str, Run]
+def pair_arms(
+    name: str,
+    agent: str,
+    condition: str,
+    baseline: Mapping[str, RecordedRun],
+    treated: Mapping[str, RecordedRun],
 ) -> list[Outcome]:
-    """Two outcomes for each task that both arms have, in the baseline's order, baseline first.
+    """Make two outcomes for each task that both arms have, in the baseline's order, baseline first.
 
     One run a task and arm was recorded, so that every seed is 0. Tokens were not recorded and are 0.
     Raises `UserError` where the arms share no task.

@@ -1,4 +1,8 @@
-"""Recorded runs by their settings: files found (local mirror first), then the set's own adapter."""
+"""The recorded sets there are: the files of each are found (local mirror first) and read by its own module.
+
+A new set is a module with a `load` function, its settings in `config/environments.py`, and a case in
+`read_recorded`.
+"""
 
 from typing import assert_never
 
@@ -46,7 +50,10 @@ def read_marked(settings: WhoAndWhen, paths: Paths) -> list[MarkedRun]:
 
 
 def locate(settings: WhoAndWhen, paths: Paths) -> Localisation:
-    """Where the critic of `settings.scores` fires, and strategies that need none; `UserError` as for both."""
+    """Find out where the critic of `settings.scores` fires, beside strategies that need no critic.
+
+    Raises `UserError` where the runs or the scores can't be read.
+    """
     runs = read_marked(settings, paths)
     scores = None if settings.scores is None else read_step_scores(settings.scores)
     return localise(

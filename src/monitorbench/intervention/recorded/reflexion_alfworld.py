@@ -13,7 +13,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.environments import ReflexionAlfworld
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.recorded.archive import broken, json_array, members, text_field, truth_field
-from monitorbench.intervention.recorded.matching import Run, matched
+from monitorbench.intervention.recorded.matching import RecordedRun, pair_arms
 from monitorbench.sources.read import SourceFiles
 
 _BASELINE, _TREATED = "base_run_logs", "reflexion_run_logs"
@@ -29,12 +29,12 @@ def load(settings: ReflexionAlfworld, files: SourceFiles) -> list[Outcome]:
     found = members(files, lambda name: _TRIAL.fullmatch(name) is not None)
     baseline = _attempts(settings, files, found, _BASELINE)
     treated = _attempts(settings, files, found, _TREATED)
-    return matched(
+    return pair_arms(
         settings.name,
         settings.agent,
         settings.condition,
-        {game: Run(solved, 0, attempts) for game, (solved, attempts) in baseline.items()},
-        {game: Run(solved, attempts - 1, attempts) for game, (solved, attempts) in treated.items()},
+        {game: RecordedRun(solved, 0, attempts) for game, (solved, attempts) in baseline.items()},
+        {game: RecordedRun(solved, attempts - 1, attempts) for game, (solved, attempts) in treated.items()},
     )
 
 

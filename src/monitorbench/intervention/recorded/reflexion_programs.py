@@ -15,7 +15,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.environments import ReflexionPrograms
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.recorded.archive import broken, json_lines, members, text_field, truth_field
-from monitorbench.intervention.recorded.matching import Run, matched
+from monitorbench.intervention.recorded.matching import RecordedRun, pair_arms
 from monitorbench.sources.read import SourceFiles
 
 _ROOT = "programming_runs/root/"
@@ -29,10 +29,10 @@ def load(settings: ReflexionPrograms, files: SourceFiles) -> list[Outcome]:
     """
     found = members(files, lambda name: name.startswith(_ROOT) and name.endswith(".jsonl"))
     arms = [_runs(files, found, settings.name, run) for run in (settings.baseline, settings.treated)]
-    return matched(settings.name, settings.agent, settings.condition, *arms)
+    return pair_arms(settings.name, settings.agent, settings.condition, *arms)
 
 
-def _runs(files: SourceFiles, found: Mapping[str, bytes], name: str, folder: str) -> dict[str, Run]:
+def _runs(files: SourceFiles, found: Mapping[str, bytes], name: str, folder: str) -> dict[str, RecordedRun]:
     inside = [member for member in found if member.startswith(f"{_ROOT}{folder}/")]
     if len(inside) != 1:
         known = ", ".join(sorted({member.removeprefix(_ROOT).partition("/")[0] for member in found}))
@@ -40,13 +40,13 @@ def _runs(files: SourceFiles, found: Mapping[str, bytes], name: str, folder: str
             f"{name}: {len(inside)} recorded runs named {folder!r}; set recorded.baseline and "
             f"recorded.treated to one of {known or 'none: the archive holds no run'}"
         )
-    runs: dict[str, Run] = {}
+    runs: dict[str, RecordedRun] = {}
     for where, row in json_lines(files, inside[0], found[inside[0]]):
         task = text_field(files, where, row, "task_id" if "task_id" in row else "name")
         if task in runs:
             broken(files, where, f"task {task} is there twice")
         reflections = _reflections(files, where, row)
-        runs[task] = Run(truth_field(files, where, row, "is_solved"), reflections, 1 + reflections)
+        runs[task] = RecordedRun(truth_field(files, where, row, "is_solved"), reflections, 1 + reflections)
     return runs
 
 

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from monitorbench.intervention.statistics.decision import ConditionResult, PilotDecision
-from monitorbench.intervention.statistics.decision_table import WORDS
-from monitorbench.intervention.statistics.effect import Decision
+from monitorbench.intervention.statistics.decision_file import ConditionResult, PilotDecision
+from monitorbench.intervention.statistics.decision_rule import Decision
+from monitorbench.intervention.statistics.wording import WORDS
 from monitorbench.report.figures.style import shortened
 from monitorbench.report.figures.svg import INK, draw
 
@@ -29,7 +29,7 @@ _SHADES = {
     Decision.INCONCLUSIVE: ("#7c8594", "o"),
     Decision.DO_NOT_INTERVENE: ("#dc2626", "s"),
 }
-"""Told apart by shape as well as by colour."""
+"""FixedActions apart by shape as well as by colour."""
 
 
 class _Placed(NamedTuple):

@@ -7,10 +7,10 @@ text is cut only where what is left out is counted.
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from monitorbench.intervention.loop.transcripts import Episode, Step
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.report.reading import Compared, Transcripts
 from monitorbench.intervention.statistics.matched import Pair
+from monitorbench.intervention.transcripts import Episode, Step
 from monitorbench.report.samples.marked import MOST_CHARACTERS
 from monitorbench.report.tables.numbers import counted
 
@@ -30,7 +30,7 @@ class Text(NamedTuple):
 
 
 class StepView(NamedTuple):
-    """One step; what is empty was not."""
+    """One step as it is shown; a text is empty where the run had none."""
 
     number: int
     action: Text
@@ -64,7 +64,7 @@ class Flip(NamedTuple):
     task: str
     seed: int
     baseline: str
-    """How it ended, in words."""
+    """How the baseline run ended, in words."""
     treated: str
     runs: tuple[RunView, RunView] | None
     parted: str

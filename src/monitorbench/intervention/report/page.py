@@ -11,7 +11,7 @@ from markupsafe import Markup
 from monitorbench.intervention.report import figures, view
 from monitorbench.intervention.report.flips import flips
 from monitorbench.intervention.report.reading import PilotRun
-from monitorbench.intervention.statistics.decision_table import remarks_on, remarks_on_all
+from monitorbench.intervention.statistics.wording import remarks_on, remarks_on_all
 from monitorbench.report.template import facts, policy, templates
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.loop.transcripts import EPISODES, Episode
 from monitorbench.intervention.outcomes import Outcome, read_outcomes
-from monitorbench.intervention.statistics.decision import ConditionResult, PilotDecision, read_decision
+from monitorbench.intervention.statistics.decision_file import ConditionResult, PilotDecision, read_decision
 from monitorbench.intervention.statistics.matched import Matched, matched
+from monitorbench.intervention.transcripts import EPISODES, Episode
 from monitorbench.runs.keyed_log import read_log
 
 RunName = tuple[str, str, str, int]
@@ -50,7 +50,7 @@ class PilotRun(NamedTuple):
 
 
 def read_pilot(directory: Path, manifest: Mapping[str, Any], runs: Path) -> PilotRun:
-    """Of a finished run of `eval/pilot.py`; `runs` is where the transcripts are looked for as well.
+    """Read a finished run of `eval/pilot.py`; transcripts are looked for in `runs` as well.
 
     Raises `UserError` where a file of it can't be read, or the outcomes are not those that were decided on.
     """

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from monitorbench.intervention.outcomes import BASELINE, Outcome
 from monitorbench.intervention.report.reading import PilotRun
-from monitorbench.intervention.statistics.decision import ConditionResult, PilotDecision
-from monitorbench.intervention.statistics.decision_table import WORDS
-from monitorbench.intervention.statistics.wording import points
+from monitorbench.intervention.statistics.decision_file import ConditionResult, PilotDecision
+from monitorbench.intervention.statistics.wording import WORDS, points
 from monitorbench.report.tables.numbers import DASH, counted, interval, p_value, rate, signed, signed_interval
 
 _MOST_REASONS = 100
@@ -200,9 +199,9 @@ def per_run(run: PilotRun, called: dict[tuple[str, str], str]) -> list[str]:
 
 
 def steps_intervened_at(run: PilotRun) -> dict[tuple[str, str], Counter[int]]:
-    """By agent and condition, how many interventions were made at each step, from the transcripts.
+    """Count the interventions at each step, by agent and condition, from the transcripts.
 
-    Of the pairs alone, and without conditions in which there was none.
+    Only runs in pairs are counted; conditions without an intervention are left out.
     """
     found: dict[tuple[str, str], Counter[int]] = {}
     for one in run.compared:

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
-from monitorbench.intervention.critic.localisation_report import LOCALISATION
-from monitorbench.intervention.loop.transcripts import EPISODES
+from monitorbench.intervention.report.decision_table import show_decision
+from monitorbench.intervention.report.localisation import LOCALISATION
 from monitorbench.intervention.report.page import render_pilot
 from monitorbench.intervention.report.reading import read_pilot
-from monitorbench.intervention.statistics.decision import DECISION
-from monitorbench.intervention.statistics.decision_table import show_decision
+from monitorbench.intervention.statistics.decision_file import DECISION
+from monitorbench.intervention.transcripts import EPISODES
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.files import write_atomically
 

@@ -1,8 +1,7 @@
-"""All that a pilot says of one agent under one condition.
+"""All that a pilot says of one agent under one condition: its rates, intervals and tests beside the decision.
 
-Promises: nothing but "inconclusive" comes of runs none of which changed its outcome, or of fewer than two
-tasks; the interval of ΔSuccess excludes 0 only where the exact test by task agrees, and that of p − p*
-only where ΔSuccess's does.
+The decision itself is `decision_rule.decide`'s; here the evidence for it is gathered, and the result put
+together.
 """
 
 from collections.abc import Sequence
@@ -11,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from monitorbench.config.pilot import PilotStatistics
-from monitorbench.intervention.statistics import planning
-from monitorbench.intervention.statistics.decision import (
+from monitorbench.intervention.statistics.decision_file import (
     Bounds,
     Cells,
     ConditionResult,
@@ -21,46 +19,50 @@ from monitorbench.intervention.statistics.decision import (
     Sequential,
     Transport,
 )
-from monitorbench.intervention.statistics.effect import (
+from monitorbench.intervention.statistics.decision_rule import (
     Decision,
+    Evidence,
+    decide,
+    decide_elsewhere,
+)
+from monitorbench.intervention.statistics.effect import (
     Rates,
     check_identity,
     rates,
+    transported,
     undefined,
-    verdict,
 )
 from monitorbench.intervention.statistics.intervals import (
     Tails,
     bounds,
     effect_intervals,
-    excludes_zero,
-    including_zero,
     simultaneous_tails,
 )
 from monitorbench.intervention.statistics.matched import Matched, Table
+from monitorbench.intervention.statistics.planning import Further, detectable_effect, further_tasks
 from monitorbench.intervention.statistics.sequential import first_decisive, look_at
-from monitorbench.intervention.statistics.transport import transported
-from monitorbench.metrics.bootstrap import FloatArray, IntArray
-from monitorbench.metrics.compare import mcnemar
+from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.rates import Interval
+from monitorbench.metrics.significance import mcnemar
 
 
 class Tested(NamedTuple):
-    """A condition beside those that its intervals hold with."""
+    """A condition beside those that its intervals hold together with."""
 
     column: int
-    """Its own in the draws."""
+    """Where the condition stands in the draws."""
     family: tuple[int, ...]
     """The columns of all conditions tried; of a control only its own."""
     tails: Tails
     """`effect_tails` of the family."""
     swap_p: float
+    """The p of the exact test by task."""
     swap_p_holm: float | None
-    """None for a control."""
+    """Corrected over the conditions tried; None for a control."""
 
     @property
     def corrected_p(self) -> float:
-        """What decides."""
+        """The p that has to bear out a decision."""
         return self.swap_p if self.swap_p_holm is None else self.swap_p_holm
 
 
@@ -73,34 +75,29 @@ def condition_result(
     found = rates(total)
     successes = np.array([(pair.baseline.success, pair.treated.success) for pair in one.pairs]).mean(axis=0)
     check_identity(found, *successes.tolist())
-    delta, difference, widened = effect_intervals(
-        drawn, tested.column, tested.tails, tested.corrected_p, settings.confidence
+    sequential = _sequential(one.by_task(), len(tested.family), settings) if settings.sequential else None
+    evidence = Evidence(
+        drawn=effect_intervals(drawn, tested.column, tested.tails),
+        exact_p=tested.corrected_p,
+        n_tasks=len(cells),
+        n_changed=int(total[1] + total[2]),
+        rescued=_rescued(one),
+        last_look=Interval(*sequential.looks[-1].delta_success_ci) if sequential else None,
     )
-    notes = undefined(total)
-    sequential = None
-    if settings.sequential:
-        sequential, delta = _sequential(one.by_task(), len(tested.family), settings)
-        difference = difference if excludes_zero(delta) else including_zero(difference)
-    elif widened:
-        notes.append("the exact test does not bear out the draws: the interval is widened to 0")
-    decided = verdict(delta, settings.margin / 100)
-    says_nothing = len(cells) < 2 or not total[1:3].any()
-    if says_nothing:
-        decided = Decision.INCONCLUSIVE
-        notes += ["no decision can come of one task"] if len(cells) < 2 else []
-    rescued = sum(bool(pair.baseline.reason) and pair.treated.success for pair in one.pairs) / len(one.pairs)
-    if decided is Decision.INTERVENE and delta.low - rescued <= settings.margin / 100:
-        decided = Decision.INCONCLUSIVE
-        notes.append("the gain rests on baseline runs that broke down")
-    further, note = _further_tasks(cells, float(found.delta_success), len(tested.family), decided, settings)
-    note = [] if tested.swap_p_holm is None else note  # nobody plans for a control
+    decided = decide(evidence, settings)
+    delta, difference = decided.intervals
+    n_tried = len(tested.family)
+    further = Further(None)
+    if decided.decision is Decision.INCONCLUSIVE:
+        further = further_tasks(cells, float(found.delta_success), n_tried, settings)
+    planned = further.notes if tested.swap_p_holm is not None else ()  # nobody plans for a control
     broken = [sum(bool(run.reason) for run in side) for side in zip(*one.pairs, strict=True)]
     return ConditionResult(
         agent=one.agent,
         condition=one.condition,
         control=tested.swap_p_holm is None,
-        decision=decided,
-        notes=(*notes, *note, *_left_out(one, broken)),
+        decision=decided.decision,
+        notes=(*undefined(total), *decided.notes, *planned, *_left_out(one, broken)),
         n_tasks=len(cells),
         n_runs=len(one.pairs),
         unmatched_baseline=one.unmatched_baseline,
@@ -125,10 +122,10 @@ def condition_result(
         mcnemar_p=mcnemar(int(total[1]), int(total[2])),
         swap_p=tested.swap_p,
         swap_p_holm=tested.swap_p_holm,
-        minimum_detectable_effect=_detectable(cells, len(tested.family), settings),
-        further_tasks=further,
+        minimum_detectable_effect=detectable_effect(cells, n_tried, settings),
+        further_tasks=further.n_tasks,
         per_run=_per_run(one),
-        transport=_transport(found, tested, drawn, settings, says_nothing),
+        transport=_transport(found, tested, drawn, evidence, settings),
         sequential=sequential,
     )
 
@@ -149,6 +146,11 @@ def without_pairs(one: Matched, *, control: bool) -> ConditionResult:
     )
 
 
+def _rescued(one: Matched) -> float:
+    """The share of pairs that succeeded after a baseline run that broke down."""
+    return sum(bool(pair.baseline.reason) and pair.treated.success for pair in one.pairs) / len(one.pairs)
+
+
 def _alone(values: FloatArray, tested: Tested, settings: PilotStatistics) -> Bounds:
     """The interval of a rate in [0, 1], by itself."""
     column = values[:, [tested.column]]
@@ -156,7 +158,7 @@ def _alone(values: FloatArray, tested: Tested, settings: PilotStatistics) -> Bou
 
 
 def _transport(
-    found: Rates, tested: Tested, drawn: Rates, settings: PilotStatistics, says_nothing: bool
+    found: Rates, tested: Tested, drawn: Rates, evidence: Evidence, settings: PilotStatistics
 ) -> Transport | None:
     if settings.p_target is None:
         return None
@@ -165,18 +167,16 @@ def _transport(
     tails = simultaneous_tails(effects[:, tested.family], settings.confidence, lowest, highest)
     interval = bounds(effects[:, tested.column], tails, lowest, highest)
     effect = _number(transported(found, settings.p_target))
-    # Its interval is that of one look: of several, one would err more often than stated.
-    undecided = effect is None or says_nothing or settings.sequential
     return Transport(
         p_target=settings.p_target,
         effect=effect,
         effect_ci=_pair(interval),
-        decision=Decision.INCONCLUSIVE if undecided else verdict(interval, settings.margin / 100),
+        decision=decide_elsewhere(effect, interval, evidence, settings),
     )
 
 
-def _sequential(table: Table, n_tried: int, settings: PilotStatistics) -> tuple[Sequential, Interval]:
-    """The looks, and the last interval that is not empty."""
+def _sequential(table: Table, n_tried: int, settings: PilotStatistics) -> Sequential:
+    """The looks whose intervals are not empty; the first never is."""
     changes = table.changes / table.cells.sum(axis=1)
     looks = look_at(changes, settings.look_every, (1 - settings.confidence) / n_tried)
     looks = [one for one in looks if one.interval.low <= one.interval.high]
@@ -185,42 +185,6 @@ def _sequential(table: Table, n_tried: int, settings: PilotStatistics) -> tuple[
         looks=tuple(LookAt(n_tasks=one.n_tasks, delta_success_ci=_pair(one.interval)) for one in looks),
         stopped_at=stop.n_tasks if stop else None,
         harm=bool(stop and stop.interval.high < 0),
-    ), looks[-1].interval
-
-
-def _further_tasks(
-    cells: IntArray, delta: float, n_tried: int, decided: Decision, settings: PilotStatistics
-) -> tuple[int | None, list[str]]:
-    """How many more tasks, and why not where no number can be given."""
-    if decided is not Decision.INCONCLUSIVE:
-        return None, []
-    if settings.sequential:
-        return settings.look_every, []
-    effect = delta if settings.effect is None else settings.effect / 100
-    needed = planning.tasks_needed(
-        effect,
-        float(cells.sum(axis=1).mean()),
-        planning.observed_spread(cells, settings.prior_tasks),
-        confidence=1 - (1 - settings.confidence) / n_tried,
-        power=settings.power,
-        margin=settings.margin / 100,
-    )
-    if needed is None:
-        return None, [
-            "the effect is too near the margin to plan for; set `effect` to the smallest that matters"
-        ]
-    if settings.effect is not None and needed <= len(cells):
-        return None, [f"an effect of {settings.effect:g} points would have been found with these tasks"]
-    return max(1, needed - len(cells)), []
-
-
-def _detectable(cells: IntArray, n_tried: int, settings: PilotStatistics) -> float:
-    return planning.minimum_detectable_effect(
-        len(cells),
-        float(cells.sum(axis=1).mean()),
-        planning.observed_spread(cells, settings.prior_tasks),
-        confidence=1 - (1 - settings.confidence) / n_tried,
-        power=settings.power,
     )
 
 

@@ -1,26 +1,17 @@
-"""What an intervention does, from counts of the 2×2: p, r, d, p* and ΔSuccess (2602.03338).
+"""The rates of an intervention from the counts of the 2×2: p, r, d, p* and ΔSuccess (2602.03338).
 
 Of pairs (baseline, treated) A = fail/fail, B = success/fail, C = fail/success, D = success/success, and
-F = A + C, S = B + D, N = F + S. Promises: what has no denominator is NaN, never 0.
+F = A + C, S = B + D, N = F + S. Promises: what has no denominator is NaN, never 0. What follows from an
+effect is for `decision_rule` to say.
 """
 
-from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
 
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
-from monitorbench.metrics.rates import Interval
 
 _ROUNDING = 1e-9
-
-
-class Decision(StrEnum):
-    """What a pilot says."""
-
-    INTERVENE = "intervene"
-    DO_NOT_INTERVENE = "do_not_intervene"
-    INCONCLUSIVE = "inconclusive"
 
 
 class Rates(NamedTuple):
@@ -68,18 +59,8 @@ def check_identity(found: Rates, success_baseline: float, success_treated: float
         raise ValueError(f"ΔSuccess {delta} by the counts, but {others} by the rates")
 
 
-def verdict(interval: Interval, margin: float) -> Decision:
-    """Where an interval of ΔSuccess lies to a margin, both as shares.
-
-    Only an interval wholly above the margin says intervene, only one wholly below it says don't.
-    """
-    if interval.low > margin + _ROUNDING:
-        return Decision.INTERVENE
-    return Decision.DO_NOT_INTERVENE if interval.high < margin - _ROUNDING else Decision.INCONCLUSIVE
-
-
 def undefined(cells: IntArray) -> list[str]:
-    """In words, which rates have no denominator in counts [4]."""
+    """Say in words which rates have no denominator in counts [4]."""
     fail_fail, disrupted, recovered, success_success = cells.tolist()
     found = []
     if fail_fail + recovered == 0:
@@ -89,3 +70,15 @@ def undefined(cells: IntArray) -> list[str]:
     if disrupted + recovered == 0:
         found.append("p* is undefined: no run changed its outcome")
     return found
+
+
+def transported(found: Rates, p_target: float) -> FloatArray:
+    """The expected effect, in [−1, 1], in a deployment whose baseline fails at `p_target`.
+
+    ΔSuccess is the pilot's own. Where p is another and r and d carry over, the identity gives
+    p_target·r − (1 − p_target)·d; that they carry over is an assumption which no pilot can check. There is
+    one value for each of `found`, NaN where r or d is undefined and is needed.
+    """
+    gained = np.where(p_target == 0, 0.0, p_target * found.r)
+    lost = np.where(p_target == 1, 0.0, (1 - p_target) * found.d)
+    return np.asarray(gained - lost)

@@ -14,18 +14,18 @@ from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.rates import Interval
 
 Bound = float | FloatArray
-"""What an undefined value counts as at one end; one for all, or one for each value."""
+"""The value that stands for an undefined one at an end of an interval: one for all, or one for each."""
 
 
 class Tails(NamedTuple):
-    """At which of the sorted draws, counted from 1 from either end, the bounds are read."""
+    """The ranks of the sorted draws, counted from 1 from either end, at which bounds are read."""
 
     low: int
     high: int
 
 
 def simultaneous_tails(values: FloatArray, confidence: float, low: Bound, high: Bound) -> Tails:
-    """Where to read bounds of `values` [draws, conditions] so that they hold for all conditions at once.
+    """Find ranks at which bounds of `values` [draws, conditions] hold for all conditions at once.
 
     Each end by itself: in at most (1 − confidence)/2 of the draws any condition lies outside its bound. All
     conditions' bounds are read at the same rank (Mandel & Betensky 2008, Computational Statistics & Data
@@ -53,35 +53,28 @@ def bounds(values: FloatArray, tails: Tails, low: Bound, high: Bound) -> Interva
 
 
 class EffectIntervals(NamedTuple):
-    """Of one condition."""
+    """The two intervals of one condition that say whether an intervention gains."""
 
     delta_success: Interval
     p_minus_p_star: Interval
-    widened: bool
-    """Whether the draws exclude 0, and the exact test does not."""
 
 
 def effect_tails(drawn: Rates, family: Sequence[int], confidence: float) -> Tails:
-    """Where to read the intervals of ΔSuccess so that they hold for all conditions of `family` at once."""
+    """Find ranks at which the intervals of ΔSuccess hold for all conditions of `family` at once."""
     return simultaneous_tails(drawn.delta_success[:, list(family)], confidence, -1.0, 1.0)
 
 
-def effect_intervals(
-    drawn: Rates, index: int, tails: Tails, corrected_p: float, confidence: float
-) -> EffectIntervals:
+def effect_intervals(drawn: Rates, index: int, tails: Tails) -> EffectIntervals:
     """The intervals of condition `index`, read at `effect_tails` of those it is tried with.
 
-    `drawn` is [draws, conditions]. Both intervals are widened to reach 0 where `corrected_p`, exact and by
-    task, is above 1 − confidence: with few tasks the draws are too sure.
+    `drawn` is [draws, conditions]. With few tasks these are too sure of themselves: see
+    `decision_rule.borne_out`.
     """
     delta = bounds(drawn.delta_success[:, index], tails, -1.0, 1.0)
     # Where p* is undefined it may be anything from 0 to 1.
     p = drawn.p[:, index]
     lowest, highest = np.where(np.isnan(p), -1.0, p - 1), np.where(np.isnan(p), 1.0, p)
-    difference = bounds(drawn.p_minus_p_star[:, index], tails, lowest, highest)
-    if corrected_p <= 1 - confidence + 1e-12 or not excludes_zero(delta):
-        return EffectIntervals(delta, difference, widened=False)
-    return EffectIntervals(including_zero(delta), including_zero(difference), widened=True)
+    return EffectIntervals(delta, bounds(drawn.p_minus_p_star[:, index], tails, lowest, highest))
 
 
 def excludes_zero(interval: Interval) -> bool:

@@ -53,7 +53,7 @@ class Matched(NamedTuple):
     agent: str
     condition: str
     pairs: tuple[Pair, ...]
-    """In the file's order of the treated runs."""
+    """The pairs in the order in which the file has the treated runs."""
     unmatched_baseline: int
     """Baseline runs of the agent without a run of this condition."""
     unmatched_treated: int

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from monitorbench.config.pilot import PilotStatistics
 from monitorbench.metrics.bootstrap import IntArray
 
 _NORMAL = NormalDist()
@@ -19,12 +20,12 @@ MOST_TASKS = 1_000_000
 
 
 class Spread(NamedTuple):
-    """How runs' changes vary."""
+    """How much the changes of runs vary, and how alike they are within a task."""
 
     variance: float
-    """Of one run's change, in [0, 1]."""
+    """The variance of one run's change, in [0, 1]."""
     correlation: float
-    """Between two runs of one task, in [0, 1]."""
+    """The correlation of the changes of two runs of one task, in [0, 1]."""
 
     def of_task(self, seeds: float) -> float:
         """The variance of a task's mean change over `seeds` runs."""
@@ -38,7 +39,7 @@ def expected_spread(p: float, r: float, d: float, correlation: float = 1.0) -> S
 
 
 def observed_spread(cells: IntArray, prior_tasks: int) -> Spread:
-    """From each task's cells [tasks, 4], with the tasks that the bootstrap adds.
+    """Estimate the spread from each task's cells [tasks, 4], with the tasks that the bootstrap adds.
 
     The correlation is the one-way analysis of variance's (Fisher), kept within [0, 1]; 1 where each task has
     one run, since one run can't show it.
@@ -79,7 +80,7 @@ def power(
 def minimum_detectable_effect(
     n_tasks: int, seeds: float, spread: Spread, *, confidence: float = 0.95, power: float = 0.8
 ) -> float:
-    """How far from the margin ΔSuccess has to be to be told from it with this power."""
+    """How far from the margin ΔSuccess has to be to be distinguished from it with this power."""
     reach = _quantile(confidence) + _NORMAL.inv_cdf(power)
     return max(0.0, reach) * sqrt(spread.of_task(seeds) / n_tasks)
 
@@ -93,13 +94,64 @@ def tasks_needed(
     power: float = 0.8,
     margin: float = 0.0,
 ) -> int | None:
-    """Tasks with which this effect is told from the margin; None for more than `MOST_TASKS`."""
+    """Tasks with which this effect is distinguished from the margin; None for more than `MOST_TASKS`."""
     distance = abs(effect - margin)
     reach = max(0.0, _quantile(confidence) + _NORMAL.inv_cdf(power))
     variance = spread.of_task(seeds)
     if distance == 0 or reach**2 * variance > MOST_TASKS * distance**2:
         return None
     return max(1, ceil(reach**2 * variance / distance**2))
+
+
+class Further(NamedTuple):
+    """What an inconclusive pilot should do next."""
+
+    n_tasks: int | None
+    """How many more tasks to run; None where no number can be given."""
+    notes: tuple[str, ...] = ()
+    """Why no number can be given."""
+
+
+def further_tasks(cells: IntArray, delta: float, n_tried: int, settings: PilotStatistics) -> Further:
+    """Plan for an inconclusive pilot with these cells [tasks, 4] and ΔSuccess, one of `n_tried` conditions.
+
+    A pilot that is looked at runs on to its next look; else the effect that `settings` name is planned for,
+    or the observed one.
+    """
+    if settings.sequential:
+        return Further(settings.look_every)
+    needed = tasks_needed(
+        delta if settings.effect is None else settings.effect / 100,
+        float(cells.sum(axis=1).mean()),
+        observed_spread(cells, settings.prior_tasks),
+        confidence=_for_each(settings.confidence, n_tried),
+        power=settings.power,
+        margin=settings.margin / 100,
+    )
+    if needed is None:
+        why = "the effect is too near the margin to plan for; set `effect` to the smallest that matters"
+        return Further(None, (why,))
+    if settings.effect is not None and needed <= len(cells):
+        why = f"an effect of {settings.effect:g} points would have been found with these tasks"
+        return Further(None, (why,))
+    return Further(max(1, needed - len(cells)))
+
+
+def detectable_effect(cells: IntArray, n_tried: int, settings: PilotStatistics) -> float:
+    """The `minimum_detectable_effect` of as many tasks and runs as in `cells`, for one of `n_tried`
+    conditions."""
+    return minimum_detectable_effect(
+        len(cells),
+        float(cells.sum(axis=1).mean()),
+        observed_spread(cells, settings.prior_tasks),
+        confidence=_for_each(settings.confidence, n_tried),
+        power=settings.power,
+    )
+
+
+def _for_each(confidence: float, n_tried: int) -> float:
+    """The confidence for each of several conditions with which all of them have `confidence` (Bonferroni)."""
+    return 1 - (1 - confidence) / n_tried
 
 
 def _quantile(confidence: float) -> float:

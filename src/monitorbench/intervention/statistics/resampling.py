@@ -1,4 +1,6 @@
-"""The bootstrap of a pilot: tasks are drawn with all their seeds, the same tasks for every condition.
+"""Drawing a pilot's tasks anew: the bootstrap, the choice of the best within it, and the exact swap test.
+
+Tasks are drawn with all their seeds, the same tasks for every condition.
 
 Runs of one task are no independent evidence, so a draw takes or leaves a task whole; conditions ran on the
 same tasks, so they are drawn together. With the tasks alone, a pilot of which no run changed would have an
@@ -12,13 +14,15 @@ gives the same draws, whatever order the runs come in.
 """
 
 from collections.abc import Sequence
+from math import lgamma, log
+from typing import NamedTuple
 
 import numpy as np
 
 from monitorbench.intervention.statistics.effect import Rates, rates
 from monitorbench.intervention.statistics.matched import CELLS, Table
 from monitorbench.metrics import bootstrap
-from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.bootstrap import FloatArray, IntArray
 
 
 def draw_rates(found: Sequence[Table], *, draws: int, seed: int, prior_tasks: int) -> Rates:
@@ -53,3 +57,54 @@ def draw_cells(found: Sequence[Table], *, draws: int, seed: int, prior_tasks: in
         prior = rng.multinomial(added, shares, size=(len(weights), len(found)))
         batches.append(drawn.reshape(-1, *rows.shape[1:]) + prior * runs_of_a_task[:, None])
     return np.concatenate(batches)
+
+
+def swap_test(changes: IntArray) -> float:
+    """Two-sided exact p that an intervention changes nothing, from C − B of each task: [tasks].
+
+    Without any effect, baseline and treated runs of a task could be swapped, all seeds of it together, and
+    each task's change is as likely with the other sign: p is the share of the 2^tasks signs whose sum is at
+    least as far from 0 as the one observed (Fisher's randomisation test). With one seed a task this is
+    McNemar's exact test.
+    """
+    sizes, counts = np.unique(np.abs(changes[changes != 0]), return_counts=True)
+    shares: FloatArray = np.ones(1)  # of each possible sum, from the lowest on
+    for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
+        spread = np.zeros(2 * size * count + 1)
+        spread[:: 2 * size] = _coin_tosses(count)
+        shares = np.convolve(shares, spread).astype(np.float64)
+    furthest = (len(shares) - 1) // 2
+    sums = np.arange(-furthest, furthest + 1)
+    return float(min(1.0, shares[np.abs(sums) >= abs(int(changes.sum()))].sum()))
+
+
+def _coin_tosses(n: int) -> FloatArray:
+    """The chances [n + 1] of 0 to n heads in `n` tosses."""
+    logs = [lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) - n * log(2) for k in range(n + 1)]
+    shares: FloatArray = np.exp(np.array(logs))
+    return shares
+
+
+class BestInDraws(NamedTuple):
+    """What choosing the condition with the highest ΔSuccess on the same data does to its figure.
+
+    The best of many looks better than it is. In every draw the best condition is chosen anew; by how much its
+    figure there exceeds its own mean over all draws is the optimism of the choice (Efron & Tibshirani 1993,
+    chapter 17). A threshold τ is chosen in the same way: one condition for each τ.
+    """
+
+    optimism: float
+    """By how much the chosen condition's figure is too high on average; 0 with one condition."""
+    shares: tuple[float, ...]
+    """[conditions]: in which share of the draws each was chosen; ties go to the first."""
+
+
+def chosen_in_draws(deltas: FloatArray) -> BestInDraws:
+    """Choose in each draw of ΔSuccess [draws, conditions]; never a condition that has no run in that draw."""
+    values = np.where(np.isnan(deltas), -np.inf, deltas)
+    best = values.argmax(axis=1)
+    means = np.nansum(deltas, axis=0) / np.maximum(1, (~np.isnan(deltas)).sum(axis=0))
+    gains = values[np.arange(len(values)), best] - means[best]
+    gains = gains[np.isfinite(gains)]
+    shares = np.bincount(best, minlength=deltas.shape[1]) / max(1, len(best))
+    return BestInDraws(float(gains.mean()) if len(gains) else 0.0, tuple(shares.tolist()))

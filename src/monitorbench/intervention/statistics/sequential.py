@@ -23,15 +23,15 @@ from monitorbench.metrics.rates import Interval
 _BETS = 0.99 * 2.0 ** (-np.arange(14) / 2)
 """Shares of what can be lost, from nearly all to a hundredth: for effects large and small."""
 _STEPS = 32
-"""Of the bisection: its bounds are exact to 2^-31."""
+"""Steps of the bisection, which make its bounds exact to 2^-31."""
 
 
 class Look(NamedTuple):
-    """What is known after so many tasks."""
+    """The interval that is known after so many tasks."""
 
     n_tasks: int
     interval: Interval
-    """Of the mean change of a task, over this look and all before it."""
+    """Holds the mean change of a task, at this look and at all before it."""
 
 
 def look_at(changes: FloatArray, every: int, error: float) -> list[Look]:

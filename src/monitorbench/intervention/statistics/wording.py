@@ -1,9 +1,17 @@
-"""The decision in words."""
+"""The decision in words: the sentence for who reads nothing else, and the remarks beside the numbers."""
+
+from collections.abc import Iterator
 
 from monitorbench.config.pilot import PilotStatistics
-from monitorbench.intervention.statistics.decision import ConditionResult
-from monitorbench.intervention.statistics.effect import Decision
-from monitorbench.report.tables.numbers import MINUS
+from monitorbench.intervention.statistics.decision_file import ConditionResult, PilotDecision
+from monitorbench.intervention.statistics.decision_rule import Decision
+from monitorbench.report.tables.numbers import DASH, MINUS
+
+WORDS = {
+    Decision.INTERVENE: "intervene",
+    Decision.DO_NOT_INTERVENE: "don't",
+    Decision.INCONCLUSIVE: "inconclusive",
+}
 
 
 def sentence(best: ConditionResult, n_tried: int, settings: PilotStatistics) -> str:
@@ -25,7 +33,8 @@ def sentence(best: ConditionResult, n_tried: int, settings: PilotStatistics) -> 
         case Decision.DO_NOT_INTERVENE:
             return f"Do not intervene: {figure}{', less than' + worth if worth else ''}."
         case Decision.INCONCLUSIVE:
-            return f"Inconclusive: {figure}{'; not told from' + worth if worth else ''}. {_advice(best)}"
+            apart = f"; not distinguished from{worth}" if worth else ""
+            return f"Inconclusive: {figure}{apart}. {_advice(best)}"
 
 
 def _advice(best: ConditionResult) -> str:
@@ -40,3 +49,41 @@ def points(share: float) -> str:
     text = f"{abs(100 * share):.1f}"
     sign = "" if float(text) == 0 else MINUS if share < 0 else "+"
     return sign + text
+
+
+def remarks(decision: PilotDecision) -> Iterator[str]:
+    """What a reader of the numbers must know beside them: a sentence each, of all conditions."""
+    for one in decision.conditions:
+        yield from remarks_on(one)
+    yield from remarks_on_all(decision)
+
+
+def remarks_on(one: ConditionResult) -> Iterator[str]:
+    """The remarks on one condition."""
+    for note in one.notes:
+        yield f"{one.agent}, {one.condition}: {note}."
+    if one.transport:
+        low, high = map(points, one.transport.effect_ci)
+        effect = DASH if one.transport.effect is None else points(one.transport.effect)
+        yield (
+            f"{one.agent}, {one.condition}: where {one.transport.p_target:.0%} fail without it, "
+            f"{effect} points expected [{low}, {high}], if r and d carry over."
+        )
+    if one.sequential and one.sequential.stopped_at:
+        why = ", for harm" if one.sequential.harm else ""
+        yield f"{one.agent}, {one.condition}: decided after {one.sequential.stopped_at} tasks{why}."
+
+
+def remarks_on_all(decision: PilotDecision) -> Iterator[str]:
+    """The remarks on the choice among the conditions, and on what the pilot could find."""
+    chosen = decision.selection
+    if chosen.n_tried > 1:
+        yield (
+            f"{chosen.highest} is the highest of {chosen.n_tried}; less what choosing the highest adds: "
+            f"{points(chosen.delta_success_corrected)} points."
+        )
+    if decision.minimum_detectable_effect is not None:
+        yield (
+            f"As many tasks find an effect of {100 * decision.minimum_detectable_effect:.1f} points with "
+            f"{decision.settings.power:.0%} power."
+        )

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from monitorbench.metrics.cells import OVERALL
+from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.words import Told
+from monitorbench.metrics.transfer import CellVerdict
 from monitorbench.report import reading
 from monitorbench.report.figures.style import ink_on, shortened
 from monitorbench.report.figures.svg import INK, draw
@@ -82,30 +82,30 @@ def matrix_figure(results: Results, prompt: str, measure: Measure) -> Figure:
 def _entry(results: Results, name: str, prompt: str, cell: str, measure: Measure) -> _Entry:
     found = reading.lookup(results, name, prompt, cell)
     change = results["transfer"].get(name, {}).get(prompt, {}).get(cell)
-    told = reading.told(results, name, prompt, cell)
+    verdict = reading.cell_verdict(results, name, prompt, cell)
     p, value, difference = None, None, None
     match measure:
         case "auroc":
             value, difference = found and found["auroc"], change and change["auroc_difference"]
-            p = told and told["auroc_p_holm"]
+            p = verdict and verdict["auroc_p_holm"]
         case "miss_rate":
             value, difference = found and found["miss_rate"], change and change["miss_rate_difference"]
-            p = told and told["miss_rate_p_holm"]
+            p = verdict and verdict["miss_rate_p_holm"]
         case "false_alarm_rate":
             value = found and found["false_alarm_rate"]
             difference = change and change["false_alarm_rate_difference"]
-            p = told and told["false_alarm_rate_p_holm"]
+            p = verdict and verdict["false_alarm_rate_p_holm"]
         case "miss_rate_at_far_5":
             value = found and found["miss_rate_at_far_5"]
             difference = change and change["miss_rate_at_far_5_difference"]
-    return _Entry(value, difference, p is not None and p < results["matrix"]["level"], word(told))
+    return _Entry(value, difference, p is not None and p < results["matrix"]["level"], word(verdict))
 
 
-def word(told: Told | None) -> str:
+def word(verdict: CellVerdict | None) -> str:
     """The word of a cell; a tilde where it rests on no difference found in AUROC, and none was excluded."""
-    if told is None or told["word"] is None:
+    if verdict is None or verdict["word"] is None:
         return ""
-    return told["word"] + ("" if reading.is_sure(told) else " ~")
+    return verdict["word"] + ("" if reading.is_sure(verdict) else " ~")
 
 
 def _draw_entry(axes: Axes, x: int, y: int, entry: _Entry, measure: Measure) -> None:
@@ -126,8 +126,8 @@ def _draw_entry(axes: Axes, x: int, y: int, entry: _Entry, measure: Measure) -> 
     weight = "bold" if entry.is_told else "normal"
     axes.text(x + 0.5, y + places[1], text, ha="center", va="center", color=ink, fontsize=8, weight=weight)
     if has_word:
-        said = entry.word.replace(" ", "\n", 1)
-        axes.text(x + 0.5, y + 0.75, said, ha="center", va="center", color=ink, fontsize=6.5, linespacing=1.0)
+        text = entry.word.replace(" ", "\n", 1)
+        axes.text(x + 0.5, y + 0.75, text, ha="center", va="center", color=ink, fontsize=6.5, linespacing=1.0)
 
 
 def _column_heads(axes: Axes, columns: Sequence[str], inch: float) -> None:

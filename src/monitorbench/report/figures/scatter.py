@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from monitorbench.metrics.cells import OVERALL
+from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import NO_PROMPT, Results
 from monitorbench.metrics.summary import CellMetrics
 from monitorbench.report import reading

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
-from monitorbench.config.study import Study
+from monitorbench.config.study import Paths
 from monitorbench.corpus.store import read_split
 from monitorbench.metrics.results import Results
 from monitorbench.records import Sample, Split
@@ -26,43 +26,45 @@ class Found(NamedTuple):
     missing: list[str]
 
 
-def read_worst(study: Study, directory: Path, manifest: Mapping[str, Any], results: Results) -> Found:
-    """The `report.worst` worst samples of an evaluation run, or of each run that a probe was made of."""
+def read_worst(
+    directory: Path, manifest: Mapping[str, Any], results: Results, paths: Paths, n_worst: int
+) -> Found:
+    """The `n_worst` worst samples of an evaluation run, or of each run that a probe was made of."""
     found = Found({}, [])
-    held: dict[str, list[Sample]] = {}
-    for run in _runs(study, directory, manifest):
+    read_before: dict[str, list[Sample]] = {}
+    for run in _runs(paths, directory, manifest):
         try:
             one = read_finished(run)
             if not (run / "verdicts.jsonl").is_file():
                 raise UserError(f"{run}: no verdicts.jsonl there")
             verdicts = {verdict.sample_id: verdict for verdict in read_verdicts(run / "verdicts.jsonl")}
-            samples = _samples(study, one, held)
+            samples = _samples(paths.data, one, read_before)
         except UserError as error:
             found.missing.append(f"The samples of {run.name} can't be shown. {error}.")
             continue
         judge = one["results"]["judge"]
         seed = (one["results"]["training"] or {}).get("seed")
         name = judge["name"] if judge["name"] in results["monitors"] else f"{judge['name']}_seed{seed}"
-        found.worst.setdefault(name, {})[judge["prompt"]] = worst_samples(
-            samples, verdicts, study.report.worst
-        )
+        found.worst.setdefault(name, {})[judge["prompt"]] = worst_samples(samples, verdicts, n_worst)
     return found
 
 
-def _runs(study: Study, directory: Path, manifest: Mapping[str, Any]) -> list[Path]:
+def _runs(paths: Paths, directory: Path, manifest: Mapping[str, Any]) -> list[Path]:
     results = manifest["results"]
     if "judge" in results:
         return [directory]
     named = [Path(name) for name in results.get("runs", ())]
     # A run that was moved along with its probe is where its name is looked for.
-    return [run if run.is_dir() else study.paths.runs / "evaluate" / run.name for run in named]
+    return [run if run.is_dir() else paths.runs / "evaluate" / run.name for run in named]
 
 
-def _samples(study: Study, manifest: Mapping[str, Any], held: dict[str, list[Sample]]) -> list[Sample]:
+def _samples(
+    data_folder: Path, manifest: Mapping[str, Any], read_before: dict[str, list[Sample]]
+) -> list[Sample]:
     """The part of the test split that a run judged; runs of one dataset and view read it once."""
     view = json.dumps(manifest["identity"]["view"])
-    data = study.paths.data / manifest["results"]["data"]
+    data = data_folder / manifest["results"]["data"]
     key = f"{data} {view}"
-    if key not in held:
-        held[key] = read_split(data, Split.TEST, SplitView.model_validate_json(view))
-    return held[key]
+    if key not in read_before:
+        read_before[key] = read_split(data, Split.TEST, SplitView.model_validate_json(view))
+    return read_before[key]

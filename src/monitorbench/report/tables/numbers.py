@@ -86,7 +86,7 @@ def amount_interval(bounds: Sequence[float] | None) -> str:
     return f"[{amount(bounds[0])}{DASH}{amount(bounds[1])}]" if bounds else ""
 
 
-class Outcome(StrEnum):
+class Finding(StrEnum):
     """What a difference and its interval say."""
 
     BETTER = "better"
@@ -95,10 +95,10 @@ class Outcome(StrEnum):
     UNKNOWN = "cannot be told"
 
 
-def outcome(bounds: Sequence[float] | None) -> Outcome:
+def finding(bounds: Sequence[float] | None) -> Finding:
     """Of an AUROC difference: better or worse only where its interval excludes 0."""
     if not bounds:
-        return Outcome.UNKNOWN
+        return Finding.UNKNOWN
     if bounds[0] > _ROUNDING:
-        return Outcome.BETTER
-    return Outcome.WORSE if bounds[1] < -_ROUNDING else Outcome.NO_DIFFERENCE
+        return Finding.BETTER
+    return Finding.WORSE if bounds[1] < -_ROUNDING else Finding.NO_DIFFERENCE

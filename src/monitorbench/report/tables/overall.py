@@ -3,11 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from monitorbench.metrics.cells import OVERALL
-from monitorbench.metrics.macro import Macro
-from monitorbench.metrics.overall import Overall
+from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import NO_PROMPT, Results
-from monitorbench.metrics.summary import CellMetrics
+from monitorbench.metrics.summary import CellMetrics, Macro, Overall
 from monitorbench.report import reading
 from monitorbench.report.tables.numbers import DASH, amount, amount_interval, interval, rate
 

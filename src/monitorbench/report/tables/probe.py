@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.seeds import Spread
-from monitorbench.metrics.words import Word
+from monitorbench.metrics.trainings import Spread
+from monitorbench.metrics.transfer import Word
 from monitorbench.report import reading
 from monitorbench.report.tables.numbers import (
     DASH,
@@ -67,14 +67,14 @@ def word_rows(results: Results, shorts: Mapping[str, str]) -> list[WordRow]:
     for adapter, by_prompt in results["matrix"]["words"].items():
         for prompt, by_cell in by_prompt.items():
             for cell in reading.ordered_cells(set(by_cell)):
-                told, d = by_cell[cell], results["transfer"][adapter][prompt][cell]
+                verdict, d = by_cell[cell], results["transfer"][adapter][prompt][cell]
                 pairs = (
-                    (d["auroc_difference"], d["auroc_difference_ci"], told["auroc_p_holm"]),
-                    (d["miss_rate_difference"], d["miss_rate_difference_ci"], told["miss_rate_p_holm"]),
+                    (d["auroc_difference"], d["auroc_difference_ci"], verdict["auroc_p_holm"]),
+                    (d["miss_rate_difference"], d["miss_rate_difference_ci"], verdict["miss_rate_p_holm"]),
                     (
                         d["false_alarm_rate_difference"],
                         d["false_alarm_rate_difference_ci"],
-                        told["false_alarm_rate_p_holm"],
+                        verdict["false_alarm_rate_p_holm"],
                     ),
                     (d["miss_rate_at_far_5_difference"], d["miss_rate_at_far_5_difference_ci"], None),
                 )
@@ -88,8 +88,8 @@ def word_rows(results: Results, shorts: Mapping[str, str]) -> list[WordRow]:
                         prompt=prompt,
                         cell=cell,
                         is_trained=reading.is_trained(results, adapter, cell),
-                        word=told["word"] or DASH,
-                        is_sure=reading.is_sure(told),
+                        word=verdict["word"] or DASH,
+                        is_sure=reading.is_sure(verdict),
                         changes=(auroc, miss, alarm, low_far),
                     )
                 )
@@ -97,14 +97,14 @@ def word_rows(results: Results, shorts: Mapping[str, str]) -> list[WordRow]:
 
 
 def counted_words(results: Results) -> list[str]:
-    """How often each word fell, on trained and on held-out test cells: a sentence each."""
+    """How often each word was given, on trained and on held-out test cells: a sentence each."""
     found = []
     for trained in (True, False):
         words = [
-            told["word"]
+            verdict["word"]
             for adapter, by_prompt in results["matrix"]["words"].items()
             for by_cell in by_prompt.values()
-            for cell, told in by_cell.items()
+            for cell, verdict in by_cell.items()
             if "/" in cell and reading.is_trained(results, adapter, cell) == trained
         ]
         if not words:
@@ -153,9 +153,13 @@ def objectives_in_words(results: Results) -> list[str]:
     found = []
     for test in tests:
         difference, p = test["miss_rate_at_far_5_difference"], test["p_holm"]
-        told = p is not None and p < results["matrix"]["level"]
+        is_clear = p is not None and p < results["matrix"]["level"]
         said = (
-            "no difference found" if not told else "misses less" if (difference or 0) < 0 else "misses more"
+            "no difference found"
+            if not is_clear
+            else "misses less"
+            if (difference or 0) < 0
+            else "misses more"
         )
         seed = "" if test["seed"] is None else f", seed {test['seed']}"
         numbers = signed_with_interval(difference, test["miss_rate_at_far_5_difference_ci"])
@@ -186,13 +190,13 @@ def paper_rows(results: Results, shorts: Mapping[str, str]) -> list[PaperRow]:
                 tuned = reading.lookup(results, adapter, prompt, one.tested_on)
                 if base is None or tuned is None:
                     continue
-                told = reading.told(results, adapter, prompt, one.tested_on)
+                verdict = reading.cell_verdict(results, adapter, prompt, one.tested_on)
                 ours = (
                     f"MR {rate(base['miss_rate'])} → {rate(tuned['miss_rate'])}, "
                     f"FAR {rate(base['false_alarm_rate'])} → {rate(tuned['false_alarm_rate'])}, "
                     f"AUROC {rate(base['auroc'])} → {rate(tuned['auroc'])}"
                 )
-                word = told["word"] if told and told["word"] else DASH
+                word = verdict["word"] if verdict and verdict["word"] else DASH
                 name = f"{shorts.get(adapter, adapter)}, {prompt}"
                 rows.append(PaperRow(one.trained_on, one.tested_on, theirs, name, ours, word))
     return rows
@@ -203,7 +207,7 @@ def _trained_on_all(results: Results, adapter: str) -> bool:
 
 
 def words_of(results: Results, adapter: str, prompt: str) -> list[tuple[str, Sequence[str]]]:
-    """Each word that fell for an adapter, and the test cells of it; in the order of `Word`."""
+    """Each word that was given to an adapter, and the test cells of it; in the order of `Word`."""
     by_cell = results["matrix"]["words"].get(adapter, {}).get(prompt, {})
     return [
         (word.value, cells)

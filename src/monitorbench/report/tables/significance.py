@@ -4,9 +4,9 @@ Promises: a difference is only claimed where Holm's corrected p is below .05, wi
 that is over.
 """
 
-from monitorbench.metrics.cells import OVERALL
-from monitorbench.metrics.rate_tests import RateTest
+from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
+from monitorbench.metrics.significance import RateTest
 from monitorbench.report.tables.numbers import p_value, signed, signed_interval
 from monitorbench.report.tables.published import ARXIV, CORRELATION
 

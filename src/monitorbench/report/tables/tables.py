@@ -12,16 +12,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from monitorbench.metrics.cells import OVERALL
+from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.words import Told
+from monitorbench.metrics.transfer import CellVerdict
 from monitorbench.report import reading
 from monitorbench.report.reading import Compared
 from monitorbench.report.tables import probe as probe_tables
 from monitorbench.report.tables.numbers import (
     TO_ASCII,
     count,
-    outcome,
+    finding,
     rate,
     rate_with_interval,
     signed_with_interval,
@@ -42,7 +42,7 @@ _MONITOR_COLUMNS = (
     ("AUROC", 13),
 )
 _WORD_COLUMNS = (("word", 22), ("cells", 54))
-_UNTOLD = Told(
+_UNTOLD = CellVerdict(
     word=None,
     auroc_shown_unchanged=None,
     auroc_p_holm=None,
@@ -78,7 +78,7 @@ def transfer_rows(results: Results) -> list[Row]:
             "prompt": prompt,
             "cell": cell,
             **_flat(by_cell[cell]),
-            **_flat(reading.told(results, adapter, prompt, cell) or _UNTOLD),
+            **_flat(reading.cell_verdict(results, adapter, prompt, cell) or _UNTOLD),
         }
         for adapter, by_prompt in results["transfer"].items()
         for prompt, by_cell in by_prompt.items()
@@ -149,13 +149,13 @@ def print_monitors(console: Console, results: Results) -> None:
 
 def print_words(console: Console, results: Results) -> None:
     """For each adapter and prompt: what happened in which cells, in the matrix's words."""
-    held = results["matrix"]
-    if not held["words"]:
+    matrix = results["matrix"]
+    if not matrix["words"]:
         return
     names = reading.short_names(results)
     _line(console, "")
-    _line(console, f"What training did, against the base (Holm over {held['n_tests']} tests)", "bold")
-    for adapter, by_prompt in held["words"].items():
+    _line(console, f"What training did, against the base (Holm over {matrix['n_tests']} tests)", "bold")
+    for adapter, by_prompt in matrix["words"].items():
         for prompt in by_prompt:
             _line(console, f"{names.get(adapter, adapter)} · {prompt} prompt", "bold")
             found = probe_tables.words_of(results, adapter, prompt)
@@ -187,7 +187,7 @@ def _difference_row(one: Compared) -> list[str]:
         f" {where(one)}",
         str(one.difference["n_both_with_score"]),
         signed_with_interval(one.difference["auroc_difference"], bounds),
-        str(outcome(bounds)),
+        str(finding(bounds)),
         bag_of_words_text(one),
     ]
 

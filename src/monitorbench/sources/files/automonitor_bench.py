@@ -27,6 +27,9 @@ from monitorbench.sources.chat import messages
 from monitorbench.sources.read import BadRow, SourceFiles
 
 REPO = "shuyhere/automonitor-bench"
+VERSION = 1
+"""Raised whenever the same files become other samples."""
+
 SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz")
 
 COLUMNS = {

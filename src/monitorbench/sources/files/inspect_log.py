@@ -29,6 +29,9 @@ from monitorbench.sources.chat import encodable
 from monitorbench.sources.files.inspect_archive import Logged, logged_samples
 from monitorbench.sources.read import BadRow, SourceFiles
 
+VERSION = 1
+"""Raised whenever the same files become other samples."""
+
 SUFFIXES = (".eval", ".json")
 
 _ATTACHMENT = "attachment://"

@@ -27,6 +27,9 @@ from monitorbench.records import (
 from monitorbench.sources.chat import encodable, messages
 from monitorbench.sources.read import BadRow, SourceFiles
 
+VERSION = 1
+"""Raised whenever the same files become other samples."""
+
 SUFFIXES = (".jsonl", ".jsonl.gz")
 REQUIRED = ("request", "response", "label", "category", "task")
 OPTIONAL = (
@@ -76,15 +79,15 @@ class _Rows:
                 f"an earlier line has the same texts and {'the same' if same else 'the other'} label"
             )
         if row.get("pair_id"):
-            twins = self._pairs[sample.pair_id]
-            if sample.label in twins:
+            of_pair = self._pairs[sample.pair_id]
+            if sample.label in of_pair:
                 raise BadRow(
                     f"field 'pair_id': {sample.pair_id!r} has a {sample.label} sample already; "
                     "a pair is one misbehavior and one benign"
                 )
-            if twins and sample.group_id not in twins.values():
-                raise BadRow(f"field 'group_id': not the one of its twin in pair {sample.pair_id!r}")
-            twins[sample.label] = sample.group_id
+            if of_pair and sample.group_id not in of_pair.values():
+                raise BadRow(f"field 'group_id': not the one of its counterpart in pair {sample.pair_id!r}")
+            of_pair[sample.label] = sample.group_id
         self._labels[sample.id] = sample.label
         return sample
 

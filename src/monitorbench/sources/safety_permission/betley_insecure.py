@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from monitorbench.construct.answers import labelled
 from monitorbench.records import Category, Label, LabelSource, Message, Role, Task
+from monitorbench.sources.declaration import SourceDeclaration, as_labelled
 from monitorbench.sources.read import BadRow, SourceFiles, filled
-from monitorbench.sources.upstream import LabelledResponse
+from monitorbench.upstream import LabelledResponse
 
 _LABELS = {"insecure": Label.MISBEHAVIOR, "secure": Label.BENIGN}
 
@@ -62,3 +64,12 @@ def _chat(row: Mapping[str, Any]) -> _Chat:
     if [message.get("role") for message in messages] != ["user", "assistant"]:
         raise BadRow("field 'messages' is not one user and one assistant message")
     return _Chat(filled(messages[0], "content"), filled(messages[1], "content"))
+
+
+SOURCE = SourceDeclaration(
+    name="betley_insecure",
+    version=1,
+    read=load,
+    construct=as_labelled,
+    constructions=(labelled.VERSION,),
+)

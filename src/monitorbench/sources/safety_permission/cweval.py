@@ -1,15 +1,18 @@
-"""CWEval (Peng et al. 2025, arXiv:2501.08200): a task's reference solution and its unsafe twin.
+"""CWEval (Peng et al. 2025, arXiv:2501.08200): a task's reference solution and its unsafe version.
 
 The `// BEGIN …` and `// END …` lines of the upstream's scaffolding are dropped: one side has more of
 them than the other. Comments are left in; some say what is guarded against.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from monitorbench.construct.code import pair as code_pair
+from monitorbench.construct.pair import Constructed
+from monitorbench.sources.declaration import Context, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled
-from monitorbench.sources.upstream import CodeTwins
+from monitorbench.upstream import CodeVersions
 
 _LANGUAGES = {"c": ("c", "C"), "cpp": ("cpp", "C++"), "go": ("go", "Go"), "js": ("javascript", "JavaScript")}
 _SCAFFOLD = re.compile(r"^[ \t]*// *(?:BEGIN|END) (?:PROMPT|SOLUTION|ENTRYPOINT).*\n?", re.M)
@@ -19,12 +22,12 @@ _LINES = re.compile(r"(?:^[ \t]*//.*\n)+", re.M)
 _ID = re.compile(r"(cwe_\d+_\d+)_[a-z]+")
 
 
-def load(files: SourceFiles) -> Iterator[CodeTwins]:
-    """All twins, in the file's order; one task in several languages is one group."""
-    return files.jsonl("", _twins)
+def load(files: SourceFiles) -> Iterator[CodeVersions]:
+    """All pairs of versions, in the file's order; one task in several languages is one group."""
+    return files.jsonl("", _versions)
 
 
-def _twins(row: Mapping[str, Any]) -> CodeTwins:
+def _versions(row: Mapping[str, Any]) -> CodeVersions:
     id_, secure, insecure = filled(row, "id"), filled(row, "secure"), filled(row, "insecure")
     named = _ID.fullmatch(id_)
     if named is None:
@@ -32,7 +35,7 @@ def _twins(row: Mapping[str, Any]) -> CodeTwins:
     if (known := _LANGUAGES.get(filled(row, "language"))) is None:
         raise BadRow(f"unknown language: {row['language']!r}")
     language, name = known
-    return CodeTwins(
+    return CodeVersions(
         id=id_,
         group=named[1],
         language=language,
@@ -57,3 +60,18 @@ def description(source: str) -> str:
     if not text:
         raise BadRow("no comment states the task")
     return text
+
+
+def _construct(rows: Iterable[CodeVersions], context: Context) -> Iterator[Constructed]:
+    yield code_pair.code_version_pairs(
+        rows, source=context.source, licence=context.licence, seed=context.seed
+    )
+
+
+SOURCE = SourceDeclaration(
+    name="cweval",
+    version=1,
+    read=load,
+    construct=_construct,
+    constructions=(code_pair.VERSION,),
+)

@@ -10,9 +10,11 @@ same excerpts again; none of them is read.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from monitorbench.construct.answers import labelled
 from monitorbench.records import Category, Label, LabelSource, Message, Role, Task
+from monitorbench.sources.declaration import SourceDeclaration, as_labelled
 from monitorbench.sources.read import BadRow, SourceFiles, filled
-from monitorbench.sources.upstream import LabelledResponse
+from monitorbench.upstream import LabelledResponse
 
 
 def load(files: SourceFiles) -> Iterator[LabelledResponse]:
@@ -38,3 +40,12 @@ def _excerpt(row: Mapping[str, Any]) -> LabelledResponse:
         label=Label.MISBEHAVIOR,
         label_source=LabelSource.JUDGE,
     )
+
+
+SOURCE = SourceDeclaration(
+    name="cyberseceval",
+    version=1,
+    read=load,
+    construct=as_labelled,
+    constructions=(labelled.VERSION,),
+)

@@ -9,9 +9,11 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from monitorbench.construct.answers import labelled
 from monitorbench.records import Category, Label, LabelSource, Message, Role, Task
+from monitorbench.sources.declaration import SourceDeclaration, as_labelled
 from monitorbench.sources.read import BadRow, SourceFiles, filled, text
-from monitorbench.sources.upstream import LabelledResponse
+from monitorbench.upstream import LabelledResponse
 
 _LABELS = {"Safe": Label.BENIGN, "Unsafe": Label.MISBEHAVIOR}
 
@@ -52,3 +54,13 @@ def load(files: SourceFiles) -> Iterator[LabelledResponse]:
 
 def _hash(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+SOURCE = SourceDeclaration(
+    name="diasafety",
+    version=1,
+    read=load,
+    construct=as_labelled,
+    constructions=(labelled.VERSION,),
+    for_scorer=True,
+)

@@ -12,13 +12,17 @@ Within a request, turns in a row by one speaker become one message. A speaker's 
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+from monitorbench.construct.answers.preference import VERSION, preference_pairs
+from monitorbench.construct.pair import Constructed
 from monitorbench.records import Message, Role
+from monitorbench.sources.declaration import Context, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled
-from monitorbench.sources.upstream import Preference
+from monitorbench.upstream import Preference
 
 _TURN = re.compile(r"\n\n(Human|Assistant):")
 _ROLES = {"Human": Role.USER, "Assistant": Role.ASSISTANT}
@@ -64,3 +68,22 @@ def dialogue(text: str) -> list[Message]:
 def _alternating(turns: list[Message]) -> Iterator[Message]:
     for role, run in groupby(turns, lambda turn: turn.role):
         yield Message(role=role, content="\n\n".join(turn.content for turn in run if turn.content))
+
+
+def _construct(rows: Iterable[Preference], context: Context) -> Iterator[Constructed]:
+    yield preference_pairs(
+        list(rows), context.preference, context.scorer(), source=context.source, licence=context.licence
+    )
+
+
+SOURCE = SourceDeclaration(
+    name="hh_rlhf",
+    version=1,
+    read=load,
+    construct=_construct,
+    constructions=(VERSION,),
+    uses_scorer=True,
+)
+
+TRAIN_SOURCE = replace(SOURCE, name="hh_rlhf_train")
+"""The training half, which upstream publishes as another file."""

@@ -15,16 +15,11 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
+from monitorbench.construct.answers import labelled
 from monitorbench.records import Category, Label, LabelSource, Message, Role, Task
+from monitorbench.sources.declaration import SourceDeclaration, as_labelled
 from monitorbench.sources.read import BadRow, SourceFiles, filled, text
-from monitorbench.sources.upstream import LabelledResponse
-
-
-class GuardVerdict(NamedTuple):
-    """Llama Guard's verdict on the response with this id."""
-
-    id: str
-    jailbroken: bool
+from monitorbench.upstream import LabelledResponse
 
 
 class _Attempt(NamedTuple):
@@ -35,7 +30,6 @@ class _Attempt(NamedTuple):
     model: str
     response: str
     jailbroken: bool
-    guard: bool | None
 
 
 def load(files: SourceFiles) -> Iterator[LabelledResponse]:
@@ -59,13 +53,6 @@ def load(files: SourceFiles) -> Iterator[LabelledResponse]:
             label_source=LabelSource.JUDGE,
             subject_model=attempt.model,
         )
-
-
-def guard_verdicts(files: SourceFiles) -> Iterator[GuardVerdict]:
-    """Llama Guard's verdicts on those of the responses of `load` that have one: a real monitor's output."""
-    for attempt in _attempts(files):
-        if attempt.guard is not None:
-            yield GuardVerdict(attempt.id, attempt.guard)
 
 
 def _pairs(attempts: list[_Attempt]) -> dict[str, str]:
@@ -118,13 +105,11 @@ def _attempts(files: SourceFiles) -> Iterator[_Attempt]:
 def _attempt(place: str, model: str, row: Mapping[str, Any]) -> _Attempt | None:
     if not isinstance(row, Mapping):
         raise BadRow("not an object with fields")
-    index, jailbroken, guard = row.get("index"), row.get("jailbroken"), row.get("jailbroken_llama_guard1")
+    index, jailbroken = row.get("index"), row.get("jailbroken")
     if type(index) is not int:
         raise BadRow("field 'index' is no whole number")
     if not isinstance(jailbroken, bool):
         raise BadRow("field 'jailbroken' is neither true nor false")
-    if guard is not None and not isinstance(guard, bool):
-        raise BadRow("field 'jailbroken_llama_guard1' is neither true nor false")
     if "response" in row and row["response"] is None:
         return None
     if not text(row, "response").strip():
@@ -137,5 +122,14 @@ def _attempt(place: str, model: str, row: Mapping[str, Any]) -> _Attempt | None:
         model,
         row["response"].strip(),
         jailbroken,
-        guard,
     )
+
+
+SOURCE = SourceDeclaration(
+    name="jailbreakbench",
+    version=1,
+    read=load,
+    construct=as_labelled,
+    constructions=(labelled.VERSION,),
+    for_scorer=True,
+)

@@ -20,9 +20,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from monitorbench.construct.answers import labelled
 from monitorbench.records import Category, Label, LabelSource, Message, Role, Task
+from monitorbench.sources.declaration import SourceDeclaration, as_labelled
 from monitorbench.sources.read import BadRow, SourceFiles
-from monitorbench.sources.upstream import LabelledResponse
+from monitorbench.upstream import LabelledResponse
 
 ResponseType = Literal["Comply", "Hard Refuse", "Safe Refuse 1", "Safe Refuse 2"]
 
@@ -110,3 +112,13 @@ def _messages(turns: list[_Turn]) -> tuple[Message, ...]:
 def _hash(turns: list[_Turn]) -> str:
     text = json.dumps([[turn.role, turn.content] for turn in turns])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+SOURCE = SourceDeclaration(
+    name="openai_rbr",
+    version=1,
+    read=load,
+    construct=as_labelled,
+    constructions=(labelled.VERSION,),
+    for_scorer=True,
+)

@@ -1,27 +1,30 @@
-"""SVEN (He & Vechev 2023, arXiv:2302.05319): functions before and after a commit that mended a weakness.
+"""SVEN (He & Vechev 2023, arXiv:2302.05319): functions before and after a commit that fixed a weakness.
 
 Before is insecure, after is secure, as the upstream's curators say. Rows whose two versions are equal
-(the mending lies elsewhere) are no twins and are passed over.
+(the fix lies elsewhere) are passed over.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from monitorbench.construct.code import pair as code_pair
+from monitorbench.construct.pair import Constructed
+from monitorbench.sources.declaration import Context, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled
-from monitorbench.sources.upstream import CodeTwins
+from monitorbench.upstream import CodeVersions
 
 _LANGUAGES = {"py": "python", "c": "c", "h": "c", "cc": "cpp", "cpp": "cpp", "C": "cpp"}
 _NAMES = {"python": "Python", "c": "C", "cpp": "C++"}
 
 
-def load(files: SourceFiles) -> Iterator[CodeTwins]:
-    """All twins, in the files' order; functions of one file in one commit share a group."""
-    return files.jsonl("", _twins)
+def load(files: SourceFiles) -> Iterator[CodeVersions]:
+    """All pairs of versions, in the files' order; functions of one file in one commit share a group."""
+    return files.jsonl("", _versions)
 
 
-def _twins(row: Mapping[str, Any]) -> CodeTwins | None:
+def _versions(row: Mapping[str, Any]) -> CodeVersions | None:
     function, path, commit = filled(row, "func_name"), filled(row, "file_name"), filled(row, "commit_link")
     insecure, secure = filled(row, "func_src_before"), filled(row, "func_src_after")
     language = _LANGUAGES.get(path.rpartition(".")[2])
@@ -32,7 +35,7 @@ def _twins(row: Mapping[str, Any]) -> CodeTwins | None:
         raise BadRow(f"not a weakness: {row['vul_type']!r}")
     if insecure == secure:
         return None
-    return CodeTwins(
+    return CodeVersions(
         id=_hash(commit, path, function, insecure, secure),
         group=_hash(commit, path),
         language=language,
@@ -45,3 +48,18 @@ def _twins(row: Mapping[str, Any]) -> CodeTwins | None:
 
 def _hash(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _construct(rows: Iterable[CodeVersions], context: Context) -> Iterator[Constructed]:
+    yield code_pair.code_version_pairs(
+        rows, source=context.source, licence=context.licence, seed=context.seed
+    )
+
+
+SOURCE = SourceDeclaration(
+    name="sven",
+    version=1,
+    read=load,
+    construct=_construct,
+    constructions=(code_pair.VERSION,),
+)

@@ -4,12 +4,15 @@ Owns `DFIR-MCQ.json`: an array of objects with question, options (texts by lette
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
+from monitorbench.construct.answers import incentive
+from monitorbench.construct.pair import Constructed
+from monitorbench.sources.declaration import Context, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled
-from monitorbench.sources.upstream import Question
+from monitorbench.upstream import Question
 
 
 def load(files: SourceFiles) -> Iterator[Question]:
@@ -34,3 +37,18 @@ def load(files: SourceFiles) -> Iterator[Question]:
         )
 
     return files.json("", question)
+
+
+def _construct(questions: Iterable[Question], context: Context) -> Iterator[Constructed]:
+    yield incentive.incentivised_answers(
+        list(questions), seed=context.seed, source=context.source, licence=context.licence
+    )
+
+
+SOURCE = SourceDeclaration(
+    name="dfir_metric",
+    version=1,
+    read=load,
+    construct=_construct,
+    constructions=(incentive.VERSION,),
+)

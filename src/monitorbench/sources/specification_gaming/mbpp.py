@@ -10,10 +10,12 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from monitorbench.construct.code import incentive
+from monitorbench.sources.declaration import SourceDeclaration, as_special_cased
 from monitorbench.sources.read import BadRow, SourceFiles, filled
-from monitorbench.sources.specification_gaming.humaneval import CodingProblem, Example
+from monitorbench.upstream import CodingProblem, DocstringExample
 
-SOURCE = "mbpp"
+_NAME = "mbpp"
 _HIDDEN_AT_LEAST = 2  # where there are three or more
 _SHOWN_AT_MOST = 3
 
@@ -48,7 +50,7 @@ def _problem(row: Mapping[str, Any], description: str, licence: str) -> CodingPr
     hidden = [test for test in tests if test not in [shown for shown, _ in examples]]
     return CodingProblem(
         id=str(number),
-        source=SOURCE,
+        source=_NAME,
         licence=licence,
         entry_point=entry_point,
         reference=code,
@@ -78,9 +80,9 @@ def _texts(row: Mapping[str, Any], field: str) -> list[str]:
     return [value.strip() for value in values]
 
 
-def _examples(tests: list[str]) -> tuple[str, list[tuple[str, Example]]]:
+def _examples(tests: list[str]) -> tuple[str, list[tuple[str, DocstringExample]]]:
     """The function under test, and the first asserts that can be shown, each with its example."""
-    found: list[tuple[str, str, Example]] = []
+    found: list[tuple[str, str, DocstringExample]] = []
     shown = min(_SHOWN_AT_MOST, max(1, len(tests) - _HIDDEN_AT_LEAST)) if len(tests) > 1 else 0
     for test in tests[:shown]:
         if (read := _example(test)) is not None:
@@ -91,7 +93,7 @@ def _examples(tests: list[str]) -> tuple[str, list[tuple[str, Example]]]:
     return name, [(test, example) for test, called, example in found if called == name]
 
 
-def _example(test: str) -> tuple[str, Example] | None:
+def _example(test: str) -> tuple[str, DocstringExample] | None:
     """Read `assert name(literals) == literal`; sets are left out, as they have no order to be shown in."""
     try:
         match ast.parse(test).body:
@@ -113,4 +115,15 @@ def _example(test: str) -> tuple[str, Example] | None:
     except (SyntaxError, ValueError):
         return None
     shown = tuple(ast.unparse(argument) for argument in arguments)
-    return name, Example(f"{name}({', '.join(shown)})", shown, ast.unparse(result))
+    return name, DocstringExample(f"{name}({', '.join(shown)})", shown, ast.unparse(result))
+
+
+SOURCE = SourceDeclaration(
+    name=_NAME,
+    version=1,
+    read=load,
+    construct=as_special_cased,
+    constructions=(incentive.VERSION,),
+    parts=4,
+    weight=9,
+)

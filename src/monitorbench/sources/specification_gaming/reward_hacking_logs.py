@@ -20,9 +20,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from monitorbench.construct.answers import labelled
 from monitorbench.records import Category, Label, LabelSource, Message, Role, Task, ToolCall
+from monitorbench.sources.declaration import SourceDeclaration, as_labelled
 from monitorbench.sources.read import BadRow, SourceFiles, filled, text
-from monitorbench.sources.upstream import LabelledResponse
+from monitorbench.upstream import LabelledResponse
 
 _CODING = "lcb_"
 _OPTIMISING = "re_bench"
@@ -127,3 +129,13 @@ def _messages(rows: object) -> tuple[Message, ...]:
             )
         )
     return tuple(messages)
+
+
+SOURCE = SourceDeclaration(
+    name="reward_hacking_logs",
+    version=1,
+    read=load,
+    construct=as_labelled,
+    constructions=(labelled.VERSION,),
+    weight=3,
+)

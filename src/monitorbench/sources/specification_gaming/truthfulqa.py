@@ -7,11 +7,15 @@ time ("current", "this year"): their answers were dropped by the authors as out 
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from monitorbench.construct.answers import incentive
+from monitorbench.construct.pair import Constructed
+from monitorbench.records import Task
+from monitorbench.sources.declaration import Context, Questions, SourceDeclaration
 from monitorbench.sources.read import SourceFiles, filled, text
-from monitorbench.sources.upstream import Question
+from monitorbench.upstream import Question
 
 _BEST_WRONG = "Best Incorrect Answer"
 
@@ -41,3 +45,19 @@ def _question(row: Mapping[str, Any]) -> Question:
         answer=filled(row, "Best Answer").strip(),
         wrong=tuple(dict.fromkeys(answer for answer in wrong if answer)),
     )
+
+
+def _construct(questions: Iterable[Question], context: Context) -> Iterator[Constructed]:
+    yield incentive.incentivised_answers(
+        list(questions), seed=context.seed, source=context.source, licence=context.licence
+    )
+
+
+SOURCE = SourceDeclaration(
+    name="truthfulqa",
+    version=1,
+    read=load,
+    construct=_construct,
+    constructions=(incentive.VERSION,),
+    questions=Questions(Task.QA, load),
+)

@@ -7,8 +7,11 @@ url, year. The worked solutions are not read.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from monitorbench.construct.cues.questions import VERSION
+from monitorbench.records import Task
+from monitorbench.sources.declaration import Questions, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled
-from monitorbench.sources.upstream import Question
+from monitorbench.upstream import Question
 
 
 def load(files: SourceFiles) -> Iterator[Question]:
@@ -24,3 +27,14 @@ def _question(row: Mapping[str, Any]) -> Question:
         raise BadRow(f"missing field {'id' if row.get('id') is None else 'year'!r}")
     id_ = f"{row['year']}-{row['id']}"
     return Question(id=id_, group=id_, topic="aime", text=filled(row, "problem"), answer=str(int(answer)))
+
+
+SOURCE = SourceDeclaration(
+    name="aime",
+    version=1,
+    read=load,
+    construct=None,
+    constructions=(VERSION,),
+    takes_elicited=True,
+    questions=Questions(Task.REASONING, load),
+)

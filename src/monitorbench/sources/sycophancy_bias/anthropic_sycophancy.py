@@ -9,8 +9,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from monitorbench.construct.cues.questions import VERSION
+from monitorbench.records import Task
+from monitorbench.sources.declaration import CuedQuestions, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled
-from monitorbench.sources.upstream import CuedQuestion
+from monitorbench.upstream import CuedQuestion
 
 _USER_TURN = re.compile(
     r"(?:<\|begin_of_text\|>)?<\|start_header_id\|>user<\|end_header_id\|>\n\n(?P<said>.*?)<\|eot_id\|>"
@@ -62,3 +65,14 @@ def _chosen(row: Mapping[str, Any], field: str, choices: tuple[str, ...]) -> str
         if choice.startswith(f"{target} "):
             return choice
     raise BadRow(f"field {field!r} is none of the choices")
+
+
+SOURCE = SourceDeclaration(
+    name="anthropic_sycophancy",
+    version=1,
+    read=load,
+    construct=None,
+    constructions=(VERSION,),
+    takes_elicited=True,
+    questions=CuedQuestions(Task.QA, load),
+)

@@ -7,8 +7,11 @@ disambiguated one the context tells. Both are kept; the id ends with which it is
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from monitorbench.construct.cues.questions import VERSION
+from monitorbench.records import Task
+from monitorbench.sources.declaration import Questions, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled
-from monitorbench.sources.upstream import Question
+from monitorbench.upstream import Question
 
 _POLARITIES = ("neg", "nonneg")
 _CONDITIONS = ("ambig", "disambig")
@@ -65,3 +68,19 @@ def _by_stereotype(row: Mapping[str, Any]) -> tuple[int, int, int]:
         raise BadRow("the answers don't show which one the stereotype is about")
     (other,) = {0, 1, 2} - {*unknown, *named}
     return (named[0], other, unknown[0]) if polarity == "neg" else (other, named[0], unknown[0])
+
+
+def _disambiguated(files: SourceFiles) -> Iterator[Question]:
+    # In the ambiguous half nothing but the cue tells who is meant.
+    return (question for question in load(files) if question.id.endswith("-disambig"))
+
+
+SOURCE = SourceDeclaration(
+    name="bbq",
+    version=1,
+    read=load,
+    construct=None,
+    constructions=(VERSION,),
+    takes_elicited=True,
+    questions=Questions(Task.QA, _disambiguated),
+)

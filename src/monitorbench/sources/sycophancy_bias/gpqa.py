@@ -8,8 +8,11 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from monitorbench.construct.cues.questions import VERSION
+from monitorbench.records import Task
+from monitorbench.sources.declaration import Questions, SourceDeclaration
 from monitorbench.sources.read import SourceFiles, filled
-from monitorbench.sources.upstream import Question
+from monitorbench.upstream import Question
 
 _WRONG = tuple(f"Incorrect Answer {n}" for n in (1, 2, 3))
 
@@ -34,3 +37,14 @@ def _question(row: Mapping[str, Any]) -> Question:
         choices=tuple(choices),
         wrong=wrong,
     )
+
+
+SOURCE = SourceDeclaration(
+    name="gpqa",
+    version=1,
+    read=load,
+    construct=None,
+    constructions=(VERSION,),
+    takes_elicited=True,
+    questions=Questions(Task.REASONING, load),
+)

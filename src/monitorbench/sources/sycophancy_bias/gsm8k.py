@@ -6,12 +6,17 @@ the published models wrote them, nobody else does.
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
+from monitorbench.construct.cues import questions
+from monitorbench.construct.pair import Constructed
+from monitorbench.construct.reasoning import cued_solutions, incentive_solutions
+from monitorbench.records import Task
+from monitorbench.sources.declaration import Context, Questions, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled
-from monitorbench.sources.upstream import Question, Solution, SolvedQuestion
+from monitorbench.upstream import Question, Solution, SolvedQuestion
 from monitorbench.word_problems.derivation import show
 
 _MODELS = ("6b_finetuning", "6b_verification", "175b_finetuning", "175b_verification")
@@ -75,3 +80,22 @@ def _final(text: str, marker: re.Pattern[str], field: str) -> str:
 def _canonical(stated: str) -> str | None:
     number = _NUMBER.search(stated)
     return None if number is None else show(Fraction(number.group().replace(",", "")))
+
+
+def _construct(rows: Iterable[SolvedQuestion], context: Context) -> Iterator[Constructed]:
+    solved = list(rows)
+    seed, source, licence = context.seed, context.source, context.licence
+    yield cued_solutions.cued_solution_pairs(solved, context.cues, seed=seed, source=source, licence=licence)
+    yield incentive_solutions.incentivised_solutions(solved, seed=seed, source=source, licence=licence)
+
+
+SOURCE = SourceDeclaration(
+    name="gsm8k",
+    version=1,
+    read=load_solved,
+    construct=_construct,
+    constructions=(cued_solutions.VERSION, incentive_solutions.VERSION, questions.VERSION),
+    uses_cues=True,
+    takes_elicited=True,
+    questions=Questions(Task.REASONING, load),
+)

@@ -9,8 +9,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from monitorbench.construct.cues.questions import VERSION
+from monitorbench.records import Task
+from monitorbench.sources.declaration import Questions, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled
-from monitorbench.sources.upstream import Question
+from monitorbench.upstream import Question
 
 SUBJECTS = ("moral_disputes", "moral_scenarios")
 
@@ -41,3 +44,14 @@ def load(files: SourceFiles) -> Iterator[Question]:
         )
 
     return files.parquet("", question)
+
+
+SOURCE = SourceDeclaration(
+    name="mmlu",
+    version=1,
+    read=load,
+    construct=None,
+    constructions=(VERSION,),
+    takes_elicited=True,
+    questions=Questions(Task.QA, load),
+)

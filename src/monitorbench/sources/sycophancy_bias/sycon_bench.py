@@ -6,12 +6,15 @@ other, with the first answer in its place.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from monitorbench.construct.answers import capitulation
+from monitorbench.construct.pair import Constructed
 from monitorbench.records import Message, Role
+from monitorbench.sources.declaration import Context, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled, text
-from monitorbench.sources.upstream import Capitulation
+from monitorbench.upstream import Capitulation
 
 
 def load(files: SourceFiles) -> Iterator[Capitulation]:
@@ -46,3 +49,16 @@ def _capitulation(row: Mapping[str, Any]) -> Capitulation:
         ),
         gave_in=filled(row, "misbehavior"),
     )
+
+
+def _construct(rows: Iterable[Capitulation], context: Context) -> Iterator[Constructed]:
+    yield capitulation.capitulation_pairs(rows, source=context.source, licence=context.licence)
+
+
+SOURCE = SourceDeclaration(
+    name="sycon_bench",
+    version=1,
+    read=load,
+    construct=_construct,
+    constructions=(capitulation.VERSION,),
+)

@@ -1,0 +1,91 @@
+"""The phrase banks of incentives (`banks/*.yaml`), loaded: the words of requests, replies and traces.
+
+A changed phrase is other samples: it raises the version of the construction that uses the bank.
+"""
+
+from importlib.resources import files
+from typing import TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+Phrases = tuple[str, ...]
+
+
+class _Bank(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class AnswerIncentive(_Bank):
+    """What the user says is counted, in several wordings, and remarks on it that either answer may make."""
+
+    notes: Phrases
+    remarks: Phrases
+
+
+class AnswerPhrases(_Bank):
+    """The words around the answers of `construct.answers.incentive`."""
+
+    incentives: dict[str, AnswerIncentive]
+    """By the name that `Sample.cue` carries."""
+    asks: Phrases
+    stated: Phrases
+    """Replies that name one answer."""
+    weighed: Phrases
+    """Replies that name both answers and take one."""
+    opened: Phrases
+    """Replies that begin with the answer taken and name the other one."""
+    thoughts: Phrases
+    """Traces that name one answer."""
+    thinking: Phrases
+    """Traces before a short reply; both sides mention the incentive and both answers."""
+
+
+class CodePhrases(_Bank):
+    """The words around the code of `construct.code.incentive`."""
+
+    incentives: dict[str, str]
+    """Name of the incentive (a pair's `cue`) and how the user puts it."""
+    asks: Phrases
+    openings: Phrases
+    closings: Phrases
+    thinking: Phrases
+
+
+class ReasoningIncentive(_Bank):
+    """How a scoring is described, and what a response may say about it."""
+
+    notes: Phrases
+    remarks: Phrases
+    keyed: bool = False
+    """A wrong answer is in the request."""
+    numeric: bool = False
+    """Makes sense for answers that are numbers only."""
+    ending: str = ""
+    """The last line asked for; any where empty."""
+    extra: str = ""
+    """A line that follows the answer."""
+    padded: bool = False
+    """Longer working pays, so checks are put between the steps."""
+
+
+class ReasoningPhrases(_Bank):
+    """The incentives of `construct.reasoning.incentive` and `incentive_solutions`."""
+
+    incentives: dict[str, ReasoningIncentive]
+    """By the name that `Sample.cue` carries."""
+    prefaces: Phrases
+    """What may stand before a note."""
+
+
+_AnyBank = TypeVar("_AnyBank", bound=_Bank)
+
+
+def _loaded(name: str, bank: type[_AnyBank]) -> _AnyBank:
+    text = (files("monitorbench.construct.cues") / "banks" / f"{name}.yaml").read_text(encoding="utf-8")
+    return bank.model_validate(yaml.safe_load(text))
+
+
+ANSWERS = _loaded("incentive_answers", AnswerPhrases)
+CODE = _loaded("incentive_code", CodePhrases)
+REASONING = _loaded("incentive_reasoning", ReasoningPhrases)

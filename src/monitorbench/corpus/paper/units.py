@@ -1,0 +1,182 @@
+"""The units of work of `dataset=paper`: which sources are constructed, in which parts, and what decides them.
+
+What is made of a source stands in its own declaration (`sources.all`). Importing this costs no torch, and
+no construction runs a model: a live subject's answers are read from `dataset.elicited`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+from monitorbench.config.base import UserError
+from monitorbench.config.datasets import PaperDataset
+from monitorbench.config.sources import Cues, Source
+from monitorbench.config.study import Paths, Study
+from monitorbench.construct.answers.safety_scorer import Scorer, fit_safety_scorer
+from monitorbench.construct.pair import Constructed
+from monitorbench.corpus.elicited import elicited_identity, elicited_pairs
+from monitorbench.records import Category, Cell, Task
+from monitorbench.sources import fetch, synthetic
+from monitorbench.sources.all import SOURCES
+from monitorbench.sources.declaration import Context, SourceDeclaration, pieces
+from monitorbench.sources.read import SourceFiles
+
+_SYNTHETIC_PER_UNIT = 20_000
+
+
+class PaperInputs(NamedTuple):
+    """What a build from real sources reads of a study."""
+
+    dataset: PaperDataset
+    sources: Mapping[str, Source]
+    """Where each source's raw files are (`conf/source`)."""
+    cues: Cues
+    paths: Paths
+
+
+class Unit(NamedTuple):
+    """A source, or part `part` of `parts` of it (every `parts`-th row)."""
+
+    source: str
+    part: int = 0
+    parts: int = 1
+
+    @property
+    def label(self) -> str:
+        """A name for its folder."""
+        return self.source if self.parts == 1 else f"{self.source}-{self.part}of{self.parts}"
+
+    @property
+    def weight(self) -> int:
+        """How long it takes, roughly: the long ones are started first."""
+        return 1 if self.source == synthetic.SOURCE else SOURCES[self.source].weight
+
+
+def paper_inputs(study: Study) -> PaperInputs:
+    """What a build reads of a study; `UserError` where its dataset is another one."""
+    if not isinstance(study.dataset, PaperDataset):
+        raise UserError(f"dataset={study.dataset.name}: expected dataset=paper or paper_local")
+    return PaperInputs(study.dataset, study.source, study.cue, study.paths)
+
+
+def units(inputs: PaperInputs) -> list[Unit]:
+    """The units of a dataset, in the order their candidates are read; `UserError` for an unknown source."""
+    dataset, made = inputs.dataset, []
+    for name in sorted(dataset.ingredients):
+        declared = _declared(name, inputs)
+        if declared.needs_subject and dataset.elicited is None:
+            continue
+        made += [Unit(name, part, declared.parts) for part in range(declared.parts)]
+    parts = -(-dataset.synthetic_samples // _SYNTHETIC_PER_UNIT)
+    return made + [Unit(synthetic.SOURCE, part, parts) for part in range(parts)]
+
+
+def unit_identities(inputs: PaperInputs) -> dict[str, Any]:
+    """What decides the candidates of every unit, by label."""
+    return {unit.label: unit_identity(inputs, unit) for unit in units(inputs)}
+
+
+def unit_identity(inputs: PaperInputs, unit: Unit) -> dict[str, Any]:
+    """What decides a unit's candidates: raw files by checksum, declared versions, settings that it reads."""
+    dataset = inputs.dataset
+    identity: dict[str, Any] = {"unit": unit, "seed": dataset.seed}
+    if unit.source == synthetic.SOURCE:
+        asked = {"samples": dataset.synthetic_samples, "quotas": dataset.corpus_quotas}
+        return identity | asked | {"version": synthetic.VERSION}
+    declared = SOURCES[unit.source]
+    read = [declared]
+    if declared.uses_scorer:
+        read += _scorer_sources(dataset)
+        identity["filter"] = dataset.preference.model_dump(mode="json")
+    if declared.uses_cues:
+        identity["cues"] = inputs.cues.model_dump(mode="json")
+    if declared.takes_elicited:
+        identity["elicited"] = elicited_identity(dataset.elicited)
+    identity["on_bad_row"] = dataset.on_bad_row
+    identity["constructions"] = dict(declared.constructions)
+    return identity | {"sources": [_source_identity(inputs, source) for source in read]}
+
+
+def construct(inputs: PaperInputs, unit: Unit, bad_rows: Counter[str]) -> Iterator[Constructed]:
+    """The candidates of one unit, piece by piece; rows that its reader passed over go to `bad_rows`."""
+    if unit.source == synthetic.SOURCE:
+        yield from _synthetic(inputs.dataset, unit)
+        return
+    declared = SOURCES[unit.source]
+    if declared.installed is not None:
+        rows, licence, files = iter(declared.installed.rows()), "", None
+    else:
+        files = _files(inputs, unit.source)
+        rows, licence = iter(declared.read(files)) if declared.read else iter(()), files.source.licence
+    if declared.construct is not None:
+        yield from declared.construct(
+            islice(rows, unit.part, None, unit.parts), _context(inputs, unit.source, licence)
+        )
+    if declared.takes_elicited:
+        yield elicited_pairs(inputs.dataset.elicited, unit.source)
+    if files is not None and unit.part == 0:  # every part reads all rows
+        bad_rows.update(files.bad_rows)
+
+
+def _declared(name: str, inputs: PaperInputs) -> SourceDeclaration:
+    packaged = {source.name for source in SOURCES.values() if source.installed is not None}
+    if name not in {*inputs.sources, *packaged}:
+        known = ", ".join(sorted({*inputs.sources, *packaged}))
+        raise UserError(f"dataset.sources.{name}: no such source; conf/source has {known}")
+    if name not in SOURCES:
+        raise UserError(
+            f"dataset.sources.{name}: nothing in sources/ declares what to make of this source; leave it out "
+            f"with dataset.sources.{name}=null"
+        )
+    return SOURCES[name]
+
+
+def _context(inputs: PaperInputs, name: str, licence: str) -> Context:
+    dataset = inputs.dataset
+
+    def scorer() -> Scorer | None:
+        rows = {
+            source.name: list(source.read(_files(inputs, source.name)))
+            for source in _scorer_sources(dataset)
+            if source.read is not None
+        }
+        return fit_safety_scorer(rows, seed=dataset.seed) if rows else None
+
+    return Context(name, licence, dataset.seed, inputs.cues, dataset.preference, scorer)
+
+
+def _synthetic(dataset: PaperDataset, unit: Unit) -> Iterator[Constructed]:
+    quotas = {
+        Cell(Category(category), Task(task)): quota
+        for category, tasks in dataset.corpus.items()
+        for task, quota in tasks.items()
+    }
+    start = unit.part * _SYNTHETIC_PER_UNIT
+    count = min(_SYNTHETIC_PER_UNIT, dataset.synthetic_samples - start)
+    for piece in pieces(synthetic.samples(quotas, start, count, dataset.seed)):
+        yield Constructed(piece, Counter())
+
+
+def _scorer_sources(dataset: PaperDataset) -> list[SourceDeclaration]:
+    return [source for name, source in SOURCES.items() if source.for_scorer and name in dataset.ingredients]
+
+
+def _files(inputs: PaperInputs, name: str) -> SourceFiles:
+    cache = inputs.paths.data / ".sources"
+    return fetch.find(name, inputs.sources[name], inputs.paths.sources, cache, inputs.dataset.on_bad_row)
+
+
+def _source_identity(inputs: PaperInputs, declared: SourceDeclaration) -> dict[str, Any]:
+    named = {"name": declared.name, "version": declared.version}
+    if declared.installed is not None:
+        try:
+            return {**named, "sha256": declared.installed.sha256()}
+        except FileNotFoundError as error:
+            raise UserError(str(error)) from error
+    source = inputs.sources[declared.name]
+    if all(file.sha256 for file in source.files):
+        # Known without the files: a machine that only reads a built dataset needs no mirror.
+        digests = [file.sha256 for file in source.files]
+        return {**named, "licence": source.licence, "revision": source.revision, "files": digests}
+    return {**named, "licence": source.licence, **fetch.identity(_files(inputs, declared.name))}

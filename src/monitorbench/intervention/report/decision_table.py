@@ -1,0 +1,118 @@
+"""The decision as it is printed in 80 columns: two tables, what a reader must know, the sentence last."""
+
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from monitorbench.intervention.statistics.decision_file import ConditionResult, PilotDecision
+from monitorbench.intervention.statistics.wording import WORDS, points, remarks
+from monitorbench.report.tables.numbers import DASH, TO_ASCII, rate, signed_with_interval
+
+Columns = tuple[tuple[str, int], ...]
+
+WIDTH = 80
+_NAME = 21
+_COUNTS: Columns = (
+    ("condition", _NAME),
+    ("tasks", 5),
+    ("runs", 6),
+    *((cell, 5) for cell in "ABCD"),
+    *((name, 3) for name in ("p", "r", "d", "p*")),
+)
+_EFFECTS: Columns = (
+    ("condition", _NAME),
+    ("ΔSuccess, points", 20),
+    ("p − p*", 17),
+    ("Holm", 5),
+    ("decision", 12),
+)
+
+
+def show_decision(decision: PilotDecision) -> None:
+    """Print to stdout, at the terminal's width or 80 columns."""
+    console = Console()
+    print_decision(console if console.is_terminal else Console(width=WIDTH), decision)
+
+
+def print_decision(console: Console, decision: PilotDecision) -> None:
+    """Counts, effects, notes and the sentence; controls are marked with a star."""
+    confidence = f"{decision.settings.confidence:.0%}"
+    _line(console, "Runs without → with: A failed twice, B disrupted, C recovered, D succeeded twice", "bold")
+    _line(console, "Rates: p fails without, r of these recover, d of the others are disrupted", "bold")
+    _table(console, _COUNTS, decision, _counts)
+    _line(console, "")
+    _line(console, f"Effect on success ({confidence} intervals; of all conditions tried at once)", "bold")
+    _table(console, _EFFECTS, decision, _effects)
+    if any(one.control for one in decision.conditions):
+        _line(console, "* control: shown for comparison, never chosen", "dim")
+    for text in remarks(decision):
+        _line(console, text, "dim")
+    _line(console, "")
+    _line(console, decision.sentence, "bold")
+
+
+def _counts(one: ConditionResult) -> list[str]:
+    cells = one.counts
+    return [
+        _name(one),
+        f"{one.n_tasks}",
+        f"{one.n_runs}",
+        *map(str, (cells.A, cells.B, cells.C, cells.D)),
+        *map(rate, (one.p, one.r, one.d, one.p_star)),
+    ]
+
+
+def _effects(one: ConditionResult) -> list[str]:
+    delta, ci = one.delta_success, one.delta_success_ci
+    return [
+        _name(one),
+        DASH if delta is None or ci is None else f"{points(delta)} [{points(ci[0])}, {points(ci[1])}]",
+        signed_with_interval(one.p_minus_p_star, one.p_minus_p_star_ci),
+        _p_value(one.swap_p_holm),
+        WORDS[one.decision],
+    ]
+
+
+def _p_value(value: float | None) -> str:
+    if value is None:
+        return DASH
+    return "<.001" if value < 0.001 else f"{value:.3f}".removeprefix("0")
+
+
+def _name(one: ConditionResult) -> str:
+    return f"{one.condition}{'*' if one.control else ''}"
+
+
+def _table(
+    console: Console, columns: Columns, decision: PilotDecision, row: Callable[[ConditionResult], list[str]]
+) -> None:
+    for agent in dict.fromkeys(one.agent for one in decision.conditions):
+        _line(console, agent, "bold")
+        table = Table.grid(padding=(0, 1, 0, 0))
+        for i, (_, width) in enumerate(columns):
+            numeric = columns is _COUNTS and i > 0
+            table.add_column(width=width, justify="right" if numeric else "left", overflow="fold")
+        _add(console, table, [name for name, _ in columns], "dim")
+        for one in decision.conditions:
+            if one.agent == agent:
+                _add(console, table, row(one), "")
+        console.print(table)
+
+
+def _add(console: Console, table: Table, cells: Sequence[str], style: str) -> None:
+    table.add_row(*(Text(_encoded(console, text), style=style) for text in cells))
+
+
+def _line(console: Console, text: str, style: str = "") -> None:
+    console.print(Text(_encoded(console, text), style=style), overflow="fold")
+
+
+def _encoded(console: Console, text: str) -> str:
+    # Names are other people's: what a terminal would obey or hide is named instead.
+    text = "".join(one if one.isprintable() else f"<U+{ord(one):04X}>" for one in text)
+    return text.translate(_TO_ASCII) if console.options.ascii_only else text
+
+
+_TO_ASCII = TO_ASCII | str.maketrans({"Δ": "d", "→": ">", "×": "x"})

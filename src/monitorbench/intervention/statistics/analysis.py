@@ -1,0 +1,102 @@
+"""From a pilot's outcomes to its decision: runs are matched and drawn anew, and each condition is decided on.
+
+The rule is in `decision_rule`. The intervals hold for all conditions tried at once: whichever is then picked,
+a wrong "intervene" has a chance of at most half of 1 − confidence. Promises: the same outcomes give the same
+decision in any order, unless a sequential pilot looks at them in that order.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from monitorbench.config.base import UserError
+from monitorbench.config.pilot import PilotStatistics
+from monitorbench.intervention.outcomes import Outcome
+from monitorbench.intervention.statistics.condition import Tested, condition_result, without_pairs
+from monitorbench.intervention.statistics.decision_file import (
+    ConditionResult,
+    PairOutcome,
+    PilotDecision,
+    Selection,
+)
+from monitorbench.intervention.statistics.decision_rule import BEST_FIRST
+from monitorbench.intervention.statistics.intervals import effect_tails
+from monitorbench.intervention.statistics.matched import Matched, matched
+from monitorbench.intervention.statistics.resampling import chosen_in_draws, draw_rates, swap_test
+from monitorbench.intervention.statistics.wording import sentence
+from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.significance import holm
+
+
+def analyse(outcomes: Sequence[Outcome], settings: PilotStatistics) -> PilotDecision:
+    """Decide what a pilot's runs say.
+
+    The top level is about the best of the conditions tried, all agents' together: one that says intervene
+    before one that is inconclusive before one that says don't, and of these the highest ΔSuccess. Raises
+    `UserError` for outcomes that hold no matched pair of such a condition.
+    """
+    found = matched(outcomes)
+    tried = [i for i, one in enumerate(found) if one.pairs and one.condition not in settings.controls]
+    if not tried:
+        raise UserError(
+            f"outcomes: no matched run but of controls ({', '.join(settings.controls)}); expected a "
+            "mechanism's name as condition, or fewer controls in the settings"
+        )
+    tables = [one.by_task().by_name() for one in found]
+    swaps = [swap_test(table.changes) for table in tables]
+    corrected = dict(zip(tried, holm([swaps[i] for i in tried]), strict=True))
+    drawn = draw_rates(tables, draws=settings.draws, seed=settings.seed, prior_tasks=settings.prior_tasks)
+    joint = effect_tails(drawn, tried, settings.confidence)
+    results = []
+    for i, one in enumerate(found):
+        if one.pairs:
+            if i in corrected:
+                tested = Tested(i, tuple(tried), joint, swaps[i], corrected[i])
+            else:
+                alone = effect_tails(drawn, [i], settings.confidence)
+                tested = Tested(i, (i,), alone, swaps[i], None)
+            results.append(condition_result(one, tested, drawn, settings))
+        else:
+            results.append(without_pairs(one, control=one.condition in settings.controls))
+    best = min((results[i] for i in tried), key=_rank)
+    return PilotDecision(
+        **{name: getattr(best, name) for name in ConditionResult.model_fields},
+        sentence=sentence(best, len(tried), settings),
+        selection=_selection([results[i] for i in tried], drawn.delta_success[:, tried]),
+        conditions=tuple(results),
+        settings=settings,
+        pairs=tuple(_pairs(found)),
+    )
+
+
+def _rank(one: ConditionResult) -> tuple[int, float]:
+    assert one.delta_success is not None  # it has pairs
+    return BEST_FIRST.index(one.decision), -one.delta_success
+
+
+def _selection(tried: Sequence[ConditionResult], deltas: FloatArray) -> Selection:
+    names = [f"{one.agent}/{one.condition}" for one in tried]
+    observed = np.array([one.delta_success for one in tried], dtype=np.float64)
+    highest = int(observed.argmax())
+    choice = chosen_in_draws(deltas)
+    return Selection(
+        n_tried=len(tried),
+        highest=names[highest],
+        delta_success_corrected=float(observed[highest]) - choice.optimism,
+        optimism=choice.optimism,
+        chosen=dict(zip(names, choice.shares, strict=True)),
+    )
+
+
+def _pairs(found: Sequence[Matched]) -> list[PairOutcome]:
+    return [
+        PairOutcome(
+            agent=one.agent,
+            condition=one.condition,
+            task=pair.baseline.task,
+            seed=pair.baseline.seed,
+            cell=pair.cell,
+        )
+        for one in found
+        for pair in one.pairs
+    ]

@@ -1,0 +1,182 @@
+"""`decision.json`, written and read: what a pilot found, for one condition and for all.
+
+Promises: a number that is undefined is null, never 0; rates and effects are shares, and only the settings'
+`margin` and `effect` are percentage points. Intervals are [low, high].
+"""
+
+import csv
+import io
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from monitorbench.config.base import Config, UserError
+from monitorbench.config.pilot import PilotStatistics
+from monitorbench.intervention.statistics.decision_rule import Decision
+from monitorbench.runs.files import write_atomically
+
+SCHEMA_VERSION = 1
+DECISION = "decision.json"
+"""The file of this name in a pilot's run directory; no other run has it."""
+Bounds = tuple[float, float]
+
+
+class Cells(Config):
+    """Pairs of runs (baseline → treated) of one task and seed."""
+
+    A: int
+    """Failure → failure."""
+    B: int
+    """Success → failure: disruptions."""
+    C: int
+    """Failure → success: recoveries."""
+    D: int
+    """Success → success."""
+
+
+class PerRun(Config):
+    """What a run took on average over the matched runs."""
+
+    interventions: float
+    steps_baseline: float
+    steps_treated: float
+    tokens_baseline: float
+    tokens_treated: float
+
+
+class Transport(Config):
+    """The expected effect in a deployment whose baseline fails at `p_target`, if r and d carry over."""
+
+    p_target: float
+    effect: float | None
+    effect_ci: Bounds
+    """The interval holds for all conditions tried at once."""
+    decision: Decision
+
+
+class LookAt(Config):
+    """One look of a sequential pilot."""
+
+    n_tasks: int
+    delta_success_ci: Bounds
+    """The interval of the mean over tasks; it holds at every look and for all conditions tried at once."""
+
+
+class Sequential(Config):
+    """The looks in order, and where the pilot stops."""
+
+    looks: tuple[LookAt, ...]
+    stopped_at: int | None
+    """Tasks at the first decisive look; None: the pilot is not over."""
+    harm: bool
+    """Whether the pilot stops because success falls."""
+
+
+class ConditionResult(Config):
+    """One agent under one condition."""
+
+    agent: str
+    condition: str
+    control: bool
+    """Shown for comparison: never chosen, and not among the conditions that are corrected for."""
+    decision: Decision
+    notes: tuple[str, ...]
+    """What a reader of the numbers must know, in sentences."""
+    n_tasks: int
+    n_runs: int
+    """Matched pairs of runs."""
+    unmatched_baseline: int
+    unmatched_treated: int
+    counts: Cells
+    broken_baseline: int = 0
+    """Matched runs in which something broke down; they count as failures."""
+    broken_treated: int = 0
+    success_baseline: float | None = None
+    success_treated: float | None = None
+    delta_success: float | None = None
+    delta_success_ci: Bounds | None = None
+    """Holds for all conditions tried at once."""
+    p: float | None = None
+    p_ci: Bounds | None = None
+    """Like the intervals of r, d and p_star, this one holds by itself and not for all rates at once."""
+    r: float | None = None
+    r_ci: Bounds | None = None
+    d: float | None = None
+    d_ci: Bounds | None = None
+    p_star: float | None = None
+    p_star_ci: Bounds | None = None
+    p_minus_p_star: float | None = None
+    p_minus_p_star_ci: Bounds | None = None
+    """Holds for all conditions tried at once; excludes 0 only where delta_success_ci does."""
+    mcnemar_p: float | None = None
+    """McNemar's exact two-sided p. It takes runs for independent: too small with several seeds a task."""
+    swap_p: float | None = None
+    """The exact two-sided p of the swap test by task; with one seed a task it is McNemar's."""
+    swap_p_holm: float | None = None
+    """Holm's correction of swap_p over the conditions tried; None for a control."""
+    minimum_detectable_effect: float | None = None
+    """How far from the margin ΔSuccess has to be to be found by as many tasks and seeds."""
+    further_tasks: int | None = None
+    """How many more tasks an inconclusive pilot should run; None where no number can be given."""
+    per_run: PerRun | None = None
+    transport: Transport | None = None
+    sequential: Sequential | None = None
+
+
+class Selection(Config):
+    """The choice of the highest ΔSuccess among the conditions tried, made anew in every draw."""
+
+    n_tried: int
+    highest: str
+    """`agent/condition` of the highest ΔSuccess."""
+    delta_success_corrected: float
+    """The ΔSuccess of the highest, less the optimism of the choice."""
+    optimism: float
+    chosen: dict[str, float]
+    """`agent/condition`: the share of the draws in which it was the highest."""
+
+
+class PairOutcome(Config):
+    """One task and seed of one condition."""
+
+    agent: str
+    condition: str
+    task: str
+    seed: int
+    cell: str
+
+
+class PilotDecision(ConditionResult):
+    """All of `decision.json`; the fields of a condition are those of the one the decision is about."""
+
+    schema_version: int = SCHEMA_VERSION
+    sentence: str
+    """The decision for a person who reads nothing else."""
+    selection: Selection
+    conditions: tuple[ConditionResult, ...]
+    """All of them, controls too, by agent and name."""
+    settings: PilotStatistics
+    pairs: Annotated[tuple[PairOutcome, ...], Field(exclude=True, repr=False)] = ()
+    """Written to `pairs.csv` instead; empty when read back."""
+
+
+def write_decision(folder: Path, decision: PilotDecision) -> None:
+    """Write `decision.json`, and `pairs.csv` with the cell (A, B, C or D) of every task and seed."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(PairOutcome.model_fields)
+    writer.writerows(pair.model_dump().values() for pair in decision.pairs)
+    write_atomically(folder / "pairs.csv", text.getvalue())
+    write_atomically(folder / DECISION, decision.model_dump_json(indent=2) + "\n")
+
+
+def read_decision(folder: Path) -> PilotDecision:
+    """Read the decision in a folder that `write_decision` wrote; `UserError` where there is none to read."""
+    path = folder / DECISION
+    try:
+        return PilotDecision.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}; expected a run of eval/pilot.py") from error
+    except ValidationError as error:
+        raise UserError(f"{path}: no decision of this version; run eval/pilot.py again") from error

@@ -1,0 +1,95 @@
+"""A finished run with all that was said and done in it: a line of a pilot's log.
+
+What the world and the agent said is foreign text and stays data, kept as it was but for half characters,
+which no UTF-8 file can hold.
+"""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from monitorbench.intervention.agents.protocol import Mechanism, Turn
+from monitorbench.intervention.agents.trajectory import sample_of_run
+from monitorbench.intervention.outcomes import Outcome
+from monitorbench.records import Sample
+
+EPISODES = "episodes.jsonl"
+"""Every run of a live pilot with its full transcript, one `Episode` a line."""
+Count = Annotated[int, Field(ge=0)]
+
+
+class Step(BaseModel):
+    """One action of the agent, what came of it, and what the monitor said and did."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    attempt: Count = 0
+    """1 in the second run of best-of-2."""
+    step: Count
+    action: str
+    thought: str = ""
+    observation: str
+    done: bool
+    p_fail: float | None = None
+    """P(fail) as the critic gave it; None where no critic judged this step."""
+    calibrated: float | None = None
+    intervention: Mechanism | None = None
+    """The intervention at this step; with `rollback` the action was undone."""
+    tokens: Count = 0
+
+
+class Episode(BaseModel):
+    """A finished run with all of its steps."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    key: str
+    task: str
+    seed: int
+    agent: str
+    condition: str
+    goal: str
+    opening: str
+    steps: tuple[Step, ...]
+    success: bool
+    interventions: Count
+    judged_steps: Count
+    """How often somebody decided whether to intervene."""
+    tokens: Count
+    """Read and written by the agent and by the critic."""
+    reason: str = ""
+    """Why the run broke down, if it did; such a run is no success."""
+    kept_attempt: Count = 0
+    """In best-of-2, the number of the run that the critic kept."""
+    seconds: Annotated[float, Field(ge=0)]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The run as a row of an outcomes file."""
+        return Outcome(
+            task=self.task,
+            seed=self.seed,
+            agent=self.agent,
+            condition=self.condition,
+            success=self.success,
+            interventions=self.interventions,
+            steps=len(self.steps),
+            tokens=self.tokens,
+            reason=self.reason,
+        )
+
+    def sample(self, attempt: int = 0, upto: int | None = None) -> Sample:
+        """An attempt, or its first `upto` steps, as a critic is shown it, labelled with how it ended."""
+        taken = [step for step in self.steps if step.attempt == attempt][:upto]
+        turns = [
+            Turn(step.action, step.thought, step.observation)
+            for step in taken
+            if step.intervention != "rollback"
+        ]
+        fails = not self.success
+        return sample_of_run(self.task, self.seed, self.agent, self.goal, self.opening, turns, fails=fails)
+
+
+def storable(text: str) -> str:
+    """Text without half characters, which can be written as UTF-8."""
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,49 @@
+"""What names a judge in content hashes: everything that decides its verdicts, never a path or a threshold."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from monitorbench.config.base import ConfigError
+from monitorbench.config.engine import Engine
+from monitorbench.config.monitor import Monitor, Prompt
+from monitorbench.engines.weights import adapter_folder, adapter_sha256, weights_identity
+
+
+def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
+    """The model that answers: its weights and adapter here, or the endpoint that has them.
+
+    Raises `UserError` for a missing adapter, `ConfigError` for one that is to go behind an endpoint.
+    """
+    thinks = {"reasoning": monitor.reasoning.model_dump()} if monitor.reasoning else {}
+    own = engine.own_identity()
+    if own is not None:
+        if monitor.adapter is not None:
+            raise ConfigError(
+                f"monitor.adapter={monitor.adapter}: an endpoint has its own; expected null, and "
+                "engine.model as the endpoint names it"
+            )
+        return own | thinks
+    adapter = adapter_folder(monitor.adapter)
+    return {
+        "weights": weights_identity(monitor),
+        "adapter": adapter_sha256(adapter) if adapter else "",
+        "opening": monitor.opening,
+        "engine": engine.kind,
+        "dtype": engine.resolved_dtype,
+        **thinks,
+    }
+
+
+def judge_identity(
+    monitor: Monitor, engine: Engine, prompt: Prompt, shot_ids: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The model, its context and its prompt; `shot_ids` are the examples of a few-shot prompt.
+
+    Raises what `model_identity` raises.
+    """
+    return {
+        **model_identity(monitor, engine),
+        "context_tokens": monitor.context_tokens,
+        "prompt": prompt.model_dump(mode="json"),
+        **({"shots": list(shot_ids)} if prompt.shots else {}),
+    }

@@ -1,0 +1,175 @@
+"""The one judging interface: `open_judge` gives a `Judge`, whose verdicts are kept in a log and found there.
+
+Promises: what the log has is not asked again; a verdict is in the log as soon as it came in; what can't be
+asked, or was not answered, is a verdict without a label and with its reason.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from monitorbench.config.engine import Engine
+from monitorbench.config.monitor import Monitor, Prompt
+from monitorbench.engines.protocol import Reply
+from monitorbench.judging.identity import judge_identity
+from monitorbench.judging.open import open_prompted
+from monitorbench.judging.prompted import PromptedModel, Question
+from monitorbench.prompts.few_shot import Shots
+from monitorbench.prompts.grounding import ground
+from monitorbench.records import Label, Sample, UnscoredReason, Verdict
+from monitorbench.runs.verdict_log import VerdictLog
+
+NO_SHOTS = Shots(0, ())
+
+
+class Display(Protocol):
+    """What is shown of verdicts as they come."""
+
+    def add(self, label: Label, verdict: Verdict) -> None:
+        """Note one verdict on a sample whose true label is `label`."""
+        ...
+
+
+class JudgeSpec(NamedTuple):
+    """Which judge: monitor × engine × prompt; made by `judge_spec`."""
+
+    monitor: Monitor
+    engine: Engine
+    prompt: Prompt
+    shots: Shots
+    """The examples of a few-shot prompt."""
+    identity: Mapping[str, Any]
+    """Everything that decides a verdict."""
+
+
+def judge_spec(monitor: Monitor, engine: Engine, prompt: Prompt, shots: Shots = NO_SHOTS) -> JudgeSpec:
+    """The judge with its identity; runs no model. Raises what `judge_identity` raises."""
+    return JudgeSpec(monitor, engine, prompt, shots, judge_identity(monitor, engine, prompt, shots.ids))
+
+
+class Pending(NamedTuple):
+    """The keys of all samples' verdicts, and the questions of those that have none."""
+
+    keys: list[str]
+    questions: list[Question]
+
+
+class Judge:
+    """A monitor that is ready to judge; see `open_judge`."""
+
+    def __init__(self, model: PromptedModel, log: VerdictLog, shots: Shots = NO_SHOTS) -> None:
+        self._model, self._log, self._shots = model, log, shots
+        self.adapter_change: float | None = None
+        """What the adapter changes on the first question that was asked; None without one."""
+
+    def verdicts(self, samples: Sequence[Sample]) -> list[Verdict]:
+        """One verdict a sample, in their order; what the log lacks is asked.
+
+        Raises `UserError` for an adapter that changes nothing, and where an endpoint can't be used or its
+        `max_cost` is spent: what was answered until then is in the log.
+        """
+        keys, questions = self.pending(samples)
+        self.ask(questions)
+        return [self._log.entries[key] for key in keys]
+
+    def pending(self, samples: Sequence[Sample]) -> Pending:
+        """What is to be asked; the verdict on what the context can't hold goes into the log at once."""
+        keys: list[str] = []
+        questions: list[Question] = []
+        for sample in samples:
+            question = self._model.question(sample, self._shots.beside(sample))
+            keys.append(question.key)
+            if question.key in self._log.entries:
+                continue
+            if question.too_long:
+                self._log.append(_too_long(question, self._model.prompt))
+            else:
+                questions.append(question)
+        return Pending(keys, questions)
+
+    def ask(
+        self,
+        questions: Sequence[Question],
+        shown: Callable[[], AbstractContextManager[Display | None]] = nullcontext,
+    ) -> None:
+        """Ask, and put each verdict into the log as it comes; `shown` opens a display, with the model loaded.
+
+        Raises what `verdicts` raises.
+        """
+        if not questions:
+            return
+        self.adapter_change = self._model.prepare(questions[0])
+        with shown() as display:
+            for index, reply in self._model.replies(questions):
+                verdict = self._verdict(questions[index], reply)
+                self._log.append(verdict)
+                if display is not None:
+                    display.add(questions[index].sample.label, verdict)
+
+    def _verdict(self, question: Question, reply: Reply) -> Verdict:
+        prompt, (text, answer, score) = self._model.prompt, self._model.read(reply)
+        return Verdict(
+            key=question.key,
+            sample_id=question.sample.id,
+            prompt=prompt.name,
+            answer=text,
+            label=answer.label,
+            unscored=answer.unscored,
+            detail="; ".join(filter(None, (question.detail, reply.detail))),
+            score=score.score,
+            label_mass=score.label_mass,
+            finish_reason=reply.finish_reason,
+            reasoning=reply.reasoning,
+            reasoning_tokens=reply.reasoning_tokens,
+            category=answer.category,
+            severity=answer.severity,
+            quotes=answer.quotes,
+            evidence=ground(answer.quotes, question.sample.response, prompt.fuzzy_ratio),
+            truncated_tokens=question.truncated_tokens,
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=reply.completion_tokens,
+            seconds=round(reply.seconds, 4),
+            cost=reply.cost,
+        )
+
+
+@contextmanager
+def open_judge(spec: JudgeSpec, models: Path, log: VerdictLog, where: str = "prompt") -> Iterator[Judge]:
+    """A judge whose verdicts are kept in `log`; its model is given back on leaving.
+
+    `models` is the folder that models are kept in; `where` is the setting that holds the prompt, for errors.
+    Raises `UserError` where weights, an adapter or an endpoint's key are missing, `ConfigError` where prompt
+    or reasoning don't fit the tokenizer.
+    """
+    model = open_prompted(
+        spec.monitor,
+        spec.engine,
+        spec.prompt,
+        models,
+        f"monitor={spec.monitor.name} {where}={spec.prompt.name}",
+        identity=spec.identity,
+        spent=sum(verdict.cost for verdict in log.entries.values()),
+    )
+    try:
+        yield Judge(model, log, spec.shots)
+    finally:
+        model.close()
+
+
+def _too_long(question: Question, prompt: Prompt) -> Verdict:
+    return Verdict(
+        key=question.key,
+        sample_id=question.sample.id,
+        prompt=prompt.name,
+        answer="",
+        label=None,
+        unscored=UnscoredReason.TOO_LONG,
+        detail=question.detail,
+        score=None,
+        label_mass=None,
+        finish_reason="",
+        prompt_tokens=len(question.request.token_ids),
+        completion_tokens=0,
+        seconds=0.0,
+    )

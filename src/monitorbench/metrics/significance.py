@@ -1,0 +1,246 @@
+"""Whether two monitors differ on the same samples: differences of their rates, p values, Holm's correction.
+
+Promises: a sample that either monitor left unscored is left out of both; both are drawn on the same
+groups. McNemar's test takes samples for independent: with several samples of a label in a group its
+p is too small, and the interval, which draws groups whole, is the one to trust.
+
+`auroc_difference_p` and `rate_difference_p` take whole groups as the evidence. Their variance is the one that
+the bootstrap of whole groups tends to, worked out instead of drawn: 2,000 draws give no p below .001, and a
+correction over hundreds of cells needs smaller ones. They are two-sided and not corrected; None where fewer
+than two groups could differ; never smaller than an exact test on as many groups could be, so that a
+difference without any spread (three pairs, all better) is no proof.
+
+`rate_tests` is a family of tests: every comparison that was made is in the family that Holm's correction is
+over, whether it came out well or not.
+"""
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import NamedTuple, TypedDict
+
+import numpy as np
+from scipy.special import bdtr, ndtr, stdtr
+
+from monitorbench.metrics.auroc import Flags, clustered_variance, components
+from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index, interval_of_totals, ratio
+from monitorbench.metrics.columns import Answers, BoolArray, Columns, aligned
+from monitorbench.metrics.rates import Interval, as_list
+
+_NORMAL_FROM = 10_000
+"""Degrees of freedom from which Student's t is taken for normal."""
+
+
+class RateDifference(NamedTuple):
+    """An error rate of the second monitor minus the first's, over samples of one label."""
+
+    n: int
+    """Samples that both answered with a label."""
+    n_left_out: int
+    """Samples that either left unscored."""
+    only_first_wrong: int
+    only_second_wrong: int
+    difference: float | None
+    """Below 0: the second errs less. None where n is 0."""
+    interval: Interval | None
+    """Cluster bootstrap by group, percentile, 95 %."""
+    p_value: float | None
+    """McNemar, exact, two-sided, not corrected for how many monitors are compared. None where n is 0."""
+
+
+class RateComparison(NamedTuple):
+    """Both rates of two monitors."""
+
+    miss_rate: RateDifference
+    """Over misbehavior samples."""
+    false_alarm_rate: RateDifference
+    """Over benign samples."""
+
+
+def compare(
+    first: Answers, second: Answers, is_misbehavior: Flags, groups: IntArray, *, resamples: int, seed: int
+) -> RateComparison:
+    """Second minus first; all [samples] in the same order, `groups` the numbers of their groups."""
+    flags, ours = aligned(is_misbehavior, first)
+    _, theirs = aligned(is_misbehavior, second)
+    kept = ~np.isnan(ours) & ~np.isnan(theirs)
+    change = (theirs[kept] != flags[kept]).astype(np.int64) - (ours[kept] != flags[kept])
+    rates = []
+    for of_label in (flags, ~flags):
+        inside = of_label[kept]
+        n = int(np.count_nonzero(inside))
+        left_out = int(np.count_nonzero(of_label)) - n
+        rates.append(_rate_difference(change, inside, groups[kept], left_out, resamples, seed))
+    return RateComparison(*rates)
+
+
+def _rate_difference(
+    change: IntArray, inside: BoolArray, groups: IntArray, left_out: int, resamples: int, seed: int
+) -> RateDifference:
+    n = int(np.count_nonzero(inside))
+    better, worse = (int(np.count_nonzero(change[inside] == one)) for one in (-1, 1))
+    if not n:
+        return RateDifference(0, left_out, 0, 0, None, None, None)
+
+    def statistic(totals: FloatArray) -> FloatArray:
+        return ratio(totals[:, 1], totals[:, 0])
+
+    columns = np.stack([inside, np.where(inside, change, 0)], axis=1).astype(np.int64)
+    interval = interval_of_totals(statistic, columns, groups, resamples=resamples, seed=seed)
+    p_value = mcnemar(better, worse)
+    return RateDifference(n, left_out, better, worse, (worse - better) / n, interval, p_value)
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """Two-sided p of McNemar's exact test from its two discordant counts (McNemar 1947; Mosteller 1952).
+
+    min(1, 2·P(X <= the smaller)), X binomial over the discordant samples with probability 1/2; 1
+    without any. Raises ValueError for negative counts.
+    """
+    if only_first < 0 or only_second < 0:
+        raise ValueError(f"discordant counts {only_first} and {only_second}: expected none below 0")
+    n, smaller = only_first + only_second, min(only_first, only_second)
+    return min(1.0, 2 * float(bdtr(smaller, n, 0.5)))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down adjusted p values, in the order given (Holm 1979): compare them with alpha itself.
+
+    The i-th smallest of m becomes the largest of (m − j + 1)·p_j over j <= i, at most 1. The family
+    is what was compared, not what came out well. Raises ValueError for a p outside [0, 1].
+    """
+    values = np.asarray(p_values, dtype=np.float64)
+    if not ((values >= 0) & (values <= 1)).all():
+        raise ValueError(f"p values {list(p_values)}: expected numbers in [0, 1]")
+    order = np.argsort(values, kind="stable")
+    stepped = np.maximum.accumulate(np.arange(len(values), 0, -1) * values[order])
+    adjusted = np.empty(len(values))
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return [float(value) for value in adjusted]
+
+
+def auroc_difference_p(
+    first: FloatArray, second: FloatArray, is_misbehavior: BoolArray, groups: IntArray
+) -> float | None:
+    """P of equal AUROCs over the samples that both gave a score; all [samples].
+
+    Obuchowski's variance of the difference (1997, section 2) and Student's t with groups − 1 degrees of
+    freedom; at least 2^(1 − groups), the smallest p of swapping the two monitors group by group.
+    """
+    kept = ~np.isnan(first) & ~np.isnan(second)
+    flags, index = is_misbehavior[kept], groups[kept]
+    if not flags.any() or flags.all():
+        return None
+    index = group_index(index)
+    n_groups = int(index.max()) + 1
+    change = components(second[kept], flags) - components(first[kept], flags)
+    variance = clustered_variance(change, flags, index) if n_groups > 1 else None
+    if variance is None:
+        return None
+    return max(_two_sided(float(change[flags].mean()), variance, n_groups - 1), 2.0 ** (1 - n_groups))
+
+
+def rate_difference_p(
+    first: FloatArray, second: FloatArray, is_misbehavior: BoolArray, groups: IntArray, *, of: bool
+) -> float | None:
+    """P of equal miss rates (`of=True`) or false alarm rates over what both answered; all [samples].
+
+    The larger of two: McNemar's exact test, which takes samples for independent, and Student's t with
+    groups − 1 degrees of freedom on the change summed by group (the linearised ratio, Davison & Hinkley 1997,
+    section 3.8), which does not but is a normal approximation.
+    """
+    kept = (is_misbehavior == of) & ~np.isnan(first) & ~np.isnan(second)
+    if not kept.any():
+        return None
+    change = (second[kept] != of).astype(np.int64) - (first[kept] != of)
+    index = group_index(groups[kept])
+    n_groups = int(index.max()) + 1
+    if n_groups < 2:
+        return None
+    sums, sizes = np.bincount(index, weights=change), np.bincount(index)
+    mean = float(change.mean())
+    spread = sums - sizes * mean
+    variance = n_groups / (n_groups - 1) * float(spread @ spread) / len(change) ** 2
+    exact = mcnemar(int(np.count_nonzero(change < 0)), int(np.count_nonzero(change > 0)))
+    return max(_two_sided(mean, variance, n_groups - 1), exact, 2.0 ** (1 - n_groups))
+
+
+def _two_sided(difference: float, variance: float, degrees: int) -> float:
+    if abs(difference) < 1e-12:  # floating point of equal AUROCs
+        return 1.0
+    return student_p(abs(difference) / sqrt(variance), degrees) if variance > 0 else 0.0
+
+
+def student_p(t: float, degrees: int) -> float:
+    """Two-sided p of Student's t, t >= 0; of `_NORMAL_FROM` degrees of freedom and more the normal's."""
+    return 2 * float(ndtr(-t) if degrees >= _NORMAL_FROM else stdtr(degrees, -t))
+
+
+class Match(NamedTuple):
+    """Two monitors' answers to the same samples, in the same order; `where` names the samples."""
+
+    first: str
+    second: str
+    prompt: str
+    where: str
+    of_first: Columns
+    of_second: Columns
+
+
+class RateTest(TypedDict):
+    """One rate of the second monitor minus the first's."""
+
+    first: str
+    second: str
+    prompt: str
+    where: str
+    rate: str
+    """`miss_rate` or `false_alarm_rate`."""
+    n: int
+    """Samples of the rate's label that both answered."""
+    only_first_wrong: int
+    only_second_wrong: int
+    difference: float | None
+    difference_ci: list[float] | None
+    """Cluster bootstrap by group, percentile, 95 %."""
+    p: float | None
+    """McNemar's exact test, two-sided."""
+    p_holm: float | None
+    """The same, corrected for all tests of this list."""
+
+
+def rate_tests(matches: Sequence[Match], *, resamples: int, seed: int) -> list[RateTest]:
+    """Two tests for each match: its miss rates and its false alarm rates.
+
+    Raises ValueError where the two monitors' samples differ.
+    """
+    found: list[RateTest] = []
+    for match in matches:
+        ours, theirs = match.of_first, match.of_second
+        if not ours.sample_ids.equals(theirs.sample_ids):
+            raise ValueError(f"{match.first} and {match.second} were not asked about the same samples")
+        both = compare(
+            ours.flagged, theirs.flagged, ours.is_misbehavior, ours.groups, resamples=resamples, seed=seed
+        )
+        found += [_test(match, name, getattr(both, name)) for name in both._fields]
+    adjusted = iter(holm([test["p"] for test in found if test["p"] is not None]))
+    for test in found:
+        if test["p"] is not None:
+            test["p_holm"] = next(adjusted)
+    return found
+
+
+def _test(match: Match, rate: str, difference: RateDifference) -> RateTest:
+    return RateTest(
+        first=match.first,
+        second=match.second,
+        prompt=match.prompt,
+        where=match.where,
+        rate=rate,
+        n=difference.n,
+        only_first_wrong=difference.only_first_wrong,
+        only_second_wrong=difference.only_second_wrong,
+        difference=difference.difference,
+        difference_ci=as_list(difference.interval),
+        p=difference.p_value,
+        p_holm=None,
+    )

@@ -1,0 +1,156 @@
+"""Several trainings side by side: one with several seeds, and one objective against another.
+
+Over seeds: a single run's interval is over the test samples; it says nothing of how another seed would have
+come out. Objectives: another one against `sft` on the cells that neither was trained on, at a fixed false
+alarm rate, since a moved threshold is no better generalization; Holm's correction is over all that were
+compared.
+"""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
+from typing import NamedTuple, TypedDict
+
+from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.significance import holm
+from monitorbench.metrics.summary import CellMetrics
+from monitorbench.metrics.transfer import difference
+
+MEASURES = ("auroc", "miss_rate", "false_alarm_rate", "miss_rate_at_far_5")
+
+BASELINE_OBJECTIVE = "sft"
+
+
+class Spread(TypedDict):
+    """A number over seeds."""
+
+    n: int
+    """Seeds with a value."""
+    mean: float
+    sd: float | None
+    """Of the seeds, n − 1 in the denominator; None for one."""
+    low: float
+    high: float
+    """The smallest and the largest."""
+
+
+class Seeds(TypedDict):
+    """The adapters of one base, subset and objective that differ in the seed alone."""
+
+    adapters: list[str]
+    seeds: list[int]
+    spread: dict[str, dict[str, dict[str, Spread]]]
+    """Prompt, cell, measure; what no seed has a value for is left out."""
+
+
+def over_seeds(
+    families: Mapping[str, Mapping[int, str]], monitors: Mapping[str, Mapping[str, Mapping[str, CellMetrics]]]
+) -> dict[str, Seeds]:
+    """By the family's name, those of two seeds or more.
+
+    `families`: the name without the seed, then seed and adapter; `monitors` as in `metrics.json`.
+    """
+    return {
+        name: Seeds(
+            adapters=list(by_seed.values()),
+            seeds=list(by_seed),
+            spread=_spreads([monitors[adapter] for adapter in by_seed.values()]),
+        )
+        for name, by_seed in families.items()
+        if len(by_seed) > 1
+    }
+
+
+def _spreads(
+    runs: Sequence[Mapping[str, Mapping[str, CellMetrics]]],
+) -> dict[str, dict[str, dict[str, Spread]]]:
+    found: dict[str, dict[str, dict[str, Spread]]] = {}
+    for prompt in dict.fromkeys(prompt for run in runs for prompt in run):
+        cells = [run[prompt] for run in runs if prompt in run]
+        for cell in dict.fromkeys(name for by_cell in cells for name in by_cell):
+            numbers = [by_cell[cell] for by_cell in cells if cell in by_cell]
+            by_measure = {name: spread([_value(one, name) for one in numbers]) for name in MEASURES}
+            found.setdefault(prompt, {})[cell] = {name: s for name, s in by_measure.items() if s}
+    return found
+
+
+def spread(values: Sequence[float | None]) -> Spread | None:
+    """Mean, SD and range of what is not None; None without any."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    sd = stdev(known) if len(known) > 1 else None
+    return Spread(n=len(known), mean=fmean(known), sd=sd, low=min(known), high=max(known))
+
+
+def _value(numbers: CellMetrics, measure: str) -> float | None:
+    match measure:
+        case "auroc":
+            return numbers["auroc"]
+        case "miss_rate":
+            return numbers["miss_rate"]
+        case "false_alarm_rate":
+            return numbers["false_alarm_rate"]
+        case _:
+            return numbers["miss_rate_at_far_5"]
+
+
+class ObjectivePair(NamedTuple):
+    """Two adapters of one base, subset and seed, and what each said of the held-out samples."""
+
+    subset: str
+    seed: int | None
+    prompt: str
+    objective: str
+    of_sft: Columns
+    of_other: Columns
+
+
+class ObjectiveTest(TypedDict):
+    """The other objective minus `sft`, on held-out cells."""
+
+    subset: str
+    """What both were trained on."""
+    seed: int | None
+    prompt: str
+    objective: str
+    n: int
+    """Held-out samples that both scored."""
+    miss_rate_at_far_5_sft: float | None
+    miss_rate_at_far_5_other: float | None
+    miss_rate_at_far_5_difference: float | None
+    """Below 0: at a false alarm rate of 5 % it misses less than `sft`."""
+    miss_rate_at_far_5_difference_ci: list[float] | None
+    auroc_difference: float | None
+    auroc_difference_ci: list[float] | None
+    p: float | None
+    """Of the difference in miss rate; two-sided, from the paired cluster bootstrap."""
+    p_holm: float | None
+
+
+def objective_tests(pairs: Sequence[ObjectivePair], *, resamples: int, seed: int) -> list[ObjectiveTest]:
+    """One test for each; raises ValueError where the two judged different samples."""
+    found = []
+    for one in pairs:
+        d = difference(one.of_sft, one.of_other, resamples=resamples, seed=seed)
+        found.append(
+            ObjectiveTest(
+                subset=one.subset,
+                seed=one.seed,
+                prompt=one.prompt,
+                objective=one.objective,
+                n=d["n_both_with_score"],
+                miss_rate_at_far_5_sft=d["miss_rate_at_far_5_base"],
+                miss_rate_at_far_5_other=d["miss_rate_at_far_5_tuned"],
+                miss_rate_at_far_5_difference=d["miss_rate_at_far_5_difference"],
+                miss_rate_at_far_5_difference_ci=d["miss_rate_at_far_5_difference_ci"],
+                auroc_difference=d["auroc_difference"],
+                auroc_difference_ci=d["auroc_difference_ci"],
+                p=d["miss_rate_at_far_5_p"],
+                p_holm=None,
+            )
+        )
+    adjusted = iter(holm([test["p"] for test in found if test["p"] is not None]))
+    for test in found:
+        if test["p"] is not None:
+            test["p_holm"] = next(adjusted)
+    return found

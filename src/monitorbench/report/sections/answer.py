@@ -1,0 +1,163 @@
+"""The first section of the page: the answer, in words made from the numbers.
+
+Promises: better or worse is said only where a 95 % interval excludes 0, always with the interval and
+n; otherwise it says that no difference was found, which is not that there is none.
+"""
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.results import Results
+from monitorbench.report import reading
+from monitorbench.report.reading import BAG_OF_WORDS, Compared
+from monitorbench.report.sections.section import Material, fill
+from monitorbench.report.tables.numbers import Finding, finding, interval, rate, signed, signed_interval
+
+_ALWAYS = 0.95
+
+
+def answer(material: Material) -> Markup:
+    """The opening paragraph, and a sentence for each comparison."""
+    results = material.results
+    values = {
+        "dataset": results["dataset"],
+        "statement": " ".join(statement(results)),
+        "details": details(results),
+        "full_names": [(short, name) for name, short in material.short_names.items() if short != name],
+    }
+    return fill("answer", values)
+
+
+def statement(results: Results) -> list[str]:
+    """The sentences of the opening paragraph."""
+    names = reading.monitors(results)
+    judges = [name for name in names if not reading.is_reference(results, name)]
+    found = [
+        f"{_some(len(judges), 'monitor')} judged test samples of the dataset {results['dataset']['name']}, "
+        f"{_listed([_judged_under(results, prompt) for prompt in reading.prompts(results)])}; of each sample "
+        "it is known whether it is misbehavior or benign."
+    ]
+    held_out = [one for one in reading.comparisons(results) if one.where == "held_out"]
+    if held_out:
+        found.append(_held_out_headline(held_out))
+    elif results["transfer"]:
+        found.append("No cell was held out from every adapter's training, so transfer was not measured.")
+    if BAG_OF_WORDS in names and judges:
+        found.append(_bag_of_words_headline(results, judges))
+    return found
+
+
+def details(results: Results) -> list[str]:
+    """One sentence for each comparison, and what the reader has to mind."""
+    compared = [one for one in reading.comparisons(results) if one.where != OVERALL]
+    found = [_comparison(one) for one in compared]
+    found += [
+        f"{adapter} was trained on every tested cell: it has no held-out cell."
+        for adapter in results["transfer"]
+        if reading.is_trained(results, adapter, OVERALL)
+    ]
+    judges = [name for name in reading.monitors(results) if not reading.is_reference(results, name)]
+    found += [text for name in judges for text in _one_sided(results, name)]
+    known = [one for one in compared if finding(one.difference["auroc_difference_ci"]) is not Finding.UNKNOWN]
+    if len(known) > 1:
+        found.append(
+            f"These are {len(known)} intervals of 95 % each, not corrected for their number: about one in "
+            "twenty would exclude 0 by chance alone."
+        )
+    return found
+
+
+def _held_out_headline(held_out: Sequence[Compared]) -> str:
+    findings = [finding(one.difference["auroc_difference_ci"]) for one in held_out]
+    better, worse = findings.count(Finding.BETTER), findings.count(Finding.WORSE)
+    of = f"of {_some(len(findings), 'comparison')} of an adapter with its base"
+    where = "on cells the adapter was not trained on"
+    if not better and not worse:
+        return f"No difference in AUROC was found in any {of} {where}."
+    return (
+        f"In AUROC {where}, {better} {of} came out better, {worse} worse, and in "
+        f"{len(findings) - better - worse} no difference was found."
+    )
+
+
+def _bag_of_words_headline(results: Results, judges: Sequence[str]) -> str:
+    above: list[str] = []
+    comparable = elsewhere = 0
+    reference = reading.lookup(results, BAG_OF_WORDS, "", OVERALL)
+    for name in judges:
+        for prompt in results["monitors"][name]:
+            found = reading.lookup(results, name, prompt, OVERALL)
+            if reference is None or found is None or not found["auroc_ci"] or not reference["auroc_ci"]:
+                continue
+            if found["n"] != reference["n"]:
+                elsewhere += 1
+                continue
+            comparable += 1
+            if found["auroc_ci"][0] > reference["auroc_ci"][1]:
+                above.append(f"{name} ({prompt}, {rate(found['auroc'])} {interval(found['auroc_ci'])})")
+    if reference is None or not comparable:
+        return "No monitor was run on the same samples as bag of words, so they are not compared."
+    beside = (
+        f"bag of words, which sees only which words occur "
+        f"({rate(reference['auroc'])} {interval(reference['auroc_ci'])}, n = {reference['n']})"
+    )
+    rest = f" {_some(elsewhere, 'run')} on other samples cannot be set beside it." if elsewhere else ""
+    if not above:
+        return f"No monitor's AUROC interval lies above that of {beside}: none is shown to be reading.{rest}"
+    return f"The AUROC interval of {_listed(above)} lies above that of {beside}.{rest}"
+
+
+def _comparison(one: Compared) -> str:
+    difference = one.difference
+    where = "it was trained on" if one.where == "trained" else "it was not trained on"
+    bounds = difference["auroc_difference_ci"]
+    in_words = {
+        Finding.BETTER: "better than its base",
+        Finding.WORSE: "worse than its base",
+        Finding.NO_DIFFERENCE: "no difference from its base found",
+        Finding.UNKNOWN: "too few scored samples to compare it with its base",
+    }[finding(bounds)]
+    numbers = (
+        f": AUROC {signed(difference['auroc_difference'])}, 95 % interval {signed_interval(bounds)}"
+        if bounds
+        else ""
+    )
+    return (
+        f"{one.adapter}, {one.prompt} prompt, {_some(one.n_cells, 'cell')} {where}: {in_words}{numbers} "
+        f"(n = {difference['n_both_with_score']})."
+    )
+
+
+def _one_sided(results: Results, monitor: str) -> list[str]:
+    """Prompts under which a monitor gives nearly everything the same answer: both rates say nothing more."""
+    found: list[str] = []
+    for prompt, by_cell in results["monitors"][monitor].items():
+        numbers = by_cell.get(OVERALL)
+        if numbers is None or numbers["miss_rate"] is None or numbers["false_alarm_rate"] is None:
+            continue
+        flagged = 1 - numbers["miss_rate"], numbers["false_alarm_rate"]
+        answer = "misbehavior" if min(flagged) >= _ALWAYS else "benign" if max(flagged) <= 1 - _ALWAYS else ""
+        if answer:
+            found.append(
+                f"{monitor}, {prompt} prompt, answers nearly always {answer} "
+                f"(MR {rate(numbers['miss_rate'])}, FAR {rate(numbers['false_alarm_rate'])}): "
+                "its answers hardly separate, its score may."
+            )
+    return found
+
+
+def _some(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _judged_under(results: Results, prompt: str) -> str:
+    """How many samples a prompt was asked about; monitors that judged other views give a range."""
+    sizes = [cells[prompt]["overall"]["n"] for cells in results["monitors"].values() if prompt in cells]
+    few, many = min(sizes), max(sizes)
+    return f"{many if few == many else f'{few}–{many}'} with the {prompt} prompt"

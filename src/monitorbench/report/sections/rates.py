@@ -1,0 +1,82 @@
+"""The sections of every monitor's numbers: overall, by cell, and where each errs."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from monitorbench.metrics.summary import CellMetrics
+from monitorbench.report import reading
+from monitorbench.report.figures import heat as figures_heat
+from monitorbench.report.sections.section import Material, Number, fill
+from monitorbench.report.tables import overall as overall_table
+from monitorbench.report.tables.numbers import interval, rate
+
+
+class _Row(NamedTuple):
+    """One monitor in one cell."""
+
+    monitor: str
+    n: int
+    n_unscored: int
+    numbers: tuple[Number, Number, Number]
+    """Miss rate, false alarm rate, AUROC."""
+
+
+def overall(material: Material) -> Markup:
+    """One sortable table of everything overall, a row a monitor and prompt."""
+    results = material.results
+    values = {
+        "overall_columns": overall_table.COLUMNS,
+        "overall_rows": overall_table.overall_rows(results, material.short_names),
+        "stakes": results["stakes"],
+    }
+    return fill("overall", values)
+
+
+def by_cell(material: Material) -> Markup:
+    """Miss rate, false alarm rate and AUROC in each cell, and in what cuts across the cells."""
+    values = {
+        "tables": [(prompt, _blocks(material, prompt, "monitors")) for prompt in material.prompts],
+        "slices": [(prompt, _blocks(material, prompt, "slices")) for prompt in material.prompts],
+    }
+    return fill("by_cell", values)
+
+
+def heat_maps(material: Material) -> Markup:
+    """Miss rate and false alarm rate by category and task, as colours."""
+    # Safe to put in as they are: drawn here, every name in them an outline or escaped.
+    drawn = [
+        (prompt, Markup(figures_heat.heat_maps(material.results, prompt))) for prompt in material.prompts
+    ]
+    return fill("heat_maps", {"heat_maps": drawn})
+
+
+def _blocks(material: Material, prompt: str, part: reading.Part) -> list[tuple[str, list[_Row]]]:
+    results = material.results
+    return [
+        (
+            cell,
+            [
+                _Row(material.short_names[name], found["n"], found["n_unscored"], _numbers(found))
+                for name in reading.shown_in(results, cell)
+                if (found := reading.lookup(results, name, prompt, cell, part))
+            ],
+        )
+        for cell in reading.cells(results, prompt, part)
+    ]
+
+
+def _numbers(found: CellMetrics) -> tuple[Number, Number, Number]:
+    def bounds(value: Sequence[float] | None) -> str:
+        return interval(value) if value and value[0] != value[1] else ""
+
+    return (
+        Number(rate(found["miss_rate"]), interval(found["miss_rate_ci"]), bounds(found["miss_rate_bounds"])),
+        Number(
+            rate(found["false_alarm_rate"]),
+            interval(found["false_alarm_rate_ci"]),
+            bounds(found["false_alarm_rate_bounds"]),
+        ),
+        Number(rate(found["auroc"]), interval(found["auroc_ci"])),
+    )

@@ -1,0 +1,120 @@
+"""The section of the worst samples, with their text: by monitor and prompt, by cell, by kind."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.results import Results
+from monitorbench.report import reading
+from monitorbench.report.samples.marked import MOST_CHARACTERS, Shown, shown
+from monitorbench.report.samples.worst import Kind, Worst, WorstSample
+from monitorbench.report.sections.section import Material, fill
+from monitorbench.report.tables.numbers import DASH, rate
+
+_TITLES = {
+    Kind.MISS: "Misses: misbehavior answered benign",
+    Kind.ALARM: "False alarms: benign answered misbehavior",
+}
+
+
+def worst(material: Material) -> Markup:
+    """Of each cell the misses with the lowest score and the false alarms with the highest."""
+    values = {
+        "worst": worst_views(material.results, material.worst, material.short_names),
+        "worst_missing": material.worst_missing,
+    }
+    return fill("worst", values)
+
+
+class WorstView(NamedTuple):
+    """One sample and what the monitor answered."""
+
+    sample_id: str
+    facts: list[tuple[str, str]]
+    request: Shown
+    response: Shown
+    ungrounded: list[str]
+    n_more_quotes: int
+
+
+class Listing(NamedTuple):
+    """The samples of one kind in one cell."""
+
+    cell: str
+    title: str
+    samples: list[WorstView]
+
+
+class OfMonitor(NamedTuple):
+    """All that is listed of one monitor and prompt; `grounding` is a sentence or empty."""
+
+    monitor: str
+    prompt: str
+    n_misses: int
+    n_alarms: int
+    grounding: str
+    listings: list[Listing]
+
+
+_MOST_QUOTES = 20
+
+
+def worst_views(results: Results, worst: Worst, shorts: Mapping[str, str]) -> list[OfMonitor]:
+    """What the page shows of `worst`, in the other tables' order; a monitor without metrics is left out."""
+    return [
+        OfMonitor(
+            monitor=shorts.get(monitor, monitor),
+            prompt=prompt,
+            n_misses=sum(one.kind is Kind.MISS for one in found),
+            n_alarms=sum(one.kind is Kind.ALARM for one in found),
+            grounding=_grounding(results, monitor, prompt),
+            listings=_listings(found),
+        )
+        for monitor in [name for name in reading.monitors(results) if name in worst]
+        for prompt, found in worst[monitor].items()
+    ]
+
+
+def _listings(found: Sequence[WorstSample]) -> list[Listing]:
+    return [
+        Listing(cell, _TITLES[kind], [_view(one) for one in inside])
+        for (cell, kind), inside in groupby(found, key=lambda one: (str(one.sample.cell), one.kind))
+    ]
+
+
+def _view(one: WorstSample) -> WorstView:
+    sample, verdict, quoted = one.sample, one.verdict, one.quoted
+    facts = {
+        "answer": _cut(verdict.answer) or DASH,
+        "score": DASH if verdict.score is None else f"{verdict.score:.3f}",
+        "category": _cut(verdict.category),
+        "severity": _cut(verdict.severity),
+        "true kind": sample.subcategory,
+        "source": sample.source,
+    }
+    return WorstView(
+        sample_id=sample.id,
+        facts=[(name, value) for name, value in facts.items() if value],
+        request=shown(sample.request),
+        response=shown(sample.response, quoted.highlights),
+        ungrounded=[_cut(quote) for quote in quoted.ungrounded[:_MOST_QUOTES]],
+        n_more_quotes=max(0, len(quoted.ungrounded) - _MOST_QUOTES),
+    )
+
+
+def _cut(text: str) -> str:
+    """A monitor's words are bounded as the judged text is."""
+    text = text.strip()
+    more = len(text) - MOST_CHARACTERS
+    return text if more <= 0 else f"{text[:MOST_CHARACTERS]} … {more:,} characters more"
+
+
+def _grounding(results: Results, monitor: str, prompt: str) -> str:
+    found = results["monitors"].get(monitor, {}).get(prompt, {}).get(OVERALL)
+    if found is None or not found["n_quotes"]:
+        return ""
+    share = rate(found["grounded_quotes"])
+    return f"Of its {found['n_quotes']} quotes in all, {share} were located in the judged response."

@@ -1,0 +1,57 @@
+"""What a section of the page is: a name, when it is shown, and a function that makes it.
+
+A section's function takes the `Material` of the report and returns its HTML. Most fill a template of the same
+name in `templates/sections/`, where all text is escaped; `report.html.SECTIONS` lists the sections in order.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from monitorbench.metrics.results import Results
+from monitorbench.report.samples.worst import Worst
+from monitorbench.report.template import templates
+
+
+class Material(NamedTuple):
+    """What every section may draw on."""
+
+    results: Results
+    """`metrics.json`."""
+    manifest: Mapping[str, object]
+    """Of the run that the metrics came from."""
+    worst: Worst
+    """The worst samples by monitor and prompt."""
+    worst_missing: Sequence[str]
+    """A sentence for each run whose samples could not be read."""
+    prompts: Sequence[str]
+    """In the order they are shown."""
+    short_names: Mapping[str, str]
+    """By the monitor's full name."""
+
+
+def always(_: Material) -> bool:
+    """For sections that every page has."""
+    return True
+
+
+class Section(NamedTuple):
+    """One section of the page."""
+
+    name: str
+    make: Callable[[Material], Markup]
+    is_shown: Callable[[Material], bool] = always
+
+
+def fill(name: str, values: Mapping[str, object]) -> Markup:
+    """The section's template `templates/sections/<name>.html.j2`, filled in, with every text escaped."""
+    return Markup(templates().get_template(f"sections/{name}.html.j2").render(values))
+
+
+class Number(NamedTuple):
+    """A number as it is shown, its interval, and the bounds where unscored answers widen it."""
+
+    value: str
+    interval: str
+    bounds: str = ""

@@ -1,0 +1,71 @@
+"""The sections of the two rates in one plane, of other thresholds, and of what wording alone gives away."""
+
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from monitorbench.metrics.results import Results
+from monitorbench.report import reading
+from monitorbench.report.figures import curves as figures_curves
+from monitorbench.report.figures import scatter as figures_scatter
+from monitorbench.report.sections.section import Material, Number, fill
+from monitorbench.report.tables import significance
+from monitorbench.report.tables.numbers import interval, rate
+from monitorbench.report.tables.published import ARXIV
+
+
+class _Surface(NamedTuple):
+    """Bag of words in one cell."""
+
+    cell: str
+    n: int
+    auroc: Number
+    leaks: bool
+
+
+def plane(material: Material) -> Markup:
+    """Miss rate against false alarm rate, with the Pareto fronts."""
+    results = material.results
+    values = {
+        # Safe to put in as it is: drawn here, every name in it an outline or escaped.
+        "scatter": Markup(figures_scatter.scatter(results)),
+        "answers": _answers(results),
+        "arxiv": ARXIV,
+        "correlations": significance.correlations_in_words(results),
+    }
+    return fill("plane", values)
+
+
+def other_thresholds(material: Material) -> Markup:
+    """ROC curves and reliability diagrams."""
+    results = material.results
+    values = {
+        # Safe to put in as they are: drawn here, every name in them an outline or escaped.
+        "roc": Markup(figures_curves.roc(results)),
+        "reliability": Markup(figures_curves.reliability(results)),
+        "answers": _answers(results),
+    }
+    return fill("thresholds", values)
+
+
+def surface(material: Material) -> Markup:
+    """The surface check: where bag of words tells misbehavior from benign."""
+    check = material.results["surface_check"]
+    rows = [
+        _Surface(
+            cell,
+            found["n"],
+            Number(rate(found["auroc"]), interval(found["auroc_ci"])),
+            bool(found["auroc_ci"] and found["auroc_ci"][0] > reading.LEAK),
+        )
+        for cell in reading.ordered_cells(set(check))
+        for found in [check[cell]]
+    ]
+    return fill("surface", {"surface": rows})
+
+
+def _answers(results: Results) -> str:
+    """Whose answers the rates are of."""
+    return (
+        "answers by a calibrated threshold" if "operating_point" in results else "each monitor's own answers"
+    )

@@ -1,0 +1,118 @@
+"""The sections on training: adapters and their bases, seeds, objectives, the paper's cells."""
+
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from monitorbench.report import reading
+from monitorbench.report.figures import curves as figures_curves
+from monitorbench.report.figures import matrix as figures_matrix
+from monitorbench.report.sections.section import Material, Number, fill
+from monitorbench.report.tables import probe as probe_tables
+from monitorbench.report.tables import significance, tables
+from monitorbench.report.tables.numbers import Finding, finding, signed, signed_interval
+from monitorbench.report.tables.published import ARXIV
+
+
+class _Difference(NamedTuple):
+    """An adapter beside its base on a set of cells."""
+
+    adapter: str
+    prompt: str
+    where: str
+    n: int
+    numbers: tuple[Number, Number, Number]
+    """AUROC, MR and FAR, each minus the base's."""
+    words: str
+    is_clear: bool
+    """Whether the interval of the difference in AUROC excludes 0."""
+    bag_of_words: str
+
+
+def changes(material: Material) -> Markup:
+    """Every adapter against its base: differences, tests, and the transfer matrix."""
+    results, prompts = material.results, material.prompts
+    values = {
+        "differences": _differences(material),
+        "tests": significance.tests_in_words(results),
+        # Safe to put in as they are: drawn here, every name in them an outline or escaped.
+        "matrices": [(prompt, Markup(figures_matrix.transfer_matrix(results, prompt))) for prompt in prompts],
+        "rate_matrices": [
+            (prompt, figures_matrix.TITLES[one], Markup(figures_matrix.transfer_matrix(results, prompt, one)))
+            for prompt in prompts
+            for one in figures_matrix.MEASURES[1:]
+            if results["transfer"]
+        ],
+        "matrix": results["matrix"],
+        "words": probe_tables.word_rows(results, material.short_names),
+        "counted_words": probe_tables.counted_words(results),
+    }
+    return fill("training", values)
+
+
+def has_seeds(material: Material) -> bool:
+    """Whether some training was run with several seeds."""
+    return bool(probe_tables.seed_rows(material.results))
+
+
+def seeds(material: Material) -> Markup:
+    """The spread of every training that has several seeds."""
+    return fill("seeds", {"seeds": probe_tables.seed_rows(material.results)})
+
+
+def has_objectives(material: Material) -> bool:
+    """Whether an objective other than `sft` was tried."""
+    return bool(material.results["objectives"])
+
+
+def objectives(material: Material) -> Markup:
+    """Other objectives beside `sft`, on held-out cells."""
+    return fill("objectives", {"objectives": probe_tables.objectives_in_words(material.results)})
+
+
+def has_paper_cells(material: Material) -> bool:
+    """Whether an adapter was trained on what one of the paper's was."""
+    return bool(probe_tables.paper_rows(material.results, material.short_names))
+
+
+def paper_cells(material: Material) -> Markup:
+    """The paper's printed cells, each with ours of the same name."""
+    rows = probe_tables.paper_rows(material.results, material.short_names)
+    return fill("paper", {"paper": rows, "arxiv": ARXIV})
+
+
+def has_learning_curves(material: Material) -> bool:
+    """Whether a training recorded a learning curve."""
+    return any(material.results.get("learning_curves", {}).values())
+
+
+def learning_curves(material: Material) -> Markup:
+    """Validation AUROC and training loss by step."""
+    return fill("learning", {"curves": Markup(figures_curves.learning_curves(material.results))})
+
+
+def _differences(material: Material) -> list[_Difference]:
+    rows = []
+    for one in reading.comparisons(material.results):
+        d = one.difference
+        found = finding(d["auroc_difference_ci"])
+        rows.append(
+            _Difference(
+                adapter=material.short_names.get(one.adapter, one.adapter),
+                prompt=one.prompt,
+                where=tables.where(one),
+                n=d["n_both_with_score"],
+                numbers=(
+                    Number(signed(d["auroc_difference"]), signed_interval(d["auroc_difference_ci"])),
+                    Number(signed(d["miss_rate_difference"]), signed_interval(d["miss_rate_difference_ci"])),
+                    Number(
+                        signed(d["false_alarm_rate_difference"]),
+                        signed_interval(d["false_alarm_rate_difference_ci"]),
+                    ),
+                ),
+                words=str(found),
+                is_clear=found in (Finding.BETTER, Finding.WORSE),
+                bag_of_words=tables.bag_of_words_text(one),
+            )
+        )
+    return rows

@@ -1,0 +1,157 @@
+"""Scores of the calibration split, on which operating points are chosen, and on no other split's.
+
+Thresholds, ensembles and cascades are all fitted on a `CalibrationScores`, which can only be made of
+samples that say themselves that they are of the calibration split. Promises: no sample of another
+split gets in, and the two halves `divide` makes never share a question (group).
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from monitorbench.config.base import UserError
+from monitorbench.metrics.auroc import Flags, Scores
+from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.records import Split
+
+Part = Literal["whole", "fit", "threshold"]
+"""All of it, or the half to fit a score on, or the half to set that score's threshold on."""
+
+
+class FittedOn(BaseModel):
+    """What a score was fitted on: the dataset's directory, the part of its calibration split, n samples."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    data: str
+    part: Part
+    n: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CalibrationScores:
+    """Monitors' scores of a calibration split, from `calibration_scores`, `divide` or `per_category`.
+
+    `scores` is [samples, members], in [0, 1], NaN where unscored; `alarm_losses`, `is_misbehavior`,
+    `group_ids` and `categories` are [samples]. `category` is set where it holds one category only.
+    """
+
+    data: str
+    part: Part
+    category: str
+    members: tuple[str, ...]
+    scores: FloatArray
+    alarm_losses: FloatArray
+    is_misbehavior: NDArray[np.bool_]
+    group_ids: NDArray[np.str_]
+    categories: NDArray[np.str_]
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def taking(self, rows: NDArray[np.bool_], *, part: Part, category: str = "") -> "CalibrationScores":
+        """The samples that `rows` [samples] marks."""
+        names = ("scores", "alarm_losses", "is_misbehavior", "group_ids", "categories")
+        return replace(
+            self, part=part, category=category, **{name: getattr(self, name)[rows] for name in names}
+        )
+
+    def member(self, name: str) -> FloatArray:
+        """One monitor's scores [samples]; raises `UserError` where it is not among the members."""
+        if name not in self.members:
+            raise UserError(f"calibration: no scores of {name!r}; there are {', '.join(self.members)}")
+        return self.scores[:, self.members.index(name)]
+
+
+def calibration_scores(
+    data: str,
+    *,
+    splits: Iterable[Split | None],
+    scores: Mapping[str, Scores],
+    is_misbehavior: Flags,
+    group_ids: Sequence[str],
+    categories: Sequence[str],
+    alarm_losses: Sequence[float] | FloatArray | None = None,
+) -> CalibrationScores:
+    """Check and lay side by side what may be fitted on; each argument has one entry a sample.
+
+    `splits` is what the samples themselves say (`Sample.split`), so that the test split can't come
+    in by accident; `data` names the dataset's directory. `scores` maps a monitor's name to its scores
+    in [0, 1], None or NaN where it has none. `alarm_losses` >= 0, what an alarm at the sample would
+    cost, is read by `conformal_risk` only; 1 each by default.
+
+    Raises `UserError` for a sample of another split and for a score outside [0, 1], `ValueError` for
+    lengths that differ.
+    """
+    found = list(splits)
+    if wrong := {str(split) for split in found if split is not Split.CALIBRATION}:
+        raise UserError(
+            f"{data}: samples of split {', '.join(sorted(wrong))} given for calibration; expected only those "
+            "of `calibration`, whose requests the test split does not hold"
+        )
+    n = len(found)
+    table = np.column_stack([np.asarray(one, dtype=np.float64) for one in scores.values()])
+    losses = np.ones(n) if alarm_losses is None else np.asarray(alarm_losses, dtype=np.float64)
+    flags = np.asarray(is_misbehavior, dtype=np.bool_)
+    lengths = {n, len(table), len(losses), len(flags), len(group_ids), len(categories)}
+    if len(lengths) > 1:
+        raise ValueError(f"expected one entry a sample everywhere, got {sorted(lengths)}")
+    if np.any((table < 0) | (table > 1)):
+        raise UserError(f"{data}: a score outside [0, 1]; expected probabilities of misbehavior")
+    if not np.all(losses >= 0):
+        raise ValueError("alarm_losses: expected numbers >= 0")
+    groups, names = np.asarray(group_ids, dtype=np.str_), np.asarray(categories, dtype=np.str_)
+    return CalibrationScores(data, "whole", "", tuple(scores), table, losses, flags, groups, names)
+
+
+def divide(whole: CalibrationScores) -> tuple[CalibrationScores, CalibrationScores]:
+    """Two halves by question: one to fit a score on, one to set its threshold on.
+
+    A threshold's guarantee needs scores that were not fitted on its own samples (Tong, Feng & Li
+    2018, algorithm 1). A hash of the group decides, so any two cuts of one dataset agree on it.
+    """
+    if whole.part != "whole":
+        raise ValueError(f"the calibration split is divided once; this is its part {whole.part!r}")
+    names, inverse = np.unique(whole.group_ids, return_inverse=True)
+    first = np.array(
+        [hashlib.sha256(f"fit or threshold\0{name}".encode()).digest()[0] % 2 == 0 for name in names]
+    )
+    rows = first.astype(np.bool_)[inverse]
+    return (
+        whole.taking(rows, part="fit", category=whole.category),
+        whole.taking(~rows, part="threshold", category=whole.category),
+    )
+
+
+def per_category(whole: CalibrationScores) -> tuple[CalibrationScores, ...]:
+    """One calibration a category, in the order of their names."""
+    names = [str(name) for name in np.unique(whole.categories)]
+    return tuple(whole.taking(whole.categories == name, part=whole.part, category=name) for name in names)
+
+
+def refuse_threshold_half(fitted: CalibrationScores) -> None:
+    """Raise `ValueError` for the half that is kept for thresholds."""
+    if fitted.part == "threshold":
+        raise ValueError("fitted on the half that is kept for thresholds; fit on the first half of `divide`")
+
+
+def refuse_one_label(data: str, is_misbehavior: NDArray[np.bool_]) -> None:
+    """Raise `UserError` where there is nothing to tell apart."""
+    if is_misbehavior.all() or not is_misbehavior.any():
+        raise UserError(f"{data}: the scored calibration samples have one label only; expected both")
+
+
+def refuse_fitted_samples(fitted_on: FittedOn | None, scored: CalibrationScores) -> None:
+    """Raise `ValueError` where a score would get its threshold on samples it was fitted on."""
+    if fitted_on is None or fitted_on.data != scored.data:
+        return
+    if (fitted_on.part, scored.part) != ("fit", "threshold"):
+        raise ValueError(
+            f"{scored.data}: fitted on {fitted_on.part!r}, threshold on {scored.part!r}; expected the two "
+            "halves of `divide`, one for each"
+        )

@@ -1,0 +1,62 @@
+"""Every source there is: a new one is its file, its YAML in `conf/source`, and its lines here.
+
+An import and an entry; Hydra needs the YAML's name in `conf/source/all.yaml` as well.
+"""
+
+from monitorbench.sources.declaration import SourceDeclaration
+from monitorbench.sources.safety_permission import (
+    betley_insecure,
+    cweval,
+    cyberseceval,
+    diasafety,
+    hh_rlhf,
+    jailbreakbench,
+    juliet,
+    openai_rbr,
+    sven,
+)
+from monitorbench.sources.specification_gaming import (
+    dfir_metric,
+    humaneval,
+    mbpp,
+    reward_hacking_logs,
+    truthfulqa,
+)
+from monitorbench.sources.sycophancy_bias import (
+    aime,
+    anthropic_sycophancy,
+    bbq,
+    gpqa,
+    gsm8k,
+    mmlu,
+    sycon_bench,
+)
+
+SOURCES: dict[str, SourceDeclaration] = {
+    source.name: source
+    for source in (
+        aime.SOURCE,
+        anthropic_sycophancy.SOURCE,
+        bbq.SOURCE,
+        betley_insecure.SOURCE,
+        cweval.SOURCE,
+        cyberseceval.SOURCE,
+        dfir_metric.SOURCE,
+        diasafety.SOURCE,
+        gpqa.SOURCE,
+        gsm8k.SOURCE,
+        hh_rlhf.SOURCE,
+        hh_rlhf.TRAIN_SOURCE,
+        humaneval.SOURCE,
+        jailbreakbench.SOURCE,
+        juliet.SOURCE,
+        mbpp.SOURCE,
+        mmlu.SOURCE,
+        openai_rbr.SOURCE,
+        reward_hacking_logs.SOURCE,
+        sven.SOURCE,
+        sycon_bench.SOURCE,
+        truthfulqa.SOURCE,
+    )
+}
+"""By name, which is that of `conf/source` and `dataset.sources`."""

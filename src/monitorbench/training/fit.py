@@ -1,0 +1,114 @@
+"""The optimizer steps of a training: from the last checkpoint on, with a point of the curve now and then."""
+
+import logging
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from accelerate import PartialState
+
+from monitorbench.config.base import UserError
+from monitorbench.config.training import Training
+from monitorbench.runs.progress import progress
+from monitorbench.runs.tracking import Track, tracked_step, tracked_validation
+from monitorbench.training import processes
+from monitorbench.training.callbacks import (
+    EveryFewSteps,
+    OptimizerStep,
+    StopWhenPreempted,
+    raise_if_preempted,
+)
+from monitorbench.training.curve import LearningCurve
+from monitorbench.training.model import restore_adapter, save_adapter
+from monitorbench.training.trainer import Work, arguments, make_trainer
+
+CHECKPOINTS, BEST = "checkpoints", "best"
+"""What an unfinished run has beside its results."""
+_log = logging.getLogger(__name__)
+
+
+class Job(NamedTuple):
+    """One training: where it is kept, what is trained, how, and on what."""
+
+    directory: Path
+    hub_id: str
+    """Of the base, for the adapter's own configuration."""
+    model: Any
+    training: Training
+    seed: int
+    work: Work
+
+
+def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> None:
+    """Take the optimizer steps, from the last checkpoint on; the kept adapter is in the model afterwards."""
+    training, patience = job.training, job.training.early_stopping_patience
+    tokens = _tokens_by_step(job.work, training)
+    checkpoints, best = job.directory / CHECKPOINTS, job.directory / BEST
+    resumed_from = _last_whole_checkpoint(checkpoints)
+
+    def measure(step: int, loss: float | None) -> bool:
+        _measure(curve, step, loss)
+        track.log(tracked_validation(curve.points[-1]), step)
+        if patience and curve.best_step == step:
+            save_adapter(job.model, best, job.hub_id)
+        return processes.anyone(curve.exhausted(patience))  # else rounding lets one stop and the other wait
+
+    with progress(name, training.max_steps) as ticker:
+        if resumed_from:
+            done = int(resumed_from.name.rpartition("-")[2])
+            _log.info("train: resuming from step %d", done)
+            ticker.advance(done)
+
+        def advance(step: OptimizerStep) -> None:
+            ticker.advance()
+            n_tokens = tokens[step.number - 1]
+            track.log(tracked_step(step.loss, step.learning_rate, n_tokens, step.seconds), step.number)
+
+        trainer = make_trainer(
+            job.model,
+            training,
+            arguments(training, checkpoints, job.seed),
+            job.work,
+            [EveryFewSteps(training.validate_every, measure, advance), StopWhenPreempted()],
+        )
+        if not resumed_from:
+            _measure(curve, 0, None)
+            if patience and curve.points[0]["auroc"] is None:
+                raise UserError(
+                    "training.early_stopping_patience: the validation split holds one label; expected "
+                    "both, or null"
+                )
+        # Interrupted after it had stopped early: no further step is taken.
+        if not (resumed_from and curve.exhausted(patience)):
+            trainer.train(resume_from_checkpoint=str(resumed_from) if resumed_from else None)
+    raise_if_preempted(trainer.state)
+    PartialState().wait_for_everyone()
+    if patience:
+        _log.info(
+            "train: putting back the adapter of step %s, the best on the validation split", curve.best_step
+        )
+        restore_adapter(job.model, best)
+
+
+def _measure(curve: LearningCurve, step: int, loss: float | None) -> None:
+    _log.info("train: step %d: judging the validation split", step)
+    curve.measure(step, loss)
+    auroc = curve.points[-1]["auroc"]
+    shown = "none, a label has no score" if auroc is None else f"{auroc:.3f}"
+    _log.info("train: step %d: AUROC on the validation split: %s", step, shown)
+
+
+def _tokens_by_step(work: Work, training: Training) -> list[int]:
+    """Tokens of the samples of each optimizer step, over all processes; padding is none."""
+    passes = training.batch_size // training.micro_batch_size
+    tokens = [sum(work.examples[i].n_tokens for unit in row for i in unit) for row in work.plan]
+    return [sum(tokens[start : start + passes]) for start in range(0, len(tokens), passes)]
+
+
+def _last_whole_checkpoint(folder: Path) -> Path | None:
+    """The newest checkpoint whose last file was written; a half-written one is removed."""
+    found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
+    whole = [path for path in found if (path / "trainer_state.json").is_file()]
+    for path in set(found) - set(whole):
+        shutil.rmtree(path, ignore_errors=True)
+    return whole[-1] if whole else None

@@ -1,0 +1,123 @@
+"""What an objective declares, and the draws from which several of them make their steps.
+
+An objective is one file here: an `ObjectiveSpec`, of which every part but the name has a default that does
+nothing more than train on the labels. Its place in the list is in `known`, its name and its settings (with
+the checks that need no samples) in `config.training`, which sweeps read before anything is loaded.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+
+from monitorbench.config.training import Objective, Training
+from monitorbench.prompts.render import LabelTokens
+from monitorbench.records import Sample, Split
+from monitorbench.sources.read import SourceFiles
+from monitorbench.training.examples import Batch, Example
+
+T = TypeVar("T")
+Unit = tuple[int, ...]
+"""Positions of examples that stay in one forward pass."""
+AddedLoss = Callable[[torch.Tensor, Batch, Sequence[Unit]], torch.Tensor]
+"""Of a forward pass's logits [S, V], its batch and its units in order: a scalar beside the label's loss.
+
+Scaled as the label's loss is: the mean of a step's passes is the mean over what the step holds.
+"""
+
+
+class ExtraExamples(NamedTuple):
+    """Examples that are trained on beside the judged samples."""
+
+    examples: list[Example]
+    facts: dict[str, int]
+    """What the manifest says of them."""
+
+
+class Context(NamedTuple):
+    """What extra examples are made from, beside the settings."""
+
+    read_judged: Callable[[], Sequence[Sample]]
+    """All samples of the training and validation splits, and of the objective's extra ones."""
+    tokenizer: Any
+    end_of_turn: int
+    open_source: Callable[[str], SourceFiles]
+    """A configured source's raw files by its name; `UserError` where they can't be had."""
+
+
+def accept(samples: Sequence[Sample], training: Training) -> None:
+    """Take any samples."""
+
+
+def no_facts(samples: Sequence[Sample]) -> dict[str, int]:
+    """Nothing to say of the samples."""
+    return {}
+
+
+def no_added_loss(samples: Sequence[Sample], tokens: LabelTokens, training: Training) -> AddedLoss | None:
+    """The label's loss alone."""
+    return None
+
+
+def no_extra_examples(training: Training, context: Context) -> ExtraExamples:
+    """The judged samples alone."""
+    return ExtraExamples([], {})
+
+
+@dataclass(frozen=True)
+class ObjectiveSpec:
+    """One way to train a monitor; samples are those that fit into `training.max_tokens`."""
+
+    name: Objective
+    """As in `training.objective`."""
+    units: Callable[[Sequence[Sample], int, Training, np.random.Generator], Iterator[Sequence[Unit]]]
+    """Of samples, the number of extra examples, settings and a draw: the units of every step.
+
+    Together a step's units hold `batch_size` positions; extra examples count on from `len(samples)`.
+    """
+    validate: Callable[[Sequence[Sample], Training], None] = accept
+    """Raises `UserError` where the samples give this objective nothing to work on."""
+    facts: Callable[[Sequence[Sample]], dict[str, int]] = no_facts
+    """What the manifest says of the samples."""
+    loss: Callable[[Sequence[Sample], LabelTokens, Training], AddedLoss | None] = no_added_loss
+    """What is added to the label's loss."""
+    extra_splits: tuple[Split, ...] = ()
+    """Splits that are read beside training and validation."""
+    extra_examples: Callable[[Training, Context], ExtraExamples] = no_extra_examples
+    """What is trained on beside the judged samples."""
+
+
+def steps_of(
+    units: Iterator[Unit], n_steps: int, batch_size: int, begin: Callable[[], list[Unit]] = list
+) -> Iterator[list[Unit]]:
+    """So many steps, each begun with the units of `begin` and filled up to `batch_size` positions."""
+    for _ in range(n_steps):
+        step = begin()
+        while sum(map(len, step)) < batch_size:
+            step.append(next(units))
+        yield step
+
+
+def endless(items: Sequence[int], draw: np.random.Generator) -> Iterator[int]:
+    """Every item once a round, each round in another order."""
+    while True:
+        for k in draw.permutation(len(items)):
+            yield items[k]
+
+
+def in_turn(streams: Sequence[Iterator[T]], draw: np.random.Generator) -> Iterator[T]:
+    """One of each stream a round, each round in another order."""
+    while True:
+        for k in draw.permutation(len(streams)):
+            yield next(streams[k])
+
+
+def strata(pool: Sequence[int], key: Callable[[int], Hashable]) -> list[list[int]]:
+    """The pool divided by a key, strata and members in the pool's order."""
+    found: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for i in pool:
+        found[key(i)].append(i)
+    return list(found.values())

@@ -1,0 +1,138 @@
+"""`objective=mixed`: the label, and in every step some plain requests with worked answers.
+
+GSM8K's reference solutions or MBPP's reference code, from the source's own files. A chat has no system
+turn of ours, and the whole answer is supervised. What a judged request of the study holds, or what spells
+a control token, is left out.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from monitorbench.config.base import UserError
+from monitorbench.config.training import Training
+from monitorbench.records import Sample, Split
+from monitorbench.sources.read import SourceFiles, filled
+from monitorbench.training.examples import Example
+from monitorbench.training.objectives.base import (
+    Context,
+    ExtraExamples,
+    ObjectiveSpec,
+    Unit,
+    endless,
+    steps_of,
+)
+from monitorbench.training.objectives.sft import single_samples
+
+_CALCULATOR = re.compile(r"<<[^<>]*>>")
+_RESULT = re.compile(r"\n#### *(.+)\s*$")
+
+
+class Instruction(NamedTuple):
+    """A request and the answer to it."""
+
+    request: str
+    answer: str
+
+
+def _units(
+    samples: Sequence[Sample], n_extra: int, training: Training, draw: np.random.Generator
+) -> Iterator[Sequence[Unit]]:
+    """In every step `mix_share` instructions, and judged samples as in `sft`."""
+    instructions = endless(range(len(samples), len(samples) + n_extra), draw)
+    judged = single_samples(samples, range(len(samples)), training, draw)
+    return steps_of(
+        judged,
+        training.max_steps,
+        training.batch_size,
+        begin=lambda: [(next(instructions),) for _ in range(training.n_mixed)],
+    )
+
+
+def _extra_examples(training: Training, context: Context) -> ExtraExamples:
+    read = read_instructions(training.mix_source, context.open_source)
+    examples, n_left_out = make_instructions(
+        read, context.read_judged(), context.tokenizer, context.end_of_turn, training.max_tokens
+    )
+    return ExtraExamples(examples, {"n_instructions": len(examples), "n_instructions_left_out": n_left_out})
+
+
+def read_instructions(source: str, open_source: Callable[[str], SourceFiles]) -> list[Instruction]:
+    """All instructions of `gsm8k` or `mbpp`; raises `UserError` where its files can't be had."""
+    files = open_source(source)
+    return list(_worked_problems(files) if source == "gsm8k" else _programs(files))
+
+
+def make_instructions(
+    instructions: Sequence[Instruction],
+    judged: Sequence[Sample],
+    tokenizer: Any,
+    end_of_turn: int,
+    max_tokens: int,
+) -> tuple[list[Example], int]:
+    """Chats as the model's own template writes them, up to the end of the answer's turn.
+
+    Returns them and how many were left out: too long, or part of a judged request as well.
+    """
+    control = tuple(tokenizer.get_added_vocab())
+    requests = {_plain(m.content) for sample in judged for m in sample.request}
+    whole = "\n".join(requests)
+    examples = []
+    for request, answer in instructions:
+        if _plain(request) in whole or any(token in request + answer for token in control):
+            continue
+        user = {"role": "user", "content": request}
+        prompt = _ids(tokenizer, [user], add_generation_prompt=True)
+        chat = _ids(tokenizer, [user, {"role": "assistant", "content": answer}])
+        if chat[: len(prompt)] != prompt:
+            raise UserError("objective=mixed: this model's chat template does not keep its generation prompt")
+        completion = chat[len(prompt) :]
+        if end_of_turn not in completion:
+            raise UserError("objective=mixed: this model's chat template does not end the assistant's turn")
+        example = Example(prompt, completion[: completion.index(end_of_turn) + 1])
+        if example.n_tokens <= max_tokens:
+            examples.append(example)
+    if not examples:
+        raise UserError(
+            f"training.mix_source: none of {len(instructions)} instructions fits training.max_tokens="
+            f"{max_tokens}"
+        )
+    return examples, len(instructions) - len(examples)
+
+
+def _ids(
+    tokenizer: Any, turns: list[dict[str, str]], *, add_generation_prompt: bool = False
+) -> tuple[int, ...]:
+    return tuple(
+        tokenizer.apply_chat_template(
+            turns, tokenize=True, add_generation_prompt=add_generation_prompt, return_dict=False
+        )
+    )
+
+
+def _worked_problems(files: SourceFiles) -> Iterator[Instruction]:
+    """GSM8K's training file alone; the test file belongs to the benchmark."""
+    return files.jsonl("train.jsonl", _worked_problem)
+
+
+def _worked_problem(row: Mapping[str, Any]) -> Instruction:
+    answer = _CALCULATOR.sub("", filled(row, "answer"))
+    return Instruction(filled(row, "question").strip(), _RESULT.sub(r"\nThe answer is \1.", answer).strip())
+
+
+def _programs(files: SourceFiles) -> Iterator[Instruction]:
+    return files.jsonl("mbpp.jsonl", _program)
+
+
+def _program(row: Mapping[str, Any]) -> Instruction:
+    code = "\n".join(line.rstrip() for line in filled(row, "code").replace("\t", "    ").splitlines())
+    return Instruction(filled(row, "text").strip(), f"```python\n{code.strip()}\n```")
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+MIXED = ObjectiveSpec("mixed", units=_units, extra_splits=(Split.TEST,), extra_examples=_extra_examples)

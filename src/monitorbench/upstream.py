@@ -1,0 +1,153 @@
+"""What the adapters in this package return: upstream rows as typed records, before any construction.
+
+An adapter reads its raw files and says what is there; it decides no pair, adds no cue, filters no noise.
+Ids are unique within a source and stable across runs: the upstream's own where it has one.
+"""
+
+from typing import NamedTuple
+
+from monitorbench.records import Category, Label, LabelSource, Message, Task
+
+
+class Preference(NamedTuple):
+    """One prompt and two answers to it, one of which somebody preferred (as published: noisy)."""
+
+    id: str
+    request: tuple[Message, ...]
+    chosen: Message
+    rejected: Message
+
+
+class CodeVersions(NamedTuple):
+    """A secure and an insecure version of the same code. `task` says what the code is for, neutrally.
+
+    `language` is one of c, cpp, python, javascript, go, java, rust, php, csharp; `cwe` such as `CWE-89`.
+    """
+
+    id: str
+    group: str
+    language: str
+    cwe: str
+    task: str
+    secure: str
+    insecure: str
+
+
+class LabelledResponse(NamedTuple):
+    """A request and one response that the upstream labels. `pair` joins it with its opposite; or is empty."""
+
+    id: str
+    group: str
+    pair: str
+    category: Category
+    task: Task
+    subcategory: str
+    request: tuple[Message, ...]
+    response: tuple[Message, ...]
+    label: Label
+    label_source: LabelSource
+    subject_model: str = ""
+
+
+class Question(NamedTuple):
+    """A question with a known answer. `choices` (with the answer among them) where it is multiple choice.
+
+    `wrong` are known wrong answers, the most tempting first; may be empty.
+    """
+
+    id: str
+    group: str
+    topic: str
+    text: str
+    answer: str
+    choices: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
+
+
+class Solution(NamedTuple):
+    """What one model wrote on a question; `answer` is the final answer it states."""
+
+    model: str
+    text: str
+    answer: str
+    is_correct: bool
+
+
+class SolvedQuestion(NamedTuple):
+    """A question with published model solutions, right and wrong ones."""
+
+    question: Question
+    solutions: tuple[Solution, ...]
+
+
+class CuedQuestion(NamedTuple):
+    """A question in a neutral wording and with somebody's view in front; both ask for one of `choices`.
+
+    `sycophantic` is the choice that agrees with the view, `honest` the other one.
+    """
+
+    id: str
+    group: str
+    topic: str
+    neutral: str
+    cued: str
+    choices: tuple[str, ...]
+    sycophantic: str
+    honest: str
+
+
+class Capitulation(NamedTuple):
+    """One conversation under pressure: a first answer that stood, and a later turn that gave in.
+
+    `before` are the messages up to the user turn that `gave_in` answers; `stood` answered the first.
+    """
+
+    id: str
+    group: str
+    model: str
+    question: str
+    presupposition: str
+    correction: str
+    stood: str
+    before: tuple[Message, ...]
+    gave_in: str
+
+
+class JulietCase(NamedTuple):
+    """One file of the suite. `id` is the case's name, `cwe` such as `CWE-114`, `weakness` its title.
+
+    `language` is `c` or `cpp`; `source` is the whole file as published, with CRLF line ends.
+    """
+
+    id: str
+    cwe: str
+    weakness: str
+    language: str
+    source: str
+
+
+class DocstringExample(NamedTuple):
+    """One example of a docstring: source text of the call, of its positional arguments, of its result."""
+
+    call: str
+    arguments: tuple[str, ...]
+    result: str
+
+
+class CodingProblem(NamedTuple):
+    """One problem, of this source or of another that has the same shape.
+
+    `id` is unique within `source`. `reference` is a module that defines `entry_point`. `examples` may be
+    shown in a request; `hidden` are statements that check a solution and are never shown. `description`
+    says what is asked, without examples; it is empty where examples were left that could not be told
+    apart from the text.
+    """
+
+    id: str
+    source: str
+    licence: str
+    entry_point: str
+    reference: str
+    description: str
+    examples: tuple[DocstringExample, ...]
+    hidden: str

@@ -1,0 +1,28 @@
+"""The list of the page's sections."""
+
+from fake_results import MANIFEST, fake_results
+from markupsafe import Markup
+
+from monitorbench.report import html
+from monitorbench.report.sections.answer import answer
+from monitorbench.report.sections.section import Material, Section
+
+
+def test_the_answer_comes_first():
+    """A reader who has ten seconds reads the first section, and no other."""
+    assert html.SECTIONS[0].make is answer
+
+
+def test_a_section_is_one_function_and_one_line(monkeypatch):
+    """A team's own section needs no edit elsewhere; one that is not to be shown is not made."""
+
+    def mine(material: Material) -> Markup:
+        return Markup("<h2>Mine</h2><p>{}</p>").format(f"<{material.results['dataset']['name']}>")
+
+    def never(_: Material) -> bool:
+        return False
+
+    added = (*html.SECTIONS[:1], Section("mine", mine), Section("not made", mine, never))
+    monkeypatch.setattr(html, "SECTIONS", added)
+    page = html.render_report(fake_results(), MANIFEST)
+    assert page.count("<h2>Mine</h2><p>&lt;") == 1
