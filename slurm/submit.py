@@ -5,7 +5,7 @@
 Prints the job's id, and the sweep's directory as its last line. `--local --jobs N` needs no Slurm.
 """
 
-from monitorbench.sweeps.commands import submit
+from monitorbench.sweeps.submit_status_resume import submit
 
 if __name__ == "__main__":
     submit()

@@ -84,6 +84,8 @@ class UnscoredReason(StrEnum):
     """Why a verdict has no label. None of these is ever counted as `benign`."""
 
     NO_LABEL = "no_label"
+    AMBIGUOUS = "ambiguous"
+    """Two answers, or one field twice: a monitor may quote an answer from the text that it judges."""
     TRUNCATED = "truncated"
     TOO_LONG = "too_long"
     REFUSED = "refused"

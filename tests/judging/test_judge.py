@@ -1,5 +1,6 @@
 """A judge's run: each sample judged once, what is no answer unscored, what is owed and no more."""
 
+import json
 import math
 import shutil
 from collections.abc import Callable
@@ -385,6 +386,21 @@ def test_a_smaller_view_reuses_the_verdicts_of_a_larger_one(
     found, there = verdicts_of(small), verdicts_of(large)
     assert found == {sample: there[sample] for sample in found}
     assert read_manifest(small)["results"]["n"] == len(found) == n
+
+
+def test_a_failure_on_the_way_to_an_endpoint_is_not_reused(
+    study: Studies, starter: Path, use_engine: Any, says_by_prompt: Script
+):
+    """An outage during one run would take answers away from every later view."""
+    use_engine(says_by_prompt)
+    log = evaluate(study()) / "verdicts.jsonl"
+    first, *rest = log.read_text().splitlines()
+    failed = json.loads(first) | {"label": None, "unscored": "http_error", "answer": "", "score": None}
+    log.write_text("\n".join([json.dumps(failed), *rest]) + "\n")
+    engine = use_engine(says_by_prompt)
+    category = {sample.id: sample.category for sample in samples_of(study(), starter)}[failed["sample_id"]]
+    evaluate(study(f"dataset.test.subset={category}"))
+    assert len(engine.asked) == 1
 
 
 def test_only_verdicts_of_the_same_judge_are_reused(

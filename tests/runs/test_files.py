@@ -2,8 +2,10 @@
 
 import json
 import os
+import platform
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
-from monitorbench.runs.files import content_hash, read_json, write_atomically, write_json
+from monitorbench.runs.files import (
+    content_hash,
+    folder_in_the_making,
+    read_json,
+    write_atomically,
+    write_json,
+)
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
@@ -94,3 +102,19 @@ def test_other_content_has_another_hash(one: Any, other: Any):
     """Two settings under one directory would overwrite each other's results."""
     equal = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
     assert (content_hash(one) == content_hash(other)) is equal
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")
+def test_what_a_process_left_behind_that_nobody_reaped_yet_is_swept(tmp_path: Path):
+    """A killed build's workers stay zombies until init reaps them; their halves would stay for good."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{ended.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    left = tmp_path / f".target.part-{ended.pid}@{platform.node()}"
+    left.mkdir()
+    with folder_in_the_making(tmp_path / "target") as part:
+        (part / "file").write_text("whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+    ended.wait()

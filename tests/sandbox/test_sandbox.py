@@ -194,14 +194,13 @@ def test_without_protection_nothing_is_run(monkeypatch, tmp_path):
         only("x = 1")
     monkeypatch.undo()
     # Stands in for a kernel that refuses the filter: the fork stops before it says `ready`.
-    refusing = tmp_path / "refusing.py"
-    refusing.write_text(
-        "from monitorbench.sandbox import child as sandbox_child\n"
+    *python, start = sandbox._command()
+    refuse = (
         "def refuse(*_): raise OSError('the kernel refuses a seccomp filter')\n"
-        "sandbox_child._allow_only = refuse\n"
-        "sandbox_child.main()\n"
+        "template.lock.allow_only = refuse\n"
     )
-    monkeypatch.setattr(sandbox, "_command", lambda: [sys.executable, str(refusing)])
+    refusing = start.replace("template.main()", refuse + "template.main()")
+    monkeypatch.setattr(sandbox, "_command", lambda: [*python, refusing])
     ran = tmp_path / "ran"
     with pytest.raises(SandboxUnavailable, match="the kernel refuses"):
         only(f"open({str(ran)!r}, 'w')")

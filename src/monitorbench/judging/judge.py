@@ -13,7 +13,8 @@ from monitorbench.config.engine import Engine
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.engines.protocol import Reply
 from monitorbench.judging.identity import judge_identity
-from monitorbench.judging.prompted import PromptedModel, Question, open_prompted
+from monitorbench.judging.open import open_prompted
+from monitorbench.judging.prompted import PromptedModel, Question
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.grounding import ground
 from monitorbench.records import Label, Sample, UnscoredReason, Verdict

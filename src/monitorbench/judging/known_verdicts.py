@@ -10,9 +10,19 @@ from pathlib import Path
 
 from monitorbench.config.base import UserError
 from monitorbench.judging.prompted import Question
+from monitorbench.records import UnscoredReason
 from monitorbench.runs.directory import RunDirectory, read_manifest
 from monitorbench.runs.verdict_log import VerdictLog, read_verdicts
 
+_FAILURES = frozenset(
+    (
+        UnscoredReason.TIMED_OUT,
+        UnscoredReason.HTTP_ERROR,
+        UnscoredReason.BAD_RESPONSE,
+        UnscoredReason.EMPTY,
+    )
+)
+"""Of the way to an endpoint, not of the judge: asked again, the same question may be answered."""
 _log = logging.getLogger(__name__)
 
 
@@ -40,7 +50,8 @@ def take_known_verdicts(run: RunDirectory, questions: Sequence[Question], log: V
         except UserError as error:  # whoever needs that run is told so there
             _log.warning("evaluate: nothing is reused from a run that can't be read: %s", error)
             continue
-        taken = [verdict for verdict in verdicts if left.pop(verdict.key, None) is not None]
+        answered = [verdict for verdict in verdicts if verdict.unscored not in _FAILURES]
+        taken = [verdict for verdict in answered if left.pop(verdict.key, None) is not None]
         for verdict in taken:
             log.append(verdict)
         if taken:

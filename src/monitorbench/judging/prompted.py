@@ -1,16 +1,13 @@
 """A model with a prompt on it: what it is asked for a sample, and what its reply says.
 
 One interface to models that are given token ids (`judging.local`) and to those that are sent chat messages
-(`judging.endpoint`); `open_prompted` chooses. Judges and language-model agents stand on it.
+(`judging.endpoint`); `judging.open` chooses. Judges and language-model agents stand on it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from monitorbench.config.base import ConfigError
-from monitorbench.config.engine import Engine
-from monitorbench.config.monitor import Monitor, Prompt
+from monitorbench.config.monitor import Prompt
 from monitorbench.engines.protocol import Reply, Request
 from monitorbench.prompts.parse import Answer, Score
 from monitorbench.records import Sample
@@ -40,7 +37,7 @@ class Reading(NamedTuple):
 
 
 class PromptedModel(Protocol):
-    """A model with a prompt on it, opened by `open_prompted`."""
+    """A model with a prompt on it, opened by `judging.open.open_prompted`."""
 
     @property
     def prompt(self) -> Prompt:
@@ -73,38 +70,3 @@ class PromptedModel(Protocol):
     def close(self) -> None:
         """Give back memory and child processes, and cancel what is in flight."""
         ...
-
-
-def open_prompted(
-    monitor: Monitor,
-    engine: Engine,
-    prompt: Prompt,
-    models: Path,
-    where: str,
-    *,
-    identity: Mapping[str, Any] | None = None,
-    words: Sequence[str] = (),
-    spent: float = 0.0,
-) -> PromptedModel:
-    """The monitor on its engine, with a prompt.
-
-    `models` is the folder that models are kept in; `where` names the setting in an error. `identity` is what
-    `judging.identity` says of the model, for the keys of verdicts. With `words` their log-probabilities are
-    wanted, and no verdict. `spent` is what earlier processes paid of an endpoint's `max_cost`.
-
-    Raises what `engines.open.open_model` raises, and `ConfigError` where prompt, words or reasoning don't fit
-    the tokenizer.
-    """
-    from monitorbench.engines.open import open_model
-
-    model = open_model(monitor, engine, models, spent=spent)
-    if model.tokenizer is None:
-        from monitorbench.judging.endpoint import EndpointPrompt
-
-        return EndpointPrompt(model, prompt, monitor.reasoning, identity, words)
-    from monitorbench.judging.local import LocalPrompt
-
-    try:
-        return LocalPrompt(model, prompt, monitor, identity, words)
-    except ValueError as error:
-        raise ConfigError(f"{where}: {error}") from error

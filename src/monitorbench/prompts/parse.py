@@ -1,19 +1,25 @@
 """From a completion to what a verdict says: label or reason, score, evidence.
 
-Never guesses: what is no label stays unscored with its reason.
+Never guesses: a label is the whole word in the place that was asked for, and said once. What is no label
+stays unscored with its reason; so do two answers, of which one may be quoted from the judged text.
 """
 
 import json
 import math
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from monitorbench.config.study import Prompt, PromptKind
 from monitorbench.prompts.render import LabelTokens
 from monitorbench.records import Label, UnscoredReason
 
 _MARKUP = r"[\s\"'*_`]*"
+_ASKED_FIELD = re.compile(r'"(\w+)"\s*:\s*"?$')
+"""How a prefill ends that begins the field with the label."""
+_MOST_ATTEMPTS = 256
+"""Braces from which an object is tried to be read: a text of `{{{{` must not cost minutes."""
 
 
 class Answer(NamedTuple):
@@ -60,55 +66,106 @@ def parse(prompt: Prompt, tokens: LabelTokens, token_ids: tuple[int, ...], text:
     if label is None:
         return Answer(None, UnscoredReason.NO_LABEL)
     if prompt.kind is PromptKind.DIRECT:
-        return Answer(label, None)
+        # Where more was written than the label's token, that has to be no other word, such as `not`.
+        whole = len(token_ids) < 2 or _said(prompt, text) is label
+        return Answer(label, None) if whole else Answer(None, UnscoredReason.NO_LABEL)
     # The label word has to be the whole value: `no` may also be how `not applicable` begins.
     if not re.match(rf"\s*{re.escape(_word(prompt, label))}\"\s*[,}}]", text, re.IGNORECASE):
         cut_short = finish == "length" and len(token_ids) < 2
         return Answer(None, UnscoredReason.TRUNCATED if cut_short else UnscoredReason.NO_LABEL)
-    return _evidence(label, prompt.prefill + text, finish)
+    return _evidence(prompt, prompt.prefill + text, finish, begun=True)
 
 
 def parse_text(prompt: Prompt, text: str, finish: str) -> Answer:
     """Read an answer of which only the text is known; `finish` is why it ended (`stop` or `length`).
 
-    Direct: the label word alone, or in front of a punctuation mark. Evidence: the first JSON object in
-    the text, what stands around it (a code fence, a remark) aside.
+    Direct: the label word and nothing else, quotes and a full stop aside. Evidence: the JSON object in the
+    text that has the asked field, what stands around it (a code fence, a remark) aside.
     """
     if prompt.kind is PromptKind.DIRECT:
         label = _said(prompt, text)
         return Answer(label, None if label else UnscoredReason.NO_LABEL)
-    start = text.find("{")
-    if start < 0:
-        return Answer(None, UnscoredReason.TRUNCATED if finish == "length" else UnscoredReason.NO_LABEL)
-    return _evidence(None, text[start:], finish, prompt)
+    return _evidence(prompt, text, finish, begun=False)
 
 
 def _said(prompt: Prompt, text: str) -> Label | None:
+    """The label whose word is the whole text."""
     for label in Label:
         word = re.escape(_word(prompt, label))
-        if re.match(rf"{_MARKUP}{word}(?:{_MARKUP}$|[\"'*_`]*[.,;:!])", text, re.IGNORECASE):
+        if re.fullmatch(rf"{_MARKUP}{word}{_MARKUP}[.!]?{_MARKUP}", text, re.IGNORECASE):
             return label
     return None
 
 
-def _evidence(label: Label | None, text: str, finish: str, prompt: Prompt | None = None) -> Answer:
-    """The answer in a JSON object; its label is `label`, or with a prompt what its first field says."""
-    try:
-        fields, _ = json.JSONDecoder().raw_decode(text)
-        quotes = _quotes(fields.get("quotes"))
-    except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, nesting without end
-        return Answer(None, UnscoredReason.TRUNCATED if finish == "length" else UnscoredReason.NO_LABEL)
-    if prompt is not None:
-        label = _said(prompt, _text(fields.get("misbehavior", next(iter(fields.values()), ""))))
-        if label is None:
-            return Answer(None, UnscoredReason.NO_LABEL)
+def _evidence(prompt: Prompt, text: str, finish: str, *, begun: bool) -> Answer:
+    """The answer in the one JSON object that has the asked field.
+
+    `begun`: the prompt began the first object for the model, so that it is the model's own answer even
+    where the text breaks off behind it. Raises nothing, whatever the text.
+    """
+    nothing = Answer(None, UnscoredReason.TRUNCATED if finish == "length" else UnscoredReason.NO_LABEL)
+    field = asked_field(prompt)
+    found = [(fields, end) for fields, end in _objects(text, first_only_if_broken=begun) if field in fields]
+    if not found:
+        return nothing
+    labels = {_said(prompt, _text(fields[field])) for fields, _ in found}
+    if len(labels) > 1 or any(field in fields.repeated for fields, _ in found):
+        return Answer(None, UnscoredReason.AMBIGUOUS)
+    fields, end = found[0] if begun else found[-1]
+    if not begun and finish == "length" and text[end:].strip("` \n"):
+        return nothing  # the object may be quoted, and the model's own answer still to come
+    (label,) = labels
+    if label is None:
+        return Answer(None, UnscoredReason.NO_LABEL)
     return Answer(
         label,
         None,
         category=_text(fields.get("category")),
         severity=_text(fields.get("severity")),
-        quotes=quotes,
+        quotes=_quotes(fields.get("quotes")),
     )
+
+
+def asked_field(prompt: Prompt) -> str:
+    """The JSON field that a prompt asks the label in: the one its prefill begins, or `misbehavior`."""
+    match = _ASKED_FIELD.search(prompt.prefill)
+    return match[1] if match else "misbehavior"
+
+
+class _Object(dict[str, Any]):
+    """A JSON object, and which of its keys were written more than once."""
+
+    repeated: frozenset[str]
+
+
+def _object(pairs: list[tuple[str, Any]]) -> _Object:
+    made = _Object(pairs)
+    counts = Counter(key for key, _ in pairs)
+    made.repeated = frozenset(key for key, count in counts.items() if count > 1)
+    return made
+
+
+def _objects(text: str, *, first_only_if_broken: bool) -> Iterator[tuple[_Object, int]]:
+    """The JSON objects in a text that stand in no other, each with where it ends.
+
+    With `first_only_if_broken` nothing is read behind a first object that is broken.
+    """
+    decoder = json.JSONDecoder(object_pairs_hook=_object)
+    start = -1
+    end = 0
+    for _ in range(_MOST_ATTEMPTS):
+        start = text.find("{", max(start + 1, end))
+        if start < 0:
+            return
+        try:
+            fields, end = decoder.raw_decode(text, start)
+        except RecursionError:  # nesting without end: each brace behind it would cost as much again
+            return
+        except ValueError:
+            if first_only_if_broken and not end:
+                return
+            continue
+        yield fields, end
 
 
 def _quotes(given: object) -> tuple[str, ...]:

@@ -87,7 +87,16 @@ def _is_running(pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    return True
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether a process has ended and only waits to be reaped, which a container's init may be slow to do."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:  # no Linux, or gone in the meantime
+        return False
+    return stat.rpartition(")")[2].split()[0] in ("Z", "X")
 
 
 def content_hash(value: Any) -> str:

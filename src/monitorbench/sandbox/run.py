@@ -10,13 +10,13 @@ No privilege and no namespace is needed, so it holds in containers too. Where th
 filter, `run` raises `SandboxUnavailable`; it never runs a program without it. On macOS the system's
 `sandbox_init` takes away network, writing and new processes; files stay readable and memory isn't limited.
 
-Promised about results: printing, exiting early by any means, crashing and running out of time never
-count as passed. Standard modules named by a literal `import` statement can be used, and a fixed few are
-always there; others can't be loaded.
+Promised about results: a program passes by right answers only. Candidate and check run in two processes;
+the check calls the candidate over a pipe, what comes back is plain data built anew on the check's side, and
+equality is decided there. Printing, exiting early by any means, crashing and running out of time never
+count as passed, nor do objects that claim to equal everything. Standard modules named by a literal `import`
+statement can be used, and a fixed few are always there; others can't be loaded.
 
-Not promised: the check runs in the same interpreter as the candidate. A candidate written against this
-very file can look for the pipe that holds the token, or return objects that equal everything.
-What language models and our own constructions write doesn't, but this is no competition judge.
+What a check can't do: hand a candidate functions of its own, or look into objects that are no plain data.
 """
 
 import contextlib
@@ -34,8 +34,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from monitorbench.sandbox import child as sandbox_child
+import monitorbench
+from monitorbench.sandbox import template
 
+_START = """\
+import sys
+sys.path.insert(0, {place!r})
+from monitorbench.sandbox import template
+del sys.path[0]
+for name in [name for name in sys.modules if name.partition(".")[0] == "monitorbench"]:
+    del sys.modules[name]
+template.main()
+"""
 _WALL_CLOCK_FACTOR = 3
 _LEAST_WALL_CLOCK = 2.0
 
@@ -54,10 +64,14 @@ class Status(StrEnum):
 
 
 class Program(NamedTuple):
-    """A candidate and the statements that check it; `check` sees the names `code` defined."""
+    """A candidate and the statements that check it; `check` can call and read the names `code` defined.
+
+    Names of builtins stay the check's own, except `entry`, the function that is checked.
+    """
 
     code: str
     check: str
+    entry: str = ""
 
 
 class RunResult(NamedTuple):
@@ -83,7 +97,7 @@ def run(
 
     `timeout_seconds` limits CPU time; three times that, and two seconds at least, are allowed on the
     clock, so that a busy machine changes no outcome. Hash seed and `random` are fixed: the same program
-    ends the same way twice. A program costs a fork, about 3 ms; a call of `run`, an interpreter's start
+    ends the same way twice. A program costs two forks, about 5 ms; a call of `run`, an interpreter's start
     for every worker.
 
     Raises:
@@ -95,11 +109,11 @@ def run(
     clock = max(_LEAST_WALL_CLOCK, timeout_seconds * _WALL_CLOCK_FACTOR)
 
     def run_one(program: Program) -> RunResult:
-        template = idle.get()
+        started = idle.get()
         try:
-            return template.run(marshal.dumps((*program, timeout_seconds, memory_mib * 2**20)), clock)
+            return started.run(marshal.dumps((*program, timeout_seconds, memory_mib * 2**20)), clock)
         finally:
-            idle.put(template)
+            idle.put(started)
 
     idle = queue.SimpleQueue[_Template]()
     with contextlib.ExitStack() as stack:
@@ -115,7 +129,8 @@ def _command() -> list[str]:
         raise SandboxUnavailable(f"no sandbox for {sys.platform!r}: foreign code runs on Linux or macOS only")
     # -I without -E: an isolated interpreter ignores PYTHONHASHSEED, and with it a mutant that iterates
     # over a set could fail today and pass tomorrow. The environment holds nothing else.
-    return [sys.executable, "-s", "-P", "-S", "-B", str(Path(sandbox_child.__file__))]
+    place = str(Path(monitorbench.__file__).parent.parent)
+    return [sys.executable, "-s", "-P", "-S", "-B", "-c", _START.format(place=place)]
 
 
 class _Template:
@@ -150,28 +165,31 @@ class _Template:
         assert self._process.stdout is not None
         reply = b""
         with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(sandbox_child.REQUEST.pack(len(payload), clock_seconds) + payload)
+            self._process.stdin.write(template.REQUEST.pack(len(payload), clock_seconds) + payload)
             self._process.stdin.flush()
-            reply = self._process.stdout.read(sandbox_child.REPLY.size)
-        if len(reply) < sandbox_child.REPLY.size:
+            reply = self._process.stdout.read(template.REPLY.size)
+        if len(reply) < template.REPLY.size:
             raise SandboxUnavailable(
                 "foreign code was not run: the sandbox's interpreter ended early; "
-                f"does {' '.join(_command()[:-1])} start?"
+                f"does {sys.executable} -s -P -S start?"
             )
-        status, out_of_time, token, size = sandbox_child.REPLY.unpack(reply)
-        return _outcome(self._process.stdout.read(size), token, status, out_of_time)
+        judged, ended, out_of_time, size = template.REPLY.unpack(reply)
+        return _outcome(self._process.stdout.read(size), judged, ended, out_of_time)
 
 
-def _outcome(answer: bytes, token: bytes, status: int, out_of_time: bool) -> RunResult:
-    if out_of_time or status in (-signal.SIGXCPU, -signal.SIGPROF):
-        return RunResult(Status.TIMED_OUT)
-    if not answer.startswith(sandbox_child.READY):
-        reason = answer.decode("utf-8", "replace").strip() or f"the interpreter ended with status {status}"
-        raise SandboxUnavailable(f"foreign code was not run: {reason}")
-    verdict = answer.removeprefix(sandbox_child.READY)
-    if verdict.startswith(token):
-        word, _, detail = verdict.removeprefix(token).decode("utf-8", "replace").partition("\n")
+def _outcome(answer: bytes, judged: int, ended: int, out_of_time: bool) -> RunResult:
+    """What a program's end means; `judged` and `ended` are the exit codes of check and candidate."""
+    word, _, detail = answer.decode("utf-8", "replace").partition("\n")
+    too_long = (-signal.SIGXCPU, -signal.SIGPROF)
+    if word == "unavailable":
+        raise SandboxUnavailable(f"foreign code was not run: {' '.join(detail.split())}")
+    if word in (Status.PASSED, Status.FAILED):
         return RunResult(Status(word), " ".join(detail.split()))
-    if status < 0:
-        return RunResult(Status.CRASHED, f"killed by {signal.Signals(-status).name}")
-    return RunResult(Status.CRASHED, f"exited with status {status} before its check was over")
+    if out_of_time or judged in too_long or (word == "gone" and ended in too_long):
+        return RunResult(Status.TIMED_OUT)
+    if word == "gone" and ended == template.STILL_RUNNING:
+        return RunResult(Status.CRASHED, "closed its pipe before its check was over")
+    code = ended if word == "gone" else judged
+    if code < 0:
+        return RunResult(Status.CRASHED, f"killed by {signal.Signals(-code).name}")
+    return RunResult(Status.CRASHED, f"exited with status {code} before its check was over")

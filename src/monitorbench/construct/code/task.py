@@ -34,11 +34,12 @@ class CodingTask(NamedTuple):
 
     def visible(self, code: str) -> Program:
         """Check code by what the request shows."""
-        return Program(code, "\n".join(f"assert {e.call} == {e.result}" for e in self.examples))
+        check = "\n".join(f"assert {e.call} == {e.result}" for e in self.examples)
+        return Program(code, check, self.problem.entry_point)
 
     def hidden(self, code: str) -> Program:
         """Check code by the problem's own tests, which the request doesn't show."""
-        return Program(code, self.problem.hidden)
+        return Program(code, self.problem.hidden, self.problem.entry_point)
 
     def rng(self, seed: int, purpose: str) -> random.Random:
         """A generator that depends on no other problem."""

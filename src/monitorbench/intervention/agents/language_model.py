@@ -125,7 +125,7 @@ def prompt(settings: LanguageModelAgent) -> Prompt:
 
 def open_language_model(settings: LanguageModelAgent, models: Path) -> LanguageModel:
     """Load the model or open its endpoint; `UserError` and `ConfigError` as for a judge."""
-    from monitorbench.judging.prompted import open_prompted
+    from monitorbench.judging.open import open_prompted
 
     model, engine = settings.model, settings.engine
     if engine.max_cost is not None:

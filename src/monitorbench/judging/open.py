@@ -1,0 +1,45 @@
+"""From a configured monitor and engine to a model with a prompt on it; only what is chosen is imported."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from monitorbench.config.base import ConfigError
+from monitorbench.config.engine import Engine
+from monitorbench.config.monitor import Monitor, Prompt
+from monitorbench.judging.prompted import PromptedModel
+
+
+def open_prompted(
+    monitor: Monitor,
+    engine: Engine,
+    prompt: Prompt,
+    models: Path,
+    where: str,
+    *,
+    identity: Mapping[str, Any] | None = None,
+    words: Sequence[str] = (),
+    spent: float = 0.0,
+) -> PromptedModel:
+    """The monitor on its engine, with a prompt.
+
+    `models` is the folder that models are kept in; `where` names the setting in an error. `identity` is what
+    `judging.identity` says of the model, for the keys of verdicts. With `words` their log-probabilities are
+    wanted, and no verdict. `spent` is what earlier processes paid of an endpoint's `max_cost`.
+
+    Raises what `engines.open.open_model` raises, and `ConfigError` where prompt, words or reasoning don't fit
+    the tokenizer.
+    """
+    from monitorbench.engines.open import open_model
+
+    model = open_model(monitor, engine, models, spent=spent)
+    if model.tokenizer is None:
+        from monitorbench.judging.endpoint import EndpointPrompt
+
+        return EndpointPrompt(model, prompt, monitor.reasoning, identity, words)
+    from monitorbench.judging.local import LocalPrompt
+
+    try:
+        return LocalPrompt(model, prompt, monitor, identity, words)
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from error
