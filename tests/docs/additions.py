@@ -118,7 +118,7 @@ def objective() -> None:
     from monitorbench.prompts.render import LabelTokens
     from monitorbench.training import sft
     from monitorbench.training.examples import Example, collate
-    from monitorbench.training.objectives.known import objective_of
+    from monitorbench.training.objectives.all import objective_of
 
     small = ("objective=brier", "batch_size=4", "micro_batch_size=2")
     plant(SCRATCH)

@@ -11,8 +11,8 @@ import numpy as np
 
 from monitorbench.config.training import Training
 from monitorbench.records import Sample
+from monitorbench.training.objectives.all import objective_of
 from monitorbench.training.objectives.base import Unit
-from monitorbench.training.objectives.known import objective_of
 
 MicroBatch = tuple[Unit, ...]
 """What one forward pass holds."""

@@ -32,8 +32,8 @@ from monitorbench.training.curve import LearningCurve
 from monitorbench.training.examples import make_examples
 from monitorbench.training.fit import BEST, CHECKPOINTS, Job, fit
 from monitorbench.training.model import load_model, refuse_idle_adapter, save_adapter
+from monitorbench.training.objectives.all import objective_of
 from monitorbench.training.objectives.base import Context
-from monitorbench.training.objectives.known import objective_of
 from monitorbench.training.plan import make_plan
 from monitorbench.training.trainer import Work
 
