@@ -1,6 +1,6 @@
 """The elicitation stage: a subject model answers real questions, without and with a misleading cue.
 
-Writes `data/elicited/<subject>-<hash>/`: `trials.jsonl` (what may be asked), `answers.jsonl` (what was
+Writes `data/elicited/<subject>-<hash>/`: `trials.jsonl` (the questions), `answers.jsonl` (what was
 answered, append-only, found again by key) and a manifest. Interrupted, it resumes with what is missing;
 finished, it is reused. Pairs are made from these files alone, by `corpus.elicited`.
 """

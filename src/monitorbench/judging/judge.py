@@ -1,7 +1,7 @@
 """The one judging interface: `open_judge` gives a `Judge`, whose verdicts are kept in a log and found there.
 
-Promises: what the log has is not asked again; a verdict is in the log as soon as it came in; what can't be
-asked, or was not answered, is a verdict without a label and with its reason.
+Promises: a sample that has a verdict in the log is not judged again; a verdict is in the log as soon
+as it came in; a sample that can't be sent, or got no answer, has a verdict with a reason and no label.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -37,7 +37,7 @@ def take_known_verdicts(run: RunDirectory, questions: Sequence[Question], log: V
             break
         try:
             verdicts = read_verdicts(other / "verdicts.jsonl")
-        except UserError as error:  # whoever needs that run is told so there
+        except UserError as error:  # the stage that needs that run reports it
             _log.warning("evaluate: nothing is reused from a run that can't be read: %s", error)
             continue
         taken = [verdict for verdict in verdicts if left.pop(verdict.key, None) is not None]
