@@ -112,7 +112,7 @@ class OpenAiEngine(Config):
     """Null sends none, for models that refuse the field."""
     logprobs: bool
     top_logprobs: Annotated[int, Field(ge=1, le=20)]
-    """Alternatives asked for at each position, where `logprobs` is on."""
+    """Alternatives requested at each position, where `logprobs` is on."""
     structured: Literal["none", "json_schema", "json_object"]
     """How the request makes the endpoint answer in JSON."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"]

@@ -1,7 +1,7 @@
 """Verdicts that are there already: whether a run still has all of its own, and what other runs have.
 
 Other runs are only read. A verdict's key names all that decided it, so that one from another view, or from a
-run that was stopped, is the one that would be asked for.
+run that was stopped, is the one that judging the sample again would give.
 """
 
 import logging

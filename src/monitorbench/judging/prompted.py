@@ -44,11 +44,11 @@ class PromptedModel(Protocol):
 
     @property
     def prompt(self) -> Prompt:
-        """What is asked."""
+        """The request to the model."""
         ...
 
     def question(self, sample: Sample, shots: Sequence[Sample] = ()) -> Question:
-        """What is asked about one sample, behind the examples in `shots`."""
+        """The request about one sample, behind the examples in `shots`."""
         ...
 
     def prepare(self, first: Question) -> float | None:
