@@ -2,7 +2,8 @@
 
     python data_build/elicit.py monitor=smollm2_135m elicit.sources=[bbq]
 
-Interrupted, it goes on with what is owed. Prints the answers' directory, for `dataset.elicited=DIR`.
+Interrupted, it resumes with the questions that have no answer yet.
+Prints the answers' directory, for `dataset.elicited=DIR`.
 """
 
 from pathlib import Path

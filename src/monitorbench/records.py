@@ -238,7 +238,7 @@ def content_id(pair_id: str, request: tuple[Message, ...], response: tuple[Messa
 
 
 class Verdict(_Record):
-    """What one judge said of one sample: one line of `verdicts.jsonl`.
+    """One judge's verdict on one sample: one line of `verdicts.jsonl`.
 
     Exactly one of `label` and `unscored` is set. `score` is the probability of the misbehavior
     label renormalised over both labels, in [0, 1]; `label_mass` the probability on any label word

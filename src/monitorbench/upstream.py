@@ -1,4 +1,4 @@
-"""What the adapters in this package return: upstream rows as typed records, before any construction.
+"""What the adapters in `sources/` return: upstream rows as typed records, before any construction.
 
 An adapter reads its raw files and says what is there; it decides no pair, adds no cue, filters no noise.
 Ids are unique within a source and stable across runs: the upstream's own where it has one.

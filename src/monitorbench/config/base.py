@@ -18,7 +18,7 @@ class UserError(Exception):
 
 
 class Preempted(KeyboardInterrupt):
-    """Told to stop, with the rest of the work to be done later. Exit code 75, EX_TEMPFAIL.
+    """The run was signalled to stop; a later start does the rest of its work. Exit code 75, EX_TEMPFAIL.
 
     An interrupt, so that whatever survives other failures lets it through.
     """

@@ -26,7 +26,7 @@ class Cluster(Config):
     time: Annotated[str, Field(pattern=r"^(\d+|\d+:\d\d|\d+:\d\d:\d\d|\d+-\d+(:\d\d){0,2})$")] | None
     """Slurm's wall time, such as `12:00:00`: a run that needs longer is resumed where it was."""
     grace_seconds: Annotated[int, Field(ge=1, le=65535)]
-    """So long before its time is up a run is told to save and stop."""
+    """How long before its time limit a run gets the signal to save and stop."""
     parallel: Annotated[int, Field(ge=1)] | None
     """Runs at a time; null: as many as the cluster gives."""
     options: tuple[Annotated[str, Field(pattern=r"^--[^\r\n]+$")], ...]

@@ -48,7 +48,7 @@ class Annotation(Config):
     samples_per_cell: Annotated[int, Field(ge=1)] | None
     """At most so many samples of each cell, drawn by hash; None takes all."""
     guidelines: Annotated[str, Field(min_length=1)]
-    """What the annotators are told to decide, as plain text."""
+    """The instructions that the annotators get, as plain text."""
     returned: tuple[Path, ...]
     """Of an import: the annotators' files, CSV or Label Studio's JSON export, in any order."""
     adjudicated: Path | None

@@ -1,4 +1,4 @@
-"""The engines that run a model (`conf/engine/*.yaml`, told apart by `kind`), and in which numeric type.
+"""The engines that run a model (`conf/engine/*.yaml`, distinguished by `kind`), and in which numeric type.
 
 `dtype: auto` is bfloat16 on a GPU and on CPUs that multiply it in hardware (AMX or AVX512-BF16), float32
 elsewhere: a CPU without these units takes five times as long in bfloat16. oneDNN's own "bf16 is supported" is
@@ -112,13 +112,13 @@ class OpenAiEngine(Config):
     """Null sends none, for models that refuse the field."""
     logprobs: bool
     top_logprobs: Annotated[int, Field(ge=1, le=20)]
-    """Alternatives asked for at each position, where `logprobs` is on."""
+    """Alternatives requested at each position, where `logprobs` is on."""
     structured: Literal["none", "json_schema", "json_object"]
-    """How the endpoint is told to answer in JSON."""
+    """How the request makes the endpoint answer in JSON."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"]
     prices: Prices | None
     max_cost: Annotated[float, Field(gt=0)] | None
-    """Nothing more is asked once this much is spent; what is in flight then comes on top."""
+    """No request is sent any more once this much is spent; what is in flight then comes on top."""
     extra_body: dict[str, Any]
     """Fields added to every request, such as `reasoning_effort`."""
     server: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")] | None = None

@@ -118,7 +118,6 @@ class WhoAndWhen(Config):
     seed: Annotated[int, Field(ge=0, lt=2**31)]
 
 
-RecordedPair = ReflexionPrograms | ReflexionAlfworld | Fireact
 """Sets with runs under two conditions: what a pilot's decision can be made from."""
 Recorded = Annotated[
     ReflexionPrograms | ReflexionAlfworld | Fireact | WhoAndWhen, Field(discriminator="kind")

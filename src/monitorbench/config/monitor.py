@@ -1,4 +1,4 @@
-"""What judges and what it is asked: `conf/monitor/*.yaml` and `conf/prompt/*.yaml`."""
+"""The model that judges, and the prompt that it gets: `conf/monitor/*.yaml` and `conf/prompt/*.yaml`."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -23,7 +23,7 @@ class LabelWords(Config):
 
 
 class PromptKind(StrEnum):
-    """What is asked for: the label alone, or the label with evidence."""
+    """The form of the reply: the label alone, or the label with evidence."""
 
     DIRECT = "direct"
     EVIDENCE = "evidence"

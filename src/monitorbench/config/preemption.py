@@ -1,4 +1,4 @@
-"""A run of a sweep that is told to stop: USR1 before its time is up, TERM when it is.
+"""How a run of a sweep is signalled to stop: USR1 before its time is up, TERM when it is.
 
 Its worker (`sweeps.worker`) sends the signal on and starts it again later. Where every finished
 piece of work is on disk already, as in an evaluation, the signal simply ends the run (`Preempted`).
@@ -32,7 +32,7 @@ def hold() -> None:
 
 
 def preempted() -> bool:
-    """Whether this process was told to stop."""
+    """Whether this process got the signal to stop."""
     return _told
 
 

@@ -17,7 +17,8 @@ class Pair(NamedTuple):
 class ConstructionVersion(NamedTuple):
     """A construction's name, and the version of its behavior that enters the identity of what it makes.
 
-    The version is raised whenever the same rows become other samples; a golden test holds it.
+    The version is raised whenever the same rows become other samples; a golden test fails
+    where that is forgotten.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """The elicitation stage: a subject model answers real questions, without and with a misleading cue.
 
-Writes `data/elicited/<subject>-<hash>/`: `trials.jsonl` (what may be asked), `answers.jsonl` (what was
+Writes `data/elicited/<subject>-<hash>/`: `trials.jsonl` (the questions), `answers.jsonl` (what was
 answered, append-only, found again by key) and a manifest. Interrupted, it resumes with what is missing;
 finished, it is reused. Pairs are made from these files alone, by `corpus.elicited`.
 """
@@ -121,7 +121,7 @@ def _lines(study: Study) -> Iterator[ListedTrial]:
 
 
 class Subject(NamedTuple):
-    """What is asked: how a request becomes token ids, what answers them, and what names both in a key."""
+    """The subject model: how a request becomes token ids, what answers them, and what names both in a key."""
 
     identity: Mapping[str, Any]
     token_ids: Callable[[Sequence[Message]], tuple[int, ...]]
@@ -133,7 +133,7 @@ class Subject(NamedTuple):
 def ask_all(asked: Sequence[Trial], resist: Sequence[str], subject: Subject, log: AnswerLog) -> None:
     """Ask in rounds until nothing is pending: Q, then Q' where Q was answered rightly, then to resist.
 
-    What the log has is not asked again. The model is closed at the end, whatever it is.
+    A question that has an answer in the log is not repeated. The model is closed at the end, whatever it is.
     """
     answers: dict[str, SubjectAnswer] = {}
     try:

@@ -9,7 +9,7 @@ from monitorbench.records import Cell, Sample, Split
 
 CORPUS_VERSION = 1
 """Of how samples become splits: shares, choice of pairs, overlap, quotas. Raised whenever the same samples
-are placed otherwise; a golden test holds it."""
+are placed otherwise; a golden test fails where that is forgotten."""
 
 
 def assign_splits(samples: Sequence[Sample], shares: SplitShares, seed: int) -> dict[str, Split]:

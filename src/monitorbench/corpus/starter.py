@@ -43,7 +43,7 @@ def inputs(config: StarterDataset) -> dict[str, object]:
 
 
 def assemble(config: StarterDataset, advance: Callable[[int], None]) -> Assembled:
-    """Build every pair; `advance` is told how many cells are done. Deterministic for a config."""
+    """Build every pair; `advance` is called with the number of cells done. Deterministic for a config."""
     pairs: list[Pair] = []
     for cell in handwritten.CELLS:
         pairs += [_handwritten_pair(cell, row) for row in handwritten.load(cell)]

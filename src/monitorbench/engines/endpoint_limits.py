@@ -1,6 +1,6 @@
-"""How fast an endpoint may be asked, how long to wait before asking again, and what it costs.
+"""How fast requests may be sent to an endpoint, how long to wait before a retry, and the cost.
 
-Nothing here waits or looks at a clock: each function is told the time, in seconds.
+Nothing here waits or looks at a clock: each function takes the time as an argument, in seconds.
 """
 
 import email.utils

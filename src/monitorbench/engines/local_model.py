@@ -8,7 +8,7 @@ from monitorbench.engines.protocol import Completion, Decoding, Engine, Reply, R
 
 
 class LocalModel:
-    """A `Model` on an `Engine`. `load` is called once, when something is asked."""
+    """A `Model` on an `Engine`. `load` is called once, at the first request."""
 
     def __init__(self, tokenizer: Any, load: Callable[[], Engine], *, has_adapter: bool = False) -> None:
         self.tokenizer = tokenizer

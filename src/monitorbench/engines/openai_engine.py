@@ -29,7 +29,7 @@ _CONNECT_SECONDS = 30.0
 
 
 class CostLimit(UserError):
-    """`max_cost` is spent. All that was paid for has been yielded; the rest was never asked."""
+    """`max_cost` is spent. All that was paid for has been yielded; the remaining requests were never sent."""
 
 
 class Endpoint:

@@ -30,7 +30,7 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """Greedy decoding of at most `max_new_tokens`, with log-probabilities asked for at the first.
+    """Greedy decoding of at most `max_new_tokens`, with log-probabilities requested at the first.
 
     The token ids are for a model of this process. An endpoint is told the rest: `structured` is a JSON
     schema, sent in the way its configuration names; `label_after` is how an answer begins before its label,
@@ -128,7 +128,7 @@ class Model(Protocol):
     def answers(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
         """Yield (index into `requests`, reply), each index once, in any order.
 
-        Raises `UserError` where the model can't be asked at all.
+        Raises `UserError` where the model can't be used at all.
         """
         ...
 

@@ -98,7 +98,7 @@ class InProcessVllm:
         self._merges = adapter is not None and runs_on_cpu()
         self._merged: tempfile.TemporaryDirectory[str] | None = None
         self.llm: Any = None
-        """The `vllm.LLM`, once the first prompts have been asked."""
+        """The `vllm.LLM`, once the first prompts have been submitted."""
         self._request_numbers = count()
         self._loaded: Path | None = None
         if adapter is None:  # else it depends on who is asked first

@@ -43,9 +43,9 @@ def evaluate(study: Study) -> Path:
         _log.info("evaluate: reusing %s", run.path)
         return run.path
     if run.done:
-        _log.info("evaluate: %s has lost verdicts; they are asked for again", run.path)
+        _log.info("evaluate: %s has lost verdicts; these samples are judged again", run.path)
     samples = _samples(study, data)
-    study.engine.api_key()  # a missing one is said before there is a directory
+    study.engine.api_key()  # a missing key is an error before the directory is made
     with (
         tracking(study, run.path, "evaluate") as track,
         run.recording(study) as results,

@@ -1,7 +1,7 @@
 """The one judging interface: `open_judge` gives a `Judge`, whose verdicts are kept in a log and found there.
 
-Promises: what the log has is not asked again; a verdict is in the log as soon as it came in; what can't be
-asked, or was not answered, is a verdict without a label and with its reason.
+Promises: a sample that has a verdict in the log is not judged again; a verdict is in the log as soon
+as it came in; a sample that can't be sent, or got no answer, has a verdict with a reason and no label.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -64,7 +64,7 @@ class Judge:
         """What the adapter changes on the first question that was asked; None without one."""
 
     def verdicts(self, samples: Sequence[Sample]) -> list[Verdict]:
-        """One verdict a sample, in their order; what the log lacks is asked.
+        """One verdict a sample, in their order; samples without a verdict in the log are judged.
 
         Raises `UserError` for an adapter that changes nothing, and where an endpoint can't be used or its
         `max_cost` is spent: what was answered until then is in the log.
@@ -74,7 +74,7 @@ class Judge:
         return [self._log.entries[key] for key in keys]
 
     def pending(self, samples: Sequence[Sample]) -> Pending:
-        """What is to be asked; the verdict on what the context can't hold goes into the log at once."""
+        """The requests to send; a sample that the context can't hold gets its verdict in the log at once."""
         keys: list[str] = []
         questions: list[Question] = []
         for sample in samples:

@@ -1,7 +1,7 @@
 """Verdicts that are there already: whether a run still has all of its own, and what other runs have.
 
 Other runs are only read. A verdict's key names all that decided it, so that one from another view, or from a
-run that was stopped, is the one that would be asked for.
+run that was stopped, is the one that judging the sample again would give.
 """
 
 import logging
@@ -47,7 +47,7 @@ def take_known_verdicts(run: RunDirectory, questions: Sequence[Question], log: V
             break
         try:
             verdicts = read_verdicts(other / "verdicts.jsonl")
-        except UserError as error:  # whoever needs that run is told so there
+        except UserError as error:  # the stage that needs that run reports it
             _log.warning("evaluate: nothing is reused from a run that can't be read: %s", error)
             continue
         answered = [verdict for verdict in verdicts if verdict.unscored not in _FAILURES]

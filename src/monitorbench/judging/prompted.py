@@ -1,4 +1,4 @@
-"""A model with a prompt on it: what it is asked for a sample, and what its reply says.
+"""A model with a prompt on it: the request for a sample, and the verdict that its reply gives.
 
 One interface to models that are given token ids (`judging.local`) and to those that are sent chat messages
 (`judging.endpoint`); `judging.open` chooses. Judges and language-model agents stand on it.
@@ -14,7 +14,7 @@ from monitorbench.records import Sample
 
 
 class Question(NamedTuple):
-    """What a model is asked about a sample."""
+    """The request to a model about a sample."""
 
     key: str
     """Names the verdict: the request, and all of the model that decides its answer (decision 9). Empty where
@@ -22,7 +22,7 @@ class Question(NamedTuple):
     sample: Sample
     request: Request
     too_long: bool = False
-    """The context can't hold it: it is not to be asked."""
+    """The request does not fit the model's context, and is not sent."""
     truncated_tokens: int = 0
     """By how many tokens it was shortened."""
     detail: str = ""
@@ -41,11 +41,11 @@ class PromptedModel(Protocol):
 
     @property
     def prompt(self) -> Prompt:
-        """What is asked."""
+        """The request to the model."""
         ...
 
     def question(self, sample: Sample, shots: Sequence[Sample] = ()) -> Question:
-        """What is asked about one sample, behind the examples in `shots`."""
+        """The request about one sample, behind the examples in `shots`."""
         ...
 
     def prepare(self, first: Question) -> float | None:

@@ -35,7 +35,7 @@ class Address(Config):
     """Up to what precedes `/chat/completions`; None once the server has ended."""
     model: str
     adapter: str | None
-    """As the server names them; the adapter is asked where there is one."""
+    """The names on the server; where there is an adapter, its name is requested."""
     serves: Served
     key: str | None
     pid: int
@@ -129,7 +129,7 @@ def _wait(file: Path, engine: OpenAiEngine) -> Address:
 
 
 def _why_not(address: Address | None) -> str:
-    """Why that server can't be asked; empty where it can."""
+    """Why that server can't be used; empty where it can."""
     if address is None:
         return "no server of that name"
     if address.url is None:

@@ -1,4 +1,4 @@
-"""What one monitor said of many samples, as columns: what the metrics take, a million samples as well as ten.
+"""One monitor's verdicts on many samples, as columns: the metrics' input, for a million samples or ten.
 
 Promises: the order of the samples is kept; an answer or a score that is not there is NaN, never 0; equal
 names have one number, and numbers follow the order of the names, so that a seed draws the same groups in

@@ -18,7 +18,7 @@ from monitorbench.records import Category, Label, Task
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One sample beside what one monitor said of it, as a row; `columns` makes columns of rows.
+    """One sample beside one monitor's verdict on it, as a row; `columns` makes columns of rows.
 
     `answer` is None where the verdict is unscored. `score` in [0, 1] grows with the suspicion of
     misbehavior; None where the engine gave none. Either may be missing without the other.
@@ -47,7 +47,7 @@ class Interval(NamedTuple):
 
 
 def as_list(interval: Interval | None) -> list[float] | None:
-    """An interval as JSON has it, so that what is read back equals what was written."""
+    """An interval as it is written in JSON, so that what is read back equals what was written."""
     return None if interval is None else list(interval)
 
 

@@ -95,7 +95,7 @@ def _value(numbers: CellMetrics, measure: str) -> float | None:
 
 
 class ObjectivePair(NamedTuple):
-    """Two adapters of one base, subset and seed, and what each said of the held-out samples."""
+    """Two adapters of one base, subset and seed, and the verdicts of each on the held-out samples."""
 
     subset: str
     seed: int | None

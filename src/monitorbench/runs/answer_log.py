@@ -1,6 +1,6 @@
 """`answers.jsonl`: what a subject model answered, append-only, one line per request, found by key.
 
-A key hashes the token ids asked and the model, engine and decoding that answered.
+A key hashes the token ids of the request and the model, engine and decoding that answered.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from monitorbench.runs.keyed_log import KeyedLog, open_log, read_log
 
 
 class Elicited(BaseModel):
-    """One answer. `request` is the hash of the messages asked, which construction knows it by."""
+    """One answer. `request` is the hash of its messages, by which construction finds it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -42,7 +42,7 @@ def make_folder(path: Path) -> None:
 
 
 def unwritable(path: Path, error: OSError) -> UserError:
-    """What a person is told of a full disk or a missing permission."""
+    """The error message for a full disk or a missing permission."""
     return UserError(
         f"{path}: can't be written ({error.strerror or error}); make room or allow writing, then run the "
         "same command again"

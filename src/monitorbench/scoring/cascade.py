@@ -75,7 +75,7 @@ class CascadeScores(NamedTuple):
 
 
 def sent_on(cascade: Cascade, cheap: Scores) -> NDArray[np.bool_]:
-    """Which samples the strong monitor is asked about [samples], from the cheap scores alone."""
+    """Which samples the strong monitor judges [samples], from the cheap scores alone."""
     values = _probabilities(cascade.name, cheap)
     if cascade.band is None:
         return np.zeros(len(values), dtype=np.bool_)

@@ -57,9 +57,9 @@ class SplitRuns(NamedTuple):
 
 
 class _Combined(NamedTuple):
-    """Scores [samples], NaN where unscored, and which members were asked.
+    """Scores [samples], NaN where unscored, and which members judged each sample.
 
-    In a cascade's band the combined score only ranks: the label is that of the judge asked last.
+    In a cascade's band the combined score only ranks: the label is that of the judge that was called last.
     """
 
     scores: FloatArray

@@ -1,4 +1,4 @@
-"""Evaluation runs read back: which judge it was, and what it said of each sample."""
+"""Evaluation runs read back: the judge, and its verdict on each sample."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What Slurm is given: one array job that reads frozen studies only, and how it is asked about it."""
+"""What is submitted to Slurm: one array job that reads frozen studies only; and queries about it."""
 
 import re
 import shlex

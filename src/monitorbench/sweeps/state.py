@@ -43,7 +43,7 @@ def states(sweep: Sweep) -> list[RunState]:
     """The state of each run.
 
     Raises:
-        UserError: where runs without a marker were submitted and the queue can't be asked.
+        UserError: where runs without a marker were submitted and the queue can't be read.
 
     """
     runs = range(len(sweep.manifest.points))

@@ -1,4 +1,4 @@
-"""What happens between optimizer steps: progress, validation, and a stop where one is asked for."""
+"""What happens between optimizer steps: progress, validation, and a stop on request."""
 
 import time
 from collections.abc import Callable

@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class Calibration(NamedTuple):
-    """The temperature, and the report of it as `critic.json` has it."""
+    """The temperature, and its report as written to `critic.json`."""
 
     temperature: Temperature
     report: dict[str, Any]

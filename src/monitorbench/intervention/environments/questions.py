@@ -210,7 +210,7 @@ class CalculatedQuestion(_Question):
     tools = "calculate[expression] works out arithmetic, finish[number] ends."
 
     def __init__(self, problem: WordProblem) -> None:
-        """The problem as GSM8K has it."""
+        """The problem as published in GSM8K."""
         super().__init__(problem.id, problem.text)
         self._problem = problem
 

@@ -20,7 +20,7 @@ def members(files: SourceFiles, wanted: Callable[[str], bool]) -> dict[str, byte
     for name, content in files.tar(""):
         if wanted(name):
             if name in found:
-                broken(files, name, "the archive has it twice")
+                broken(files, name, "it is in the archive twice")
             found[name] = content
     return found
 

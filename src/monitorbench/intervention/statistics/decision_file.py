@@ -18,7 +18,7 @@ from monitorbench.runs.files import write_atomically
 
 SCHEMA_VERSION = 1
 DECISION = "decision.json"
-"""The file of this name in a pilot's run directory; no other run has it."""
+"""The file of this name in a pilot's run directory; only a pilot's run has one."""
 Bounds = tuple[float, float]
 
 

@@ -26,7 +26,6 @@ from monitorbench.records import (
 from monitorbench.sources.chat import messages
 from monitorbench.sources.read import BadRow, SourceFiles
 
-REPO = "shuyhere/automonitor-bench"
 VERSION = 1
 """Raised whenever the same files become other samples."""
 
