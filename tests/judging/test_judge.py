@@ -321,9 +321,9 @@ def test_another_question_is_another_run(
 ):
     """Verdicts of another prompt or precision must not stand under this one's name."""
     use_engine(says_by_prompt)
-    run = evaluate(study())
+    run = evaluate(study("engine.dtype=bfloat16"))  # `auto` is float32 on some machines
     engine = use_engine(says_by_prompt)
-    assert evaluate(study(setting)) != run
+    assert evaluate(study("engine.dtype=bfloat16", setting)) != run
     assert engine.asked
 
 
