@@ -44,7 +44,7 @@ def test_a_preempted_training_ends_with_the_same_adapter(slurm: Cluster, checkou
     slurm.ask("scontrol", "update", f"JobId={disturbed.job}_0", "StartTime=now")
     assert wait(slurm, disturbed.job) == {0: "COMPLETED"}
     log = (disturbed.sweep / "run-000.log").read_text()
-    assert f"going on from step {checkpoint.name.rpartition('-')[2]}" in log
+    assert f"resuming from step {checkpoint.name.rpartition('-')[2]}" in log
 
     undisturbed = submitted(slurm, checkout, *settings, "paths.runs=quiet")
     assert wait(slurm, undisturbed.job) == {0: "COMPLETED"}
