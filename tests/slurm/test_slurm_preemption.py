@@ -41,7 +41,8 @@ def test_a_preempted_training_ends_with_the_same_adapter(slurm: Cluster, checkou
         "0 done, 0 running, 1 queued, 0 failed, 0 pending"
         in launch(slurm, checkout, "slurm/status.py", str(disturbed.sweep)).stdout
     )
-    slurm.ask("scontrol", "update", f"JobId={disturbed.job}_0", "StartTime=now")
+    # In the second in which it was killed Slurm refuses to start it again: "Job credential revoked".
+    slurm.ask("scontrol", "update", f"JobId={disturbed.job}_0", "StartTime=now+3")
     assert wait(slurm, disturbed.job) == {0: "COMPLETED"}
     log = (disturbed.sweep / "run-000.log").read_text()
     assert f"resuming from step {checkpoint.name.rpartition('-')[2]}" in log

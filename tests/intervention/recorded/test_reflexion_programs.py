@@ -128,5 +128,5 @@ def test_arms_without_a_common_task_are_refused(loaded):
 def test_a_member_that_is_there_twice_is_refused(archived, recorded):
     """The later of two logs would silently replace the first."""
     member = (f"{ROOT}/simple_mbpp_py2/log.jsonl", _jsonl(_row("a", True)))
-    with pytest.raises(UserError, match="has it twice"):
+    with pytest.raises(UserError, match="is in the archive twice"):
         reflexion_programs.load(recorded("reflexion_mbpp"), archived("reflexion", member, member))
