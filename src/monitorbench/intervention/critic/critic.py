@@ -94,12 +94,13 @@ def open_critic(study: Study, training: Sequence[Sample], directory: Path) -> It
             yield BagOfWords(training, f"monitor={study.monitor.name}")
         case _:
             from monitorbench.judging.judge import judge_spec, open_judge
-            from monitorbench.runs.verdict_log import open_verdict_log
+            from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
 
             spec = judge_spec(study.monitor, study.engine, study.pilot.prompt)
             with (
-                open_verdict_log(directory / "verdicts.jsonl") as log,
-                open_judge(spec, study.paths.models, log, "pilot.prompt") as judge,
+                open_verdict_log(directory / VERDICTS) as log,
+                open_failure_log(directory / FAILURES) as failures,
+                open_judge(spec, study.paths.models, log, failures, "pilot.prompt") as judge,
             ):
                 yield JudgeCritic(judge)
 
