@@ -22,7 +22,7 @@ VERDICTS, FAILURES = "verdicts.jsonl", "failures.jsonl"
 
 
 class Failure(BaseModel):
-    """A request that got no answer: what a verdict would say of it (reason, detail, cost), and the attempt."""
+    """A request that got no answer: what a verdict would say of it (reason, detail, cost); which attempt."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
