@@ -1,12 +1,15 @@
-"""What an evaluation lacks: why samples have no label, and whether too many of them got no answer."""
+"""What got no answer: why samples have no label, if too many were lost, and if asking again may help."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from monitorbench.config.base import Incomplete
-from monitorbench.records import Verdict, reasons_in_words
+from monitorbench.records import TRANSPORT_FAILURES, UnscoredReason, Verdict, reasons_in_words
 
+_WOULD_COME_AGAIN = re.compile(r"\bHTTP (400|413|422)\b|\bnot sent:")
+"""What `engines.endpoint_attempt` says of a request that is at fault itself, for example too long."""
 Outcome = Verdict | None
 """A sample's verdict, or what its last failed request would be as one; None where it was not asked."""
 
@@ -35,6 +38,16 @@ def refuse_incomplete(directory: Path, unanswered: Sequence[Outcome], n: int, ma
         f"{directory}: incomplete, {len(unanswered)} of {n} samples got no answer ({words}{last}); the same "
         f"command asks only these again (engine.max_failed={max_failed:g})"
     )
+
+
+def is_outage(reason: str | None, detail: str) -> bool:
+    """Whether a request failed on its way, so that nothing may be made of it before it is asked again.
+
+    Not where asking again would get the same: an empty answer, or a request that the endpoint refuses for
+    what it is. `reason` is a value of `UnscoredReason`, `detail` is the reply's.
+    """
+    on_the_way = reason in TRANSPORT_FAILURES and reason != UnscoredReason.EMPTY
+    return on_the_way and not _WOULD_COME_AGAIN.search(detail)
 
 
 def _reason(one: Outcome) -> str:

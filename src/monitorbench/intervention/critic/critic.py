@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from monitorbench.config.base import UserError
+from monitorbench.config.base import Incomplete, UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.surface import classifier
 from monitorbench.records import Label, Sample, Verdict
@@ -68,7 +68,7 @@ class JudgeCritic:
         self._judge = judge
 
     def judge(self, samples: Sequence[Sample]) -> list[Judgement]:
-        """See `Critic.judge`; raises what `Judge.verdicts` raises."""
+        """See `Critic.judge`; raises what `Judge.verdicts` raises, and `Incomplete` in an outage."""
         return [_judgement(verdict) for verdict in self._judge.verdicts(samples)]
 
 
@@ -106,6 +106,13 @@ def open_critic(study: Study, training: Sequence[Sample], directory: Path) -> It
 
 
 def _judgement(verdict: Verdict) -> Judgement:
+    from monitorbench.judging.unanswered import is_outage
+
+    if is_outage(verdict.unscored, verdict.detail):
+        raise Incomplete(
+            f"the critic got no answer ({verdict.unscored}: {verdict.detail}), which is no silence of its "
+            "own: the run is not counted, the same command makes it again"
+        )
     tokens = verdict.prompt_tokens + verdict.completion_tokens
     if verdict.score is not None:
         return Judgement(verdict.score, "", tokens)
