@@ -26,3 +26,16 @@ def test_a_section_is_one_function_and_one_line(monkeypatch):
     monkeypatch.setattr(html, "SECTIONS", added)
     page = html.render_report(fake_results(), MANIFEST)
     assert page.count("<h2>Mine</h2><p>&lt;") == 1
+
+
+def test_unscored_answers_are_counted_by_reason():
+    """An endpoint's outage and a monitor that says nothing of use would be one number."""
+    results = fake_results()
+    assert "Answers that are no label" not in html.render_report(results, MANIFEST), "of an older file"
+    monitor = next(iter(results["trained_on"]))
+    results["unscored"] = {monitor: {"evidence": {"no_label": 9, "http_error": 3}, "direct": {}}}
+    page = html.render_report(results, MANIFEST)
+    _, _, section = page.partition("<h2>Answers that are no label</h2>")
+    assert section.count("<tr>") == 2
+    assert "12 of 140" in section
+    assert "9 no_label, 3 http_error" in section

@@ -2,19 +2,33 @@
 
 import json
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from sealed import seal, seal_log
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.judging.evaluate import evaluate
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.records import UnscoredReason, Verdict
+from monitorbench.runs.verdict_log import (
+    FAILURES,
+    VERDICTS,
+    Failure,
+    open_failure_log,
+    open_verdict_log,
+    read_verdicts,
+)
 from monitorbench.scoring import baselines
-from monitorbench.scoring.evaluations import read_evaluation
-from monitorbench.scoring.score import score_run
+from monitorbench.scoring.calibrate import calibrate_run
+from monitorbench.scoring.combine import combine_runs
+from monitorbench.scoring.evaluations import read_evaluation, unscored_reasons
+from monitorbench.scoring.score import probe, score_run
 
 
 @pytest.fixture
@@ -39,6 +53,59 @@ def test_each_sample_has_its_own_verdict_and_the_last_one_counts(run: Path, stud
     found = read_evaluation(study().paths.data, run).judged
     assert len(found) == len(verdicts)
     assert found.scores.tolist() == [0.123, *samples.scores.tolist()[1:]]
+
+
+def lose(run: Path, n: int) -> list[Verdict]:
+    """Make the last verdicts of a run failed requests; returns them as they were."""
+    log = run / VERDICTS
+    lost = read_verdicts(log)[-n:]
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:-n]))
+    with open_failure_log(run / FAILURES) as failures:
+        for one, reason in zip(lost, cycle((UnscoredReason.HTTP_ERROR, UnscoredReason.EMPTY)), strict=False):
+            failed = {"label": None, "score": None, "unscored": reason, "answer": ""}
+            for attempt in (1, 2):
+                failures.append(Failure(attempt=attempt, verdict=one.model_copy(update=failed)))
+    return lost
+
+
+def test_a_failed_request_is_unscored_until_there_is_a_verdict(run: Path, study: Any):
+    """Dropped from the rates, or from the run, an outage would make a judge look better or be hidden."""
+    before = read_evaluation(study().paths.data, run)
+    lost = lose(run, 2)
+    after = read_evaluation(study().paths.data, run)
+    assert len(after.judged) == len(before.judged)
+    assert unscored_reasons(after) == {"http_error": 1, "empty": 1}
+    of_lost = pc.is_in(after.judged.sample_ids, pa.array([one.sample_id for one in lost])).to_numpy(False)
+    assert np.isnan(after.judged.flagged[of_lost]).all()
+    assert np.isnan(after.judged.scores[of_lost]).all()
+    assert np.array_equal(after.judged.scores[~of_lost], before.judged.scores[~of_lost])
+    with open_verdict_log(run / VERDICTS) as log:
+        for one in lost:
+            log.append(one)
+    healed = read_evaluation(study().paths.data, run)
+    assert healed.judged.scores.tolist() == before.judged.scores.tolist()
+    assert unscored_reasons(healed) == {}
+
+
+def test_a_run_that_lost_too_many_answers_is_refused_unless_told(run: Path, study: Any):
+    """Rates over what an outage left are rates of the outage."""
+    lose(run, 4)
+    line = (
+        r"4 of 28 samples got no answer \(2 http_error, 2 empty\), coverage 0\.857 is below .*=0\.9; run the"
+    )
+    for stage in (
+        lambda *told: score_run(study(f"run={run}", *told)),
+        lambda *told: probe(study(f"probe.runs=[{run}]", *told)),
+    ):
+        with pytest.raises(UserError, match=line):
+            stage()
+        results = json.loads((stage("score.min_coverage=0.8") / "metrics.json").read_text())
+        overall = results["monitors"]["smollm2_135m"]["direct"]["overall"]
+        assert (overall["n"], overall["n_unscored"]) == (28, 4)
+        assert results["unscored"] == {"smollm2_135m": {"direct": {"http_error": 2, "empty": 2}}}
+    for other in (calibrate_run, combine_runs):
+        with pytest.raises(UserError, match=line):
+            other(study(f"run={run}", f"combine.calibration=[{run}]"))
 
 
 def test_a_sample_without_a_verdict_is_refused(run: Path, study: Any):
