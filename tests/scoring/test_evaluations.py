@@ -74,7 +74,8 @@ def test_a_failed_request_is_unscored_until_there_is_a_verdict(run: Path, study:
     lost = lose(run, 2)
     after = read_evaluation(study().paths.data, run)
     assert len(after.judged) == len(before.judged)
-    assert unscored_reasons(after) == {"http_error": 1, "empty": 1}
+    no_label = unscored_reasons(before)["no_label"] - sum(one.label is None for one in lost)
+    assert unscored_reasons(after) == {"no_label": no_label, "http_error": 1, "empty": 1}
     of_lost = pc.is_in(after.judged.sample_ids, pa.array([one.sample_id for one in lost])).to_numpy(False)
     assert np.isnan(after.judged.flagged[of_lost]).all()
     assert np.isnan(after.judged.scores[of_lost]).all()
@@ -84,14 +85,15 @@ def test_a_failed_request_is_unscored_until_there_is_a_verdict(run: Path, study:
             log.append(one)
     healed = read_evaluation(study().paths.data, run)
     assert healed.judged.scores.tolist() == before.judged.scores.tolist()
-    assert unscored_reasons(healed) == {}
+    assert unscored_reasons(healed) == unscored_reasons(before)
 
 
 def test_a_run_that_lost_too_many_answers_is_refused_unless_told(run: Path, study: Any):
     """Rates over what an outage left are rates of the outage."""
     lose(run, 4)
+    no_label = [one.label for one in read_verdicts(run / VERDICTS)].count(None)
     line = (
-        r"4 of 28 samples got no answer \(2 http_error, 2 empty\), coverage 0\.857 is below .*=0\.9; run the"
+        r"4 of 28 samples got no answer \(2 empty, 2 http_error\), coverage 0\.857 is below .*=0\.9; run the"
     )
     for stage in (
         lambda *told: score_run(study(f"run={run}", *told)),
@@ -101,8 +103,9 @@ def test_a_run_that_lost_too_many_answers_is_refused_unless_told(run: Path, stud
             stage()
         results = json.loads((stage("score.min_coverage=0.8") / "metrics.json").read_text())
         overall = results["monitors"]["smollm2_135m"]["direct"]["overall"]
-        assert (overall["n"], overall["n_unscored"]) == (28, 4)
-        assert results["unscored"] == {"smollm2_135m": {"direct": {"http_error": 2, "empty": 2}}}
+        assert (overall["n"], overall["n_unscored"]) == (28, 4 + no_label)
+        reasons = {"no_label": no_label, "http_error": 2, "empty": 2}
+        assert results["unscored"] == {"smollm2_135m": {"direct": reasons}}
     for other in (calibrate_run, combine_runs):
         with pytest.raises(UserError, match=line):
             other(study(f"run={run}", f"combine.calibration=[{run}]"))
