@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import Incomplete, UserError
-from monitorbench.config.engine import OpenAiEngine
 from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
@@ -58,7 +57,7 @@ def evaluate(study: Study) -> Path:
 
 def _ask_again(study: Study, data: Path) -> None:
     """Ask for what a finished run lacks; it stays as it is where its endpoint can't be used."""
-    if isinstance(study.engine, OpenAiEngine):  # no other engine fails on the way
+    if study.engine.server is not None:  # one that has ended is not waited for
         study = study.model_copy(update={"engine": study.engine.model_copy(update={"server_seconds": 0})})
     try:
         study = reach(study)
