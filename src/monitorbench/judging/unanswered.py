@@ -29,7 +29,7 @@ def refuse_incomplete(directory: Path, unanswered: Sequence[Outcome], n: int, ma
         max_failed: the share of them that may stay without an answer, in [0, 1].
 
     """
-    if None not in unanswered and len(unanswered) <= max_failed * n:
+    if None not in unanswered and len(unanswered) / n <= max_failed:
         return
     details = [one.detail for one in unanswered if one is not None and one.detail]
     last = f"; the last one: {details[-1]}" if details else ""

@@ -58,7 +58,7 @@ def read_covered(datasets: Path, directory: Path, min_coverage: float) -> Evalua
     evaluation = read_evaluation(datasets, directory)
     lost = {reason: n for reason, n in unscored_reasons(evaluation).items() if reason in TRANSPORT_FAILURES}
     n, n_lost = len(evaluation.judged), sum(lost.values())
-    if n - n_lost < min_coverage * n:
+    if (n - n_lost) / n < min_coverage:
         raise UserError(
             f"{directory}: {n_lost} of {n} samples got no answer ({reasons_in_words(lost)}), coverage "
             f"{1 - n_lost / n:.3f} is below score.min_coverage={min_coverage:g}; run the same "
