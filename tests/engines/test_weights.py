@@ -8,7 +8,8 @@ from transformers import AutoTokenizer
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import PackagedModel
-from monitorbench.engines.weights import adapter_folder, weights_folder, weights_identity
+from monitorbench.engines.stored.adapter import adapter_folder
+from monitorbench.engines.weights import weights_folder, weights_identity
 
 
 def test_the_package_is_converted_once(tmp_path):

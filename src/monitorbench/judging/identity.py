@@ -6,7 +6,8 @@ from typing import Any
 from monitorbench.config.base import ConfigError
 from monitorbench.config.engine import Engine
 from monitorbench.config.monitor import Monitor, Prompt
-from monitorbench.engines.weights import adapter_folder, adapter_sha256, weights_identity
+from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256
+from monitorbench.engines.weights import weights_identity
 
 
 def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
