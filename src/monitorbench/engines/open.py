@@ -38,8 +38,11 @@ def open_model(monitor: Monitor, engine: EngineSettings, models: Path, *, spent:
 def open_engine(config: LocalEngine, weights: Path, adapter: Path | None, context_tokens: int) -> Engine:
     """Load the model folder `weights`, and the PEFT folder `adapter` on it, into an engine.
 
-    Raises `UserError` for an adapter that is not one for this model.
+    Raises `UserError` for a model that needs code of its own, and for an adapter that is not one for it.
     """
+    from monitorbench.engines.stored.load import load_config
+
+    load_config(weights)
     if adapter is not None:
         from monitorbench.engines.stored.adapter_check import refuse_unfit_adapter
 

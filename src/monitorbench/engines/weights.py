@@ -22,7 +22,7 @@ _HUB = "hub:"
 def weights_identity(monitor: Monitor) -> str:
     """What names these weights in a content hash: their content, package version or commit, never a path.
 
-    Raises `UserError` where a folder can't be loaded or the hub's commit can't be found out, `ConfigError` for
+    Raises `UserError` where a folder can't be loaded or the hub's commit is not to be had, `ConfigError` for
     a monitor that has none.
     """
     _refuse_without_weights(monitor)

@@ -27,6 +27,7 @@ from monitorbench.config.preemption import SWEEP_VARIABLE
 from monitorbench.config.study import Study, VllmEngine
 from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256
 from monitorbench.engines.stored.adapter_check import refuse_unfit_adapter
+from monitorbench.engines.stored.load import load_config
 from monitorbench.engines.vllm_engine import lora_rank, runs_on_cpu, vllm_environment
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.judging.evaluate import judge_name, training_facts
@@ -112,6 +113,7 @@ def running_server(study: Study, port: int, log: Path) -> Iterator[Server]:
     # Not on the command line, which every user of the machine can read.
     environment = {**os.environ, **vllm_environment(engine), **({"VLLM_API_KEY": key} if key else {})}
     weights = weights_folder(study.monitor, study.paths.models)
+    load_config(weights)  # code of its own is refused in one line here, not in the server's log
     if adapter := adapter_folder(study.monitor.adapter):
         refuse_unfit_adapter(adapter, weights)
     command = _command(study, engine, weights, port)

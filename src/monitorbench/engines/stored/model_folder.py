@@ -67,15 +67,11 @@ def refuse_unloadable(folder: Path, where: str) -> None:
             ".save_pretrained(OTHER) writes them where you trust the file"
         )
     named = _json(folder / "config.json", where).get("transformers_weights")
-    indexes = {file.name: _json(file, where) for file in folder.glob("*.safetensors.index.json")}
-    names = [*([named] if named else [])]
-    for index in indexes.values():
-        names += (index.get("weight_map") or {}).values()
-    for name in names:
+    shards = [_json(file, where).get("weight_map") for file in folder.glob("*.safetensors.index.json")]
+    listed = {name for shard in shards if isinstance(shard, dict) for name in map(str, shard.values())}
+    for name in listed | ({str(named)} if named else set()):
         if not _is_plain(name):
-            raise UserError(
-                f"{where}: its weights name the file {name!r}; expected *.safetensors in the folder"
-            )
+            raise UserError(f"{where}: {name!r} is to be its weights; expected *.safetensors in the folder")
 
 
 @functools.cache
@@ -104,9 +100,8 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _of_lines(lines: Iterable[str]) -> str:
-    return hashlib.sha256(
-        "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
-    ).hexdigest()
+    text = "".join(f"{line}\n" for line in lines)
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _blob_name(file: Path) -> str | None:
@@ -115,12 +110,8 @@ def _blob_name(file: Path) -> str | None:
     return blob.name if blob.parent.name == "blobs" and _BLOB.fullmatch(blob.name) else None
 
 
-def _is_plain(name: Any) -> bool:
-    return (
-        isinstance(name, str)
-        and "/" not in name
-        and name.endswith((".safetensors", ".safetensors.index.json"))
-    )
+def _is_plain(name: str) -> bool:
+    return "/" not in name and name.endswith((".safetensors", ".safetensors.index.json"))
 
 
 def _json(file: Path, where: str) -> dict[str, Any]:
