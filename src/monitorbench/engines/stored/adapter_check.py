@@ -5,6 +5,7 @@ settings on a base of the same configuration that holds no memory.
 """
 
 import logging
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -73,7 +74,8 @@ def _expected(adapter: Path, config: Mapping[str, Any], weights: Path) -> _Saved
     # How the tensors were begun with may need the base's weights, and has no part in their shapes.
     settings = {**config, "init_lora_weights": False, "base_model_name_or_path": None}
     settings.pop("runtime_config", None)  # PEFT leaves it out as well
-    with foreign_code_refused(weights), torch.device("meta"):
+    with foreign_code_refused(weights), torch.device("meta"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PEFT says them again when the adapter is loaded
         model = AutoModelForCausalLM.from_config(base_config, trust_remote_code=False)
         try:
             adapted = get_peft_model(model, LoraConfig.from_peft_type(**settings))
