@@ -7,6 +7,7 @@ import shutil
 import pytest
 import torch
 from evaluation import evaluate
+from sealed import seal
 from spoil import edit_json, edit_tensors
 from studies import study
 
@@ -14,6 +15,7 @@ from monitorbench.config.base import UserError
 from monitorbench.engines.open import open_engine
 from monitorbench.engines.stored.adapter import adapter_folder
 from monitorbench.engines.stored.adapter_check import refuse_unfit_adapter
+from monitorbench.runs.directory import read_manifest
 
 A = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"
 
@@ -176,6 +178,22 @@ def test_a_pickle_is_refused(run):
         adapter_folder(run)
 
 
+def flipped(folder):
+    file = folder / "adapter_model.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-100] ^= 1
+    file.write_bytes(content)
+
+
+def test_an_adapter_that_changed_since_its_training_is_refused(run):
+    """If it failed: a flipped bit would be judged as the monitor that was trained."""
+    assert adapter_folder(run) == run / "adapter"
+    flipped(run / "adapter")
+    for path in (run, run / "adapter"):
+        with pytest.raises(UserError, match=r"adapter_model\.safetensors: not as it was written"):
+            adapter_folder(path)
+
+
 def running(folder):
     edit_json(folder.parent / "manifest.json", status="running")
 
@@ -191,10 +209,12 @@ def running(folder):
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_the_script_refuses_it_in_one_line(run, base, other_base, tmp_path, spoil, message):
+def test_the_script_refuses_it_in_one_line(run, trained, base, other_base, tmp_path, spoil, message):
     """If it failed: the functions would refuse, and the command would end in a traceback or in numbers."""
     if spoil:
         spoil(run / "adapter")
+    if spoil is not running:
+        seal(run, read_manifest(trained))
     weights = base if spoil else other_base
     done = evaluate(tmp_path, f"monitor.path={weights}", f"monitor.adapter={run}")
     assert done.returncode == 1, done.stderr

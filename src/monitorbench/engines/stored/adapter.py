@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from monitorbench.config.base import Config, UserError
-from monitorbench.engines.stored.model_folder import file_sha256
+from monitorbench.runs.integrity import file_sha256, refuse_changed
 
 CONFIG, WEIGHTS, BASE = "adapter_config.json", "adapter_model.safetensors", "base.json"
 """The files of an adapter; the last one only where training here wrote it."""
@@ -34,13 +34,14 @@ class Base(Config):
 def adapter_folder(adapter: Path | None) -> Path | None:
     """The PEFT folder of `monitor.adapter`: the path itself, or `adapter/` in a training run.
 
-    Raises `UserError` where there is none, only a pickle, or one of a training that did not finish.
+    Raises `UserError` where there is none, only a pickle, one of a training that did not finish, or one that
+    is not as the training wrote it.
     """
     if adapter is None:
         return None
     for folder in (adapter / "adapter", adapter):
         if (folder / CONFIG).is_file() and (folder / WEIGHTS).is_file():
-            _refuse_unfinished(folder)
+            _check_run(folder)
             return folder
     for folder in (adapter / "adapter", adapter):
         if (folder / "adapter_model.bin").is_file():
@@ -48,7 +49,7 @@ def adapter_folder(adapter: Path | None) -> Path | None:
                 f"monitor.adapter={adapter}: its weights are a pickle (adapter_model.bin), which can run "
                 f"code; expected {WEIGHTS}, as PEFT's save_pretrained writes it where you trust the file"
             )
-    _refuse_unfinished(adapter / "adapter")
+    _check_run(adapter / "adapter")
     raise UserError(f"monitor.adapter={adapter}: no {WEIGHTS} there; expected a run of train/sft.py")
 
 
@@ -100,14 +101,13 @@ def _ordered(value: Any) -> Any:
     return value
 
 
-def _refuse_unfinished(folder: Path) -> None:
-    """`UserError` for a PEFT folder of a training run that was not finished.
+def _check_run(folder: Path) -> None:
+    """Raise `UserError` for a PEFT folder of a training run that did not finish, or that changed since.
 
     Looks where a training has its manifest: beside `adapter/`, `best/` and `checkpoints/`.
     """
-    run = folder.resolve().parent
-    if run.name == "checkpoints":
-        run = run.parent
+    folder = folder.resolve()
+    run = folder.parent.parent if folder.parent.name == "checkpoints" else folder.parent
     file = run / "manifest.json"
     if not file.is_file():
         return
@@ -115,7 +115,14 @@ def _refuse_unfinished(folder: Path) -> None:
         manifest = json.loads(file.read_bytes())
     except ValueError as error:
         raise UserError(f"{file}: not JSON; expected the manifest that train/sft.py wrote") from error
-    if isinstance(manifest, dict) and manifest.get("status", "done") != "done":
+    if not isinstance(manifest, dict):
+        return  # somebody else's
+    if manifest.get("status", "done") != "done":
         raise UserError(
             f"monitor.adapter={folder}: that training did not finish; run its command again, it resumes there"
         )
+    files = manifest.get("files")
+    for name in (CONFIG, WEIGHTS, BASE):
+        recorded = files.get(f"{folder.name}/{name}") if isinstance(files, dict) else None
+        if recorded is not None:
+            refuse_changed(folder / name, recorded, "get the run again, or train again")

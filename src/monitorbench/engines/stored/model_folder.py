@@ -1,6 +1,5 @@
 """A folder with a model: the hash of all that can be loaded from it, and the folders that are refused."""
 
-import functools
 import hashlib
 import json
 import re
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import UserError
+from monitorbench.runs.integrity import file_sha256
 
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 """Weights that can run code when they are read: never loaded, never downloaded."""
@@ -72,19 +72,6 @@ def refuse_unloadable(folder: Path, where: str) -> None:
     for name in listed | ({str(named)} if named else set()):
         if not _is_plain(name):
             raise UserError(f"{where}: {name!r} is to be its weights; expected *.safetensors in the folder")
-
-
-@functools.cache
-def _sha256(path: Path, size: int, mtime_ns: int, inode: int) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file in hex, read once a process as long as size, time and inode stay."""
-    path = path.resolve()
-    stat = path.stat()
-    return _sha256(path, stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
 
 def _files(folder: Path) -> list[Path]:
