@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sealed import seal
 from small_models import planted_samples, tiny_model
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))
@@ -35,6 +36,7 @@ def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("trained")
     for split, (n_pairs, seed) in {Split.TRAIN: (8, 1), Split.VALIDATION: (2, 2)}.items():
         write_split(root / "data" / "planted-0", split, planted_samples(n_pairs, seed))
+    seal(root / "data" / "planted-0")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sft, "ensure", lambda study, splits: root / "data" / "planted-0")
         return sft.train(settings(root, base, *fp32(1)))
