@@ -47,7 +47,7 @@ def _snapshot(repo: str, revision: str, pattern: str | None) -> Path:
         found = snapshot_download(
             repo, revision=revision, allow_patterns=pattern, ignore_patterns=list(PICKLES)
         )
-    except _errors() as error:
+    except client_errors() as error:
         raise UserError(
             f"{repo}@{revision}: can't be had from the hub, nor from its cache ({type(error).__name__}: "
             f"{' '.join(str(error).split())[:120]}); set monitor.path to a local folder of it"
@@ -55,10 +55,10 @@ def _snapshot(repo: str, revision: str, pattern: str | None) -> Path:
     return Path(found)
 
 
-def _errors() -> tuple[type[Exception], ...]:
+def client_errors() -> tuple[type[Exception], ...]:
     """What the hub's client raises when it is offline, refused, or given a bad name."""
-    from huggingface_hub import errors
+    from huggingface_hub.errors import HfHubHTTPError
 
-    # Its HTTP library's own error, whichever library that is, passes through at some calls.
-    transport: type[Exception] = errors.HfHubHTTPError.__bases__[0]
+    # Its HTTP library's own errors pass through at some calls; which library that is, changes.
+    transport: type[Exception] = HfHubHTTPError.__bases__[0]
     return (transport, OSError, ValueError)
