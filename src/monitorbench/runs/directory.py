@@ -127,6 +127,11 @@ def _recorded_files(directory: Path, temporary: Collection[str]) -> list[str]:
     ]
 
 
+def unrecorded_files(directory: Path, manifest: Mapping[str, Any]) -> list[Path]:
+    """The files in a finished run's folder that its manifest does not know, those of W&B left out."""
+    return [directory / name for name in _recorded_files(directory, ()) if name not in manifest["files"]]
+
+
 def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
     """Write a run's manifest, whole or not at all, with its checksum."""
     write_json(directory / MANIFEST, {**manifest, CHECKSUM: manifest_checksum(manifest)})
