@@ -17,6 +17,10 @@ class UserError(Exception):
     """Anything else foreseen, such as a missing file. Exit code 1."""
 
 
+class Incomplete(UserError):
+    """A run ended before it had all of its results; the same command does the rest."""
+
+
 class Preempted(KeyboardInterrupt):
     """The run was signalled to stop; a later start does the rest of its work. Exit code 75, EX_TEMPFAIL.
 

@@ -117,6 +117,8 @@ class OpenAiEngine(Config):
     """How the request makes the endpoint answer in JSON."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"]
     prices: Prices | None
+    max_failed: Annotated[float, Field(ge=0, le=1)] = 0.02
+    """The share of an evaluation's samples that may stay without an answer; with more it is incomplete."""
     max_cost: Annotated[float, Field(gt=0)] | None
     """No request is sent any more once this much is spent; what is in flight then comes on top."""
     extra_body: dict[str, Any]
@@ -193,6 +195,7 @@ class _InProcess(Config):
     takes_token_ids: ClassVar[bool] = True
     """The monitor's own weights are run, on token ids that are made here; adapters may be on them."""
     prices: ClassVar[None] = None
+    max_failed: ClassVar[float] = 0.0
     max_cost: ClassVar[None] = None
     server: ClassVar[None] = None
     serves: ClassVar[None] = None

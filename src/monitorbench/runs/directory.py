@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import monitorbench
-from monitorbench.config.base import UserError
+from monitorbench.config.base import Incomplete, UserError
 from monitorbench.config.study import Study
 from monitorbench.runs.files import content_hash, read_json, write_atomically, write_json
 from monitorbench.runs.integrity import CHECKSUM, file_sha256, manifest_checksum, refuse_changed
@@ -31,7 +31,7 @@ SCHEMA_VERSION = 1
 """Raised when the meaning of a run's files changes, so that no old run passes for a new one."""
 
 MANIFEST = "manifest.json"
-LOGS = frozenset(("verdicts.jsonl", "answers.jsonl", "episodes.jsonl", "runs_alone.jsonl"))
+LOGS = frozenset(("verdicts.jsonl", "failures.jsonl", "answers.jsonl", "episodes.jsonl", "runs_alone.jsonl"))
 """Files that grow line by line, each line with its own checksum (`runs.keyed_log`)."""
 _UNRECORDED = frozenset(("wandb", "server.log"))
 """What others write, and nothing here reads."""
@@ -78,8 +78,8 @@ class RunDirectory:
     def recording(self, study: Study, *, temporary: Collection[str] = ()) -> Iterator[dict[str, Any]]:
         """Write config and manifest, run the body, then mark the run as done.
 
-        Yields the manifest's `results`, which the body fills. An exception leaves the status at
-        `running`: what is pending is done when the same run is opened again.
+        Yields the manifest's `results`, which the body fills. `Incomplete` makes the status `incomplete`, any
+        other exception leaves it at `running`: what is pending is done when the same run is opened again.
 
         Args:
             study: what is run.
@@ -106,7 +106,11 @@ class RunDirectory:
             }
             write_manifest(self.path, manifest)
             began = time.monotonic()
-            yield results
+            try:
+                yield results
+            except Incomplete:
+                write_manifest(self.path, {**manifest, "status": "incomplete"})
+                raise
             manifest["status"] = "done"
             manifest["seconds"] = round(time.monotonic() - began, 2)
             manifest["peak_memory_mib"] = _peak_memory_mib()
@@ -114,6 +118,19 @@ class RunDirectory:
                 name: file_sha256(self.path / name) for name in _recorded_files(self.path, temporary)
             }
             write_manifest(self.path, manifest)
+
+    @contextmanager
+    def amending(self) -> Iterator[dict[str, Any]]:
+        """Run a body that adds to the logs of a finished run, and take what it yields into `results`.
+
+        The run stays finished, and its manifest as it was, wherever the body is stopped. Raises what
+        `recording` raises.
+        """
+        with locked(self.path / DIRECTORY_LOCK):
+            results: dict[str, Any] = {}
+            yield results
+            manifest = read_manifest(self.path)
+            write_manifest(self.path, {**manifest, "results": {**manifest["results"], **results}})
 
 
 def _recorded_files(directory: Path, temporary: Collection[str]) -> list[str]:

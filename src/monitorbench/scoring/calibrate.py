@@ -21,7 +21,7 @@ from monitorbench.scoring.calibration_split import (
     per_category,
     refuse_fitted_samples,
 )
-from monitorbench.scoring.evaluations import Evaluation, read_evaluation
+from monitorbench.scoring.evaluations import Evaluation, read_covered
 from monitorbench.scoring.operating_point import OperatingPoint, threshold_point
 from monitorbench.scoring.thresholds import CalibratedThreshold, conformal_risk, neyman_pearson
 
@@ -35,7 +35,7 @@ def calibrate_run(study: Study) -> Path:
     Raises `UserError` where the run judged another split than calibration, or where no threshold keeps the
     promise: the line says how many benign questions it would take.
     """
-    judged = read_evaluation(study.paths.data, study.required_run())
+    judged = read_covered(study.paths.data, study.required_run(), study.score.min_coverage)
     scored = _unseen(judged)
     settings = study.calibrate
     parts = per_category(scored) if settings.per_category else (scored,)
