@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from evaluation import evaluate
+from safetensors.torch import load_file, save_file
 from small_models import SMOLLM2
 
 from monitorbench.config.base import UserError
@@ -191,3 +192,12 @@ def test_weights_that_are_cut_off_are_refused_in_one_line(folder):
     with pytest.raises(UserError, match="its weights can't be read") as caught:
         load_causal_lm(folder, torch.float32)
     assert "\n" not in str(caught.value)
+
+
+def test_weights_that_lack_a_tensor_are_refused(folder):
+    """If it failed: transformers fills it at random, and every run would judge with another model."""
+    tensors = load_file(folder / "model.safetensors")
+    tensors.pop(next(name for name in tensors if name.endswith("q_proj.weight")))
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(UserError, match=r"1 of the model's tensors are not in its weights, such as .*q_proj"):
+        load_causal_lm(folder, torch.float32)
