@@ -60,12 +60,12 @@ def _rows(path: Path) -> Iterator[tuple[str, Any]]:
     match path.suffix.lower():
         case ".parquet":
             try:
-                table = pq.read_table(path)
-            except pa.ArrowInvalid as error:
+                rows = pq.read_table(path).to_pylist()
+            except (pa.ArrowException, OSError, ValueError) as error:
                 raise UserError(
                     f"{path}: no Parquet ({' '.join(str(error).split())}); write it again"
                 ) from error
-            for number, row in enumerate(table.to_pylist(), start=1):
+            for number, row in enumerate(rows, start=1):
                 yield f"{path}, row {number}", row
         case ".jsonl":
             for number, line in enumerate(path.read_bytes().splitlines(), start=1):

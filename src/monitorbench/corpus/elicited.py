@@ -83,11 +83,11 @@ def by_request(answers: Iterable[Elicited]) -> dict[str, SubjectAnswer]:
 
 def _trials(path: Path) -> list[ListedTrial]:
     lines = []
-    for number, text in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+    for number, text in enumerate(path.read_bytes().split(b"\n"), 1):
         try:
             if text:
                 strict_json.loads(text)
                 lines.append(ListedTrial.model_validate_json(text))
-        except ValueError as error:  # no JSON, or no trial
+        except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, or no trial
             raise UserError(f"{path}:{number}: no trial; remove the directory and elicit again") from error
     return lines

@@ -15,12 +15,13 @@ import pyarrow.parquet as pq
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
-from monitorbench.corpus.store import read_split
+from monitorbench.corpus.store import read_split, reading, shards_of
 from monitorbench.prompts.published import published_prompt
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import read_finished
-from monitorbench.runs.files import content_hash, read_json, write_atomically
+from monitorbench.runs.files import content_hash, write_atomically
+from monitorbench.runs.stored_json import read_object
 from monitorbench.sources.fetch import hub_errors
 
 _log = logging.getLogger(__name__)
@@ -70,10 +71,14 @@ def push(study: Study, directory: Path) -> Path:
             f"{card_file}: no data card yet; write it with data_build/audit.py dataset={study.dataset.name}"
         )
     if [split.value for split in _splits_of(directory)] != list(
-        read_json(directory / "audit.json")["splits"]
+        read_object(directory / "audit.json").object("splits")
     ):
         raise UserError(f"{card_file}: older than the splits; write it anew with data_build/audit.py")
-    write_atomically(directory / "README.md", front_matter(directory) + card_file.read_text(encoding="utf-8"))
+    try:
+        card = front_matter(directory) + card_file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{card_file}: not UTF-8; write it anew with data_build/audit.py") from error
+    write_atomically(directory / "README.md", card)
     files = [
         "README.md",
         "manifest.json",
@@ -81,7 +86,7 @@ def push(study: Study, directory: Path) -> Path:
     ]
     if study.export.dry_run:
         _log.info("dry run: would upload to %s: %s", repo or "(no export.repo given)", ", ".join(files))
-        _log.info("%s", (directory / "README.md").read_text(encoding="utf-8"))
+        _log.info("%s", card)
         return directory
     if not repo:
         raise UserError("export.repo=null: no repository given; expected export.repo=OWNER/NAME")
@@ -131,8 +136,8 @@ def _splits_of(directory: Path) -> list[Split]:
 
 
 def _licences(directory: Path, split: Split) -> set[str]:
-    return {
-        licence
-        for shard in (directory / split.value).glob("*.parquet")
-        for licence in pq.read_table(shard, columns=["licence"]).column(0).unique().to_pylist()
-    }
+    found: set[str] = set()
+    for shard in shards_of(directory, split):
+        with reading(shard):
+            found |= set(pq.read_table(shard, columns=["licence"]).column(0).unique().to_pylist())
+    return found

@@ -20,7 +20,7 @@ from monitorbench.prompts.few_shot import Shots, draw_shots
 from monitorbench.prompts.published import published_prompt
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory, read_manifest
-from monitorbench.runs.files import read_json
+from monitorbench.runs.stored_json import read_objects
 from monitorbench.runs.tracking import tracking
 from monitorbench.runs.verdict_log import open_verdict_log
 
@@ -147,6 +147,6 @@ def training_facts(study: Study) -> dict[str, Any] | None:
                 "trained_on": manifest["results"]["trained_on"],
                 "seed": manifest["identity"]["seed"],
                 "objective": manifest["identity"].get("training", {}).get("objective", "sft"),
-                "learning_curve": read_json(folder / "learning_curve.json"),
+                "learning_curve": read_objects(folder / "learning_curve.json"),
             }
     return None

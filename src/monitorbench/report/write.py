@@ -12,7 +12,8 @@ from monitorbench.report.html import render_report
 from monitorbench.report.samples.runs import read_worst
 from monitorbench.report.tables.tables import show_tables
 from monitorbench.runs.directory import kind_of, read_finished
-from monitorbench.runs.files import read_json, write_atomically
+from monitorbench.runs.files import write_atomically
+from monitorbench.runs.stored_json import read_json
 
 
 def report(study: Study) -> Path:

@@ -20,7 +20,8 @@ from typing import Any
 import monitorbench
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
-from monitorbench.runs.files import content_hash, make_folder, read_json, write_atomically, write_json
+from monitorbench.runs.files import content_hash, make_folder, write_atomically, write_json
+from monitorbench.runs.stored_json import StoredObject, read_object
 
 SCHEMA_VERSION = 1
 """Raised when the meaning of a run's files changes, so that no old run passes for a new one."""
@@ -82,25 +83,7 @@ class RunDirectory:
         write_json(self.path / "manifest.json", manifest)
 
 
-class _Keys(dict[str, Any]):
-    """A JSON object of a manifest: a key that it lacks is a `UserError` that names file and key."""
-
-    def __init__(self, found: Mapping[str, Any], file: Path, place: str = "") -> None:
-        """`place` is the dotted path of the object inside the file."""
-        self._file, self._place = file, place
-        super().__init__({key: self._read(key, value) for key, value in found.items()})
-
-    def __missing__(self, key: str) -> Any:
-        raise UserError(
-            f"{self._file}: no {self._place}{key} in it; expected the manifest of another stage, or one that "
-            "nobody edited"
-        )
-
-    def _read(self, key: str, value: Any) -> Any:
-        return _Keys(value, self._file, f"{self._place}{key}.") if isinstance(value, dict) else value
-
-
-def read_manifest(directory: Path) -> dict[str, Any]:
+def read_manifest(directory: Path) -> StoredObject:
     """A run's manifest; `UserError` where there is none or it can't be read.
 
     In the manifest and in every object inside it, asking for a key that is not there is a `UserError` too.
@@ -108,16 +91,10 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     path = directory / "manifest.json"
     if not path.is_file():
         raise UserError(f"{directory}: no manifest.json there; expected a run directory")
-    try:
-        manifest = read_json(path)
-    except ValueError as error:  # no UTF-8, no JSON
-        raise UserError(f"{path}: not JSON; expected the manifest that a stage wrote") from error
-    if not isinstance(manifest, dict):
-        raise UserError(f"{path}: a JSON {type(manifest).__name__}; expected an object, as a stage wrote it")
-    for key in ("identity", "results"):
-        if not isinstance(manifest.get(key, {}), dict):
-            raise UserError(f"{path}: {key} is no object; expected the manifest as a stage wrote it")
-    return _Keys(manifest, path)
+    manifest = read_object(path)
+    for key in {"identity", "results"} & manifest.keys():
+        manifest.object(key)
+    return manifest
 
 
 def is_finished(directory: Path) -> bool:
@@ -144,7 +121,7 @@ def kind_of(directory: Path) -> str:
     return _KINDS.get(directory.resolve().parent.name, "another kind of directory")
 
 
-def read_finished(directory: Path) -> dict[str, Any]:
+def read_finished(directory: Path) -> StoredObject:
     """The manifest of a finished run; `UserError` where it is missing or not finished."""
     manifest = read_manifest(directory)
     if manifest["status"] != "done":

@@ -26,7 +26,8 @@ from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import Columns
 from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.directory import RunDirectory, read_finished
-from monitorbench.runs.files import read_json, write_json
+from monitorbench.runs.files import write_json
+from monitorbench.runs.stored_json import read_object
 from monitorbench.scoring.numbers import Drawn, Numbers, numbers
 
 BAG_OF_WORDS = "bag_of_words"
@@ -89,7 +90,7 @@ def baseline_numbers(study: Study, data: Path) -> dict[str, Numbers]:
     }
     run = RunDirectory(study.paths.runs / "baselines", data.name.rpartition("-")[0], identity)
     if run.done:
-        return cast(dict[str, Numbers], read_json(run.path / _FILE))
+        return cast(dict[str, Numbers], read_object(run.path / _FILE))
     _log.info("score: baselines of %s, kept in %s", data.name, run.path)
     with run.recording(study) as results:
         train = read_split(data, Split.TRAIN) if Split.TRAIN in splits else []

@@ -4,8 +4,11 @@ Writes `runs/calibrate/<monitor>-<prompt>-<hash>/operating_point.json`. `thresho
 point promises, and what counts as evidence.
 """
 
+import json
 import logging
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Calibrate
@@ -13,6 +16,7 @@ from monitorbench.config.study import Study
 from monitorbench.records import Category
 from monitorbench.runs.directory import RunDirectory, read_finished
 from monitorbench.runs.files import write_atomically
+from monitorbench.runs.stored_json import read_object
 from monitorbench.scoring.calibration_split import (
     CalibrationScores,
     FittedOn,
@@ -57,7 +61,10 @@ def read_operating_point(directory: Path) -> OperatingPoint:
     file = directory / _FILE
     if "operating_point" not in read_finished(directory)["results"] or not file.is_file():
         raise UserError(f"{directory}: not a calibration; expected a run of eval/calibrate.py")
-    return OperatingPoint.model_validate_json(file.read_text(encoding="utf-8"))
+    try:
+        return OperatingPoint.model_validate_json(json.dumps(read_object(file)))
+    except ValidationError as error:
+        raise UserError(f"{file}: no operating point of this version; run eval/calibrate.py again") from error
 
 
 def judge_id(evaluation: Evaluation) -> str:

@@ -26,7 +26,7 @@ from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, ob
 from monitorbench.metrics.transfer import Difference, difference, differences, matched, matrix
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
-from monitorbench.runs.files import read_json
+from monitorbench.runs.stored_json import read_object
 from monitorbench.scoring.baselines import baseline_numbers
 from monitorbench.scoring.evaluations import Evaluation
 from monitorbench.scoring.numbers import Drawn, numbers
@@ -164,7 +164,7 @@ def _surface_check(data: Path) -> dict[str, SurfaceCheck]:
     audit = data / "audit.json"
     if not audit.is_file():
         return {}
-    cells = read_json(audit)["splits"].get(Split.TEST, {})
+    cells = read_object(audit).object("splits").get(Split.TEST, {})
     words = {cell: facts["surface"]["bag_of_words"] for cell, facts in cells.items()}
     return {
         cell: SurfaceCheck(auroc=w["auroc"], auroc_ci=w["auroc_ci"], n=w["n"]) for cell, w in words.items()

@@ -131,9 +131,9 @@ class SourceFiles:
                     for row in batch.to_pylist():
                         number += 1
                         yield from self._parsed(file, f"row {number}", row, parse)
-            except pa.ArrowException as error:
+            except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
                 raise UserError(
-                    f"{self.name}: {file.path}: no Parquet ({error}); fetch the file again"
+                    f"{self.name}: {file.path}: no Parquet ({_one_line(error)}); fetch the file again"
                 ) from error
 
     def tar(self, part: str) -> Iterator[tuple[str, bytes]]:

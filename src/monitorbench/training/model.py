@@ -14,7 +14,8 @@ from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
 from monitorbench.engines import adapter_gate
 from monitorbench.prompts.render import Renderer
-from monitorbench.runs.files import read_json, write_json
+from monitorbench.runs.files import write_json
+from monitorbench.runs.stored_json import read_object
 from monitorbench.training.examples import Example
 from monitorbench.training.layers import BY_SAMPLE, use_fused_layers
 from monitorbench.training.processes import on_cpu
@@ -77,7 +78,7 @@ def save_adapter(model: Any, folder: Path, hub_id: str) -> None:
     model.save_pretrained(folder, state_dict=state, safe_serialization=True)
     (folder / "README.md").unlink(missing_ok=True)  # an empty card
     # A path of this machine has no place in an adapter that others load.
-    config = read_json(folder / "adapter_config.json")
+    config = read_object(folder / "adapter_config.json")
     write_json(folder / "adapter_config.json", {**config, "base_model_name_or_path": hub_id})
 
 

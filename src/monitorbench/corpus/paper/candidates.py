@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 from monitorbench.config.base import UserError
 from monitorbench.corpus.paper.units import PaperInputs, Unit, construct, unit_identity
 from monitorbench.records import SAMPLE_SCHEMA, Sample, to_table
-from monitorbench.runs.files import content_hash, folder_in_the_making, read_json, write_json
+from monitorbench.runs.files import content_hash, folder_in_the_making, write_json
 from monitorbench.runs.pool import worker_pool
 from monitorbench.runs.progress import progress
+from monitorbench.runs.stored_json import read_object
 
 _ROWS_PER_GROUP = 2048
 
@@ -33,8 +34,7 @@ class Candidates(NamedTuple):
     @property
     def facts(self) -> dict[str, Any]:
         """`samples`, `rejected` (the construction's reasons), `bad_rows` (the reader's reasons)."""
-        facts: dict[str, Any] = read_json(self.folder / "facts.json")
-        return facts
+        return read_object(self.folder / "facts.json")
 
     def file(self, cell: str) -> Path | None:
         """The unit's samples of one cell; None where it has none."""
