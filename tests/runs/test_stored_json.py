@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from monitorbench.config.base import UserError
-from monitorbench.runs.directory import read_finished
+from monitorbench.runs.directory import read_finished, write_manifest
+from monitorbench.runs.integrity import file_sha256
 from monitorbench.runs.stored_json import read_json, read_object, read_objects
 from monitorbench.scoring.calibrate import read_operating_point
 from monitorbench.sweeps.manifest import read as read_sweep
@@ -62,7 +63,9 @@ def test_a_manifest_and_an_operating_point(tmp_path: Path, content: bytes) -> No
         with pytest.raises(UserError) as caught:
             read(tmp_path)
         assert "\n" not in str(caught.value)
-    (tmp_path / "manifest.json").write_text('{"status": "done", "results": {"operating_point": {}}}')
-    (tmp_path / "operating_point.json").write_bytes(content)
+    point = tmp_path / "operating_point.json"
+    point.write_bytes(content)
+    files = {point.name: file_sha256(point)}
+    write_manifest(tmp_path, {"status": "done", "results": {"operating_point": {}}, "files": files})
     with pytest.raises(UserError, match=r"operating_point\.json"):
         read_operating_point(tmp_path)

@@ -19,9 +19,8 @@ from monitorbench.corpus.store import read_split, reading, shards_of
 from monitorbench.prompts.published import published_prompt
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.records import Sample, Split
-from monitorbench.runs.directory import read_finished
+from monitorbench.runs.directory import read_checked, read_finished, record_files
 from monitorbench.runs.files import content_hash, write_atomically
-from monitorbench.runs.stored_json import read_object
 from monitorbench.sources.fetch import hub_errors
 
 _log = logging.getLogger(__name__)
@@ -71,14 +70,11 @@ def push(study: Study, directory: Path) -> Path:
             f"{card_file}: no data card yet; write it with data_build/audit.py dataset={study.dataset.name}"
         )
     if [split.value for split in _splits_of(directory)] != list(
-        read_object(directory / "audit.json").object("splits")
+        read_checked(directory, "audit.json")["splits"]
     ):
         raise UserError(f"{card_file}: older than the splits; write it anew with data_build/audit.py")
-    try:
-        card = front_matter(directory) + card_file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{card_file}: not UTF-8; write it anew with data_build/audit.py") from error
-    write_atomically(directory / "README.md", card)
+    write_atomically(directory / "README.md", front_matter(directory) + card_file.read_text(encoding="utf-8"))
+    record_files(directory, "README.md")
     files = [
         "README.md",
         "manifest.json",
@@ -86,7 +82,7 @@ def push(study: Study, directory: Path) -> Path:
     ]
     if study.export.dry_run:
         _log.info("dry run: would upload to %s: %s", repo or "(no export.repo given)", ", ".join(files))
-        _log.info("%s", card)
+        _log.info("%s", (directory / "README.md").read_text(encoding="utf-8"))
         return directory
     if not repo:
         raise UserError("export.repo=null: no repository given; expected export.repo=OWNER/NAME")

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.records import Cell, Sample, Split, from_table, to_table
+from monitorbench.runs.directory import checked_file, read_manifest
 
 
 def write_split(directory: Path, split: Split, samples: Iterable[Sample]) -> str:
@@ -74,11 +75,16 @@ def _write_whole(target: Path, table: pa.Table) -> str:
 
 
 def shards_of(directory: Path, split: Split) -> list[Path]:
-    """A split's Parquet files in their order; `UserError` where there are none."""
-    shards = sorted((directory / split.value).glob("*.parquet"))
-    if not shards:
+    """A split's Parquet files in their order, compared with what was written.
+
+    Raises `UserError` where there are none, or one is not as it was written.
+    """
+    names = {f"{split.value}/{shard.name}" for shard in (directory / split.value).glob("*.parquet")}
+    if not names:
         raise UserError(f"{directory / split.value}: no such split; build it with dataset.splits=[{split}]")
-    return shards
+    written = read_manifest(directory).get("files", {})
+    names |= {name for name in written if name.startswith(f"{split.value}/") and name.endswith(".parquet")}
+    return [checked_file(directory, name) for name in sorted(names)]
 
 
 @contextmanager

@@ -13,14 +13,14 @@ from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.display import judging
+from monitorbench.judging.identity import adapter_base
 from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, judge_spec, open_judge
 from monitorbench.judging.known_verdicts import is_done, take_known_verdicts
 from monitorbench.judging.served import described, reach
 from monitorbench.prompts.few_shot import Shots, draw_shots
 from monitorbench.prompts.published import published_prompt
 from monitorbench.records import Sample, Split
-from monitorbench.runs.directory import RunDirectory, read_manifest
-from monitorbench.runs.stored_json import read_objects
+from monitorbench.runs.directory import RunDirectory, read_checked, read_manifest
 from monitorbench.runs.tracking import tracking
 from monitorbench.runs.verdict_log import open_verdict_log
 
@@ -58,6 +58,8 @@ def evaluate(study: Study) -> Path:
         judge.ask(questions, lambda: judging(what, samples, keys, log, track, priced=priced))
         if judge.adapter_change is not None:
             results["adapter_gate"] = judge.adapter_change
+        if base := adapter_base(study.monitor):
+            results["adapter_base"] = base
         if not study.engine.takes_token_ids:
             results["cost"] = sum(log.entries[key].cost for key in keys)
         results |= {
@@ -147,6 +149,6 @@ def training_facts(study: Study) -> dict[str, Any] | None:
                 "trained_on": manifest["results"]["trained_on"],
                 "seed": manifest["identity"]["seed"],
                 "objective": manifest["identity"].get("training", {}).get("objective", "sft"),
-                "learning_curve": read_objects(folder / "learning_curve.json"),
+                "learning_curve": read_checked(folder, "learning_curve.json"),
             }
     return None

@@ -14,9 +14,8 @@ from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Calibrate
 from monitorbench.config.study import Study
 from monitorbench.records import Category
-from monitorbench.runs.directory import RunDirectory, read_finished
+from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
 from monitorbench.runs.files import write_atomically
-from monitorbench.runs.stored_json import read_object
 from monitorbench.scoring.calibration_split import (
     CalibrationScores,
     FittedOn,
@@ -62,7 +61,7 @@ def read_operating_point(directory: Path) -> OperatingPoint:
     if "operating_point" not in read_finished(directory)["results"] or not file.is_file():
         raise UserError(f"{directory}: not a calibration; expected a run of eval/calibrate.py")
     try:
-        return OperatingPoint.model_validate_json(json.dumps(read_object(file)))
+        return OperatingPoint.model_validate_json(json.dumps(read_checked(directory, _FILE)))
     except ValidationError as error:
         raise UserError(f"{file}: no operating point of this version; run eval/calibrate.py again") from error
 

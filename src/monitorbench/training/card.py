@@ -4,9 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from monitorbench.config.base import UserError
-from monitorbench.runs.directory import read_finished
-from monitorbench.runs.stored_json import read_object, read_objects
+from monitorbench.runs.directory import read_checked, read_finished
 
 _SHOWN = (
     "objective",
@@ -25,11 +23,9 @@ _SHOWN = (
 
 def model_card(run: Path, *, merged: bool, evaluations: Sequence[Mapping[str, Any]]) -> str:
     """The whole card. `evaluations` have `prompt`, `data` and `cells`, as in `metrics.json`."""
-    manifest, config = read_finished(run), read_object(run / "config.json")
+    manifest, config = read_finished(run), read_checked(run, "config.json")
     results, monitor = manifest["results"], config["monitor"]
-    curve = read_objects(run / "learning_curve.json")
-    if not curve:
-        raise UserError(f"{run / 'learning_curve.json'}: no point in it; expected it as training wrote it")
+    curve = read_checked(run, "learning_curve.json")
     kept = next((point for point in curve if point["step"] == results["kept_step"]), curve[-1])
     words = config["prompt"]["label_words"]
     parts = [
@@ -41,7 +37,7 @@ def model_card(run: Path, *, merged: bool, evaluations: Sequence[Mapping[str, An
         + (
             "The full model, with the adapter merged in.\n"
             if merged
-            else f"A LoRA adapter for `{monitor['hub_id']}` (revision `{monitor['revision']}`).\n"
+            else f"A LoRA adapter for `{monitor['hub_id']}` (weights `{manifest['identity']['weights']}`).\n"
         ),
         "**Trained on some cells, a monitor may be worse than its base on others**: measure it on yours.\n",
         "## Training\n",

@@ -13,10 +13,11 @@ from typing import Any
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Monitor, Study
-from monitorbench.engines.weights import adapter_sha256, merge, weights_folder, weights_identity
-from monitorbench.runs.directory import read_finished, read_manifest
+from monitorbench.engines.stored.adapter import adapter_sha256
+from monitorbench.engines.stored.adapter_check import refuse_unfit_adapter
+from monitorbench.engines.weights import at_identity, merge, weights_folder, weights_identity
+from monitorbench.runs.directory import read_checked, read_finished, read_manifest, record_files
 from monitorbench.runs.files import write_atomically
-from monitorbench.runs.stored_json import read_object
 from monitorbench.sources.fetch import hub_errors
 from monitorbench.training.card import model_card
 
@@ -33,16 +34,19 @@ def merge_run(study: Study) -> Path:
     if target.is_dir():
         _log.info("merge: reusing %s", target)
         return target
-    config, manifest = read_object(run / "config.json"), read_finished(run)
-    monitor = _monitor(config)
-    if weights_identity(monitor) != manifest["identity"]["weights"]:
+    config, manifest = read_checked(run, "config.json"), read_finished(run)
+    trained_on = manifest["identity"]["weights"]
+    monitor = at_identity(_monitor(config), trained_on)
+    if weights_identity(monitor) != trained_on:
         raise UserError(
             f"{run}: its base {monitor.path} is not the one that was trained; expected its weights"
         )
     part = run / f".merged.part-{os.getpid()}"
     try:
         dtype = manifest["identity"]["training"]["dtype"]
-        merge(weights_folder(monitor, study.paths.models), run / "adapter", part, dtype)
+        weights = weights_folder(monitor, study.paths.models)
+        refuse_unfit_adapter(run / "adapter", weights)
+        merge(weights, run / "adapter", part, dtype)
         write_atomically(
             part / "README.md", model_card(run, merged=True, evaluations=_evaluations(study, run))
         )
@@ -64,6 +68,7 @@ def push_run(study: Study) -> Path:
     card = model_card(run, merged=study.push.merged, evaluations=_evaluations(study, run))
     # Beside the adapter, whose own folder stays as it was trained.
     write_atomically(run / "README.md", card)
+    record_files(run, "README.md")
     files = sorted(path.name for path in folder.iterdir() if path.is_file() and path.name != "README.md")
     repo = study.push.repo
     if study.push.dry_run:
@@ -108,6 +113,7 @@ def _evaluations(study: Study, run: Path) -> list[dict[str, Any]]:
         judge = results.get("judge", {})
         if judge.get("adapter") != digest:
             continue
-        cells = read_object(file).object("monitors").get(judge["name"], {}).get(judge["prompt"], {})
+        monitors = read_checked(file.parent, file.name)["monitors"]
+        cells = monitors.get(judge["name"], {}).get(judge["prompt"], {})
         found.append({"prompt": judge["prompt"], "data": results["data"], "cells": cells})
     return found
