@@ -1,0 +1,1 @@
+"""The parts of `benchmarks/faults.py`: kills, endpoints that misbehave, flipped bits."""
