@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from sealed import seal
 
 from monitorbench.annotation.files import (
     COLUMNS,
@@ -459,7 +460,7 @@ def test_an_import_needs_the_batch_it_is_from(bench: Bench, caplog: pytest.LogCa
     assert "not an exported batch" in bench.refused(caplog, ana, ben, at=made)
     key = bench.batch / "key.jsonl"
     key.write_text(key.read_text().replace("benign", "misbehavior"))
-    assert "changed since the export" in bench.refused(caplog, ana, ben)
+    assert "key.jsonl: not as it was written" in bench.refused(caplog, ana, ben)
 
 
 def test_candidates_may_lack_a_label_and_come_as_parquet(bench: Bench) -> None:
@@ -490,6 +491,7 @@ def test_a_datasets_split_is_annotated_through_its_view(
     """`dataset.test.subset` has to say what is sent out: annotation is paid by the item."""
     dataset = bench.folder / "data" / "starter-0"
     write_split(dataset, Split.TEST, bench.samples.values())
+    seal(dataset)
     monkeypatch.setattr("monitorbench.annotation.stage.ensure", lambda study, splits: dataset)
     batch = bench.run(action="export", candidates=None)
     assert sorted(json.loads(line)["item"] for line in _lines(batch / "key.jsonl")) == bench.items

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sealed import seal
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
@@ -57,6 +58,7 @@ def test_a_trace_in_any_message_counts(make_sample: Callable[..., Sample], tmp_p
     turns = [(plain,), (plain, thinking), (plain, plain), (thinking,)]
     samples = [make_sample("Do it.", parts, pair_id=f"{i}" * (i != 2)) for i, parts in enumerate(turns)]
     write_split(tmp_path, Split.TEST, samples)
+    seal(tmp_path)
     found = read_split(tmp_path, Split.TEST)
     check(read_columns(tmp_path, Split.TEST), found)
     assert sorted(read_columns(tmp_path, Split.TEST).has_thinking.tolist()) == [False, False, True, True]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from sealed import seal
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
@@ -68,6 +69,7 @@ def test_samples_come_back_and_files_are_the_same_bytes(
     samples = [_sample(make_sample, data, number) for number in range(data.draw(st.integers(1, 4)))]
     folder = tmp_path_factory.getbasetemp() / "store"
     digest = write_split(folder, Split.TEST, samples)
+    seal(folder)
     (file,) = (folder / "test").glob("*")
     content = file.read_bytes()
     assert sorted(read_split(folder, Split.TEST), key=lambda s: s.pair_id) == samples
@@ -91,6 +93,7 @@ def test_the_hubs_library_reads_a_split(
         make_sample("Clean up.", "I ask first.", pair_id="a", label=Label.MISBEHAVIOR),
     ]
     write_split(tmp_path / "data", Split.TEST, samples)
+    seal(tmp_path / "data")
     files = {"test": str(tmp_path / "data" / "test" / "*.parquet")}
     loaded = load_dataset("parquet", data_files=files, cache_dir=str(tmp_path / "cache"))["test"]
     assert loaded.column_names == list(Sample.model_fields)
@@ -106,6 +109,7 @@ def test_a_missing_split_says_how_to_build_it(tmp_path: Path):
 def test_a_view_of_nothing_is_refused(make_sample: Callable[..., Sample], tmp_path: Path):
     """A subset that no sample is in would be trained on in silence, or measured as perfect."""
     write_split(tmp_path, Split.TEST, [make_sample()])
+    seal(tmp_path)
     with pytest.raises(UserError, match="safety_permission/code"):
         read_split(tmp_path, Split.TEST, SplitView(subset=("safety_permission/code",)))
 

@@ -432,7 +432,10 @@ def test_two_at_once_pay_once_and_a_foreign_line_is_named(
     endpoint.restarts()
     misled = world.start("two")
     assert misled.ends() == 1
-    assert f"{log}:{number}: no Verdict; remove the line" in misled.said.splitlines()[-1]
+    assert (
+        f"{log}:{number}: no Verdict as it was written, edited or damaged; remove the line"
+        in misled.said.splitlines()[-1]
+    )
     assert endpoint.asked == []
     log.write_bytes(whole)
     last = world.start("two")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sealed import seal, seal_log
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
@@ -260,8 +261,7 @@ def test_a_run_that_lacks_only_its_end_needs_no_engine(
     use_engine(says_by_prompt)
     run = evaluate(given)
     expected = read_verdicts(run / "verdicts.jsonl")
-    manifest = (run / "manifest.json").read_text()
-    (run / "manifest.json").write_text(manifest.replace('"status": "done"', '"status": "running"'))
+    seal(run, {**read_manifest(run), "status": "running"})
     engine = use_engine(says_by_prompt)
     assert evaluate(given) == run
     assert engine.asked == []
@@ -397,6 +397,7 @@ def test_a_failure_on_the_way_to_an_endpoint_is_not_reused(
     first, *rest = log.read_text().splitlines()
     failed = json.loads(first) | {"label": None, "unscored": "http_error", "answer": "", "score": None}
     log.write_text("\n".join([json.dumps(failed), *rest]) + "\n")
+    seal_log(log)
     engine = use_engine(says_by_prompt)
     category = {sample.id: sample.category for sample in samples_of(study(), starter)}[failed["sample_id"]]
     evaluate(study(f"dataset.test.subset={category}"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sealed import seal
 from sklearn.metrics import roc_auc_score
 
 from monitorbench.config.base import UserError
@@ -28,10 +29,8 @@ def training_run(tmp_path: Path, adapter: Path) -> Path:
     run.mkdir(parents=True)
     adapter.rename(run / "adapter")
     results = {"name": "safety_permission", "trained_on": TRAINED_ON}
-    (run / "manifest.json").write_text(
-        json.dumps({"status": "done", "results": results, "identity": {"seed": 0}})
-    )
     (run / "learning_curve.json").write_text(json.dumps([{"step": 1, "loss": 0.5, "auroc": 0.6}]))
+    seal(run, {"status": "done", "results": results, "identity": {"seed": 0}})
     return run
 
 
@@ -124,7 +123,7 @@ def test_objectives_are_compared_on_held_out_cells_at_a_fixed_far(
     (other / "adapter" / "adapter_model.safetensors").write_bytes(b"another")
     manifest = json.loads((other / "manifest.json").read_text())
     manifest["identity"]["training"] = {"objective": "pairwise"}
-    (other / "manifest.json").write_text(json.dumps(manifest))
+    seal(other, manifest)
     sft, pairwise = judged("b", f"monitor.adapter={training_run}"), judged("c", f"monitor.adapter={other}")
     results = _probe(study, judged("a"), sft, pairwise)
 

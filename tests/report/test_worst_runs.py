@@ -8,6 +8,7 @@ import pytest
 from fake_results import BASE, MANIFEST, fake_results
 from fake_worst import sample, verdict
 from hostile import HOSTILE
+from sealed import seal, seal_log
 from studies import study
 
 from monitorbench.config.base import UserError
@@ -16,6 +17,7 @@ from monitorbench.corpus.store import write_split
 from monitorbench.records import Label, Split
 from monitorbench.report.samples.runs import read_worst
 from monitorbench.report.write import report
+from monitorbench.runs.directory import record_files
 
 RESULTS = fake_results()
 STUDY = study("run=.", primary="report")
@@ -31,15 +33,17 @@ def run_directory(root: Path, name: str, monitor: str, prompt: str, seed: int | 
     results = {"judge": judge, "data": "starter-1", "training": None if seed is None else {"seed": seed}}
     view = {"subset": ["safety_permission"], "pairs_per_cell": None}
     manifest = MANIFEST | {"results": results, "identity": {"view": view}}
-    (run / "manifest.json").write_text(json.dumps(manifest))
+    seal(run, manifest)
     lines = [verdict(one, Label.MISBEHAVIOR, 0.9).model_dump_json() for one in SAMPLES]
     (run / "verdicts.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    seal_log(run / "verdicts.jsonl")
     return run
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     write_split(tmp_path / "data" / "starter-1", Split.TEST, SAMPLES)
+    seal(tmp_path / "data" / "starter-1")
     return tmp_path
 
 
@@ -52,8 +56,8 @@ def probe_of(root: Path, runs: list[Path]) -> Path:
     probe = root / "runs" / "probe" / "starter-1"
     probe.mkdir(parents=True)
     manifest = MANIFEST | {"results": {"runs": [str(run) for run in runs], "monitors": [BASE]}}
-    (probe / "manifest.json").write_text(json.dumps(manifest))
     (probe / "metrics.json").write_text(json.dumps(RESULTS))
+    seal(probe, manifest)
     return probe
 
 
@@ -63,6 +67,7 @@ def test_report_of_an_evaluation_shows_its_worst_samples(
     """The stage has to find split and verdicts by itself, and only what the run judged."""
     run = run_directory(root, RUN, BASE, "direct")
     (run / "metrics.json").write_text(json.dumps(RESULTS))
+    record_files(run, "metrics.json")
     assert report(study_of(root, run)) == run
     page = (run / "report.html").read_text(encoding="utf-8")
     judged = [one for one in SAMPLES if one.category == "safety_permission"]
@@ -112,7 +117,7 @@ def test_a_run_without_a_report_is_called_what_it_is(root: Path, folder: str, ki
     """Told to score a training run, a person is told by `score.py` that it is no evaluation run."""
     run = root / "runs" / folder / "base-all-1"
     run.mkdir(parents=True)
-    (run / "manifest.json").write_text(json.dumps(MANIFEST | {"results": {"name": "all"}}))
+    seal(run, MANIFEST | {"results": {"name": "all"}})
     with pytest.raises(UserError, match=f"{kind}.*, which has no report; expected an evaluation"):
         report(study_of(root, run))
 
@@ -121,5 +126,6 @@ def test_metrics_of_another_version_are_one_line(root: Path) -> None:
     """An old run has to be scored again: a traceback does not say so."""
     run = run_directory(root, RUN, BASE, "direct")
     (run / "metrics.json").write_text(json.dumps({**RESULTS, "schema_version": 1}))
+    record_files(run, "metrics.json")
     with pytest.raises(UserError, match="score the run again"):
         report(study_of(root, run))

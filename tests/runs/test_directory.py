@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sealed import seal
 
 import monitorbench
 from monitorbench.config.base import UserError
@@ -195,7 +196,7 @@ def test_a_new_file_is_an_uncommitted_change(
         ('{"status": "do', "not JSON"),
         ("[1, 2]", "a JSON list"),
         ("null", "a JSON NoneType"),
-        ("{}", "no status in it"),
+        ("{}", "not as a stage wrote it"),
         ('{"status": "done", "results": []}', "results is no object"),
     ],
 )
@@ -210,7 +211,7 @@ def test_a_broken_manifest_is_one_line(tmp_path: Path, text: str, words: str):
 
 def test_a_key_that_a_manifest_lacks_is_named_wherever_it_stands(tmp_path: Path):
     """Each reader asks for keys of its own, deep inside; none of them must end in a `KeyError`."""
-    (tmp_path / "manifest.json").write_text('{"status": "done", "results": {"judge": {"name": "m"}}}')
+    seal(tmp_path, {"status": "done", "results": {"judge": {"name": "m"}}})
     manifest = read_finished(tmp_path)
     assert manifest["results"]["judge"]["name"] == "m"
     assert manifest["results"].get("training") is None

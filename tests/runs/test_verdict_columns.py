@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sealed import sealed
 
 from monitorbench.config.base import UserError
 from monitorbench.records import (
@@ -17,6 +18,7 @@ from monitorbench.records import (
     Verdict,
 )
 from monitorbench.runs import verdict_columns
+from monitorbench.runs.integrity import sealed_line
 from monitorbench.runs.verdict_columns import read_verdict_columns
 from monitorbench.runs.verdict_log import read_verdicts
 
@@ -46,7 +48,7 @@ def verdict(i: int, **changes: object) -> Verdict:
 
 
 def lines(n: int) -> list[bytes]:
-    return [verdict(i).model_dump_json().encode() + b"\n" for i in range(n)]
+    return [sealed_line(verdict(i).model_dump_json()) + b"\n" for i in range(n)]
 
 
 def check(path: Path) -> None:
@@ -88,14 +90,14 @@ def test_an_older_log_without_evidence_is_read(tmp_path: Path):
     rows = [json.loads(line) for line in lines(3)]
     for row in rows:
         del row["evidence"]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_bytes(b"".join(map(sealed, rows)))
     check(path)
-    path.write_text(verdict(1, answer="y" * 5_000_000).model_dump_json() + "\n")
+    path.write_bytes(sealed(verdict(1, answer="y" * 5_000_000).model_dump(mode="json")))
     check(path)
 
 
 def changed(**changes: object) -> bytes:
-    return json.dumps(json.loads(lines(2)[1]) | changes).encode()
+    return sealed(json.loads(lines(2)[1]) | changes)[:-1]
 
 
 @pytest.mark.parametrize(

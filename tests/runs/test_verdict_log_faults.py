@@ -10,6 +10,7 @@ import pytest
 from test_verdict_log import verdict, write
 
 from monitorbench.config.base import UserError
+from monitorbench.runs.integrity import sealed_line
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 
 FILL = """
@@ -17,6 +18,7 @@ import pathlib, sys
 sys.path.insert(0, sys.argv[1])
 from test_verdict_log import verdict
 from monitorbench.config.base import UserError
+from monitorbench.runs.integrity import sealed_line
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 
 def fill(path, make_room):
@@ -73,10 +75,11 @@ def test_a_line_that_does_not_fit_is_taken_back(tmp_path: Path):
     """Half a line at a disk's end would swallow the next one, and the whole log with it."""
     limits = [100, 1000, 4096, 8000, 8001, 20_000]
     printed = run(*python(LIMITED, tmp_path, *limits))
+    line = sealed_line(verdict("00000", answer="no" + " " * 700).model_dump_json()) + b"\n"
     for limit, message, number in zip(limits, printed[::2], printed[1::2], strict=True):
         assert message.startswith(f"{tmp_path / str(limit)}.jsonl: can't be written (File too large)")
         assert "run the same command again" in message
-        assert int(number) == limit // len(verdict("00000", answer="no" + " " * 700).model_dump_json() + "\n")
+        assert int(number) == limit // len(line)
 
 
 def test_a_full_disk_is_said_and_survived(tmp_path: Path):
@@ -135,7 +138,7 @@ def test_a_verdict_that_stands_twice_is_named(tmp_path: Path):
     path = tmp_path / "verdicts.jsonl"
     write(path, [verdict("a"), verdict("b")])
     with path.open("ab") as stream:
-        stream.write(verdict("a", answer="no").model_dump_json().encode() + b"\n")
+        stream.write(sealed_line(verdict("a", answer="no").model_dump_json()) + b"\n")
     before = path.read_bytes()
     with pytest.raises(UserError, match=r"verdicts\.jsonl:3: repeats the key of line 1") as caught:
         read_verdicts(path)
@@ -147,6 +150,7 @@ def test_a_verdict_that_stands_twice_is_named(tmp_path: Path):
 
 ORPHAN = """
 import os, pathlib, signal, sys, time
+from monitorbench.runs.integrity import sealed_line
 from monitorbench.runs.verdict_log import open_verdict_log
 with open_verdict_log(pathlib.Path(sys.argv[2])):
     child = os.fork()

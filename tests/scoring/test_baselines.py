@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from sealed import seal
 
 from monitorbench.config.evaluation import Stakes
 from monitorbench.config.study import Study
@@ -18,7 +19,7 @@ from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
 from monitorbench.records import Label, Sample, Split, Task, to_table
-from monitorbench.runs.files import read_json, write_json
+from monitorbench.runs.files import read_json
 from monitorbench.scoring.baselines import (
     BAG_OF_WORDS,
     BASELINES_VERSION,
@@ -38,6 +39,7 @@ def columns_of(samples: list[Sample]) -> Columns:
         shard = Path(folder) / "test" / "part-00000.parquet"
         shard.parent.mkdir()
         pq.write_table(to_table(samples), shard)
+        seal(Path(folder))
         return read_columns(Path(folder), Split.TEST)
 
 
@@ -152,7 +154,7 @@ def test_a_train_split_that_comes_later_brings_the_fitted_ones(
             ]
             write_split(data, split, pairs)
         results = {"splits": {split.value: {"samples": 12} for split in splits}}
-        write_json(data / "manifest.json", {"status": "done", "identity": {}, "results": results})
+        seal(data, {"status": "done", "identity": {}, "results": results})
         return baseline_numbers(study, data)
 
     constant = {"always_benign", "always_misbehavior", "random"}

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sealed import seal
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
@@ -23,7 +24,6 @@ from monitorbench.records import Category, Label, Sample, Split, UnscoredReason,
 from monitorbench.report.write import report
 from monitorbench.runs import directory as runs_directory
 from monitorbench.runs.directory import RunDirectory, read_manifest
-from monitorbench.runs.files import write_json
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
 from monitorbench.scoring.calibration_split import calibration_scores, divide
@@ -59,7 +59,7 @@ def data(tmp_path_factory: pytest.TempPathFactory, make_sample: Callable[..., Sa
         ]
         write_split(directory, split, samples)
     results = {"splits": {"calibration": {}, "test": {}}, "surface_check": {}}
-    write_json(directory / "manifest.json", {"status": "done", "identity": {}, "results": results})
+    seal(directory, {"status": "done", "identity": {}, "results": results})
     return directory
 
 
@@ -342,7 +342,7 @@ def test_a_combination_that_was_cut_off_goes_on(combined: Judge):
     whole = log.read_bytes()
     log.write_bytes(whole[: len(whole) // 2])
     manifest = read_manifest(run)
-    write_json(run / "manifest.json", {**manifest, "status": "running"})
+    seal(run, {**manifest, "status": "running"})
     assert combined("stacked", "small", "large") == run
     assert log.read_bytes() == whole
     assert read_manifest(run)["results"] == manifest["results"]
@@ -400,7 +400,7 @@ def test_runs_that_do_not_belong_together_are_one_line(
     shutil.copytree(small_test, other_part)
     manifest = read_manifest(other_part)
     manifest["identity"]["view"]["pairs_per_cell"] = 2
-    write_json(other_part / "manifest.json", manifest)
+    seal(other_part, manifest)
     stack, mute = (
         _calibrated(combined("stacked", "small", "large")),
         judged("large", Split.CALIBRATION, without=160),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sealed import seal, seal_log
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
@@ -34,6 +35,7 @@ def test_each_sample_has_its_own_verdict_and_the_last_one_counts(run: Path, stud
     foreign = verdicts[first].model_copy(update={"key": "foreign", "sample_id": "of another view"})
     with log.open("a") as stream:
         stream.write(again.model_dump_json() + "\n" + foreign.model_dump_json() + "\n")
+    seal_log(log)
     found = read_evaluation(study().paths.data, run).judged
     assert len(found) == len(verdicts)
     assert found.scores.tolist() == [0.123, *samples.scores.tolist()[1:]]
@@ -56,7 +58,7 @@ def test_a_missing_manifest_key_is_named(run: Path, study: Any, key: str):
     for name in above:
         inside = inside[name]
     del inside[last]
-    (run / "manifest.json").write_text(json.dumps(manifest))
+    seal(run, manifest)
     with pytest.raises(UserError, match=rf"manifest\.json: no {key} in it; ") as error:
         read_evaluation(study().paths.data, run)
     assert "\n" not in str(error.value)

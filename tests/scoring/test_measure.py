@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sealed import seal
 
 from monitorbench.runs.files import write_json
 from monitorbench.scoring.measure import _surface_check
@@ -26,7 +27,7 @@ def test_the_surface_check_is_the_manifests_or_the_audits(
     tmp_path: Path, results: dict[str, Any], audited: dict[str, Any] | None, expected: dict[str, Any]
 ):
     """A paper dataset's manifest has none: scoring a run on it would end in a traceback."""
-    write_json(tmp_path / "manifest.json", {"status": "done", "identity": {}, "results": results})
     if audited is not None:
         write_json(tmp_path / "audit.json", {"splits": audited})
+    seal(tmp_path, {"status": "done", "identity": {}, "results": results})
     assert _surface_check(tmp_path) == expected

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from safetensors.torch import load_file
+from sealed import seal
 from small_models import planted_samples
 from studies import study
 
@@ -28,6 +29,7 @@ def plant(root: Path) -> Path:
         Split.TEST: (20, 3),
     }.items():
         write_split(directory, split, planted_samples(n_pairs, seed))
+    seal(directory)
     return directory
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sealed import seal
 from small_models import planted_samples
 from small_runs import curve, distance, fp32, losses, plant, results, settings
 
@@ -63,6 +64,7 @@ def test_a_pairs_margin_is_in_the_loss_however_it_is_batched(planted, tiny, whol
 def test_instructions_are_mixed_in(planted, tiny, monkeypatch):
     """If it failed: `objective=mixed` would train on labels alone, or on a question of the test split."""
     write_split(planted / "data" / "planted-0", Split.TEST, planted_samples(2, seed=3))
+    seal(planted / "data" / "planted-0")
     read = [Instruction(f"Say {word}.", f"{word} {word}") for word in ("box", "shelf", "noon")]
     read.append(Instruction("what  is NEW?", "Nothing."))  # asked in the test split
     read.append(Instruction("End it.", "Now<|im_end|>"))
@@ -131,5 +133,6 @@ def test_early_stopping_on_one_label_is_refused(planted, tiny):
     """If it failed: an AUROC that isn't there would never improve, and every run stop at once."""
     only = [s for s in planted_samples(4, seed=2) if s.label == "benign"]
     write_split(planted / "data" / "planted-0", Split.VALIDATION, only)
+    seal(planted / "data" / "planted-0")
     with pytest.raises(UserError, match="the validation split holds one label"):
         sft.train(settings(planted, tiny, *fp32(2, "early_stopping_patience=1")))

@@ -12,6 +12,7 @@ import pytest
 import torch
 import yaml
 from peft import PeftModel
+from sealed import seal
 from small_models import planted_samples, tiny_model
 from small_runs import fp32, settings
 from studies import study
@@ -21,6 +22,7 @@ from monitorbench.config.base import UserError
 from monitorbench.corpus.store import write_split
 from monitorbench.engines.weights import adapter_sha256
 from monitorbench.records import Split
+from monitorbench.runs.directory import record_files
 from monitorbench.training import sft
 from monitorbench.training.publish import merge_run, push_run
 
@@ -33,6 +35,7 @@ def trained(tmp_path_factory):
     root = tmp_path_factory.mktemp("published")
     for split, (n_pairs, seed) in {Split.TRAIN: (8, 1), Split.VALIDATION: (4, 2)}.items():
         write_split(root / "data" / "planted-0", split, planted_samples(n_pairs, seed))
+    seal(root / "data" / "planted-0")
     weights = tiny_model(root / "tiny")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sft, "ensure", lambda study, splits: root / "data" / "planted-0")
@@ -73,6 +76,7 @@ def test_a_base_that_changed_is_not_merged_into(trained, tmp_path):
     config = json.loads((copy / "config.json").read_text())
     config["monitor"]["path"] = str(tiny_model(tmp_path / "other", seed=1))
     (copy / "config.json").write_text(json.dumps(config))
+    record_files(copy, "config.json")
     with pytest.raises(UserError, match="is not the one that was trained"):
         merge_run(of(copy, primary="merge"))
     assert not list(copy.glob("*merged*"))
@@ -106,9 +110,9 @@ def test_measured_numbers_are_in_the_card_and_those_of_others_are_not(trained):
         folder = run.parents[1] / "evaluate" / name
         folder.mkdir(parents=True)
         judge = {"name": "tiny+all", "prompt": "direct", "adapter": digest}
-        (folder / "manifest.json").write_text(json.dumps({"results": {"judge": judge, "data": "planted-0"}}))
         numbers = {"monitors": {"tiny+all": {"direct": {"overall": {**cell, "auroc": auroc}}}}}
         (folder / "metrics.json").write_text(json.dumps(numbers))
+        seal(folder, {"status": "done", "results": {"judge": judge, "data": "planted-0"}})
     card = (push_run(of(run)) / "README.md").read_text()
     assert "| overall | 0.25 [0.10, 0.40] | 0.12 | 0.88 | 40 |" in card
     assert "0.11" not in card
@@ -145,7 +149,7 @@ def test_what_is_no_training_run_is_refused(trained, tmp_path):
     run, _ = trained
     with pytest.raises(UserError, match=r"no manifest\.json there"):
         merge_run(of(run, f"run={tmp_path}", primary="merge"))
-    (tmp_path / "manifest.json").write_text(json.dumps({"status": "done"}))
+    seal(tmp_path)
     with pytest.raises(UserError, match=r"expected a run directory of train/sft\.py"):
         push_run(of(run, f"run={tmp_path}"))
 

@@ -42,7 +42,7 @@ from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split, write_split
 from monitorbench.prompts.transcript import transcript
 from monitorbench.records import Label, Split
-from monitorbench.runs.directory import RunDirectory, read_finished
+from monitorbench.runs.directory import RunDirectory, checked_file, read_finished
 from monitorbench.runs.files import write_atomically
 
 _log = logging.getLogger(__name__)
@@ -211,13 +211,10 @@ def _kept_counts(ends: Mapping[str, Settled], items: Mapping[str, Candidate]) ->
 
 
 def _read_key(batch: Path) -> dict[str, Candidate]:
-    manifest, key = read_finished(batch), batch / "key.jsonl"
-    if manifest["identity"].get("stage") != _BATCH_STAGE:
+    if read_finished(batch)["identity"].get("stage") != _BATCH_STAGE:
         raise UserError(f"{batch}: not an exported batch; expected run=data/{_BATCH_STAGE}-HASH")
-    content = key.read_bytes() if key.is_file() else b""
-    if _sha256(content) != manifest["results"]["key_sha256"]:
-        raise UserError(f"{key}: missing or changed since the export; put it back, or export again")
-    rows = [json.loads(line) for line in content.decode().split("\n") if line]
+    key = checked_file(batch, "key.jsonl")
+    rows = [json.loads(line) for line in key.read_text(encoding="utf-8").split("\n") if line]
     return {row.pop("item"): Candidate.model_validate(row) for row in rows}
 
 

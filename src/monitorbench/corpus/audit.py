@@ -22,7 +22,7 @@ from monitorbench.corpus.store import read_split
 from monitorbench.corpus.surface import LEAK, SURFACES, Surface, SurfaceCheck, surface_checks
 from monitorbench.corpus.texts import request_text, response_text
 from monitorbench.records import Sample, Split
-from monitorbench.runs.directory import read_finished
+from monitorbench.runs.directory import read_finished, record_files
 from monitorbench.runs.files import write_atomically, write_json
 from monitorbench.runs.progress import progress
 
@@ -70,6 +70,7 @@ def audit(study: Study) -> Path:
     report = {"tokenizer": study.monitor.name, "leaks": leaking, "splits": facts}
     write_json(directory / "audit.json", report)
     write_atomically(directory / "card.md", card(directory.name, manifest, report))
+    record_files(directory, "audit.json", "card.md")
     _print(facts, leaking)
     _log.info("data card: %s", directory / "card.md")
     return directory

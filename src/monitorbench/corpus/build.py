@@ -30,20 +30,25 @@ def ensure(study: Study, splits: Sequence[Split] = ()) -> Path:
     Raises `UserError` when a source is missing or broken, when a cell can't be filled, or when equal
     content has opposite labels.
     """
-    wanted = sorted({*map(Split, study.dataset.splits), *splits}, key=list(Split).index)
+    wanted = {*map(Split, study.dataset.splits), *splits}
     directory = directory_of(study)
-    if directory.done:
-        built = read_manifest(directory.path)["results"]["splits"]
-        if all(split in built for split in wanted):
-            _log.info("data: reusing %s", directory.path)
-            return directory.path
-        wanted = sorted({*wanted, *map(Split, built)}, key=list(Split).index)
-    with directory.recording(study) as results:
-        try:
-            results.update(_built(study, directory.path, wanted))
-        except SandboxUnavailable as error:
-            raise UserError(str(error)) from error
+    if wanted <= _splits_of(directory):
+        _log.info("data: reusing %s", directory.path)
+        return directory.path
+    with directory.owned():
+        there = _splits_of(directory)  # another process may have built it in the meantime
+        if not wanted <= there:
+            with directory.recording(study) as results:
+                try:
+                    results.update(_built(study, directory.path, [s for s in Split if s in wanted | there]))
+                except SandboxUnavailable as error:
+                    raise UserError(str(error)) from error
     return directory.path
+
+
+def _splits_of(directory: RunDirectory) -> set[Split]:
+    """What is built of a dataset; nothing where it was not finished."""
+    return set(map(Split, read_manifest(directory.path)["results"]["splits"])) if directory.done else set()
 
 
 def directory_of(study: Study) -> RunDirectory:

@@ -15,7 +15,7 @@ from monitorbench.config.base import UserError
 from monitorbench.construct.cues.questions import SubjectAnswer, Trial, counterfactual_pairs
 from monitorbench.construct.pair import Constructed
 from monitorbench.runs.answer_log import Elicited, read_answers
-from monitorbench.runs.directory import read_finished
+from monitorbench.runs.directory import checked_file, read_finished
 
 
 class ListedTrial(BaseModel):
@@ -37,7 +37,7 @@ def elicited_pairs(elicited: Path | None, name: str) -> Constructed:
     if elicited is None:
         return Constructed([], Counter())
     results = read_finished(elicited)["results"]
-    lines = [line for line in _trials(elicited / "trials.jsonl") if line.source == name]
+    lines = [line for line in _trials(checked_file(elicited, "trials.jsonl")) if line.source == name]
     answers = by_request(read_answers(elicited / "answers.jsonl"))
     made = pairs_by_source(lines, answers, results["subject"]["name"], results["resist"])
     return made.get(name, Constructed([], Counter()))

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
-from monitorbench.corpus.store import read_split
+from monitorbench.corpus.store import read_split, shards_of
 from monitorbench.prompts.published import published_prompt
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.records import Sample, Split
-from monitorbench.runs.directory import read_finished
-from monitorbench.runs.files import content_hash, read_json, write_atomically
+from monitorbench.runs.directory import read_checked, read_finished, record_files
+from monitorbench.runs.files import content_hash, write_atomically
 from monitorbench.sources.fetch import hub_errors
 
 _log = logging.getLogger(__name__)
@@ -70,10 +70,11 @@ def push(study: Study, directory: Path) -> Path:
             f"{card_file}: no data card yet; write it with data_build/audit.py dataset={study.dataset.name}"
         )
     if [split.value for split in _splits_of(directory)] != list(
-        read_json(directory / "audit.json")["splits"]
+        read_checked(directory, "audit.json")["splits"]
     ):
         raise UserError(f"{card_file}: older than the splits; write it anew with data_build/audit.py")
     write_atomically(directory / "README.md", front_matter(directory) + card_file.read_text(encoding="utf-8"))
+    record_files(directory, "README.md")
     files = [
         "README.md",
         "manifest.json",
@@ -133,6 +134,6 @@ def _splits_of(directory: Path) -> list[Split]:
 def _licences(directory: Path, split: Split) -> set[str]:
     return {
         licence
-        for shard in (directory / split.value).glob("*.parquet")
+        for shard in shards_of(directory, split)
         for licence in pq.read_table(shard, columns=["licence"]).column(0).unique().to_pylist()
     }

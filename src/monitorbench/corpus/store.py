@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.records import Cell, Sample, Split, from_table, to_table
+from monitorbench.runs.directory import checked_file
 
 
 def write_split(directory: Path, split: Split, samples: Iterable[Sample]) -> str:
@@ -73,11 +74,14 @@ def _write_whole(target: Path, table: pa.Table) -> str:
 
 
 def shards_of(directory: Path, split: Split) -> list[Path]:
-    """A split's Parquet files in their order; `UserError` where there are none."""
+    """A split's Parquet files in their order, compared with what was written.
+
+    Raises `UserError` where there are none, or one is not as it was written.
+    """
     shards = sorted((directory / split.value).glob("*.parquet"))
     if not shards:
         raise UserError(f"{directory / split.value}: no such split; build it with dataset.splits=[{split}]")
-    return shards
+    return [checked_file(directory, f"{split.value}/{shard.name}") for shard in shards]
 
 
 def n_rows(directory: Path, split: Split) -> int:

@@ -19,8 +19,7 @@ from monitorbench.judging.served import described, reach
 from monitorbench.prompts.few_shot import Shots, draw_shots
 from monitorbench.prompts.published import published_prompt
 from monitorbench.records import Sample, Split
-from monitorbench.runs.directory import RunDirectory, read_manifest
-from monitorbench.runs.files import read_json
+from monitorbench.runs.directory import RunDirectory, read_checked, read_manifest
 from monitorbench.runs.tracking import tracking
 from monitorbench.runs.verdict_log import open_verdict_log
 
@@ -147,6 +146,6 @@ def training_facts(study: Study) -> dict[str, Any] | None:
                 "trained_on": manifest["results"]["trained_on"],
                 "seed": manifest["identity"]["seed"],
                 "objective": manifest["identity"].get("training", {}).get("objective", "sft"),
-                "learning_curve": read_json(folder / "learning_curve.json"),
+                "learning_curve": read_checked(folder, "learning_curve.json"),
             }
     return None

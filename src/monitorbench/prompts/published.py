@@ -9,6 +9,7 @@ from pathlib import Path
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Prompt
+from monitorbench.runs.directory import checked_file, read_manifest
 
 _NAMES = {
     **dict.fromkeys(("request", "question", "prompt", "instruction"), "request"),
@@ -20,11 +21,13 @@ _PLACEHOLDER = re.compile(r"\{{1,2}\s*(" + "|".join(_NAMES) + r")\s*\}{1,2}")
 def published_prompt(dataset: Path, ours: Prompt) -> Prompt:
     """The dataset's own prompt of the same kind, with our label words, token limit and prefill; else `ours`.
 
-    Raises `UserError` where it does not say where request and response go, and for a few-shot prompt.
+    Raises `UserError` where it is not as it was written, does not say where request and response go, and
+    for a few-shot prompt.
     """
-    file = dataset / "prompts" / f"{ours.kind.value}.txt"
-    if not file.is_file():
+    name = f"prompts/{ours.kind.value}.txt"
+    if name not in read_manifest(dataset)["files"]:
         return ours
+    file = checked_file(dataset, name)
     if ours.shots:
         raise UserError(
             f"{file}: the dataset's own prompt shows no examples; expected a zero-shot prompt, not "

@@ -40,17 +40,25 @@ def policy(script: str | None = None) -> str:
     return f"default-src 'none'; {allowed}style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
-def facts(value: object, name: str = "") -> list[tuple[str, str]]:
-    """All that a manifest says: a value a line under its place, a long one cut."""
+_OF_FILES = ("files", "checksum")
+"""What a manifest says of the run's files; the page is one of them, and would change itself."""
+
+
+def facts(manifest: Mapping[str, object]) -> list[tuple[str, str]]:
+    """What a manifest says of how the run was made: a value a line under its place, a long one cut."""
+    return _facts({key: value for key, value in manifest.items() if key not in _OF_FILES})
+
+
+def _facts(value: object, name: str = "") -> list[tuple[str, str]]:
     if isinstance(value, Mapping):
         return [
             line
             for key, inner in value.items()
-            for line in facts(inner, f"{name} / {key}" if name else str(key))
+            for line in _facts(inner, f"{name} / {key}" if name else str(key))
         ]
     if isinstance(value, list | tuple):
         if any(isinstance(inner, Mapping | list | tuple) for inner in value):
-            return [line for i, inner in enumerate(value) for line in facts(inner, f"{name} / {i + 1}")]
+            return [line for i, inner in enumerate(value) for line in _facts(inner, f"{name} / {i + 1}")]
         value = ", ".join(map(str, value))
     text = DASH if value is None or value == "" else str(value)
     return [

@@ -11,8 +11,8 @@ from monitorbench.metrics.results import as_results
 from monitorbench.report.html import render_report
 from monitorbench.report.samples.runs import read_worst
 from monitorbench.report.tables.tables import show_tables
-from monitorbench.runs.directory import kind_of, read_finished
-from monitorbench.runs.files import read_json, write_atomically
+from monitorbench.runs.directory import kind_of, read_checked, read_finished, record_files
+from monitorbench.runs.files import write_atomically
 
 
 def report(study: Study) -> Path:
@@ -32,11 +32,12 @@ def report(study: Study) -> Path:
     if not metrics.is_file():
         raise UserError(f"{directory}: no metrics.json there; run eval/score.py run={directory}")
     try:
-        results = as_results(read_json(metrics))
+        results = as_results(read_checked(directory, metrics.name))
     except ValueError as error:  # of another version of this project
         raise UserError(f"{metrics}: {error}") from error
     found = read_worst(directory, manifest, results, study.paths, study.report.worst)
     page = render_report(results, manifest, found.worst, found.missing)
     write_atomically(directory / "report.html", page)
+    record_files(directory, "report.html")
     show_tables(results)
     return directory

@@ -2,6 +2,9 @@
 
 The hash covers what decides the result: the settings a stage reads and the identities of its
 inputs, never a path. So the same command finds its own results again, finished or half-way.
+
+A finished run's manifest has the SHA-256 of every file that the run left, and one of itself, which
+`checked_file` and `read_manifest` compare. Logs are not among them: their lines have checksums of their own.
 """
 
 import importlib.metadata
@@ -11,8 +14,8 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,10 +23,19 @@ from typing import Any
 import monitorbench
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
-from monitorbench.runs.files import content_hash, make_folder, read_json, write_atomically, write_json
+from monitorbench.runs.files import content_hash, read_json, write_atomically, write_json
+from monitorbench.runs.integrity import CHECKSUM, file_sha256, manifest_checksum, refuse_changed
+from monitorbench.runs.lock import DIRECTORY_LOCK, locked
 
 SCHEMA_VERSION = 1
 """Raised when the meaning of a run's files changes, so that no old run passes for a new one."""
+
+MANIFEST = "manifest.json"
+LOGS = frozenset(("verdicts.jsonl", "answers.jsonl", "episodes.jsonl", "runs_alone.jsonl"))
+"""Files that grow line by line, each line with its own checksum (`runs.keyed_log`)."""
+_UNRECORDED = frozenset(("wandb", "server.log"))
+"""What others write, and nothing here reads."""
+_REMEDY = "restore it, or remove the folder and run the same command again"
 
 _PACKAGES = (
     "torch",
@@ -45,6 +57,7 @@ class RunDirectory:
         """Name the directory; nothing is written before `recording`."""
         self.identity = {"schema_version": SCHEMA_VERSION, **identity}
         self.path = parent / f"{name}-{content_hash(self.identity)}"
+        self._is_owned = False
 
     @property
     def done(self) -> bool:
@@ -52,34 +65,106 @@ class RunDirectory:
         return is_finished(self.path)
 
     @contextmanager
-    def recording(self, study: Study) -> Iterator[dict[str, Any]]:
+    def owned(self) -> Iterator[None]:
+        """Wait until no other process writes the run; while the body runs, others wait or are refused."""
+        with locked(self.path / DIRECTORY_LOCK, wait=True):
+            self._is_owned = True
+            try:
+                yield
+            finally:
+                self._is_owned = False
+
+    @contextmanager
+    def recording(self, study: Study, *, temporary: Collection[str] = ()) -> Iterator[dict[str, Any]]:
         """Write config and manifest, run the body, then mark the run as done.
 
         Yields the manifest's `results`, which the body fills. An exception leaves the status at
         `running`: what is pending is done when the same run is opened again.
+
+        Args:
+            study: what is run.
+            temporary: folders of the run that will not stay, whose files get no checksums.
+
+        Raises:
+            UserError: where another process is recording the same run, or a file can't be written.
+
         """
-        make_folder(self.path)
-        write_json(self.path / "config.json", study.model_dump(mode="json"))
-        commit, diff = _code_state()
-        write_atomically(self.path / "code.diff", diff)
-        results: dict[str, Any] = {}
-        manifest: dict[str, Any] = {
-            "status": "running",
-            "identity": self.identity,
-            "git_commit": commit,
-            "git_dirty": bool(diff),
-            "versions": _versions(),
-            "machine": {"platform": platform.platform(), "cpus": os.cpu_count()},
-            "started": datetime.now(UTC).isoformat(timespec="seconds"),
-            "results": results,
-        }
-        write_json(self.path / "manifest.json", manifest)
-        began = time.monotonic()
-        yield results
-        manifest["status"] = "done"
-        manifest["seconds"] = round(time.monotonic() - began, 2)
-        manifest["peak_memory_mib"] = _peak_memory_mib()
-        write_json(self.path / "manifest.json", manifest)
+        with nullcontext() if self._is_owned else locked(self.path / DIRECTORY_LOCK):
+            write_json(self.path / "config.json", study.model_dump(mode="json"))
+            commit, diff = _code_state()
+            write_atomically(self.path / "code.diff", diff)
+            results: dict[str, Any] = {}
+            manifest: dict[str, Any] = {
+                "status": "running",
+                "identity": self.identity,
+                "git_commit": commit,
+                "git_dirty": bool(diff),
+                "versions": _versions(),
+                "machine": {"platform": platform.platform(), "cpus": os.cpu_count()},
+                "started": datetime.now(UTC).isoformat(timespec="seconds"),
+                "results": results,
+            }
+            write_manifest(self.path, manifest)
+            began = time.monotonic()
+            yield results
+            manifest["status"] = "done"
+            manifest["seconds"] = round(time.monotonic() - began, 2)
+            manifest["peak_memory_mib"] = _peak_memory_mib()
+            manifest["files"] = {
+                name: file_sha256(self.path / name) for name in _recorded_files(self.path, temporary)
+            }
+            write_manifest(self.path, manifest)
+
+
+def _recorded_files(directory: Path, temporary: Collection[str]) -> list[str]:
+    """The files of a run that get a checksum, as paths below it."""
+    left_out = {MANIFEST, *LOGS, *_UNRECORDED, *temporary}
+    files = (path.relative_to(directory) for path in sorted(directory.rglob("*")) if path.is_file())
+    return [
+        file.as_posix()
+        for file in files
+        if file.parts[0] not in left_out and not any(part.startswith(".") for part in file.parts)
+    ]
+
+
+def unrecorded_files(directory: Path, manifest: Mapping[str, Any]) -> list[Path]:
+    """The files in a finished run's folder that its manifest does not know, those of W&B left out."""
+    return [directory / name for name in _recorded_files(directory, ()) if name not in manifest["files"]]
+
+
+def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
+    """Write a run's manifest, whole or not at all, with its checksum."""
+    write_json(directory / MANIFEST, {**manifest, CHECKSUM: manifest_checksum(manifest)})
+
+
+def record_files(directory: Path, *names: str) -> None:
+    """Take files that a later stage put into a finished run into its manifest, as they are now."""
+    with locked(directory / DIRECTORY_LOCK, wait=True):
+        manifest = read_manifest(directory)
+        found = {name: file_sha256(directory / name) for name in names}
+        write_manifest(directory, {**manifest, "files": {**manifest.get("files", {}), **found}})
+
+
+def checked_file(directory: Path, name: str) -> Path:
+    """The path of a file of a finished run, after it was compared with the checksum in the manifest.
+
+    Raises `UserError` where it is missing, where its content is not what was written, or where the manifest
+    does not know it. In a run that is not finished nothing is known, and nothing compared.
+    """
+    path = directory / name
+    manifest = read_manifest(directory)
+    if manifest["status"] == "done":
+        refuse_changed(path, manifest["files"].get(name), _REMEDY)
+    return path
+
+
+def read_checked(directory: Path, name: str) -> Any:
+    """The content of a JSON file of a finished run. Raises what `checked_file` raises."""
+    path = checked_file(directory, name)
+    try:
+        return read_json(path)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: can't be read as JSON; {_REMEDY}") from error
 
 
 class _Keys(dict[str, Any]):
@@ -101,11 +186,11 @@ class _Keys(dict[str, Any]):
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """A run's manifest; `UserError` where there is none or it can't be read.
+    """A run's manifest; `UserError` where there is none, it can't be read or is not as a stage wrote it.
 
     In the manifest and in every object inside it, asking for a key that is not there is a `UserError` too.
     """
-    path = directory / "manifest.json"
+    path = directory / MANIFEST
     if not path.is_file():
         raise UserError(f"{directory}: no manifest.json there; expected a run directory")
     try:
@@ -117,12 +202,16 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     for key in ("identity", "results"):
         if not isinstance(manifest.get(key, {}), dict):
             raise UserError(f"{path}: {key} is no object; expected the manifest as a stage wrote it")
+    if manifest.get(CHECKSUM) != manifest_checksum(manifest):
+        raise UserError(
+            f"{path}: not as a stage wrote it, edited or damaged, or by an older version; {_REMEDY}"
+        )
     return _Keys(manifest, path)
 
 
 def is_finished(directory: Path) -> bool:
     """Whether a run is there and was finished."""
-    return (directory / "manifest.json").is_file() and read_manifest(directory)["status"] == "done"
+    return (directory / MANIFEST).is_file() and read_manifest(directory)["status"] == "done"
 
 
 _KINDS = {

@@ -1,12 +1,13 @@
 """An append-only JSONL file of records found again by key: what verdict and answer logs have in common.
 
-Promises: one line per key, whole or not there. On opening, a torn last line is cut off (its work is pending
-again); any other line that is no record, or repeats a key, is an error. A second process on the same log
-is refused. A line that could not be written whole, on a full disk for one, is taken back.
+Promises: one line per key with a checksum, whole or not there. On opening, a torn last line is cut off (its
+work is pending again); any other line that is no record, is not as it was written, or repeats a key, is an
+error. A second process on the same log is refused. A line that could not be written whole, on a full disk for
+one, is taken back. A line reaches the disk within about a second: a power cut loses no more than that.
 """
 
-import fcntl
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,7 +16,11 @@ from typing import Generic, Protocol, Self, TypeVar
 from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
-from monitorbench.runs.files import make_folder, unwritable
+from monitorbench.runs.files import unwritable
+from monitorbench.runs.integrity import sealed_line, unsealed_line
+from monitorbench.runs.lock import locked
+
+_SECONDS_BETWEEN_SYNCS = 1.0
 
 
 class KeyedRecord(Protocol):
@@ -35,18 +40,6 @@ class KeyedRecord(Protocol):
 
 T = TypeVar("T", bound=KeyedRecord)
 
-_open_streams: set[int] = set()
-
-
-def _close_in_child() -> None:
-    for stream in _open_streams:
-        os.close(stream)
-    _open_streams.clear()
-
-
-# An engine's worker process may outlive a killed parent, and would hold its lock.
-os.register_at_fork(after_in_child=_close_in_child)
-
 
 class KeyedLog(Generic[T]):
     """An open log: what it holds by key, and a way to append."""
@@ -63,7 +56,7 @@ class KeyedLog(Generic[T]):
         """
         if record.key in self.entries:
             raise ValueError(f"{self._path}: key {record.key} is there already")
-        view = memoryview((record.model_dump_json() + "\n").encode())
+        view = memoryview(sealed_line(record.model_dump_json()) + b"\n")
         size = os.fstat(self._stream).st_size
         try:
             while view:
@@ -79,7 +72,10 @@ class KeyedLog(Generic[T]):
 
 
 def read_log(path: Path, kind: type[T]) -> list[T]:
-    """All whole lines of a log, the last one left out when torn; `UserError` on a foreign line."""
+    """All whole lines of a log, the last one left out when torn.
+
+    Raises `UserError` on a foreign or changed line.
+    """
     records, _ = _parse(path, kind)
     return records
 
@@ -88,31 +84,49 @@ def read_log(path: Path, kind: type[T]) -> list[T]:
 def open_log(path: Path, kind: type[T]) -> Iterator[KeyedLog[T]]:
     """Open for appending, alone; on leaving, everything is on disk.
 
-    Raises `UserError` when another process holds the log, when a line is no record of this kind or
-    repeats a key, or when the log can't be written.
+    Raises `UserError` when another process holds the log, when a line is no record of this kind, was
+    changed, or repeats a key, or when the log can't be written.
     """
-    make_folder(path.parent)
-    try:
-        stream = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise unwritable(path, error) from error
-    _open_streams.add(stream)
-    try:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(f"{path}: another process is writing to it; wait for it or end it") from error
+    with locked(path) as stream:
         records, whole_bytes = _parse(path, kind)
         os.ftruncate(stream, whole_bytes)
-        yield KeyedLog(path, stream, {record.key: record for record in records})
-        try:
-            os.fsync(stream)
-        except OSError as error:
-            raise unwritable(path, error) from error
+        with _synced(path, stream):
+            yield KeyedLog(path, stream, {record.key: record for record in records})
+
+
+@contextmanager
+def _synced(path: Path, stream: int) -> Iterator[None]:
+    """Flush to the disk every second while the body runs, and when it ends well.
+
+    Raises `UserError` when the body has ended well where the disk refused once.
+    """
+    ended = threading.Event()
+    refused: list[OSError] = []  # the kernel tells of a lost block only once
+
+    def sync() -> None:
+        synced = os.fstat(stream).st_size
+        while not ended.wait(_SECONDS_BETWEEN_SYNCS):
+            if (size := os.fstat(stream).st_size) != synced:
+                _fsync(stream, refused)
+                synced = size
+
+    syncing = threading.Thread(target=sync, name=f"sync {path.name}", daemon=True)
+    syncing.start()
+    try:
+        yield
+        _fsync(stream, refused)
+        if refused:
+            raise unwritable(path, refused[0]) from refused[0]
     finally:
-        if stream in _open_streams:  # not in a forked child
-            _open_streams.discard(stream)
-            os.close(stream)
+        ended.set()
+        syncing.join()
+
+
+def _fsync(stream: int, refused: list[OSError]) -> None:
+    try:
+        os.fsync(stream)
+    except OSError as error:
+        refused.append(error)
 
 
 def _parse(path: Path, kind: type[T]) -> tuple[list[T], int]:
@@ -123,8 +137,14 @@ def _parse(path: Path, kind: type[T]) -> tuple[list[T], int]:
     content = path.read_bytes()
     *lines, torn = content.split(b"\n")
     for number, line in enumerate(lines, 1):
+        body = unsealed_line(line)
+        if body is None:
+            raise UserError(
+                f"{path}:{number}: no {kind.__name__} as it was written, edited or damaged; remove the line "
+                "to have it done again"
+            )
         try:
-            record = kind.model_validate_json(line)
+            record = kind.model_validate_json(body)
         except ValidationError as error:
             raise UserError(
                 f"{path}:{number}: no {kind.__name__}; remove the line to have it done again"

@@ -16,6 +16,7 @@ import pyarrow.json as pj
 from numpy.typing import NDArray
 
 from monitorbench.records import Label, UnscoredReason
+from monitorbench.runs.integrity import unsealed_line
 from monitorbench.runs.verdict_log import read_verdicts
 
 _BYTES = 2**24
@@ -95,6 +96,8 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 
 def _parsed(block: bytes) -> VerdictColumns:
+    if any(unsealed_line(line) is None for line in block.split(b"\n")[:-1]):
+        raise _DoubtfulError
     table = pj.read_json(
         pa.BufferReader(block),
         read_options=pj.ReadOptions(block_size=_LONGEST_LINE // 2),

@@ -25,8 +25,8 @@ from monitorbench.corpus.surface import Surface, classifier
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import Columns
 from monitorbench.records import Label, Sample, Split
-from monitorbench.runs.directory import RunDirectory, read_finished
-from monitorbench.runs.files import read_json, write_json
+from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
+from monitorbench.runs.files import write_json
 from monitorbench.scoring.numbers import Drawn, Numbers, numbers
 
 BAG_OF_WORDS = "bag_of_words"
@@ -88,14 +88,20 @@ def baseline_numbers(study: Study, data: Path) -> dict[str, Numbers]:
         "versions": {name: importlib.metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")},
     }
     run = RunDirectory(study.paths.runs / "baselines", data.name.rpartition("-")[0], identity)
-    if run.done:
-        return cast(dict[str, Numbers], read_json(run.path / _FILE))
+    with run.owned():  # every run of a sweep over this dataset asks for them
+        if not run.done:
+            _keep(study, data, run, drawn)
+        return cast(dict[str, Numbers], read_checked(run.path, _FILE))
+
+
+def _keep(study: Study, data: Path, run: RunDirectory, drawn: Drawn) -> None:
+    """Work the baselines' numbers out, and write them into their own run."""
     _log.info("score: baselines of %s, kept in %s", data.name, run.path)
     with run.recording(study) as results:
+        splits = read_finished(data)["results"]["splits"]
         train = read_split(data, Split.TRAIN) if Split.TRAIN in splits else []
         test = read_columns(data, Split.TEST)
         answered = judge_with_baselines(train, test, read_batches(data, Split.TEST), seed=study.seed)
         found = {name: numbers(judged, study.stakes, drawn) for name, judged in answered.items()}
         write_json(run.path / _FILE, found)
         results["baselines"] = list(found)
-    return found

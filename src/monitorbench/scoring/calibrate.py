@@ -11,7 +11,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Calibrate
 from monitorbench.config.study import Study
 from monitorbench.records import Category
-from monitorbench.runs.directory import RunDirectory, read_finished
+from monitorbench.runs.directory import RunDirectory, checked_file, read_finished
 from monitorbench.runs.files import write_atomically
 from monitorbench.scoring.calibration_split import (
     CalibrationScores,
@@ -57,7 +57,7 @@ def read_operating_point(directory: Path) -> OperatingPoint:
     file = directory / _FILE
     if "operating_point" not in read_finished(directory)["results"] or not file.is_file():
         raise UserError(f"{directory}: not a calibration; expected a run of eval/calibrate.py")
-    return OperatingPoint.model_validate_json(file.read_text(encoding="utf-8"))
+    return OperatingPoint.model_validate_json(checked_file(directory, _FILE).read_text(encoding="utf-8"))
 
 
 def judge_id(evaluation: Evaluation) -> str:

@@ -25,8 +25,7 @@ from monitorbench.metrics.trade_off import pareto_front, pearson
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, objective_tests, over_seeds
 from monitorbench.metrics.transfer import Difference, difference, differences, matched, matrix
 from monitorbench.records import Split
-from monitorbench.runs.directory import read_finished
-from monitorbench.runs.files import read_json
+from monitorbench.runs.directory import read_checked, read_finished
 from monitorbench.scoring.baselines import baseline_numbers
 from monitorbench.scoring.evaluations import Evaluation
 from monitorbench.scoring.numbers import Drawn, numbers
@@ -164,7 +163,7 @@ def _surface_check(data: Path) -> dict[str, SurfaceCheck]:
     audit = data / "audit.json"
     if not audit.is_file():
         return {}
-    cells = read_json(audit)["splits"].get(Split.TEST, {})
+    cells = read_checked(data, audit.name)["splits"].get(Split.TEST, {})
     words = {cell: facts["surface"]["bag_of_words"] for cell, facts in cells.items()}
     return {
         cell: SurfaceCheck(auroc=w["auroc"], auroc_ci=w["auroc_ci"], n=w["n"]) for cell, w in words.items()

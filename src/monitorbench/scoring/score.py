@@ -14,13 +14,14 @@ from monitorbench.config.study import Study
 from monitorbench.metrics.results import Results
 from monitorbench.records import Category, Label, Split
 from monitorbench.report.tables.tables import monitor_rows, show_tables, to_csv, transfer_rows
-from monitorbench.runs.directory import RunDirectory
+from monitorbench.runs.directory import RunDirectory, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.scoring.calibrate import judge_id, read_operating_point
 from monitorbench.scoring.evaluations import Evaluation, read_evaluation, with_distinct_names
 from monitorbench.scoring.measure import measured
 from monitorbench.scoring.operating_point import GREEDY, OperatingPoint, labels_at
 
+_RESULTS = ("metrics.json", "table.csv", "transfer.csv")
 _CATEGORIES = [category.value for category in Category]
 
 
@@ -38,6 +39,7 @@ def score_run(study: Study) -> Path:
     if point is not GREEDY:
         metrics["operating_point"] = point.model_dump(mode="json")
     _write_results(directory, metrics)
+    record_files(directory, *_RESULTS)
     show_tables(metrics, stderr=True)  # a sweep's stdout has one directory a run
     return directory
 

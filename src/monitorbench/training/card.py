@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from monitorbench.runs.directory import read_finished
-from monitorbench.runs.files import read_json
+from monitorbench.runs.directory import read_checked, read_finished
 
 _SHOWN = (
     "objective",
@@ -24,9 +23,9 @@ _SHOWN = (
 
 def model_card(run: Path, *, merged: bool, evaluations: Sequence[Mapping[str, Any]]) -> str:
     """The whole card. `evaluations` have `prompt`, `data` and `cells`, as in `metrics.json`."""
-    manifest, config = read_finished(run), read_json(run / "config.json")
+    manifest, config = read_finished(run), read_checked(run, "config.json")
     results, monitor = manifest["results"], config["monitor"]
-    curve = read_json(run / "learning_curve.json")
+    curve = read_checked(run, "learning_curve.json")
     kept = next((point for point in curve if point["step"] == results["kept_step"]), curve[-1])
     words = config["prompt"]["label_words"]
     parts = [

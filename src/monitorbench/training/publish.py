@@ -14,8 +14,8 @@ from typing import Any
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Monitor, Study
 from monitorbench.engines.weights import adapter_sha256, merge, weights_folder, weights_identity
-from monitorbench.runs.directory import read_finished
-from monitorbench.runs.files import read_json, write_atomically
+from monitorbench.runs.directory import read_checked, read_finished, read_manifest, record_files
+from monitorbench.runs.files import write_atomically
 from monitorbench.sources.fetch import hub_errors
 from monitorbench.training.card import model_card
 
@@ -32,7 +32,7 @@ def merge_run(study: Study) -> Path:
     if target.is_dir():
         _log.info("merge: reusing %s", target)
         return target
-    config, manifest = read_json(run / "config.json"), read_finished(run)
+    config, manifest = read_checked(run, "config.json"), read_finished(run)
     monitor = _monitor(config)
     if weights_identity(monitor) != manifest["identity"]["weights"]:
         raise UserError(
@@ -63,6 +63,7 @@ def push_run(study: Study) -> Path:
     card = model_card(run, merged=study.push.merged, evaluations=_evaluations(study, run))
     # Beside the adapter, whose own folder stays as it was trained.
     write_atomically(run / "README.md", card)
+    record_files(run, "README.md")
     files = sorted(path.name for path in folder.iterdir() if path.is_file() and path.name != "README.md")
     repo = study.push.repo
     if study.push.dry_run:
@@ -103,10 +104,11 @@ def _evaluations(study: Study, run: Path) -> list[dict[str, Any]]:
     digest = adapter_sha256(run / "adapter")
     found = []
     for file in sorted((study.paths.runs / "evaluate").glob("*/metrics.json")):
-        results = read_json(file.parent / "manifest.json").get("results", {})
+        results = read_manifest(file.parent).get("results", {})
         judge = results.get("judge", {})
         if judge.get("adapter") != digest:
             continue
-        cells = read_json(file)["monitors"].get(judge["name"], {}).get(judge["prompt"], {})
+        monitors = read_checked(file.parent, file.name)["monitors"]
+        cells = monitors.get(judge["name"], {}).get(judge["prompt"], {})
         found.append({"prompt": judge["prompt"], "data": results["data"], "cells": cells})
     return found

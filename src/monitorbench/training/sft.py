@@ -103,7 +103,11 @@ def _tidy(directory: Path) -> None:
 
 def _recording(run: RunDirectory, study: Study) -> AbstractContextManager[dict[str, Any]]:
     """The run's manifest is the first process's to write."""
-    return run.recording(study) if PartialState().is_main_process else nullcontext({})
+    return (
+        run.recording(study, temporary=(CHECKPOINTS, BEST))
+        if PartialState().is_main_process
+        else nullcontext({})
+    )
 
 
 def _work(

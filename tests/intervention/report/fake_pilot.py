@@ -1,8 +1,9 @@
 """A pilot's run directory as `eval/pilot.py` leaves it, with chosen cells and transcripts, for the report."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
+
+from sealed import seal, seal_log
 
 from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.outcomes import BASELINE, Outcome, write_outcomes
@@ -91,7 +92,8 @@ def write_pilot(
         folder.mkdir(parents=True)
         lines = "".join(one.model_dump_json() + "\n" for one in transcripts)
         (folder / EPISODES).write_text(lines, encoding="utf-8")
+        seal_log(folder / EPISODES)
         origin = {"origin": "live", "episodes": str(folder)}
     manifest = {"status": "done", "identity": {"schema_version": 1}, "results": origin}
-    (directory / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    seal(directory, manifest)
     return directory

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.lines import Line2D
 from rich.console import Console
+from sealed import seal, seal_log
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
@@ -32,6 +33,8 @@ from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import read_decision
 from monitorbench.intervention.statistics.matched import matched
 from monitorbench.intervention.transcripts import EPISODES, Episode
+from monitorbench.runs.directory import record_files
+from monitorbench.runs.keyed_log import read_log
 
 RESULT = analyse([one.outcome for one in episodes({"rollback": "ABCD"})], FAST).conditions[0]
 CELLS = {"rollback": "ABCDBCD", "append": "CBADDAD", "oracle": "CDCDDCD"}
@@ -275,7 +278,7 @@ def test_without_its_runs_a_pilot_still_has_a_report(live: Path, page: str, tmp_
     manifest = json.loads((live / "manifest.json").read_text())
     manifest["results"]["episodes"] = "runs/episodes/corridor-ba9876543210"
     copy = runs / "pilot" / live.name
-    (copy / "manifest.json").write_text(json.dumps(manifest))
+    seal(copy, manifest)
     assert "Intervention (rollback)" in page_of(copy)  # moved along, and found
     shutil.rmtree(runs / "episodes")
     text = flat(Seen(page_of(copy)).text)
@@ -308,11 +311,11 @@ def test_a_transcript_of_another_run_is_not_passed_off(tmp_path: Path) -> None:
     """A run that was made again since may have ended otherwise than the one that was decided on."""
     directory = write_pilot(tmp_path, episodes({"rollback": "BA"}))
     log = tmp_path / "episodes" / "corridor-ba9876543210" / EPISODES
-    lines = [Episode.model_validate_json(line) for line in log.read_text().splitlines()]
+    lines = read_log(log, Episode)
     changed = [
         one.model_copy(update={"success": True}) if one.condition == "rollback" else one for one in lines
     ]
-    log.write_text("".join(one.model_dump_json() + "\n" for one in changed))
+    seal_log(log, [one.model_dump(mode="json") for one in changed])
     text = flat(Seen(page_of(directory)).text)
     assert "The runs were made again since, and are others than were decided on" in text
     assert "rollback task-000 action" not in text
@@ -351,6 +354,7 @@ def test_outcomes_of_another_decision_are_refused(tmp_path: Path) -> None:
     directory = write_pilot(tmp_path / "one", episodes({"rollback": "ABCD"}))
     other = write_pilot(tmp_path / "other", episodes({"rollback": "ABDD"}))
     shutil.copy(other / "outcomes.jsonl", directory)
+    record_files(directory, "outcomes.jsonl")
     with pytest.raises(UserError, match="is not of the outcomes"):
         read(directory)
 
@@ -376,8 +380,8 @@ def test_a_run_without_a_report_says_what_to_do(tmp_path: Path, compose_study: C
     ):
         folder = tmp_path / file
         folder.mkdir()
-        (folder / "manifest.json").write_text('{"status": "done", "results": {}}')
         (folder / file).touch()
+        seal(folder)
         assert is_of_a_pilot(folder)
         with pytest.raises(UserError, match=words):
             report_pilot(study.model_copy(update={"run": folder}))

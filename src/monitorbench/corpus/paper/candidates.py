@@ -17,7 +17,9 @@ import pyarrow.parquet as pq
 from monitorbench.config.base import UserError
 from monitorbench.corpus.paper.units import PaperInputs, Unit, construct, unit_identity
 from monitorbench.records import SAMPLE_SCHEMA, Sample, to_table
-from monitorbench.runs.files import content_hash, folder_in_the_making, read_json, write_json
+from monitorbench.runs.directory import checked_file, is_finished, read_manifest, write_manifest
+from monitorbench.runs.files import content_hash, folder_in_the_making
+from monitorbench.runs.integrity import file_sha256
 from monitorbench.runs.pool import worker_pool
 from monitorbench.runs.progress import progress
 
@@ -33,13 +35,16 @@ class Candidates(NamedTuple):
     @property
     def facts(self) -> dict[str, Any]:
         """`samples`, `rejected` (the construction's reasons), `bad_rows` (the reader's reasons)."""
-        facts: dict[str, Any] = read_json(self.folder / "facts.json")
+        facts: dict[str, Any] = read_manifest(self.folder)["results"]
         return facts
 
     def file(self, cell: str) -> Path | None:
-        """The unit's samples of one cell; None where it has none."""
-        path = self.folder / _file_name(cell)
-        return path if path.is_file() else None
+        """The unit's samples of one cell; None where it has none.
+
+        Raises `UserError` where the file is not as it was written.
+        """
+        name = _file_name(cell)
+        return checked_file(self.folder, name) if name in read_manifest(self.folder)["files"] else None
 
 
 def located(inputs: PaperInputs, units: Sequence[Unit]) -> list[Candidates]:
@@ -57,7 +62,7 @@ def prepare(inputs: PaperInputs, units: Sequence[Unit], *, workers: int) -> list
     Raises what a unit raises, after the others that are running have ended; what is finished stays.
     """
     prepared = located(inputs, units)
-    missing = [candidates for candidates in prepared if not candidates.folder.is_dir()]
+    missing = [candidates for candidates in prepared if not is_finished(candidates.folder)]
     if not missing:
         return prepared
     # The longest first, so that no core waits for the last one.
@@ -134,7 +139,8 @@ def _write_files(inputs: PaperInputs, unit: Unit, folder: Path) -> None:
         "rejected": dict(sorted(rejected.items())),
         "bad_rows": dict(sorted(bad_rows.items())),
     }
-    write_json(folder / "facts.json", facts)
+    files = {file.name: file_sha256(file) for file in sorted(folder.glob("*.parquet"))}
+    write_manifest(folder, {"status": "done", "results": facts, "files": files})
 
 
 def _file_name(cell: str) -> str:

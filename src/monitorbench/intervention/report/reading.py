@@ -10,9 +10,15 @@ from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
 from monitorbench.intervention.outcomes import Outcome, read_outcomes
-from monitorbench.intervention.statistics.decision_file import ConditionResult, PilotDecision, read_decision
+from monitorbench.intervention.statistics.decision_file import (
+    DECISION,
+    ConditionResult,
+    PilotDecision,
+    read_decision,
+)
 from monitorbench.intervention.statistics.matched import Matched, matched
 from monitorbench.intervention.transcripts import EPISODES, Episode
+from monitorbench.runs.directory import checked_file
 from monitorbench.runs.keyed_log import read_log
 
 RunName = tuple[str, str, str, int]
@@ -54,8 +60,9 @@ def read_pilot(directory: Path, manifest: Mapping[str, Any], runs: Path) -> Pilo
 
     Raises `UserError` where a file of it can't be read, or the outcomes are not those that were decided on.
     """
+    checked_file(directory, DECISION)
     decision = read_decision(directory)
-    outcomes = read_outcomes(directory / "outcomes.jsonl")
+    outcomes = read_outcomes(checked_file(directory, "outcomes.jsonl"))
     pairs = {(one.agent, one.condition): one for one in matched(outcomes)}
     if [_counts(one) for one in pairs.values()] != [_stated(one) for one in decision.conditions]:
         raise UserError(

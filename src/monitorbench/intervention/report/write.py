@@ -10,7 +10,7 @@ from monitorbench.intervention.report.page import render_pilot
 from monitorbench.intervention.report.reading import read_pilot
 from monitorbench.intervention.statistics.decision_file import DECISION
 from monitorbench.intervention.transcripts import EPISODES
-from monitorbench.runs.directory import read_finished
+from monitorbench.runs.directory import read_finished, record_files
 from monitorbench.runs.files import write_atomically
 
 
@@ -30,6 +30,7 @@ def report_pilot(study: Study) -> Path:
         raise UserError(f"{directory}: {_without_decision(directory)}")
     run = read_pilot(directory, manifest, study.paths.runs)
     write_atomically(directory / "report.html", render_pilot(run, manifest))
+    record_files(directory, "report.html")
     show_decision(run.decision)
     return directory
 
