@@ -8,7 +8,7 @@ from typing import Any
 from studies import study
 
 from fault_campaigns.flips import Kind
-from fault_campaigns.stages import JUDGED, LOCAL, PILOT, TRAINED, Shared
+from fault_campaigns.stages import JUDGED, LOCAL, PILOT, Shared
 from monitorbench.config.base import UserError
 from monitorbench.corpus.columns import read_columns
 from monitorbench.corpus.store import read_split
@@ -39,7 +39,7 @@ def kinds(shared: Shared) -> list[Kind]:
     """All kinds, each with the reader of the stage that reads it next."""
     runs, data = shared.runs, _only(shared.data, "starter-*")
     base = _only(runs / "evaluate", f"{shared.evaluation.name}")
-    tuned, trained = _only(runs / "evaluate", "*+all-*"), _only(runs / "train", "*")
+    trained = _only(runs / "train", "*")
     pilot, episodes = _only(runs / "pilot", "*"), _only(runs / "episodes", "*")
     benchmark, calibration = _only(shared.data, "automonitor_bench-*"), _only(runs / "calibrate", "*")
     baselines = _only(runs / "baselines", "*")

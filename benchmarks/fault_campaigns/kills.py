@@ -70,7 +70,7 @@ def missing_tool() -> str:
 
 
 def undisturbed(stage: Stage, folder: Path) -> Undisturbed:
-    """Run a stage once, and note its calls and results. Raises `RuntimeError` where it fails without a fault."""
+    """Run a stage once, and note its calls and results. Raises `RuntimeError` where it fails by itself."""
     root = _fresh(stage, folder)
     began = time.monotonic()
     ended = _start(stage, root, folder, "")
@@ -160,7 +160,7 @@ def _fresh(stage: Stage, folder: Path) -> Path:
 
 
 def _start(stage: Stage, root: Path, folder: Path, fault: str) -> Ended:
-    """Start the stage's command with a fault of strace's, or only with its eyes on it, and wait for its end."""
+    """Start the stage's command with a fault, or only with strace's eyes on it, and wait for its end."""
     said, log = folder / "said", folder / "strace"
     said.write_bytes(b"")
     log.write_bytes(b"")
@@ -221,9 +221,7 @@ def adopt_orphans() -> None:
 
 def _left_running() -> str:
     """Wait for the children of an ended stage to end, too; the command line of one that doesn't."""
-    deadline = time.monotonic() + _SECONDS_TO_END
-    orphans = psutil.Process().children()
-    gone, alive = psutil.wait_procs(orphans, max(0.0, deadline - time.monotonic()))
+    _, alive = psutil.wait_procs(psutil.Process().children(), _SECONDS_TO_END)
     for one in alive:
         one.kill()
     psutil.wait_procs(alive, 1)

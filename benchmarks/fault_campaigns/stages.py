@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
-_TIMES = frozenset(("seconds", "started", "peak_memory_mib", "machine", "cost"))
-"""Keys of a JSON file that differ from run to run."""
+_TIMES = frozenset(("seconds", "started", "peak_memory_mib", "machine", "checksum", "crc32"))
+"""Keys of a JSON file that differ from run to run, and checksums of what has them."""
 
 
 class Stage(NamedTuple):

@@ -1,8 +1,8 @@
 """A chat endpoint that misbehaves, as a process of its own: raw sockets, so that it may send anything.
 
-`http://127.0.0.1:PORT/MODE/v1` misbehaves by `modes.MODES[MODE]` for about half of the requests, by their text,
-until `POST /heal/MODE`. A second port is the other origin, to which redirects lead; whoever asks it anything
-is told that everything is well, and `GET /strangers` says how many did.
+`http://127.0.0.1:PORT/MODE/v1` misbehaves by `modes.MODES[MODE]` for about half of the requests, by their
+text, until `POST /heal/MODE`. A second port is the other origin, to which redirects lead; whoever asks it
+anything is told that everything is well, and `GET /strangers` says how many did.
 """
 
 import hashlib
@@ -108,7 +108,7 @@ class _Endpoint(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         from fault_campaigns.modes import MODES
 
-        method, path, headers = self._head()
+        path, headers = self._head()
         if path == "/strangers" and self.server.other:
             Wire(self.request, "", "").answer(str(self.server.other.strangers).encode())
             return
@@ -126,13 +126,13 @@ class _Endpoint(socketserver.StreamRequestHandler):
         else:
             wire.answer(json.dumps(reply(right)).encode())
 
-    def _head(self) -> tuple[str, str, dict[str, str]]:
-        method, path, _ = self.rfile.readline().decode("latin-1").split(" ", 2)
+    def _head(self) -> tuple[str, dict[str, str]]:
+        _, path, _ = self.rfile.readline().decode("latin-1").split(" ", 2)
         headers = {}
         while (line := self.rfile.readline().decode("latin-1").strip()) != "":
             name, _, value = line.partition(":")
             headers[name.lower()] = value.strip()
-        return method, path, headers
+        return path, headers
 
 
 class _Elsewhere(_Endpoint):
