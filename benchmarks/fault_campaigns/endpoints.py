@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fault_campaigns.modes import GROUPS
 from fault_campaigns.outcomes import Ending, Outcome
 from fault_campaigns.stages import run_script
 from fault_campaigns.wire import Endpoint
@@ -79,16 +80,8 @@ def misbehave(scene: Scene, mode: str) -> Outcome:
         ending, why = ("silent", f"healed: {problem}") if problem else (ending, why)
     if ending != "silent":
         shutil.rmtree(scene.folder / mode, ignore_errors=True)
-    return Outcome(f"endpoint {group_of(mode)}", mode, ending, why)
-
-
-def group_of(mode: str) -> str:
-    """Which list of `modes` a mode is in."""
-    from fault_campaigns import modes
-
-    lists = {"status": modes.STATUS, "transport": modes.TRANSPORT, "body": modes.BODIES}
-    lists |= {"numbers": modes.NUMBERS, "key": modes.ECHOES}
-    return next(name for name, members in lists.items() if modes.MODES[mode] in members.values())
+    group = next(name for name, members in GROUPS.items() if mode in members)
+    return Outcome(f"endpoint {group}", mode, ending, why)
 
 
 def _judged(

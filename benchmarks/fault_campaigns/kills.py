@@ -80,8 +80,8 @@ def undisturbed(stage: Stage, folder: Path) -> Undisturbed:
     return Undisturbed(_calls(ended.log, root), results_of(root), seconds)
 
 
-def kill(stage: Stage, expected: Undisturbed, seed: int, number: int, folder: Path) -> tuple[Outcome, int]:
-    """Kill a stage, once or in a chain, until it ends; the outcome, and how many kills hit."""
+def kill(stage: Stage, expected: Undisturbed, seed: int, number: int, folder: Path) -> Outcome:
+    """Kill a stage, once or in a chain, and start it again until it ends."""
     kind, case = f"kill {stage.name}", f"{stage.name}:{number}"
     draw = random.Random(f"{seed} kill {case}")
     root = _fresh(stage, folder)
@@ -99,15 +99,18 @@ def kill(stage: Stage, expected: Undisturbed, seed: int, number: int, folder: Pa
         left = left or ended.left_running
     why = f"left running: {left}" if left else _fault_of(ended, root, expected.results)
     where = " then ".join(hit) or "not hit"
-    return Outcome(kind, case, "silent" if why else "undisturbed", f"{why}; {where}" if why else where), len(
-        hit
-    )
+    return Outcome(kind, case, "silent" if why else "undisturbed", f"{why}; {where}" if why else where)
+
+
+def kills_in(outcome: Outcome) -> int:
+    """How many kills of a chain hit."""
+    return outcome.why.count("signal=SIGKILL")
 
 
 def failing_write(stage: Stage, expected: Undisturbed, seed: int, number: int, folder: Path) -> Outcome:
     """Let one call on a stage's files fail as on a full or broken disk, then run the command again."""
-    case = f"{stage.name}:{number}"
-    draw = random.Random(f"{seed} disk {case}")
+    case = f"disk {stage.name}:{number}"
+    draw = random.Random(f"{seed} {case}")
     root = _fresh(stage, folder)
     call = draw.choice([call for call in expected.calls if call.on_files])
     fault = f"{call.name}:error={draw.choice(_ERRORS)}:when={call.number}"

@@ -114,9 +114,9 @@ def stages(shared: Shared, base_url: str) -> dict[str, Stage]:
     own = build("dataset=jsonl", f"dataset.path={shared.own_file}")
     endpoint = with_runs(data, *JUDGED, *asked_at(base_url), "engine.api_key_env=null")
     rows = [
-        Stage("build starter", "data_build/build.py", build("dataset.generated_pairs=8"), 0.1),
-        Stage("build jsonl", "data_build/build.py", own, 0.16),
-        Stage("evaluate local", "eval/evaluate.py", with_runs(data, model, *JUDGED, *LOCAL), 0.18),
+        Stage("build starter", "data_build/build.py", build("dataset.generated_pairs=8"), 0.06),
+        Stage("build jsonl", "data_build/build.py", own, 0.18),
+        Stage("evaluate local", "eval/evaluate.py", with_runs(data, model, *JUDGED, *LOCAL), 0.2),
         Stage("evaluate endpoint", "eval/evaluate.py", endpoint, 0.18),
         Stage(
             "score",

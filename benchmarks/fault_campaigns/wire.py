@@ -7,6 +7,7 @@ anything is told that everything is well, and `GET /strangers` says how many did
 
 import hashlib
 import json
+import math
 import socket
 import socketserver
 import struct
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,11 +59,19 @@ class Wire:
             return
 
 
-def reply(text: Any, *, p_yes: float | None = None, **more: Any) -> dict[str, Any]:
-    """The body of a chat completion with a label and its log-probabilities."""
-    import math
+Body = dict[str, Any]
+Mode = Callable[[Wire, Body, Body], None]
+"""Answers a request in some way, given the right reply and the one with the opposite answer."""
 
-    p = p_yes if p_yes is not None else (0.9 if text == YES else 0.2)
+
+def as_bytes(body: Any) -> bytes:
+    """A JSON value as it goes over the wire."""
+    return json.dumps(body).encode()
+
+
+def reply(text: str) -> Body:
+    """The body of a chat completion with a label and its log-probabilities."""
+    p = 0.9 if text == YES else 0.2
     top = [{"token": YES, "logprob": math.log(p)}, {"token": NO, "logprob": math.log(1 - p)}]
     position = {"token": text, "logprob": max(one["logprob"] for one in top), "top_logprobs": top}
     choice = {
@@ -73,7 +82,7 @@ def reply(text: Any, *, p_yes: float | None = None, **more: Any) -> dict[str, An
     }
     usage = {"prompt_tokens": 100, "completion_tokens": 1, "total_tokens": 101}
     whole = {"id": "x", "object": "chat.completion", "created": 1, "model": "m"}
-    return {**whole, "choices": [choice], "usage": usage, **more}
+    return {**whole, "choices": [choice], "usage": usage}
 
 
 def right_and_turned(text: str) -> tuple[str, str]:
@@ -124,7 +133,7 @@ class _Endpoint(socketserver.StreamRequestHandler):
         if mode in MODES and mode not in self.server.healed and _is_struck(text):
             MODES[mode](wire, reply(right), reply(turned))
         else:
-            wire.answer(json.dumps(reply(right)).encode())
+            wire.answer(as_bytes(reply(right)))
 
     def _head(self) -> tuple[str, dict[str, str]]:
         _, path, _ = self.rfile.readline().decode("latin-1").split(" ", 2)
@@ -141,7 +150,7 @@ class _Elsewhere(_Endpoint):
     def handle(self) -> None:
         self._head()
         self.server.strangers += 1
-        Wire(self.request, "", "").answer(json.dumps(reply(NO)).encode())
+        Wire(self.request, "", "").answer(as_bytes(reply(NO)))
 
 
 class Endpoint(NamedTuple):
