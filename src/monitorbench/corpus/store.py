@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.records import Cell, Sample, Split, from_table, to_table
-from monitorbench.runs.directory import checked_file
+from monitorbench.runs.directory import checked_file, read_manifest
 from monitorbench.runs.files import part_of
 
 
@@ -79,10 +79,12 @@ def shards_of(directory: Path, split: Split) -> list[Path]:
 
     Raises `UserError` where there are none, or one is not as it was written.
     """
-    shards = sorted((directory / split.value).glob("*.parquet"))
-    if not shards:
+    names = {f"{split.value}/{shard.name}" for shard in (directory / split.value).glob("*.parquet")}
+    if not names:
         raise UserError(f"{directory / split.value}: no such split; build it with dataset.splits=[{split}]")
-    return [checked_file(directory, f"{split.value}/{shard.name}") for shard in shards]
+    written = read_manifest(directory).get("files", {})
+    names |= {name for name in written if name.startswith(f"{split.value}/") and name.endswith(".parquet")}
+    return [checked_file(directory, name) for name in sorted(names)]
 
 
 def n_rows(directory: Path, split: Split) -> int:

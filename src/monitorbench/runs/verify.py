@@ -10,6 +10,9 @@ from monitorbench.runs.directory import LOGS, MANIFEST, checked_file, read_manif
 from monitorbench.runs.integrity import unsealed_line
 from monitorbench.runs.progress import progress
 
+_SWEEPS = "sweeps"
+"""A sweep's manifest is of another kind; the runs that it made have their own."""
+
 
 class Verified(NamedTuple):
     """What was found below the folders."""
@@ -39,22 +42,16 @@ def verify(study: Study) -> Path:
     print("\n".join(_in_words(found)))
     if found.problems:
         raise UserError(
-            f"{len(found.problems)} of what was written is no longer so; restore it, or remove it and run what "
-            "made it again"
+            f"{len(found.problems)} not as written, named above; restore them, or remove the folders and run "
+            "the same commands again"
         )
     return folders[-1]
 
 
 def verified(folders: Sequence[Path]) -> Verified:
     """Compare every dataset and run below some folders, these included, with its checksums."""
-    directories = sorted(
-        {
-            file.parent
-            for folder in folders
-            for file in folder.rglob(MANIFEST)
-            if file.parent.parent.name != "sweeps"
-        }
-    )
+    manifests = sorted({manifest for folder in folders for manifest in folder.rglob(MANIFEST)})
+    directories = [manifest.parent for manifest in manifests if manifest.parent.parent.name != _SWEEPS]
     found = Verified([], [], [], 0, 0, [])
     with progress("verify", len(directories)) as ticker:
         for directory in directories:
