@@ -15,6 +15,7 @@ from monitorbench.config.training import Training
 from monitorbench.engines import adapter_gate
 from monitorbench.prompts.render import Renderer
 from monitorbench.runs.files import read_json, write_json
+from monitorbench.training.disk import writing
 from monitorbench.training.examples import Example
 from monitorbench.training.layers import BY_SAMPLE, use_fused_layers
 from monitorbench.training.processes import on_cpu
@@ -74,7 +75,8 @@ def save_adapter(model: Any, folder: Path, hub_id: str) -> None:
     }
     if not PartialState().is_main_process:
         return
-    model.save_pretrained(folder, state_dict=state, safe_serialization=True)
+    with writing(folder):
+        model.save_pretrained(folder, state_dict=state, safe_serialization=True)
     (folder / "README.md").unlink(missing_ok=True)  # an empty card
     # A path of this machine has no place in an adapter that others load.
     config = read_json(folder / "adapter_config.json")
