@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 _TIMES = frozenset(("seconds", "started", "peak_memory_mib", "machine", "checksum", "crc32"))
-"""Keys of a JSON file that differ from run to run, and checksums of what has them."""
+_CODE = frozenset(("git_commit", "git_dirty", "code.diff"))
+"""Keys of a JSON file that differ from run to run: times and checksums over them, and the code as it is now."""
 
 
 class Stage(NamedTuple):
@@ -238,7 +239,7 @@ def _parsed(text: str) -> Any:
 
 def _without_times(value: Any, root: Path) -> Any:
     if isinstance(value, Mapping):
-        return {key: _without_times(one, root) for key, one in value.items() if key not in _TIMES}
+        return {key: _without_times(one, root) for key, one in value.items() if key not in _TIMES | _CODE}
     if isinstance(value, list):
         return [_without_times(one, root) for one in value]
     return value.replace(str(root), "ROOT") if isinstance(value, str) else value

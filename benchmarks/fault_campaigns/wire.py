@@ -177,9 +177,8 @@ class Endpoint(NamedTuple):
 def endpoint() -> Iterator[Endpoint]:
     """The server as a child process: what it holds in memory is not counted as its client's."""
     command = [sys.executable, "-m", "fault_campaigns.wire"]
-    with subprocess.Popen(
-        command, cwd=Path(__file__).resolve().parents[1], stdout=subprocess.PIPE, text=True
-    ) as process:
+    here, pipe = Path(__file__).resolve().parents[1], subprocess.PIPE
+    with subprocess.Popen(command, cwd=here, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdout is not None
         try:
             yield Endpoint(process.stdout.readline().strip())
@@ -190,9 +189,10 @@ def endpoint() -> Iterator[Endpoint]:
 def _main() -> None:
     here, elsewhere = _Server(_Endpoint), _Server(_Elsewhere)
     here.other, here.elsewhere = elsewhere, f"http://127.0.0.1:{elsewhere.server_address[1]}/v1"
-    threading.Thread(target=elsewhere.serve_forever, daemon=True).start()
+    for serve in (elsewhere.serve_forever, here.serve_forever):
+        threading.Thread(target=serve, daemon=True).start()
     print(f"http://127.0.0.1:{here.server_address[1]}", flush=True)
-    here.serve_forever()
+    sys.stdin.read()  # until whoever started this ends, in whatever way
 
 
 if __name__ == "__main__":
