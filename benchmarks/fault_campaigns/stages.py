@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 ROOT = Path(__file__).resolve().parents[2]
 _TIMES = frozenset(("seconds", "started", "peak_memory_mib", "machine", "checksum", "crc32"))
 _CODE = frozenset(("git_commit", "git_dirty", "code.diff"))
-"""Keys of a JSON file that differ from run to run: times and checksums over them, and the code as it is now."""
+"""Keys of a JSON file that differ from run to run: times, checksums over them, the code as it is now."""
 
 
 class Stage(NamedTuple):
