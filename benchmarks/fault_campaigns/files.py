@@ -111,6 +111,7 @@ def kinds(shared: Shared) -> list[Kind]:
         ),
         Kind("adapter's weights", trained / "adapter" / "adapter_model.safetensors", adapter),
         Kind("adapter's settings", trained / "adapter" / "adapter_config.json", adapter),
+        Kind("adapter's base", trained / "adapter" / "base.json", adapter),
         Kind("training manifest", trained / "manifest.json", card),
         Kind("training settings", trained / "config.json", card),
         Kind("learning curve", trained / "learning_curve.json", card),

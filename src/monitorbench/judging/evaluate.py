@@ -13,6 +13,7 @@ from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.display import judging
+from monitorbench.judging.identity import adapter_base
 from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, judge_spec, open_judge
 from monitorbench.judging.known_verdicts import is_done, take_known_verdicts
 from monitorbench.judging.served import described, reach
@@ -57,6 +58,8 @@ def evaluate(study: Study) -> Path:
         judge.ask(questions, lambda: judging(what, samples, keys, log, track, priced=priced))
         if judge.adapter_change is not None:
             results["adapter_gate"] = judge.adapter_change
+        if base := adapter_base(study.monitor):
+            results["adapter_base"] = base
         if not study.engine.takes_token_ids:
             results["cost"] = sum(log.entries[key].cost for key in keys)
         results |= {

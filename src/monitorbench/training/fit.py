@@ -9,6 +9,7 @@ from accelerate import PartialState
 
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
+from monitorbench.engines.stored.adapter import Base
 from monitorbench.runs.progress import progress
 from monitorbench.runs.tracking import Track, tracked_step, tracked_validation
 from monitorbench.training import processes
@@ -31,8 +32,8 @@ class Job(NamedTuple):
     """One training: where it is kept, what is trained, how, and on what."""
 
     directory: Path
-    hub_id: str
-    """Of the base, for the adapter's own configuration."""
+    base: Base
+    """What is trained on, for the adapter's own files."""
     model: Any
     training: Training
     seed: int
@@ -50,7 +51,7 @@ def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> None:
         _measure(curve, step, loss)
         track.log(tracked_validation(curve.points[-1]), step)
         if patience and curve.best_step == step:
-            save_adapter(job.model, best, job.hub_id)
+            save_adapter(job.model, best, job.base)
         return processes.anyone(curve.exhausted(patience))  # else rounding lets one stop and the other wait
 
     with progress(name, training.max_steps) as ticker:
