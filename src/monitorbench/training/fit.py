@@ -1,7 +1,6 @@
 """The optimizer steps of a training: from the last checkpoint on, with a point of the curve now and then."""
 
 import logging
-import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from monitorbench.training.callbacks import (
     StopWhenPreempted,
     raise_if_preempted,
 )
+from monitorbench.training.checkpoints import SealCheckpoints, last_whole_checkpoint, step_of
 from monitorbench.training.curve import LearningCurve
 from monitorbench.training.model import restore_adapter, save_adapter
 from monitorbench.training.trainer import Work, arguments, make_trainer
@@ -45,7 +45,7 @@ def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> None:
     training, patience = job.training, job.training.early_stopping_patience
     tokens = _tokens_by_step(job.work, training)
     checkpoints, best = job.directory / CHECKPOINTS, job.directory / BEST
-    resumed_from = _last_whole_checkpoint(checkpoints)
+    resumed_from = last_whole_checkpoint(checkpoints)
 
     def measure(step: int, loss: float | None) -> bool:
         _measure(curve, step, loss)
@@ -56,7 +56,7 @@ def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> None:
 
     with progress(name, training.max_steps) as ticker:
         if resumed_from:
-            done = int(resumed_from.name.rpartition("-")[2])
+            done = step_of(resumed_from)
             _log.info("train: resuming from step %d", done)
             ticker.advance(done)
 
@@ -70,7 +70,11 @@ def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> None:
             training,
             arguments(training, checkpoints, job.seed),
             job.work,
-            [EveryFewSteps(training.validate_every, measure, advance), StopWhenPreempted()],
+            [
+                EveryFewSteps(training.validate_every, measure, advance),
+                StopWhenPreempted(),
+                SealCheckpoints(),
+            ],
         )
         if not resumed_from:
             _measure(curve, 0, None)
@@ -104,12 +108,3 @@ def _tokens_by_step(work: Work, training: Training) -> list[int]:
     passes = training.batch_size // training.micro_batch_size
     tokens = [sum(work.examples[i].n_tokens for unit in row for i in unit) for row in work.plan]
     return [sum(tokens[start : start + passes]) for start in range(0, len(tokens), passes)]
-
-
-def _last_whole_checkpoint(folder: Path) -> Path | None:
-    """The newest checkpoint whose last file was written; a half-written one is removed."""
-    found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
-    whole = [path for path in found if (path / "trainer_state.json").is_file()]
-    for path in set(found) - set(whole):
-        shutil.rmtree(path, ignore_errors=True)
-    return whole[-1] if whole else None
