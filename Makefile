@@ -32,10 +32,11 @@ docs: setup
 	$(BIN)/mkdocs build --strict
 
 # Debian's Chromium, in which the report's test opens it, and Debian's Slurm, of which the tests start a
-# private node; without them those tests are skipped. And the compiler that the pilot's games need.
+# private node; strace, which benchmarks/faults.py kills with; without them those tests are skipped. And
+# the compiler that the pilot's games need.
 system-deps:
 	$(if $(filter 0,$(shell id -u)),,sudo) apt-get update -qq
-	$(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium slurmctld slurmd slurm-client munge g++ make
+	$(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium slurmctld slurmd slurm-client munge strace g++ make
 
 clean:
 	rm -rf data runs models

@@ -14,6 +14,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.records import Cell, Sample, Split, from_table, to_table
 from monitorbench.runs.directory import checked_file, read_manifest
+from monitorbench.runs.files import part_of
 
 
 def write_split(directory: Path, split: Split, samples: Iterable[Sample]) -> str:
@@ -60,7 +61,7 @@ class ShardWriter:
 
 def _write_whole(target: Path, table: pa.Table) -> str:
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.part-{os.getpid()}")
+    part = part_of(target)
     try:
         pq.write_table(table.combine_chunks(), part, compression="zstd", write_page_index=False)
         with part.open("rb") as stream:

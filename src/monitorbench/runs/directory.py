@@ -176,6 +176,18 @@ def checked_file(directory: Path, name: str) -> Path:
     return path
 
 
+def compared_file(path: Path) -> Path:
+    """The path of a file that a setting names, after it was compared where a finished run recorded it.
+
+    Raises `UserError` where it is in such a run's folder, and not as the run wrote it.
+    """
+    if (path.parent / MANIFEST).is_file():
+        manifest = read_manifest(path.parent)
+        if path.name in manifest.get("files", {}):
+            refuse_changed(path, manifest["files"][path.name], _REMEDY)
+    return path
+
+
 def read_checked(directory: Path, name: str) -> Any:
     """The content of a JSON file of a finished run. Raises what `checked_file` raises."""
     return read_json(checked_file(directory, name))

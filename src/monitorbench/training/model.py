@@ -17,6 +17,7 @@ from monitorbench.engines.stored.adapter import BASE, CONFIG, Base, adapter_conf
 from monitorbench.engines.stored.load import foreign_code_refused, load_causal_lm
 from monitorbench.prompts.render import Renderer
 from monitorbench.runs.files import write_atomically, write_json
+from monitorbench.training.disk import writing
 from monitorbench.training.examples import Example
 from monitorbench.training.layers import BY_SAMPLE, use_fused_layers
 from monitorbench.training.processes import on_cpu
@@ -81,7 +82,8 @@ def save_adapter(model: Any, folder: Path, base: Base) -> None:
     }
     if not PartialState().is_main_process:
         return
-    model.save_pretrained(folder, state_dict=state, safe_serialization=True)
+    with writing(folder):
+        model.save_pretrained(folder, state_dict=state, safe_serialization=True)
     (folder / "README.md").unlink(missing_ok=True)  # an empty card
     # A path of this machine has no place in an adapter that others load.
     config = {**adapter_config(folder), "base_model_name_or_path": base.hub_id}
