@@ -123,6 +123,8 @@ class OpenAiEngine(Config):
     """No request is sent any more once this much is spent; what is in flight then comes on top."""
     extra_body: dict[str, Any]
     """Fields added to every request, such as `reasoning_effort`."""
+    served_model: str | None = None
+    """What the endpoint calls the model in its answers, if neither `model` nor a dated form of it."""
     server: FileName | None = None
     """The `engine.served_as` of an `eval/serve.py`, which says `base_url`, `model` and the key."""
     server_seconds: Annotated[int, Field(ge=0)] = 0
