@@ -24,7 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from monitorbench.config.base import Incomplete, UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.engine import OpenAiEngine
 from monitorbench.engines import endpoint_limits
 from monitorbench.engines.endpoint_limits import RateLimit, Reserved, retry_delay
@@ -345,7 +345,7 @@ def test_a_redirect_is_not_followed_and_ends_the_run(server, status):
     with serving(lambda *_: Answer(chat("no"))) as other:
         target = f"{other.base_url}/chat/completions?secret=1"
         server.script = lambda *_: Answer(status=status, headers={"Location": target})
-        with pytest.raises(Incomplete, match=rf"HTTP {status}: redirects to http://127\.0\.0\.1:\d+, which"):
+        with pytest.raises(UserError, match=rf"HTTP {status}: redirects to http://127\.0\.0\.1:\d+, which"):
             asked(Endpoint(config(server)), 5)
         assert other.asked == []
 

@@ -241,8 +241,12 @@ def _top_logprobs(given: Any, text: str, label_after: str) -> tuple[Mapping[str,
     position = _label_position(logprobs.content, text, label_after)
     if position is None:
         return None, "log-probabilities left out: the label's position is not among them"
+    alternatives = position.top_logprobs or []
+    if len(alternatives) < 2:
+        # The answer's own token alone says nothing of the other label: its score would be exactly 0 or 1.
+        raise _BadResponse("log-probabilities without alternatives; engine.logprobs=false asks for none")
     top: dict[str, float] = {}
-    for token in position.top_logprobs or [position]:
+    for token in alternatives:
         if token.logprob is None or not token.logprob <= _ROUNDING:
             raise _BadResponse(f"no log-probability: {token.token[:20]!r} has {token.logprob}")
         # Two tokens may be spelt alike: their probabilities add up.

@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 import openai
 
-from monitorbench.config.base import Incomplete, UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.engine import OpenAiEngine
 from monitorbench.engines.endpoint_attempt import Problem, attempt
 from monitorbench.engines.endpoint_body import BoundedClient, most_bytes
@@ -64,7 +64,7 @@ class Endpoint:
 
         Raises:
             CostLimit: after the last reply, when `max_cost` is spent and requests are left.
-            Incomplete: after the last reply, when the endpoint can't be used: a wrong key, no such model,
+            UserError: after the last reply, when the endpoint can't be used: a wrong key, no such model,
                 nothing listening, no quota, or a redirect.
 
         """
@@ -139,7 +139,7 @@ class _Round:
         config = self._config
         if self._hopeless:
             key = f"key in {config.api_key_env}" if config.api_key_env else "key: none (api_key_env=null)"
-            raise Incomplete(
+            raise UserError(
                 f"{config.base_url}, model {config.model}, {key}: {one_line(self._hopeless)}; "
                 f"{left} requests not answered"
             )
