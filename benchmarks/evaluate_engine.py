@@ -18,11 +18,11 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from evaluate_samples import Judged, judged_samples
-from transformers import AutoTokenizer
 
 from monitorbench.config.study import VllmEngine
 from monitorbench.engines.local_model import LocalModel
 from monitorbench.engines.protocol import Decoding
+from monitorbench.engines.stored.load import load_tokenizer
 from monitorbench.engines.vllm_engine import InProcessVllm, llm_settings, prefix_order
 from monitorbench.judging.display import judging
 from monitorbench.judging.judge import Judge
@@ -63,7 +63,7 @@ def against_raw(judged: Judged, work: Path) -> dict[str, Any]:
     engine = InProcessVllm(config, judged.weights, None, study.monitor.context_tokens)
     list(engine.complete(warm_up, decoding))
     loading = time.perf_counter() - began
-    model = LocalModel(AutoTokenizer.from_pretrained(judged.weights), lambda: engine)
+    model = LocalModel(load_tokenizer(judged.weights), lambda: engine)
     identity = dict.fromkeys(("weights", "adapter", "dtype", "engine"), "benchmark")
     prompted = LocalPrompt(model, judged.study.prompt, judged.study.monitor, identity)
     from vllm import LLM  # after the engine has set the environment

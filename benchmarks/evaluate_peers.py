@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from evaluate_samples import ROOT, Judged, judged_samples
 
+from monitorbench.engines.stored.load import load_tokenizer
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.runs.verdict_log import read_verdicts
 
@@ -191,10 +192,8 @@ def differences(judged: Judged, work: Path) -> dict[str, float]:
 
 def write_samples(judged: Judged, work: Path) -> None:
     """The same prompts for everybody: as chat turns, and as the chat template's text."""
-    from transformers import AutoTokenizer
-
     wording = PromptWording(judged.study.prompt)
-    tokenizer = AutoTokenizer.from_pretrained(judged.weights)
+    tokenizer = load_tokenizer(judged.weights)
     with (work / "samples.jsonl").open("w") as stream:
         for sample in judged.samples:
             user = wording.user(sample)

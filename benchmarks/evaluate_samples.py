@@ -9,6 +9,7 @@ from monitorbench.config.load import load
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
+from monitorbench.engines.stored.load import load_tokenizer
 from monitorbench.engines.weights import weights_folder
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Split
@@ -34,10 +35,8 @@ def composed(overrides: list[str]) -> Study:
 
 def judged_samples(overrides: list[str]) -> Judged:
     """Build the dataset and convert the weights where they are not there yet, then render."""
-    from transformers import AutoTokenizer
-
     study = composed(overrides)
     samples = list(read_split(ensure(study, [Split.TEST]), Split.TEST, study.dataset.view("test")))
     weights = weights_folder(study.monitor, study.paths.models)
-    renderer = Renderer(study.prompt, AutoTokenizer.from_pretrained(weights), study.monitor.opening)
+    renderer = Renderer(study.prompt, load_tokenizer(weights), study.monitor.opening)
     return Judged(study, samples, [renderer.render(sample) for sample in samples], renderer, weights)

@@ -16,11 +16,12 @@ from typing import Any
 import torch
 from datasets import Dataset
 from hydra import compose, initialize_config_dir
-from transformers import AutoTokenizer, PrinterCallback
+from transformers import PrinterCallback
 from trl import SFTConfig, SFTTrainer
 
 from monitorbench.config.load import load
 from monitorbench.config.study import Study
+from monitorbench.engines.stored.load import load_tokenizer
 from monitorbench.engines.weights import weights_folder
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Category, Construction, Label, LabelSource, Message, Role, Sample, Task
@@ -65,7 +66,7 @@ def study(n_samples: int) -> Study:
 def data(study: Study, folder: Path, n_samples: int) -> dict[str, Any]:
     """Write token ids of samples of about 400 tokens, in the plan's order."""
     draw = torch.Generator().manual_seed(0)
-    tokenizer = AutoTokenizer.from_pretrained(weights_folder(study.monitor, study.paths.models))
+    tokenizer = load_tokenizer(weights_folder(study.monitor, study.paths.models))
     renderer = Renderer(study.prompt, tokenizer)
     samples = []
     for number in range(n_samples):
@@ -146,7 +147,7 @@ def _given(study: Study, folder: Path) -> tuple[list[Example], Any, Any]:
     weights = weights_folder(study.monitor, study.paths.models)
     read = json.loads((folder / "examples.json").read_text())
     examples = [Example(tuple(prompt), tuple(completion)) for prompt, completion in read]
-    return examples, AutoTokenizer.from_pretrained(weights), load_model(weights, study.training, study.seed)
+    return examples, load_tokenizer(weights), load_model(weights, study.training, study.seed)
 
 
 def _timed(trainer: Any, examples: list[Example]) -> dict[str, Any]:

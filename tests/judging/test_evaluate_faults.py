@@ -64,7 +64,7 @@ CASES = (
     Case(direct("no"), GOOD, first=Answer(status=500)),
     Case(direct("yes"), BAD, first=Answer(how="cut")),
     Case(direct("no"), GOOD, first=Answer(chat("yes"), how="half")),
-    Case(direct("no", {"yes": math.nan, "no": -1.0}), GOOD),
+    Case(direct("no", {"yes": math.nan, "no": -1.0}), None, UnscoredReason.BAD_RESPONSE),
     Case(Answer(chat(WASTE, finish="length")), None, UnscoredReason.EMPTY),
     Case(Answer(chat("hm " * 10_000, finish="length")), None, UnscoredReason.NO_LABEL),
     Case(Answer(chat("no_" * 10_000, finish="length")), None, UnscoredReason.NO_LABEL),
@@ -117,7 +117,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("faults")
     modules = ("monitorbench.judging.evaluate", "monitorbench.engines.openai_engine")
     with serving(Endpoint(CASES)) as server, forking(folder, *modules) as forks:
-        yield World(forks, server, write_data(folder / "data.jsonl", PAIRS), folder, "engine.max_failed=0.25")
+        yield World(forks, server, write_data(folder / "data.jsonl", PAIRS), folder, "engine.max_failed=0.3")
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def test_what_is_no_answer_is_unscored_with_its_reason(
     found = Counter((one.label, one.unscored) for one in verdicts.values())
     assert found == Counter((case.label, case.unscored) for case in cases)
     assert (results["n"], results["n_unscored"]) == (N, sum(case.label is None for case in cases))
-    assert sum(one.score is None for one in verdicts.values() if one.label) == N // len(CASES), "NaN's"
+    assert sum(one.score is None for one in verdicts.values() if one.label) == 0
     assert results["cost"] == pytest.approx(sum(one.cost for one in verdicts.values()))
 
 

@@ -102,10 +102,16 @@ def test_the_server_is_started_as_configured_and_ended_with_us(
 
 
 def test_the_adapter_is_served_under_its_own_name(
-    study: Callable[..., Study], stub: Any, port: int, adapter: Path, tmp_path: Path
+    study: Callable[..., Study],
+    stub: Any,
+    port: int,
+    adapter: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ):
     """Served under the base's name, the adapter would answer when the base is asked, or the reverse."""
     started = stub()
+    monkeypatch.setattr(server, "refuse_unfit_adapter", lambda *_: None)  # it is one by its looks alone
     given = study("engine=vllm", f"monitor.adapter={adapter}", "engine.enforce_eager=false")
     with server.running_server(given, port, tmp_path / "server.log") as running:
         argv = started()["argv"]
@@ -114,6 +120,21 @@ def test_the_adapter_is_served_under_its_own_name(
         assert running.adapter not in (None, running.model)
     assert int(option(argv, "--max-lora-rank")) == 16, "vLLM takes 8, 16, 32, …: the next above 12"
     assert "--enforce-eager" not in argv
+
+
+def test_what_is_no_adapter_for_the_model_is_not_served(
+    study: Callable[..., Study], stub: Any, port: int, adapter: Path, tmp_path: Path
+):
+    """A server would load for a minute, and its own log would hold the reason as a traceback."""
+    started = stub()
+    given = study("engine=vllm", f"monitor.adapter={adapter}")
+    with (
+        pytest.raises(UserError, match="expected a LoRA adapter"),
+        server.running_server(given, port, tmp_path / "server.log"),
+    ):
+        pass
+    with pytest.raises(FileNotFoundError):
+        started()
 
 
 def test_the_server_ends_when_the_body_fails(

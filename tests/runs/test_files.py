@@ -17,10 +17,10 @@ from monitorbench.config.base import UserError
 from monitorbench.runs.files import (
     content_hash,
     folder_in_the_making,
-    read_json,
     write_atomically,
     write_json,
 )
+from monitorbench.runs.stored_json import read_json
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
@@ -56,6 +56,7 @@ def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path: Path):
     assert path.read_text() == "old"
     write_atomically(path, "newer")
     assert path.read_text() == "newer"
+    assert [file.name for file in tmp_path.iterdir()] == ["metrics.json"]
 
 
 def test_missing_folders_are_made(tmp_path: Path):

@@ -20,7 +20,7 @@ from transformers import AutoModelForCausalLM
 
 from monitorbench.config.base import UserError
 from monitorbench.corpus.store import write_split
-from monitorbench.engines.weights import adapter_sha256
+from monitorbench.engines.stored.adapter import adapter_sha256
 from monitorbench.records import Split
 from monitorbench.runs.directory import record_files
 from monitorbench.training import sft
@@ -89,7 +89,10 @@ def test_a_dry_run_shows_the_card_and_uploads_nothing(trained, caplog, monkeypat
     with caplog.at_level(logging.INFO, "monitorbench"):
         push_run(of(run, "push.repo=team/monitor"))
     said = "\n".join(caplog.messages)
-    assert "would upload to team/monitor: README.md, adapter_config.json, adapter_model.safetensors" in said
+    assert (
+        "would upload to team/monitor: README.md, adapter_config.json, adapter_model.safetensors, base.json"
+        in said
+    )
     card = (run / "README.md").read_text()
     assert card in said
     head = yaml.safe_load(card.split("---")[1])
@@ -138,7 +141,7 @@ def test_a_push_uploads_the_card_and_the_weights_alone(trained, monkeypatch):
     assert asked == [
         ("team/monitor", True),
         "README.md",
-        ("adapter", ["adapter_config.json", "adapter_model.safetensors"]),
+        ("adapter", ["adapter_config.json", "adapter_model.safetensors", "base.json"]),
     ]
     with pytest.raises(UserError, match=r"push\.repo=null"):
         push_run(of(run, "push.dry_run=false"))

@@ -94,6 +94,7 @@ def test_the_adapter_names_the_hub_and_holds_no_pickle(planted, tiny):
     assert sorted(file.name for file in (run / "adapter").iterdir()) == [
         "adapter_config.json",
         "adapter_model.safetensors",
+        "base.json",
     ]
 
 

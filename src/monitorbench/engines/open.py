@@ -36,7 +36,17 @@ def open_model(monitor: Monitor, engine: EngineSettings, models: Path, *, spent:
 
 
 def open_engine(config: LocalEngine, weights: Path, adapter: Path | None, context_tokens: int) -> Engine:
-    """Load the model folder `weights`, and the PEFT folder `adapter` on it, into an engine."""
+    """Load the model folder `weights`, and the PEFT folder `adapter` on it, into an engine.
+
+    Raises `UserError` for a model that needs code of its own, and for an adapter that is not one for it.
+    """
+    from monitorbench.engines.stored.load import load_config
+
+    load_config(weights)
+    if adapter is not None:
+        from monitorbench.engines.stored.adapter_check import refuse_unfit_adapter
+
+        refuse_unfit_adapter(adapter, weights)
     match config:
         case TransformersEngine():
             from monitorbench.engines.transformers_engine import InProcessTransformers
@@ -49,14 +59,14 @@ def open_engine(config: LocalEngine, weights: Path, adapter: Path | None, contex
 
 
 def _local_model(monitor: Monitor, engine: LocalEngine, models: Path) -> "LocalModel":
-    from transformers import AutoTokenizer
-
     from monitorbench.engines.local_model import LocalModel
-    from monitorbench.engines.weights import adapter_folder, weights_folder
+    from monitorbench.engines.stored.adapter import adapter_folder
+    from monitorbench.engines.stored.load import load_tokenizer
+    from monitorbench.engines.weights import weights_folder
 
     weights, adapter = weights_folder(monitor, models), adapter_folder(monitor.adapter)
     return LocalModel(
-        AutoTokenizer.from_pretrained(weights),
+        load_tokenizer(weights),
         lambda: open_engine(engine, weights, adapter, monitor.context_tokens),
         has_adapter=adapter is not None,
     )

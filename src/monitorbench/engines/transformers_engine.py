@@ -3,13 +3,13 @@
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, LogitsProcessor
+from transformers import GenerationConfig, LogitsProcessor
 
 from monitorbench.config.study import TransformersEngine
 from monitorbench.engines.protocol import Completion, Decoding
+from monitorbench.engines.stored.load import load_causal_lm, load_tokenizer
 
 
 class _FirstStep(LogitsProcessor):
@@ -33,15 +33,13 @@ class InProcessTransformers:
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
         self._batch_size = config.batch_size
-        self._tokenizer = AutoTokenizer.from_pretrained(weights)
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            weights, dtype=getattr(torch, config.resolved_dtype), attn_implementation="sdpa"
-        )
+        self._tokenizer = load_tokenizer(weights)
+        model = load_causal_lm(weights, getattr(torch, config.resolved_dtype))
         self._has_adapter = adapter is not None
         if adapter is not None:
             from peft import PeftModel
 
-            model = PeftModel.from_pretrained(model, str(adapter))
+            model = PeftModel.from_pretrained(model, str(adapter), use_safetensors=True)
         # generate() fills what a call leaves open from here: a model's own penalties would move the scores.
         model.generation_config = GenerationConfig()
         self._model = model.to(device).eval()

@@ -16,6 +16,7 @@ from typing import Any
 from monitorbench.config.base import UserError
 from monitorbench.config.study import VllmEngine
 from monitorbench.engines.protocol import Completion, Decoding
+from monitorbench.engines.stored.adapter import CONFIG, adapter_config
 from monitorbench.engines.weights import merge
 
 
@@ -50,6 +51,8 @@ def llm_settings(config: VllmEngine, weights: Path, context_tokens: int) -> dict
     settings: dict[str, Any] = {
         "model": str(weights),
         "dtype": config.resolved_dtype,
+        "load_format": "safetensors",
+        "trust_remote_code": False,
         "max_model_len": context_tokens,
         "block_size": config.block_size,
         "enforce_eager": config.enforce_eager,
@@ -75,12 +78,16 @@ def prefix_order(prompts: Sequence[Sequence[int]]) -> list[int]:
 
 
 def lora_rank(adapter: Path) -> int:
-    """The rank of a PEFT adapter, which vLLM wants to know before it is loaded."""
-    import json
+    """The rank that vLLM is to make room for, which it wants to know before an adapter is loaded.
 
-    rank: int = json.loads((adapter / "adapter_config.json").read_text())["r"]
-    # vLLM takes these ranks only.
-    return next(allowed for allowed in (8, 16, 32, 64, 128, 256, 320, 512) if rank <= allowed)
+    Raises `UserError` for a rank that is none, or above what vLLM takes.
+    """
+    config = adapter_config(adapter)
+    ranks = [config.get("r"), *(config.get("rank_pattern") or {}).values()]
+    for allowed in (8, 16, 32, 64, 128, 256, 320, 512):  # vLLM takes these ranks only
+        if all(isinstance(rank, int) and 0 < rank <= allowed for rank in ranks):
+            return allowed
+    raise UserError(f"{adapter / CONFIG}: ranks {ranks}; expected numbers from 1 to 512, as vLLM takes them")
 
 
 class InProcessVllm:

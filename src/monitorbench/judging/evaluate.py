@@ -16,6 +16,7 @@ from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.display import judging
+from monitorbench.judging.identity import adapter_base
 from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, judge_spec, open_judge
 from monitorbench.judging.known_verdicts import is_done, take_known_verdicts
 from monitorbench.judging.served import described, reach
@@ -89,6 +90,8 @@ def _judge(
         found = [log.entries.get(key) or judge.failed.get(key) for key in keys]
         if judge.adapter_change is not None:
             results["adapter_gate"] = judge.adapter_change
+        if base := adapter_base(study.monitor):
+            results["adapter_base"] = base
         if not study.engine.takes_token_ids:
             paid = [log.entries[key] for key in keys if key in log.entries]
             paid += [failure.verdict for failure in failures.entries.values()]

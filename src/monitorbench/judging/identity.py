@@ -6,7 +6,8 @@ from typing import Any
 from monitorbench.config.base import ConfigError
 from monitorbench.config.engine import Engine
 from monitorbench.config.monitor import Monitor, Prompt
-from monitorbench.engines.weights import adapter_folder, adapter_sha256, weights_identity
+from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256, stated_base
+from monitorbench.engines.weights import weights_identity
 
 
 def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
@@ -32,6 +33,18 @@ def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
         "dtype": engine.resolved_dtype,
         **thinks,
     }
+
+
+def adapter_base(monitor: Monitor) -> str | None:
+    """The weights that the monitor's adapter says it was trained on; None without an adapter.
+
+    Not part of an identity: an adapter from elsewhere says nothing, and is taken.
+    """
+    adapter = adapter_folder(monitor.adapter)
+    if adapter is None:
+        return None
+    base = stated_base(adapter)
+    return base.weights if base else "not stated"
 
 
 def judge_identity(

@@ -19,6 +19,7 @@ from monitorbench.engines.protocol import Reply
 from monitorbench.judging.identity import judge_identity
 from monitorbench.judging.open import open_prompted
 from monitorbench.judging.prompted import PromptedModel, Question
+from monitorbench.judging.unanswered import is_outage
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.grounding import ground
 from monitorbench.records import TRANSPORT_FAILURES, Label, Sample, UnscoredReason, Verdict
@@ -123,11 +124,10 @@ class Judge:
         with shown() as display:
             for index, reply in self._model.replies(questions):
                 verdict = self._verdict(questions[index], reply)
+                in_a_row = in_a_row + 1 if is_outage(verdict.unscored, verdict.detail) else 0
                 if verdict.unscored in TRANSPORT_FAILURES:
-                    in_a_row += 1
                     self._note(verdict)
                 else:
-                    in_a_row = 0
                     self._log.append(verdict)
                 if display is not None:
                     display.add(questions[index].sample.label, verdict)
@@ -154,6 +154,7 @@ class Judge:
             score=score.score,
             label_mass=score.label_mass,
             finish_reason=reply.finish_reason,
+            served_model=reply.served_model,
             reasoning=reply.reasoning,
             reasoning_tokens=reply.reasoning_tokens,
             category=answer.category,

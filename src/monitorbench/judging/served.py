@@ -24,7 +24,18 @@ from monitorbench.runs.files import make_folder, unwritable
 
 _KEY = "MONITORBENCH_SERVER_KEY"
 """How variables of this process begin that keys are put into, as every endpoint's key is in one."""
-DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+_MOST_BYTES = 2**20
+"""Of a list of models."""
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect is an error: the key would be sent along."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Where to go instead: nowhere."""
+
+
+DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
 """Opens a URL past the environment's proxies: they don't know a cluster's nodes, or would see the key."""
 
 
@@ -139,7 +150,7 @@ def _why_not(address: Address | None) -> str:
     asked = urllib.request.Request(f"{address.url}/models", headers=headers)
     try:
         with DIRECTLY.open(asked, timeout=5) as answer:
-            served = {one["id"] for one in json.load(answer)["data"]}
+            served = {one["id"] for one in json.loads(answer.read(_MOST_BYTES))["data"]}
     except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException) as error:
         return f"that server can't be reached ({getattr(error, 'reason', error)})"
     if (address.adapter or address.model) not in served:

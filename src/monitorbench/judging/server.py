@@ -25,8 +25,11 @@ from monitorbench.config.base import Preempted, UserError
 from monitorbench.config.engine import Served, servable
 from monitorbench.config.preemption import SWEEP_VARIABLE
 from monitorbench.config.study import Study, VllmEngine
+from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256
+from monitorbench.engines.stored.adapter_check import refuse_unfit_adapter
+from monitorbench.engines.stored.load import load_config
 from monitorbench.engines.vllm_engine import lora_rank, runs_on_cpu, vllm_environment
-from monitorbench.engines.weights import adapter_folder, adapter_sha256, weights_folder, weights_identity
+from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.judging.evaluate import judge_name, training_facts
 from monitorbench.judging.served import DIRECTLY, Address, address_file, end_address, write_address
 from monitorbench.runs.directory import RunDirectory
@@ -110,6 +113,9 @@ def running_server(study: Study, port: int, log: Path) -> Iterator[Server]:
     # Not on the command line, which every user of the machine can read.
     environment = {**os.environ, **vllm_environment(engine), **({"VLLM_API_KEY": key} if key else {})}
     weights = weights_folder(study.monitor, study.paths.models)
+    load_config(weights)  # code of its own is refused in one line here, not in the server's log
+    if adapter := adapter_folder(study.monitor.adapter):
+        refuse_unfit_adapter(adapter, weights)
     command = _command(study, engine, weights, port)
     if key:
         command += ["--middleware", "monitorbench.judging.server_key.KeyRequired"]
@@ -154,6 +160,7 @@ def _command(study: Study, engine: VllmEngine, weights: Path, port: int) -> list
     command += ["--host", engine.host, "--port", str(port), "--dtype", engine.resolved_dtype]
     command += ["--max-model-len", str(study.monitor.context_tokens), "--block-size", str(engine.block_size)]
     command += ["--tensor-parallel-size", str(engine.tensor_parallel_size), "--enable-prefix-caching"]
+    command += ["--load-format", "safetensors", "--no-trust-remote-code"]
     command += ["--generation-config", "vllm"]  # a model's own penalties would move the scores
     if not runs_on_cpu():
         command += ["--gpu-memory-utilization", str(engine.gpu_memory_utilization)]

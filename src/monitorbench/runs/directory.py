@@ -23,9 +23,10 @@ from typing import Any
 import monitorbench
 from monitorbench.config.base import Incomplete, UserError
 from monitorbench.config.study import Study
-from monitorbench.runs.files import content_hash, read_json, write_atomically, write_json
+from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.runs.integrity import CHECKSUM, file_sha256, manifest_checksum, refuse_changed
 from monitorbench.runs.lock import DIRECTORY_LOCK, locked
+from monitorbench.runs.stored_json import StoredObject, read_json, read_object
 
 SCHEMA_VERSION = 1
 """Raised when the meaning of a run's files changes, so that no old run passes for a new one."""
@@ -175,34 +176,24 @@ def checked_file(directory: Path, name: str) -> Path:
     return path
 
 
+def compared_file(path: Path) -> Path:
+    """The path of a file that a setting names, after it was compared where a finished run recorded it.
+
+    Raises `UserError` where it is in such a run's folder, and not as the run wrote it.
+    """
+    if (path.parent / MANIFEST).is_file():
+        manifest = read_manifest(path.parent)
+        if path.name in manifest.get("files", {}):
+            refuse_changed(path, manifest["files"][path.name], _REMEDY)
+    return path
+
+
 def read_checked(directory: Path, name: str) -> Any:
     """The content of a JSON file of a finished run. Raises what `checked_file` raises."""
-    path = checked_file(directory, name)
-    try:
-        return read_json(path)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: can't be read as JSON; {_REMEDY}") from error
+    return read_json(checked_file(directory, name))
 
 
-class _Keys(dict[str, Any]):
-    """A JSON object of a manifest: a key that it lacks is a `UserError` that names file and key."""
-
-    def __init__(self, found: Mapping[str, Any], file: Path, place: str = "") -> None:
-        """`place` is the dotted path of the object inside the file."""
-        self._file, self._place = file, place
-        super().__init__({key: self._read(key, value) for key, value in found.items()})
-
-    def __missing__(self, key: str) -> Any:
-        raise UserError(
-            f"{self._file}: no {self._place}{key} in it; expected the manifest of another stage, or one that "
-            "nobody edited"
-        )
-
-    def _read(self, key: str, value: Any) -> Any:
-        return _Keys(value, self._file, f"{self._place}{key}.") if isinstance(value, dict) else value
-
-
-def read_manifest(directory: Path) -> dict[str, Any]:
+def read_manifest(directory: Path) -> StoredObject:
     """A run's manifest; `UserError` where there is none, it can't be read or is not as a stage wrote it.
 
     In the manifest and in every object inside it, asking for a key that is not there is a `UserError` too.
@@ -210,20 +201,14 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     path = directory / MANIFEST
     if not path.is_file():
         raise UserError(f"{directory}: no manifest.json there; expected a run directory")
-    try:
-        manifest = read_json(path)
-    except ValueError as error:  # no UTF-8, no JSON
-        raise UserError(f"{path}: not JSON; expected the manifest that a stage wrote") from error
-    if not isinstance(manifest, dict):
-        raise UserError(f"{path}: a JSON {type(manifest).__name__}; expected an object, as a stage wrote it")
-    for key in ("identity", "results"):
-        if not isinstance(manifest.get(key, {}), dict):
-            raise UserError(f"{path}: {key} is no object; expected the manifest as a stage wrote it")
+    manifest = read_object(path)
+    for key in {"identity", "results"} & manifest.keys():
+        manifest.object(key)
     if manifest.get(CHECKSUM) != manifest_checksum(manifest):
         raise UserError(
             f"{path}: not as a stage wrote it, edited or damaged, or by an older version; {_REMEDY}"
         )
-    return _Keys(manifest, path)
+    return manifest
 
 
 def is_finished(directory: Path) -> bool:
@@ -250,7 +235,7 @@ def kind_of(directory: Path) -> str:
     return _KINDS.get(directory.resolve().parent.name, "another kind of directory")
 
 
-def read_finished(directory: Path) -> dict[str, Any]:
+def read_finished(directory: Path) -> StoredObject:
     """The manifest of a finished run; `UserError` where it is missing or not finished."""
     manifest = read_manifest(directory)
     if manifest["status"] != "done":

@@ -1,5 +1,6 @@
 """Files that are there whole or not at all."""
 
+import glob
 import hashlib
 import json
 import os
@@ -20,7 +21,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     """
     data = content.encode() if isinstance(content, str) else content
     make_folder(path.parent)
-    part = path.with_name(f".{path.name}.part-{os.getpid()}")
+    part = part_of(path)
     try:
         with part.open("wb") as stream:
             stream.write(data)
@@ -54,11 +55,6 @@ def write_json(path: Path, value: Any) -> None:
     write_atomically(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def read_json(path: Path) -> Any:
-    """Read a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 @contextmanager
 def folder_in_the_making(target: Path) -> Iterator[Path]:
     """A folder to fill, which becomes `target` when the body ends well, and is removed when it does not.
@@ -66,11 +62,7 @@ def folder_in_the_making(target: Path) -> Iterator[Path]:
     Replaces a `target` that is there. What processes that were killed left behind is swept.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    host = platform.node()  # on a shared disk another machine's processes may be filling theirs
-    for stale in target.parent.glob(f".{target.name}.part-*@{host}"):
-        if not _is_running(int(stale.name.removesuffix(f"@{host}").rpartition("-")[2])):
-            shutil.rmtree(stale, ignore_errors=True)
-    part = target.with_name(f".{target.name}.part-{os.getpid()}@{host}")
+    part = part_of(target)
     part.mkdir()
     try:
         yield part
@@ -78,6 +70,18 @@ def folder_in_the_making(target: Path) -> Iterator[Path]:
         part.rename(target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def part_of(target: Path) -> Path:
+    """The name under which this process makes `target`; what killed processes left beside it is swept."""
+    host = platform.node()  # on a shared disk another machine's processes may be making theirs
+    for stale in target.parent.glob(f".{glob.escape(target.name)}.part-*@{host}"):
+        if not _is_running(int(stale.name.removesuffix(f"@{host}").rpartition("-")[2])):
+            if stale.is_dir():
+                shutil.rmtree(stale, ignore_errors=True)
+            else:
+                stale.unlink(missing_ok=True)
+    return target.with_name(f".{target.name}.part-{os.getpid()}@{host}")
 
 
 def _is_running(pid: int) -> bool:

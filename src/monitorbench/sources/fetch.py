@@ -157,10 +157,11 @@ def _from_hub(name: str, source: Source, file: SourceFile, mirror: Path | None) 
 
 def hub_errors() -> tuple[type[Exception], ...]:
     """What the hub's client raises when it is offline, refused, or given a bad name."""
-    import httpx
-    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError
+    from huggingface_hub.errors import EntryNotFoundError
 
-    return (httpx.HTTPError, HfHubHTTPError, EntryNotFoundError, OSError, ValueError)
+    from monitorbench.engines.stored.hub import client_errors
+
+    return (*client_errors(), EntryNotFoundError)
 
 
 def _why(error: Exception) -> str:

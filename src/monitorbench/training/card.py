@@ -37,7 +37,7 @@ def model_card(run: Path, *, merged: bool, evaluations: Sequence[Mapping[str, An
         + (
             "The full model, with the adapter merged in.\n"
             if merged
-            else f"A LoRA adapter for `{monitor['hub_id']}` (revision `{monitor['revision']}`).\n"
+            else f"A LoRA adapter for `{monitor['hub_id']}` (weights `{manifest['identity']['weights']}`).\n"
         ),
         "**Trained on some cells, a monitor may be worse than its base on others**: measure it on yours.\n",
         "## Training\n",

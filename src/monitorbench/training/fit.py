@@ -1,7 +1,6 @@
 """The optimizer steps of a training: from the last checkpoint on, with a point of the curve now and then."""
 
 import logging
-import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +8,7 @@ from accelerate import PartialState
 
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
+from monitorbench.engines.stored.adapter import Base
 from monitorbench.runs.progress import progress
 from monitorbench.runs.tracking import Track, tracked_step, tracked_validation
 from monitorbench.training import processes
@@ -18,6 +18,7 @@ from monitorbench.training.callbacks import (
     StopWhenPreempted,
     raise_if_preempted,
 )
+from monitorbench.training.checkpoints import SealCheckpoints, last_whole_checkpoint, step_of
 from monitorbench.training.curve import LearningCurve
 from monitorbench.training.model import restore_adapter, save_adapter
 from monitorbench.training.trainer import Work, arguments, make_trainer
@@ -31,8 +32,8 @@ class Job(NamedTuple):
     """One training: where it is kept, what is trained, how, and on what."""
 
     directory: Path
-    hub_id: str
-    """Of the base, for the adapter's own configuration."""
+    base: Base
+    """What is trained on, for the adapter's own files."""
     model: Any
     training: Training
     seed: int
@@ -44,18 +45,18 @@ def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> None:
     training, patience = job.training, job.training.early_stopping_patience
     tokens = _tokens_by_step(job.work, training)
     checkpoints, best = job.directory / CHECKPOINTS, job.directory / BEST
-    resumed_from = _last_whole_checkpoint(checkpoints)
+    resumed_from = last_whole_checkpoint(checkpoints)
 
     def measure(step: int, loss: float | None) -> bool:
         _measure(curve, step, loss)
         track.log(tracked_validation(curve.points[-1]), step)
         if patience and curve.best_step == step:
-            save_adapter(job.model, best, job.hub_id)
+            save_adapter(job.model, best, job.base)
         return processes.anyone(curve.exhausted(patience))  # else rounding lets one stop and the other wait
 
     with progress(name, training.max_steps) as ticker:
         if resumed_from:
-            done = int(resumed_from.name.rpartition("-")[2])
+            done = step_of(resumed_from)
             _log.info("train: resuming from step %d", done)
             ticker.advance(done)
 
@@ -69,7 +70,11 @@ def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> None:
             training,
             arguments(training, checkpoints, job.seed),
             job.work,
-            [EveryFewSteps(training.validate_every, measure, advance), StopWhenPreempted()],
+            [
+                EveryFewSteps(training.validate_every, measure, advance),
+                StopWhenPreempted(),
+                SealCheckpoints(),
+            ],
         )
         if not resumed_from:
             _measure(curve, 0, None)
@@ -103,12 +108,3 @@ def _tokens_by_step(work: Work, training: Training) -> list[int]:
     passes = training.batch_size // training.micro_batch_size
     tokens = [sum(work.examples[i].n_tokens for unit in row for i in unit) for row in work.plan]
     return [sum(tokens[start : start + passes]) for start in range(0, len(tokens), passes)]
-
-
-def _last_whole_checkpoint(folder: Path) -> Path | None:
-    """The newest checkpoint whose last file was written; a half-written one is removed."""
-    found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
-    whole = [path for path in found if (path / "trainer_state.json").is_file()]
-    for path in set(found) - set(whole):
-        shutil.rmtree(path, ignore_errors=True)
-    return whole[-1] if whole else None

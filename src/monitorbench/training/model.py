@@ -8,13 +8,16 @@ from accelerate import PartialState
 from peft import LoraConfig, get_peft_model, set_peft_model_state_dict
 from safetensors.torch import load_file
 from torch.distributed.tensor import DTensor
-from transformers import AutoModelForCausalLM, set_seed
+from transformers import set_seed
 
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
 from monitorbench.engines import adapter_gate
+from monitorbench.engines.stored.adapter import BASE, CONFIG, Base, adapter_config, canonical
+from monitorbench.engines.stored.load import foreign_code_refused, load_causal_lm
 from monitorbench.prompts.render import Renderer
-from monitorbench.runs.files import read_json, write_json
+from monitorbench.runs.files import write_atomically, write_json
+from monitorbench.training.disk import writing
 from monitorbench.training.examples import Example
 from monitorbench.training.layers import BY_SAMPLE, use_fused_layers
 from monitorbench.training.processes import on_cpu
@@ -25,9 +28,8 @@ def load_model(weights: Path, training: Training, seed: int) -> Any:
     set_seed(seed)
     if training.loader == "unsloth":
         return _load_with_unsloth(weights, training, seed)
-    base = AutoModelForCausalLM.from_pretrained(
-        weights, dtype=getattr(torch, training.resolved_dtype), attn_implementation=BY_SAMPLE
-    ).to("cpu" if on_cpu(training) else "cuda")
+    base = load_causal_lm(weights, getattr(torch, training.resolved_dtype), BY_SAMPLE)
+    base.to("cpu" if on_cpu(training) else "cuda")
     lora = LoraConfig(
         r=training.lora_rank,
         lora_alpha=training.lora_alpha,
@@ -47,12 +49,15 @@ def _load_with_unsloth(weights: Path, training: Training, seed: int) -> Any:
         raise UserError(
             f"training.loader=unsloth: {' '.join(str(error).split())[:120]}; set training.loader=transformers"
         ) from error
-    model, _ = FastLanguageModel.from_pretrained(
-        str(weights),
-        max_seq_length=training.max_tokens,
-        dtype=getattr(torch, training.resolved_dtype),
-        load_in_4bit=False,
-    )
+    with foreign_code_refused(weights):
+        model, _ = FastLanguageModel.from_pretrained(
+            str(weights),
+            max_seq_length=training.max_tokens,
+            dtype=getattr(torch, training.resolved_dtype),
+            load_in_4bit=False,
+            trust_remote_code=False,
+            use_safetensors=True,
+        )
     return FastLanguageModel.get_peft_model(
         model,
         r=training.lora_rank,
@@ -64,8 +69,11 @@ def _load_with_unsloth(weights: Path, training: Training, seed: int) -> Any:
     )
 
 
-def save_adapter(model: Any, folder: Path, hub_id: str) -> None:
-    """Write the adapter as safetensors, its base named as on the hub; all processes have to ask for it."""
+def save_adapter(model: Any, folder: Path, base: Base) -> None:
+    """Write the adapter as safetensors, with the base that it is for; all processes have to ask for it.
+
+    Equal adapters are equal files, in whichever order PEFT has the names of their layers.
+    """
     # Sharded weights are put together by all, and written by one.
     state = {
         name: weight.full_tensor() if isinstance(weight, DTensor) else weight.detach()
@@ -74,11 +82,13 @@ def save_adapter(model: Any, folder: Path, hub_id: str) -> None:
     }
     if not PartialState().is_main_process:
         return
-    model.save_pretrained(folder, state_dict=state, safe_serialization=True)
+    with writing(folder):
+        model.save_pretrained(folder, state_dict=state, safe_serialization=True)
     (folder / "README.md").unlink(missing_ok=True)  # an empty card
     # A path of this machine has no place in an adapter that others load.
-    config = read_json(folder / "adapter_config.json")
-    write_json(folder / "adapter_config.json", {**config, "base_model_name_or_path": hub_id})
+    config = {**adapter_config(folder), "base_model_name_or_path": base.hub_id}
+    write_atomically(folder / CONFIG, canonical(config))
+    write_json(folder / BASE, base.model_dump())
 
 
 def restore_adapter(model: Any, folder: Path) -> None:

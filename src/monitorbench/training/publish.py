@@ -13,7 +13,9 @@ from typing import Any
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Monitor, Study
-from monitorbench.engines.weights import adapter_sha256, merge, weights_folder, weights_identity
+from monitorbench.engines.stored.adapter import adapter_sha256
+from monitorbench.engines.stored.adapter_check import refuse_unfit_adapter
+from monitorbench.engines.weights import at_identity, merge, weights_folder, weights_identity
 from monitorbench.runs.directory import read_checked, read_finished, read_manifest, record_files
 from monitorbench.runs.files import write_atomically
 from monitorbench.sources.fetch import hub_errors
@@ -33,15 +35,18 @@ def merge_run(study: Study) -> Path:
         _log.info("merge: reusing %s", target)
         return target
     config, manifest = read_checked(run, "config.json"), read_finished(run)
-    monitor = _monitor(config)
-    if weights_identity(monitor) != manifest["identity"]["weights"]:
+    trained_on = manifest["identity"]["weights"]
+    monitor = at_identity(_monitor(config), trained_on)
+    if weights_identity(monitor) != trained_on:
         raise UserError(
             f"{run}: its base {monitor.path} is not the one that was trained; expected its weights"
         )
     part = run / f".merged.part-{os.getpid()}"
     try:
         dtype = manifest["identity"]["training"]["dtype"]
-        merge(weights_folder(monitor, study.paths.models), run / "adapter", part, dtype)
+        weights = weights_folder(monitor, study.paths.models)
+        refuse_unfit_adapter(run / "adapter", weights)
+        merge(weights, run / "adapter", part, dtype)
         write_atomically(
             part / "README.md", model_card(run, merged=True, evaluations=_evaluations(study, run))
         )

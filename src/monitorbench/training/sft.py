@@ -13,13 +13,15 @@ from typing import Any
 
 import numpy as np
 from accelerate import PartialState
-from transformers import AutoTokenizer
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Monitor, Prompt, PromptKind, Study
 from monitorbench.config.training import Training
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
+from monitorbench.engines.stored.adapter import Base
+from monitorbench.engines.stored.load import load_tokenizer
+from monitorbench.engines.stored.model_folder import model_weights_sha256
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Split
@@ -53,7 +55,8 @@ def train(study: Study) -> Path:
     splits = [Split.TRAIN, Split.VALIDATION, *objective_of(training).extra_splits]
     with PartialState().main_process_first():  # which builds the data and converts the weights
         data = ensure(study, splits)
-        run = training_run(study, data.name, weights_identity(monitor))
+        named = weights_identity(monitor)
+        run = training_run(study, data.name, named)
         weights = weights_folder(monitor, study.paths.models)
         done = run.done
     PartialState().wait_for_everyone()  # nobody writes before everybody has looked
@@ -66,7 +69,7 @@ def train(study: Study) -> Path:
         tracking(study, run.path, "train", is_first=is_first) as track,
         _recording(run, study) as results,
     ):
-        tokenizer = AutoTokenizer.from_pretrained(weights)
+        tokenizer = load_tokenizer(weights)
         renderer = Renderer(study.prompt, tokenizer, monitor.opening)
         cache = study.paths.data / ".sources"
         context = Context(
@@ -81,7 +84,8 @@ def train(study: Study) -> Path:
         short = _short_enough(validation, renderer, training.max_tokens)
         model = load_model(weights, training, study.seed)
         curve = LearningCurve(run.path / "learning_curve.json", model, renderer, short, study.seed, is_first)
-        job = Job(run.path, monitor.hub_id, model, training, study.seed, work)
+        base = Base(hub_id=monitor.hub_id, weights=named, sha256=model_weights_sha256(weights))
+        job = Job(run.path, base, model, training, study.seed, work)
         fit(job, curve, track, f"train on {'+'.join(study.dataset.train.subset)}")
         results |= {
             "name": subset_name(study.dataset.train.subset),
@@ -148,7 +152,7 @@ def _finish(job: Job, curve: LearningCurve, renderer: Renderer) -> dict[str, Any
     _log.info("train: comparing the adapter's answers with the base's")
     change = refuse_idle_adapter(job.model, renderer, job.work.examples[0])
     _log.info("train: a label's log-probability changes by up to %.2g", change)
-    save_adapter(job.model, job.directory / "adapter", job.hub_id)
+    save_adapter(job.model, job.directory / "adapter", job.base)
     _log.info("train: adapter saved in %s", job.directory / "adapter")
     return {
         "adapter_gate": change,

@@ -17,6 +17,7 @@ from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 
 from monitorbench.config.training import Training
+from monitorbench.training.disk import writing
 from monitorbench.training.examples import Batch, Example, collate, pack
 from monitorbench.training.objectives.base import AddedLoss
 from monitorbench.training.plan import MicroBatch
@@ -114,6 +115,10 @@ class LabelTrainer(SFTTrainer):
         if self.added_loss is not None:
             loss = loss + self.added_loss(logits_SV, batch, units)
         return (loss, None) if return_outputs else loss
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        with writing(Path(self.args.output_dir)):
+            super()._save_checkpoint(model, trial)
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         return SequentialSampler(train_dataset if train_dataset is not None else self.train_dataset)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from corridor import Corridor, FixedActions, scripted
+from sealed import seal
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
@@ -45,6 +46,18 @@ def test_a_run_that_broke_down_is_no_example():
     broken = run_episode(Corridor(), FixedActions(" "), Run("k", "none", 0), LIMITS)
     assert broken.reason
     assert samples_of([broken]) == []
+
+
+def test_critic_data_that_changed_in_its_run_is_refused(tmp_path: Path):
+    """A critic fitted to steps of which one was edited is another critic, under the first one's name."""
+    file = tmp_path / "critic_data.jsonl"
+    write_critic_data(file, {Split.TRAIN: samples_of(episodes(0, 4))})
+    seal(tmp_path)
+    assert read_critic_data(file)
+    text = file.read_text()
+    file.write_text(text.replace('"benign"', '"misbehavior"', 1))
+    with pytest.raises(UserError, match=r"critic_data\.jsonl: not as it was written"):
+        read_critic_data(file)
 
 
 def test_the_trainers_dataset_reads_what_a_pilot_writes(compose_study: Callable[..., Study], tmp_path: Path):

@@ -13,6 +13,7 @@ from pathlib import Path
 from monitorbench.config.base import UserError
 from monitorbench.intervention.transcripts import Episode
 from monitorbench.records import Label, Sample, Split
+from monitorbench.runs.directory import compared_file
 from monitorbench.runs.files import write_atomically
 from monitorbench.sources import fetch
 from monitorbench.sources.files import team_jsonl
@@ -46,9 +47,10 @@ def write_critic_data(path: Path, parts: Mapping[Split, Sequence[Sample]]) -> No
 def read_critic_data(path: Path) -> list[Sample]:
     """The training samples in a file that a pilot has written.
 
-    Raises `UserError` where it can't be read, a line is no sample, or there is none of the train split.
+    Raises `UserError` where it can't be read or is not as the pilot wrote it, a line is no sample, or there
+    is none of the train split.
     """
-    files = fetch.local("pilot.critic_data", path, team_jsonl.SUFFIXES, "error")
+    files = fetch.local("pilot.critic_data", compared_file(path), team_jsonl.SUFFIXES, "error")
     found = [sample for sample in team_jsonl.load(files) if sample.split is Split.TRAIN]
     if not found:
         raise UserError(f"pilot.critic_data={path}: no sample of the train split; expected critic_data.jsonl")

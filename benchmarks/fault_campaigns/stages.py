@@ -1,0 +1,261 @@
+"""The stages under attack: the real scripts in a forked child, and their results to compare.
+
+The parent has imported what the scripts import, so that a child that runs one starts in milliseconds; what
+runs in it is the script itself, with its own arguments and exit code.
+"""
+
+import json
+import os
+import runpy
+import shutil
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+ROOT = Path(__file__).resolve().parents[2]
+_TIMES = frozenset(("seconds", "started", "peak_memory_mib", "machine", "checksum", "crc32"))
+_CODE = frozenset(("git_commit", "git_dirty", "code.diff"))
+"""Keys of a JSON file that differ from run to run: times, checksums over them, the code as it is now."""
+
+
+class Stage(NamedTuple):
+    """A command, what it leaves, and how much of a campaign is spent on it."""
+
+    name: str
+    script: str
+    arguments: Callable[[Path], list[str]]
+    """Of the folder that the command writes into."""
+    share: float
+    """Of the kills."""
+    before: Callable[[Path], None] = lambda _: None
+    """Puts into the folder what the command reads there."""
+
+
+class Shared(NamedTuple):
+    """What the stages read, made once, by the stages themselves (`shared.make_shared`)."""
+
+    root: Path
+    """Everything lies below it."""
+    evaluation: Path
+    """A finished evaluation run that was not scored."""
+
+    @property
+    def data(self) -> Path:
+        """Datasets."""
+        return self.root / "data"
+
+    @property
+    def runs(self) -> Path:
+        """Finished runs of every kind."""
+        return self.root / "runs"
+
+    @property
+    def weights(self) -> Path:
+        """A tiny model."""
+        return self.root / "weights"
+
+    @property
+    def own_file(self) -> Path:
+        """Labelled samples, for `dataset=jsonl`."""
+        return self.root / "own.jsonl"
+
+    @property
+    def outcomes(self) -> Path:
+        """A pilot's outcomes."""
+        return self.root / "outcomes.jsonl"
+
+
+STARTER = ("dataset.generated_pairs=8", "tracking=none")
+JUDGED = (*STARTER, "dataset.test.pairs_per_cell=2", "dataset.calibration.pairs_per_cell=4")
+LOCAL = ("monitor.context_tokens=2048", "engine.dtype=float32", "engine.device=cpu", "engine.batch_size=4")
+TRAINED = (
+    "training.max_steps=3",
+    "training.validate_every=1",
+    "training.dtype=float32",
+    "training.device=cpu",
+    "training.learning_rate=1e-2",
+    "training.max_tokens=512",
+    "monitor.context_tokens=2048",
+    "dataset.validation.pairs_per_cell=1",
+)
+PILOT = (
+    "tracking=none",
+    "monitor=bag_of_words",
+    "agent.error_rate=0.5",
+    "pilot.step_budget=5",
+    "pilot.tasks=3",
+    "pilot.training_tasks=6",
+    "pilot.validation_tasks=3",
+    "pilot.statistics.draws=1000",
+    "environment.rooms=2",
+    "environment.objects=2",
+    "environment.quest_length=2",
+)
+"""Settings of the stages, small enough for seconds."""
+
+
+def asked_at(base_url: str) -> list[str]:
+    """Settings of an evaluation that asks an endpoint."""
+    return ["engine=openai_api", f"engine.base_url='{base_url}'", "engine.model=m", "engine.concurrency=2"]
+
+
+def stages(shared: Shared, base_url: str) -> dict[str, Stage]:
+    """All stages that are killed, by name; at `base_url` an endpoint answers that behaves."""
+    data, model = f"paths.data={shared.data}", f"monitor.path={shared.weights}"
+    run = Path("evaluate") / shared.evaluation.name
+
+    def build(*more: str) -> Callable[[Path], list[str]]:
+        return lambda root: [f"paths.data={root}", "tracking=none", *more]
+
+    def with_runs(*more: str) -> Callable[[Path], list[str]]:
+        return lambda root: [f"paths.runs={root}", *more]
+
+    own = build("dataset=jsonl", f"dataset.path={shared.own_file}")
+    endpoint = with_runs(data, *JUDGED, *asked_at(base_url), "engine.api_key_env=null")
+    rows = [
+        Stage("build starter", "data_build/build.py", build("dataset.generated_pairs=8"), 0.06),
+        Stage("build jsonl", "data_build/build.py", own, 0.18),
+        Stage("evaluate local", "eval/evaluate.py", with_runs(data, model, *JUDGED, *LOCAL), 0.2),
+        Stage("evaluate endpoint", "eval/evaluate.py", endpoint, 0.18),
+        Stage(
+            "score",
+            "eval/score.py",
+            lambda root: [f"paths.runs={root}", data, *JUDGED, f"run={root / run}"],
+            0.08,
+            lambda root: _copy(shared.evaluation, root / run),
+        ),
+        Stage("train", "train/sft.py", with_runs(data, model, *STARTER, *TRAINED), 0.18),
+        Stage(
+            "pilot live",
+            "eval/pilot.py",
+            lambda root: [f"paths.runs={root}", f"environment.games={root / 'games'}", *PILOT],
+            0.06,
+        ),
+        Stage(
+            "pilot outcomes",
+            "eval/pilot.py",
+            with_runs("tracking=none", f"outcomes={shared.outcomes}", "pilot.statistics.draws=1000"),
+            0.06,
+        ),
+    ]
+    return {row.name: row for row in rows}
+
+
+def warm_up() -> None:
+    """Import what the scripts import, once for all children."""
+    import textworld  # noqa: F401
+    import trl  # noqa: F401
+
+    import monitorbench.corpus.own_files
+    import monitorbench.corpus.surface
+    import monitorbench.engines.openai_engine
+    import monitorbench.engines.transformers_engine
+    import monitorbench.intervention.loop.live
+    import monitorbench.intervention.run
+    import monitorbench.judging.endpoint
+    import monitorbench.judging.evaluate
+    import monitorbench.judging.local
+    import monitorbench.scoring.score
+    import monitorbench.training.sft  # noqa: F401
+
+
+def run_script(script: str, arguments: list[str], said: Path, ready: int) -> int:
+    """Fork a child that runs a script once a byte comes through the pipe `ready`; returns its process id.
+
+    What it prints goes to `said`, a file.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    return pid or _in_child(script, arguments, said, ready)
+
+
+def finish(script: str, arguments: Sequence[str], said: Path) -> str:
+    """Run a script to its end; its last line. Raises `RuntimeError` where it fails."""
+    said.write_bytes(b"")
+    reading, writing = os.pipe()
+    pid = run_script(script, list(arguments), said, reading)
+    os.write(writing, b"!")
+    os.close(reading)
+    os.close(writing)
+    _, status = os.waitpid(pid, 0)
+    text = said.read_text(errors="replace")
+    if os.waitstatus_to_exitcode(status):
+        raise RuntimeError(f"{script} {' '.join(arguments)}: {text[-1000:]}")
+    return text.strip().splitlines()[-1]
+
+
+def _in_child(script: str, arguments: list[str], said: Path, ready: int) -> NoReturn:
+    code: Any = 1
+    try:
+        stream = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        for number in (1, 2):
+            os.dup2(stream, number)
+        os.close(stream)
+        os.read(ready, 1)
+        os.chdir(ROOT)
+        sys.argv = [script, *arguments]
+        runpy.run_path(str(ROOT / script), run_name="__main__")
+        code = 0
+    except SystemExit as error:
+        code = error.code
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code if isinstance(code, int) else 1)
+
+
+def results_of(root: Path) -> dict[str, Any]:
+    """What a stage left in a folder, without what differs between any two runs.
+
+    By file: of JSON its value, of JSON lines the rows in any order, of everything else the bytes. A file that
+    a finished run does not have is in it as well, so that nothing left behind goes unseen.
+    """
+    found: dict[str, Any] = {}
+    for path in sorted(path for path in root.rglob("*") if path.is_file()):
+        name = str(path.relative_to(root))
+        if path.name in ("config.json", "code.diff"):
+            found[name] = None
+        elif path.suffix == ".json" and not path.name.startswith("."):
+            found[name] = _without_times(_parsed(path.read_text(encoding="utf-8")), root)
+        elif path.suffix == ".jsonl" and not path.name.startswith("."):
+            lines = path.read_text(encoding="utf-8").splitlines()
+            found[name] = sorted(json.dumps(_without_times(_parsed(line), root)) for line in lines)
+        else:
+            found[name] = path.read_bytes()
+    return found
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _without_times(value: Any, root: Path) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_times(one, root) for key, one in value.items() if key not in _TIMES | _CODE}
+    if isinstance(value, list):
+        return [_without_times(one, root) for one in value]
+    return value.replace(str(root), "ROOT") if isinstance(value, str) else value
+
+
+def difference(found: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
+    """The first file that differs, and how; empty where none does."""
+    for name in sorted({*found, *expected}):
+        if name not in expected:
+            return f"{name}: left behind"
+        if name not in found:
+            return f"{name}: missing"
+        if found[name] != expected[name]:
+            return f"{name}: differs"
+    return ""
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copytree(source, target)

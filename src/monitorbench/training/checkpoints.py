@@ -1,0 +1,58 @@
+"""Checkpoints of a training that may have been killed while it wrote one: sealed when whole, or not used."""
+
+import logging
+import shutil
+from pathlib import Path
+from typing import Any
+
+from accelerate import PartialState
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+
+from monitorbench.config.base import UserError
+from monitorbench.runs.directory import checked_file, read_finished, write_manifest
+from monitorbench.runs.integrity import file_sha256
+
+_log = logging.getLogger(__name__)
+
+
+class SealCheckpoints(TrainerCallback):
+    """Once every process has written its part of a checkpoint, the first writes a manifest with checksums."""
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        """After the last file of a checkpoint."""
+        PartialState().wait_for_everyone()
+        if state.is_world_process_zero:
+            folder = Path(str(args.output_dir)) / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
+            files = {
+                path.relative_to(folder).as_posix(): file_sha256(path)
+                for path in sorted(folder.rglob("*"))
+                if path.is_file()
+            }
+            write_manifest(folder, {"status": "done", "results": {"step": state.global_step}, "files": files})
+
+
+def last_whole_checkpoint(folder: Path) -> Path | None:
+    """The newest checkpoint that is as it was written; those that are not are removed, which the log says."""
+    found = sorted(folder.glob(f"{PREFIX_CHECKPOINT_DIR}-*"), key=step_of)
+    whole = [path for path in found if _is_whole(path)]
+    for path in set(found) - set(whole):
+        shutil.rmtree(path, ignore_errors=True)
+    return whole[-1] if whole else None
+
+
+def step_of(checkpoint: Path) -> int:
+    """The optimizer step after which a checkpoint was written."""
+    return int(checkpoint.name.rpartition("-")[2])
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    try:
+        for name in read_finished(checkpoint)["files"]:
+            checked_file(checkpoint, name)
+    except UserError as error:
+        _log.warning("train: a checkpoint is not used: %s", error)
+        return False
+    return True
