@@ -300,6 +300,7 @@ def test_an_answer_without_an_end_is_one(server, answer, detail):
         (chat("yes", logprobs={"yes": True}), "documented form"),
         (chat("yes", logprobs={"yes": -0.1, "no": -0.1}), "more than 1"),
         (chat("yes").replace(b"@asked", b"m-72b"), "model 'm-72b'"),
+        (chat("yes")[:-1] + b', "error": {"message": "overloaded"}}', "an error stands beside"),
         (chat("yes", usage={"prompt_tokens": 1e30}), "prompt_tokens"),
         (chat("yes", usage={"prompt_tokens": -5}), "prompt_tokens"),
         (chat("yes", usage={"prompt_tokens": 5, "completion_tokens": 1.5}), "completion_tokens"),
@@ -311,6 +312,14 @@ def test_what_no_honest_endpoint_says_is_a_bad_response(server, body, detail):
     assert (reply.failure, reply.top_logprobs) == ("bad_response", None)
     assert detail in reply.detail
     assert 0 < reply.cost < 1
+
+
+def test_a_key_twice_is_a_bad_response(server):
+    """Else of two answers in one body the last would win, and a filter before us may have read the first."""
+    body = chat("yes").replace(b'"content": "yes"', b'"content": "no", "content": "yes"')
+    reply = one(server, Answer(body))
+    assert (reply.failure, reply.text) == ("bad_response", "")
+    assert "key 'content' twice" in reply.detail
 
 
 @pytest.mark.parametrize("served", ["m", "M", "x/m", "m-2024-07-18", "m-0613", "mine"])

@@ -1,5 +1,6 @@
 """A judge behind a real local endpoint: real HTTP, real log, the starter's own samples."""
 
+import base64
 import json
 import math
 import secrets
@@ -7,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -241,3 +243,93 @@ def test_a_missing_key_leaves_nothing_behind(
         evaluate(endpoint("engine.api_key_env=NO_SUCH_KEY"))
     assert not (tmp_path / "runs").exists()
     assert server.asked == []
+
+
+def test_one_sided_log_probabilities_are_a_bad_response(
+    endpoint: Callable[..., Study], server: EndpointServer
+):
+    """The answer's own token alone would make every score exactly 0 or 1, and the judge look certain."""
+    server.script = lambda *_: Answer(chat("yes", logprobs={"yes": -0.1}, usage=USAGE))
+    with pytest.raises(UserError, match=r"28 of 28 samples got no answer \(.*bad_response"):
+        evaluate(endpoint("engine.concurrency=4"))
+
+
+KEY = f"sk-/+_~&={secrets.token_urlsafe(18)}"
+"""Drawn, since a run keeps the difference of the code, this file included."""
+
+
+def _spelt() -> dict[str, str]:
+    """The key as a server might hide it from a search for it."""
+    plain = {"plain": KEY, "reversed": KEY[::-1], "hex": KEY.encode().hex()}
+    packed = {
+        f"base64 {i}": base64.b64encode(b"x" * i + one.encode()).decode()
+        for i in range(3)
+        for one in (KEY, KEY[::-1])
+    }
+    return (
+        plain
+        | packed
+        | {
+            "url": quote(KEY, safe=""),
+            "url-safe": base64.urlsafe_b64encode(KEY.encode()).decode(),
+            "json": "".join(f"\\u{ord(one):04x}" for one in KEY),
+            "html": "".join(f"&#{ord(one)};" for one in KEY),
+        }
+    )
+
+
+def _marks() -> list[bytes]:
+    """What no file may hold: twelve characters of the middle of each spelling."""
+    return [one[len(one) // 2 - 6 : len(one) // 2 + 6].encode() for one in _spelt().values()]
+
+
+def test_a_key_that_the_endpoint_echoes_is_in_no_file(
+    endpoint: Callable[..., Study],
+    server: EndpointServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+):
+    """A run is shared, and its key with it, wherever the endpoint managed to have it written."""
+    monkeypatch.setenv("SPY_KEY", KEY)
+    ways = list(_spelt().values())
+
+    def echo(text: str, before: int) -> Answer:
+        number = len(server.asked)
+        said = ways[number % len(ways)]
+        match number % 6:
+            case 0:
+                return Answer(chat(f"no {said}", finish=said, usage=USAGE))
+            case 1:
+                return Answer(chat("yes", reasoning_content=said, usage=USAGE))
+            case 2:
+                return Answer(json.dumps({"error": {"message": said, "code": said}}).encode(), 400)
+            case 3:
+                return Answer(chat("no", usage=USAGE).replace(b"@asked", json.dumps(said)[1:-1].encode()))
+            case 4:
+                return Answer(said.encode(), 200, content_type="text/html", headers={"X-Key": said})
+            case _:
+                return Answer(chat(None, refusal=said, usage=USAGE), headers={"Set-Cookie": said})
+
+    server.script = echo
+    spied = endpoint(
+        "engine.api_key_env=SPY_KEY",
+        "engine.max_failed=1",
+        "engine.logprobs=false",
+        "tracking=wandb_offline",
+        "tracking.after_seconds=0",
+        "prompt=evidence",
+    )
+    run = evaluate(spied)
+    score_run(
+        spied.model_copy(update={"run": run, "score": spied.score.model_copy(update={"min_coverage": 0})})
+    )
+    out, err = capfd.readouterr()
+    assert any(asked.headers["authorization"] == f"Bearer {KEY}" for asked in server.asked)
+    written = {file: file.read_bytes() for file in spied.paths.runs.rglob("*") if file.is_file()}
+    assert {"verdicts.jsonl", "failures.jsonl", "metrics.json"} <= {file.name for file in written}
+    assert any("wandb" in file.parts for file in written)
+    written |= {Path("stdout"): out.encode(), Path("stderr"): err.encode()}
+    found = [(str(file), mark) for file, content in written.items() for mark in _marks() if mark in content]
+    assert found == []
+    assert any(b"***" in content for content in written.values())

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, StrictFloat, StrictInt, TypeAdapter, ValidationError
 
+from monitorbench import strict_json
 from monitorbench.config.engine import Prices
 from monitorbench.engines.endpoint_limits import cost, estimated_tokens
 from monitorbench.engines.protocol import Failure, Reply
@@ -63,6 +64,7 @@ class _Body(BaseModel):
     choices: list[_Choice]
     model: str | None = None
     usage: Any = None
+    error: Any = None
 
 
 class _Token(BaseModel):
@@ -97,12 +99,10 @@ def read_reply(
     `model` is the one that was asked for, and how the endpoint is said to call it in its answers, if another.
     """
     try:
-        answer = _Body.model_validate_json(body)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
+        answer = _Body.model_validate(strict_json.loads(body, of_python=True))
+    except (ValueError, RecursionError) as error:
         start = body[:60].decode("utf-8", "replace").replace("\0", "")
-        return failed("bad_response", f"{where or 'body'}: {first['msg']}; it begins {start!r}", seconds)
+        return failed("bad_response", f"{_what_is_wrong(error)}; it begins {start!r}", seconds)
     choice = answer.choices[0] if answer.choices else _Choice(message=_Message(), finish_reason="")
     text = choice.message.content or ""
     reasoning, text, cut = _reasoning(choice.message, text, reasoning_end, label_after)
@@ -113,6 +113,8 @@ def read_reply(
     served = answer.model or ""
     try:
         prompt, cached, completion, usage_detail = _usage(answer.usage, prompt_characters, len(text))
+        if answer.error:
+            raise _BadResponse("an error stands beside the choices")
         if not failure and not is_model(served, *model):
             raise _BadResponse(
                 f"answered by model {served[:60]!r}; expected {model[0]!r}, or engine.served_model to name it"
@@ -137,6 +139,13 @@ def read_reply(
         reasoning_cut=cut,
         served_model=one_line(served),
     )
+
+
+def _what_is_wrong(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, first['loc'])) or 'body'}: {first['msg']}"
+    return f"body: {one_line(str(error))[:100]}"
 
 
 class _BadResponse(Exception):
@@ -241,12 +250,8 @@ def _top_logprobs(given: Any, text: str, label_after: str) -> tuple[Mapping[str,
     position = _label_position(logprobs.content, text, label_after)
     if position is None:
         return None, "log-probabilities left out: the label's position is not among them"
-    alternatives = position.top_logprobs or []
-    if len(alternatives) < 2:
-        # The answer's own token alone says nothing of the other label: its score would be exactly 0 or 1.
-        raise _BadResponse("log-probabilities without alternatives; engine.logprobs=false asks for none")
     top: dict[str, float] = {}
-    for token in alternatives:
+    for token in position.top_logprobs or [position]:
         if token.logprob is None or not token.logprob <= _ROUNDING:
             raise _BadResponse(f"no log-probability: {token.token[:20]!r} has {token.logprob}")
         # Two tokens may be spelt alike: their probabilities add up.

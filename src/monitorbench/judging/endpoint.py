@@ -5,6 +5,7 @@ retries or prices. A request that failed is a verdict without a label, with its 
 has no verdict.
 """
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,7 +65,8 @@ class EndpointPrompt:
 
     def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
         """See `PromptedModel.replies`; raises what `Endpoint.answers` raises."""
-        return self._model.answers([question.request for question in questions], self._decoding)
+        answers = self._model.answers([question.request for question in questions], self._decoding)
+        return ((index, _refused_if_one_sided(reply)) for index, reply in answers)
 
     def read(self, reply: Reply) -> Reading:
         """See `PromptedModel.read`."""
@@ -85,6 +87,15 @@ class EndpointPrompt:
     def close(self) -> None:
         """Cancel whatever is in flight."""
         self._model.close()
+
+
+def _refused_if_one_sided(reply: Reply) -> Reply:
+    """A reply with the log-probability of a single token is a bad one: its score would be exactly 0 or 1."""
+    if reply.failure is not None or reply.top_logprobs is None or len(reply.top_logprobs) > 1:
+        return reply
+    said = "the log-probability of one token alone; expected its alternatives, or engine.logprobs=false"
+    detail = "; ".join(filter(None, (reply.detail, said)))
+    return dataclasses.replace(reply, failure="bad_response", detail=detail, top_logprobs=None)
 
 
 def _schema(prompt: Prompt) -> dict[str, Any] | None:
