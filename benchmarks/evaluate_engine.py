@@ -29,7 +29,7 @@ from monitorbench.judging.judge import Judge
 from monitorbench.judging.local import LocalPrompt
 from monitorbench.prompts.parse import score
 from monitorbench.runs.tracking import Track
-from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
+from monitorbench.runs.verdict_log import open_failure_log, open_verdict_log, read_verdicts
 
 ROUNDS = 3
 SMALL_CACHE_TOKENS = 4096
@@ -143,8 +143,8 @@ def ordered_against_shuffled(judged: Judged) -> dict[str, float]:
 
 def judge(judged: Judged, prompted: LocalPrompt, log: Path) -> None:
     """What `judging.evaluate` does with a loaded model: render, complete, parse, append."""
-    with open_verdict_log(log) as verdicts:
-        ours, samples = Judge(prompted, verdicts), judged.samples
+    with open_verdict_log(log) as verdicts, open_failure_log(log.with_suffix(".failed")) as failures:
+        ours, samples = Judge(prompted, verdicts, failures), judged.samples
         keys, questions = ours.pending(samples)
         ours.ask(questions, lambda: judging("benchmark", samples, keys, verdicts, Track()))
 

@@ -7,6 +7,7 @@ agree on what they talk about.
 
 import hashlib
 import json
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 
@@ -95,6 +96,22 @@ class UnscoredReason(StrEnum):
     BAD_RESPONSE = "bad_response"
     """No answer that the API documents, such as HTML, no choices, or a broken end."""
     EMPTY = "empty"
+
+
+TRANSPORT_FAILURES = frozenset(
+    (
+        UnscoredReason.TIMED_OUT,
+        UnscoredReason.HTTP_ERROR,
+        UnscoredReason.BAD_RESPONSE,
+        UnscoredReason.EMPTY,
+    )
+)
+"""Of the way to an endpoint, not of the judge: asked again, the same question may be answered."""
+
+
+def reasons_in_words(counts: Mapping[str, int]) -> str:
+    """How many answers have which reason, the most frequent first: `3 no_label, 1 http_error`."""
+    return ", ".join(f"{n} {reason}" for reason, n in sorted(counts.items(), key=lambda one: -one[1]))
 
 
 class QuoteField(StrEnum):
@@ -255,6 +272,8 @@ class Verdict(_Record):
     score: Annotated[float, Field(ge=0, le=1)] | None
     label_mass: Annotated[float, Field(ge=0, le=1.0001)] | None
     finish_reason: str
+    served_model: str = ""
+    """What an endpoint calls the model that answered, where it says so."""
     reasoning: str = ""
     """What a monitor that reasons first thought before it answered, as far as it is shown."""
     reasoning_tokens: Annotated[int, Field(ge=0)] = 0

@@ -513,7 +513,7 @@ def test_a_datasets_split_is_annotated_through_its_view(
         (lambda row: row | {"split": "train"}, ["line 2", "split train", "annotation.split=test"]),
         (
             lambda row: row | {"request": [{"role": "user", "content": "\ud800"}], "id": ""},
-            ["line 2", "surrogates"],
+            ["line 2", "field 'request'", "surrogate pair"],
         ),
         (lambda _: "text", ["line 2", "expected an object"]),
     ],

@@ -1,11 +1,13 @@
 """A dataset on disk: what was written is what is read, byte for byte the same each time."""
 
 import itertools
+import pickle
 import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -16,7 +18,8 @@ from sealed import seal
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.corpus.build import refuse_contradictions
-from monitorbench.corpus.store import read_split, select, write_split
+from monitorbench.corpus.columns import read_batches, read_columns
+from monitorbench.corpus.store import read_split, select, shards_of, write_split
 from monitorbench.records import (
     SAMPLE_SCHEMA,
     Category,
@@ -220,3 +223,51 @@ def test_a_malformed_row_is_refused(make_sample: Callable[..., Sample], changed:
     row = make_sample().model_dump(mode="json") | changed
     with pytest.raises(ValidationError):
         Sample.model_validate(row)
+
+
+def _other_types(whole: bytes) -> bytes:
+    table = pq.read_table(pa.BufferReader(whole))
+    columns = {name: [1] * table.num_rows for name in ("id", "label", "category", "request")}
+    return _parquet(pa.table({name: columns.get(name, table[name]) for name in table.column_names}))
+
+
+def _parquet(table: pa.Table) -> bytes:
+    out = pa.BufferOutputStream()
+    pq.write_table(table, out)
+    return bytes(out.getvalue().to_pybytes())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda _: b"",
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: whole[:-8] + bytes(8),
+        lambda _: pickle.dumps({"id": "a"}),
+        lambda _: b"PAR1" + bytes(64) + b"PAR1",
+        lambda _: _parquet(pa.table({"x": [1, 2]})),
+        _other_types,
+    ],
+    ids=["empty", "half", "end", "pickle", "zeros", "other columns", "other types"],
+)
+def test_a_file_that_is_no_parquet_of_samples_is_one_line(
+    tmp_path: Path, make_sample: Callable[..., Sample], damage: Callable[[bytes], bytes]
+) -> None:
+    """A download that broke off ends in a traceback of Arrow's, which names no file."""
+    write_split(tmp_path, Split.TEST, [make_sample("Hi?", "Fine.")])
+    seal(tmp_path)
+    (shard,) = shards_of(tmp_path, Split.TEST)
+    shard.write_bytes(damage(shard.read_bytes()))
+    seal(tmp_path)  # as if a stage had written it so; else the checksum refuses it first
+    view = SplitView(subset=("all",), pairs_per_cell=None)
+    readers: list[Callable[[], object]] = [
+        lambda: read_split(tmp_path, Split.TEST),
+        lambda: read_split(tmp_path, Split.TEST, view),
+        lambda: read_columns(tmp_path, Split.TEST, view),
+        lambda: list(read_batches(tmp_path, Split.TEST)),
+    ]
+    for read in readers:
+        with pytest.raises(UserError, match="no Parquet of samples") as caught:
+            read()
+        assert str(caught.value).startswith(str(shard.parent))
+        assert "\n" not in str(caught.value)

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -94,6 +94,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         finally:
             with self.server.lock:
                 self.server.in_flight -= 1
+        asked_for = body.get("model", "").encode()
+        answer = replace(answer, body=answer.body.replace(b'"model": "@asked"', b'"model": "%s"' % asked_for))
         self.close_connection = answer.how != "whole"
         if answer.how == "cut":
             return
@@ -142,7 +144,7 @@ def chat(
         "message": {"role": "assistant", "content": text, **message},
         "logprobs": None if logprobs is None else {"content": content},
     }
-    body = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    body = {"id": "x", "object": "chat.completion", "created": 1, "model": "@asked", "choices": [choice]}
     return json.dumps({**body, "usage": usage or {"prompt_tokens": 10, "completion_tokens": 1}}).encode()
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import email.utils
+import gzip
 import json
 import logging
 import math
@@ -9,6 +10,8 @@ import os
 import socket
 import threading
 import time
+import tracemalloc
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,11 +24,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from monitorbench.config.base import UserError
+from monitorbench.config.base import Incomplete, UserError
 from monitorbench.config.engine import OpenAiEngine
 from monitorbench.engines import endpoint_limits
 from monitorbench.engines.endpoint_limits import RateLimit, Reserved, retry_delay
-from monitorbench.engines.endpoint_reply import redacted
+from monitorbench.engines.endpoint_redaction import redacted
 from monitorbench.engines.openai_engine import CostLimit, Endpoint
 from monitorbench.engines.protocol import ChatMessage, Decoding, Reply, Request
 
@@ -279,20 +282,75 @@ def test_what_is_no_answer_is_a_failure_and_not_asked_again(server, answer, fail
     [
         (Answer(chat("yes", finish="length")), ""),
         (Answer(chat("yes", finish=None)), ""),
-        (Answer(chat("yes", logprobs={"yes": math.nan})), "nan"),
-        (Answer(chat("yes", logprobs={"yes": 0.5})), "0.5"),
-        (Answer(chat("yes", logprobs={"yes": math.inf})), "inf"),
-        (Answer(chat("yes").replace(b'"logprobs": null', b'"logprobs": [1]')), "documented form"),
     ],
 )
-def test_an_answer_stays_one_where_only_its_log_probabilities_are_broken(server, answer, detail):
-    """Else one NaN would cost a verdict that the text gives, or poison an AUROC."""
+def test_an_answer_without_an_end_is_one(server, answer, detail):
+    """Else an endpoint that says no finish reason could not be used."""
     reply = one(server, answer)
     assert (reply.text, reply.failure, reply.top_logprobs) == ("yes", None, None)
     assert detail in reply.detail
 
 
-@pytest.mark.parametrize("usage", [None, {"prompt_tokens": "many"}, {"prompt_tokens": -5}, [1]])
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (chat("yes", logprobs={"yes": math.nan}), "nan"),
+        (chat("yes", logprobs={"yes": 0.5}), "0.5"),
+        (chat("yes", logprobs={"yes": "-0.1"}), "documented form"),
+        (chat("yes", logprobs={"yes": True}), "documented form"),
+        (chat("yes", logprobs={"yes": -0.1, "no": -0.1}), "more than 1"),
+        (chat("yes").replace(b"@asked", b"m-72b"), "model 'm-72b'"),
+        (chat("yes", usage={"prompt_tokens": 1e30}), "prompt_tokens"),
+        (chat("yes", usage={"prompt_tokens": -5}), "prompt_tokens"),
+        (chat("yes", usage={"prompt_tokens": 5, "completion_tokens": 1.5}), "completion_tokens"),
+    ],
+)
+def test_what_no_honest_endpoint_says_is_a_bad_response(server, body, detail):
+    """Else another model's answers, or numbers that are none, would pass for the judge's own."""
+    reply = one(server, Answer(body), prices=PRICES)
+    assert (reply.failure, reply.top_logprobs) == ("bad_response", None)
+    assert detail in reply.detail
+    assert 0 < reply.cost < 1
+
+
+@pytest.mark.parametrize("served", ["m", "M", "x/m", "m-2024-07-18", "m-0613", "mine"])
+def test_a_model_may_be_called_by_its_dated_name(server, served):
+    """Else an alias that every provider has would make every answer a bad one."""
+    body = chat("yes").replace(b"@asked", served.encode())
+    reply = one(server, Answer(body), served_model="mine")
+    assert (reply.failure, reply.served_model) == (None, served)
+
+
+@pytest.mark.parametrize("packed", ["", "gzip", "deflate", "br"])
+def test_no_body_is_larger_in_memory_than_an_answer_can_be(server, packed):
+    """Else one response of a hostile endpoint would take all memory, and the run with it."""
+    blanks = b" " * 60_000_000
+    body = {"": blanks, "gzip": gzip.compress(blanks), "deflate": zlib.compress(blanks), "br": b"x"}[packed]
+    server.script = lambda *_: Answer(body, headers={"Content-Encoding": packed} if packed else {})
+    tracemalloc.start()
+    try:
+        (reply,) = asked(Endpoint(config(server))).values()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert reply.failure == "bad_response"
+    assert "body" in reply.detail
+    # The server in this process writes its own copy of what is not packed.
+    assert peak < 30_000_000 + len(body)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307])
+def test_a_redirect_is_not_followed_and_ends_the_run(server, status):
+    """Else judged text would go to another origin, whose answer would count as the judge's."""
+    with serving(lambda *_: Answer(chat("no"))) as other:
+        target = f"{other.base_url}/chat/completions?secret=1"
+        server.script = lambda *_: Answer(status=status, headers={"Location": target})
+        with pytest.raises(Incomplete, match=rf"HTTP {status}: redirects to http://127\.0\.0\.1:\d+, which"):
+            asked(Endpoint(config(server)), 5)
+        assert other.asked == []
+
+
+@pytest.mark.parametrize("usage", [None, {}])
 def test_missing_usage_is_estimated_and_said(server, usage):
     """Else `max_cost` would never be reached with a provider that counts nothing."""
     body = json.loads(chat("yes"))

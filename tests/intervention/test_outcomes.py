@@ -64,7 +64,7 @@ ROW = {
         ({"steps": 1.5}, "field 'steps': 1.5 is no whole number"),
         ({"task": 11}, "field 'task': 11 is not text"),
         ({"agent": ""}, "field 'agent': empty"),
-        ({"task": "\ud800"}, "field 'task': half a character"),
+        ({"task": "\ud800"}, "field 'task': half a surrogate pair at character 0"),
         ({"sucess": True}, "unknown field 'sucess'; expected task, seed"),
         ({"reason": "critic failed"}, "field 'reason': a run that broke down is no success"),
         ({"interventions": 2}, "field 'interventions': a run of condition 'none' has none"),
@@ -94,6 +94,8 @@ def test_a_missing_field_is_named(tmp_path: Path, field: str) -> None:
     [
         ('{"task": "t"', "line 1: no JSON;"),
         ("[1]", "line 1: no JSON object"),
+        ('{"task": "t", "success": true, "success": false}', "line 1: key 'success' twice in one object;"),
+        ('{"task": "t", "seed": NaN}', "line 1: NaN is no finite number;"),
         ("", "no outcome in it; expected one row a run with task, seed, agent"),
         ("\n \n", "no outcome in it"),
     ],
@@ -103,6 +105,15 @@ def test_a_file_that_holds_no_outcomes(tmp_path: Path, text: str, problem: str) 
     path = tmp_path / "outcomes.jsonl"
     path.write_text(text)
     with pytest.raises(UserError, match=problem):
+        read_outcomes(path)
+
+
+def test_a_column_twice_is_refused(tmp_path: Path) -> None:
+    """The last of two columns would decide, and the first one be what people read."""
+    path = tmp_path / "outcomes.csv"
+    path.write_text("seed,task,agent,condition,success,success,steps,tokens,interventions\n")
+    path.write_text(f"{path.read_text()}1,t,a,none,true,false,5,60,0\n")
+    with pytest.raises(UserError, match="column 'success' twice"):
         read_outcomes(path)
 
 

@@ -19,7 +19,7 @@ from monitorbench.config.study import Study
 from monitorbench.engines import endpoint_limits
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Label, UnscoredReason, Verdict
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.verdict_log import read_run, read_verdicts
 from monitorbench.scoring.score import score_run
 
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 1, "total_tokens": 1001}
@@ -80,7 +80,9 @@ def test_every_sample_gets_the_verdict_of_its_own_text(
     assert len(server.asked) == 28, "a finished run asks nothing"
 
 
-def test_failures_are_unscored_and_the_rest_is_judged(endpoint: Callable[..., Study], server: EndpointServer):
+def test_failures_are_unscored_and_the_rest_is_judged(
+    endpoint: Callable[..., Study], server: EndpointServer, capsys: pytest.CaptureFixture[str]
+):
     """One broken answer would end a night's run, or count as benign."""
     order: dict[str, int] = {}
 
@@ -97,8 +99,8 @@ def test_failures_are_unscored_and_the_rest_is_judged(endpoint: Callable[..., St
         }[kind]
 
     server.script = script
-    run = evaluate(endpoint("engine.concurrency=1", "engine.max_retries=1"))
-    reasons = Counter(verdict.unscored for verdict in verdicts(run).values())
+    run = evaluate(endpoint("engine.concurrency=1", "engine.max_retries=1", "engine.max_failed=0.5"))
+    reasons = Counter(verdict.unscored for verdict in read_run(run).values())
     assert reasons == {
         UnscoredReason.BAD_RESPONSE: 4,
         UnscoredReason.HTTP_ERROR: 4,
@@ -107,8 +109,17 @@ def test_failures_are_unscored_and_the_rest_is_judged(endpoint: Callable[..., St
         UnscoredReason.EMPTY: 4,
         None: 8,
     }
-    metrics = json.loads((score_run(endpoint(f"run={run}")) / "metrics.json").read_text())
+    assert len(verdicts(run)) == 16, "a failure is no verdict"
+    with pytest.raises(UserError, match=r"12 of 28 samples got no answer \(4 .*coverage 0\.571 is below"):
+        score_run(endpoint(f"run={run}"))
+    told = endpoint(f"run={run}", "score.min_coverage=0.5")
+    metrics = json.loads((score_run(told) / "metrics.json").read_text())
     assert metrics["monitors"]["smollm2_135m"]["direct"]["overall"]["n_unscored"] == 20
+    counted = metrics["unscored"]["smollm2_135m"]["direct"]
+    assert counted == {str(reason): n for reason, n in reasons.items() if reason}
+    lines = capsys.readouterr().err.splitlines()
+    assert any("direct prompt: 20: 4 " in line for line in lines)
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_spent_budget_keeps_what_was_paid_for(endpoint: Callable[..., Study], server: EndpointServer):

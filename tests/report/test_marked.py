@@ -88,9 +88,17 @@ def test_second_tool_call_has_text_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "hidden", ["\x00", "\x1b", "\r", "\x9b", "\u202e", "\u2066", "\u200f", "\U000e0041", "\ud800"]
-)
+    "hidden",
+    [
+        "\x00", "\x1b", "\r", "\x9b", "\u202e", "\u2066", "\u200f", "\U000e0041", "\ud800",
+        "\u3164", "\u115f", "\u1160", "\uffa0", "\u2800", "\u034f", "\ufe00", "\ufe0f", "\U000e0100",
+        "\u200b", "\u200c", "\u200d", "\u2060", "\u2064", "\ufeff", "\xad", "\u17b4", "\ufff9",
+        "\u180e", "\U0001d173",
+    ],
+)  # fmt: skip
 def test_unseen_characters_are_named(hidden: str) -> None:
     """Text turned round or hidden shows the reader other words than the monitor was given."""
     assert visible(f"a{hidden}b") == f"a⟨U+{ord(hidden):04X}⟩b"
     assert visible("tab\t line\n café שלום 日本 👩\u200d💻") == "tab\t line\n café שלום 日本 👩\u200d💻"
+    joined = "می\u200cخواهم क्\u200dष"
+    assert visible(joined) == joined, "scripts that are written with joiners"

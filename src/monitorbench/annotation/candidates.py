@@ -4,7 +4,6 @@ A row has the fields of `Sample`; `label`, if it has one, is what annotators are
 `label_source`, `construction` and `gold_spans` go with it. A bad row is a `UserError` that names it.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from monitorbench import strict_json
 from monitorbench.annotation.labels import Candidate
 from monitorbench.config.base import UserError
 from monitorbench.records import Split
@@ -60,12 +60,12 @@ def _rows(path: Path) -> Iterator[tuple[str, Any]]:
     match path.suffix.lower():
         case ".parquet":
             try:
-                table = pq.read_table(path)
-            except pa.ArrowInvalid as error:
+                rows = pq.read_table(path).to_pylist()
+            except (pa.ArrowException, OSError, ValueError) as error:
                 raise UserError(
                     f"{path}: no Parquet ({' '.join(str(error).split())}); write it again"
                 ) from error
-            for number, row in enumerate(table.to_pylist(), start=1):
+            for number, row in enumerate(rows, start=1):
                 yield f"{path}, row {number}", row
         case ".jsonl":
             for number, line in enumerate(path.read_bytes().splitlines(), start=1):
@@ -73,9 +73,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Any]]:
                     continue
                 where = f"{path}, line {number}"
                 try:
-                    row = json.loads(line)
-                    # An escaped half of a surrogate pair is JSON, but no text that a file can hold.
-                    json.dumps(row, ensure_ascii=False).encode()
+                    row = strict_json.loads(line)
                 except (ValueError, RecursionError) as error:
                     raise UserError(f"{where}: no JSON ({error}); fix the line") from error
                 yield where, row

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
+from monitorbench import strict_json
 from monitorbench.annotation.labels import Choice
 from monitorbench.config.base import UserError
 
@@ -161,8 +162,7 @@ def _delimiter(path: Path, text: str) -> str:
 
 def _label_studio_rows(path: Path, text: str) -> Iterator[Row]:
     try:
-        tasks = json.loads(text)
-        json.dumps(tasks, ensure_ascii=False).encode()  # half a surrogate pair can't be written again
+        tasks = strict_json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: no JSON ({error}); export it from Label Studio again") from error
     if not isinstance(tasks, list):

@@ -1,6 +1,11 @@
 """What every config model and every stage shares: the strict base model and the errors a person can fix."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=80)]
+"""What names a directory together with a hash and other names: a file system takes 255 bytes in all."""
 
 
 class Config(BaseModel):
@@ -15,6 +20,10 @@ class ConfigError(ValueError):
 
 class UserError(Exception):
     """Anything else foreseen, such as a missing file. Exit code 1."""
+
+
+class Incomplete(UserError):
+    """A run ended before it had all of its results; the same command does the rest."""
 
 
 class Preempted(KeyboardInterrupt):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from monitorbench.config.base import Config
+from monitorbench.config.base import Config, FileName
 
 
 class PreferenceFilter(Config):
@@ -141,7 +141,7 @@ SplitName = Literal["train", "validation", "calibration", "test"]
 class _Dataset(Config):
     """What every dataset has: a name, a seed, the splits that are built, and the views stages read."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+    name: FileName
     seed: Annotated[int, Field(ge=0)]
     splits: Annotated[tuple[SplitName, ...], Field(min_length=1)]
     """Which splits `build.py` writes."""

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from monitorbench.config.base import Config, UserError
+from monitorbench.config.base import Config, FileName, UserError
 
 Dtype = Literal["auto", "float32", "bfloat16"]
 ResolvedDtype = Literal["float32", "bfloat16"]
@@ -92,7 +92,7 @@ class OpenAiEngine(Config):
     """An OpenAI-compatible chat endpoint: a vLLM server, OpenAI, DeepSeek, Gemini's, Anthropic's."""
 
     kind: Literal["openai"]
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+    name: FileName
     base_url: str
     """Up to what precedes `/chat/completions`."""
     model: Annotated[str, Field(min_length=1)]
@@ -117,11 +117,15 @@ class OpenAiEngine(Config):
     """How the request makes the endpoint answer in JSON."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"]
     prices: Prices | None
+    max_failed: Annotated[float, Field(ge=0, le=1)] = 0.02
+    """The share of an evaluation's samples that may stay without an answer; with more it is incomplete."""
     max_cost: Annotated[float, Field(gt=0)] | None
     """No request is sent any more once this much is spent; what is in flight then comes on top."""
     extra_body: dict[str, Any]
     """Fields added to every request, such as `reasoning_effort`."""
-    server: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")] | None = None
+    served_model: str | None = None
+    """What the endpoint calls the model in its answers, if neither `model` nor a dated form of it."""
+    server: FileName | None = None
     """The `engine.served_as` of an `eval/serve.py`, which says `base_url`, `model` and the key."""
     server_seconds: Annotated[int, Field(ge=0)] = 0
     """How long to wait until that server answers."""
@@ -193,6 +197,7 @@ class _InProcess(Config):
     takes_token_ids: ClassVar[bool] = True
     """The monitor's own weights are run, on token ids that are made here; adapters may be on them."""
     prices: ClassVar[None] = None
+    max_failed: ClassVar[float] = 0.0
     max_cost: ClassVar[None] = None
     server: ClassVar[None] = None
     serves: ClassVar[None] = None
@@ -238,7 +243,7 @@ class VllmEngine(_InProcess):
     host: str
     port: Annotated[int, Field(ge=0, le=65535)]
     """Of the server; 0 takes a free one."""
-    served_as: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")] | None = None
+    served_as: FileName | None = None
     """A name by which evaluators find the server: `engine=served engine.server=NAME`."""
     startup_seconds: Annotated[int, Field(ge=1)]
     """How long the server may take until it is healthy."""

@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from monitorbench.config.base import Config
+from monitorbench.config.base import Config, FileName
 from monitorbench.config.sources import Source
 
 
 class _Environment(Config):
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+    name: FileName
 
     def identity(self) -> dict[str, Any]:
         """The settings that decide the tasks, for a hash: all but the places on this machine."""
@@ -62,7 +62,7 @@ Environments = Annotated[TextWorldGames | AlfworldGames | Questions, Field(discr
 """Every environment; `intervention/environments/open.py` opens each."""
 
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+Name = FileName
 
 
 class ReflexionPrograms(Config):

@@ -17,6 +17,14 @@ class Evaluate(Config):
     """Metrics come from the test split, thresholds from the calibration split."""
 
 
+class Score(Config):
+    """Which runs `score.py`, `probe.py`, `calibrate.py` and `combine.py` take."""
+
+    min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.9
+    """The share of a run's samples that got an answer from the endpoint. One that is no label counts as well:
+    it is the judge's own, and the rates' coverage and bounds tell of it."""
+
+
 class Calibrate(Config):
     """`calibrate.py`: the promise a threshold has to keep."""
 

@@ -5,7 +5,8 @@
 
 import difflib
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -48,12 +49,36 @@ def validate(text: str) -> Study:
     """The study that JSON describes; `ConfigError` as for `load`."""
     # Strict mode on JSON: lists become tuples and strings paths, but no string becomes a number.
     try:
-        return Study.model_validate_json(text)
+        study = Study.model_validate_json(text)
     except ValidationError as error:
         problems = error.errors(include_url=False)
         # An unknown key explains better than the required one it was meant to be.
         problems.sort(key=lambda problem: problem["type"] != "extra_forbidden")
         raise ConfigError(_describe(problems[0]) + _more(problems)) from error
+    _refuse_impossible_paths(study.model_dump())
+    return study
+
+
+_NAME_BYTES = 255
+"""Of one name in a path, on every common file system."""
+
+
+def _refuse_impossible_paths(value: object, key: str = "") -> None:
+    """Raise `ConfigError` for a path that no file can have, before anyone asks for the file."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            _refuse_impossible_paths(inner, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, tuple | list):
+        for inner in value:
+            _refuse_impossible_paths(inner, key)
+    elif isinstance(value, Path):
+        if "\0" in str(value):
+            raise ConfigError(f"{key}={str(value)!r:.60}: a NUL byte in it; expected a path")
+        longest = max(map(len, map(os.fsencode, value.parts)), default=0)
+        if longest > _NAME_BYTES:
+            raise ConfigError(
+                f"{key}={str(value)[:40]}…: a name of {longest} bytes in it; expected at most {_NAME_BYTES}"
+            )
 
 
 def unknown_key(key: str, value: str) -> str:

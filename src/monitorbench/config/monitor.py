@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from monitorbench.config.base import Config
+from monitorbench.config.base import Config, FileName
 
 
 class LabelWords(Config):
@@ -35,7 +35,7 @@ class Prompt(Config):
     `examples` are labelled samples, each with `request`, `response`, `answer` and `category`.
     """
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+    name: FileName
     kind: Annotated[PromptKind, Field(strict=False)]
     system: str
     user: str
@@ -89,7 +89,7 @@ class Reasoning(Config):
 class Monitor(Config):
     """A model that judges: where its weights come from, and the adapter on top of them."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+    name: FileName
     kind: Literal["language_model", "bag_of_words"] = "language_model"
     """`bag_of_words` has no weights: `eval/pilot.py` fits it to runs of its training tasks."""
     hub_id: str

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from monitorbench.config.base import Config
+from monitorbench.config.base import Config, FileName
 from monitorbench.config.engine import Engine
 from monitorbench.config.monitor import Monitor, Prompt
 
@@ -52,7 +52,7 @@ class ScriptedAgent(Config):
     """`agent=scripted`: the environment's own solution, with mistakes at stated rates."""
 
     kind: Literal["scripted"]
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+    name: FileName
     error_rate: Rate
     """Chance that a decision is a mistake: an admissible action that the solution does not begin with."""
     persistence: Rate

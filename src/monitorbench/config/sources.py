@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from monitorbench.config.base import Config
+from monitorbench.config.base import Config, FileName
 
 
 class SourceFile(Config):
@@ -130,7 +130,7 @@ class SolvedExample(Config):
 class Cues(Config):
     """`cue=default`: cue kinds with their wordings, and instructions that make a subject resist."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+    name: FileName
     kinds: dict[str, tuple[Wording, ...]]
     examples: Annotated[tuple[SolvedExample, ...], Field(min_length=3)]
     resist: Annotated[tuple[str, ...], Field(min_length=1)]

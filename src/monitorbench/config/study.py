@@ -17,7 +17,7 @@ from monitorbench.config.engine import LocalEngine as LocalEngine
 from monitorbench.config.engine import TransformersEngine as TransformersEngine
 from monitorbench.config.engine import VllmEngine as VllmEngine
 from monitorbench.config.environments import Environments, Recorded
-from monitorbench.config.evaluation import Calibrate, Combine, Evaluate, Export, Probe, Report, Stakes
+from monitorbench.config.evaluation import Calibrate, Combine, Evaluate, Export, Probe, Report, Score, Stakes
 from monitorbench.config.monitor import LabelWords as LabelWords
 from monitorbench.config.monitor import Monitor as Monitor
 from monitorbench.config.monitor import PackagedModel as PackagedModel
@@ -58,6 +58,7 @@ class Study(Config):
     tracking: Tracking
     cluster: Cluster
     probe: Probe
+    score: Score = Score()
     stakes: Stakes
     evaluate: Evaluate
     calibrate: Calibrate

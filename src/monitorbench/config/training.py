@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from monitorbench.config.base import Config
+from monitorbench.config.base import Config, FileName
 from monitorbench.config.engine import Device, Dtype, ResolvedDtype, resolved_dtype
 
 Objective = Literal["sft", "pairwise", "curriculum", "mixed"]
@@ -20,7 +20,7 @@ Objective = Literal["sft", "pairwise", "curriculum", "mixed"]
 class Training(Config):
     """LoRA fine-tuning on the label tokens, towards one of the objectives."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+    name: FileName
     objective: Objective = "sft"
     """`sft`: the label alone. `pairwise` adds a margin between the scores of a pair, `curriculum` goes from
     explicit to implicit categories, `mixed` adds instruction-following data."""

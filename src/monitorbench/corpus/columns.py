@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
-from monitorbench.corpus.store import shards_of
+from monitorbench.corpus.store import reading, shards_of
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import BoolArray, Columns, numbered, pair_numbers
 from monitorbench.records import Category, Label, Sample, Split, Task, from_table
@@ -28,17 +28,18 @@ _ROWS = 65_536
 def read_columns(directory: Path, split: Split, view: SplitView | None = None) -> Columns:
     """A split, or the part of it that `view` keeps, with no answers yet.
 
-    `UserError` where it is missing or empty, or where a category, task or label is none of ours.
+    `UserError` where it is missing or empty, where a file of it is no Parquet of samples, or where a
+    category, task or label is none of ours.
     """
-    parts = [
-        _without_texts(pa.Table.from_batches([batch]))
-        for shard in shards_of(directory, split)
-        for batch in pq.ParquetFile(shard).iter_batches(
-            _ROWS, columns=[*_NAMES, "response.list.element.thinking"]
-        )
-    ]
-    table = pa.concat_tables(parts)
-    found = _columns(table, f"{directory / split.value}")
+    parts: list[pa.Table] = []
+    for shard in shards_of(directory, split):
+        with reading(shard):
+            wanted = [*_NAMES, "response.list.element.thinking"]
+            batches = pq.ParquetFile(shard).iter_batches(_ROWS, columns=wanted)
+            parts += [_without_texts(pa.Table.from_batches([batch])) for batch in batches]
+    with reading(directory / split.value):  # columns of these names may hold other types
+        table = pa.concat_tables(parts)
+        found = _columns(table, f"{directory / split.value}")
     if view is None:
         return found
     kept = _kept(found, table["pair_id"], view)
@@ -52,8 +53,10 @@ def read_columns(directory: Path, split: Split, view: SplitView | None = None) -
 def read_batches(directory: Path, split: Split, rows: int = 10_000) -> Iterator[list[Sample]]:
     """The samples of a split in their order, at most `rows` at a time; `UserError` where it is missing."""
     for shard in shards_of(directory, split):
-        for batch in pq.ParquetFile(shard).iter_batches(rows):
-            yield from_table(pa.Table.from_batches([batch]))
+        with reading(shard):
+            batches = pq.ParquetFile(shard).iter_batches(rows)
+            for batch in batches:
+                yield from_table(pa.Table.from_batches([batch]))
 
 
 def _without_texts(table: pa.Table) -> pa.Table:

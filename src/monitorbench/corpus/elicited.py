@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
+from monitorbench import strict_json
 from monitorbench.config.base import UserError
 from monitorbench.construct.cues.questions import SubjectAnswer, Trial, counterfactual_pairs
 from monitorbench.construct.pair import Constructed
@@ -82,9 +83,11 @@ def by_request(answers: Iterable[Elicited]) -> dict[str, SubjectAnswer]:
 
 def _trials(path: Path) -> list[ListedTrial]:
     lines = []
-    for number, text in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+    for number, text in enumerate(path.read_bytes().split(b"\n"), 1):
         try:
-            lines += [ListedTrial.model_validate_json(text)] if text else []
-        except ValidationError as error:
+            if text:
+                strict_json.loads(text)
+                lines.append(ListedTrial.model_validate_json(text))
+        except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, or no trial
             raise UserError(f"{path}:{number}: no trial; remove the directory and elicit again") from error
     return lines

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
-from monitorbench.corpus.store import read_split, shards_of
+from monitorbench.corpus.store import read_split, reading, shards_of
 from monitorbench.prompts.published import published_prompt
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.records import Sample, Split
@@ -132,8 +132,8 @@ def _splits_of(directory: Path) -> list[Split]:
 
 
 def _licences(directory: Path, split: Split) -> set[str]:
-    return {
-        licence
-        for shard in shards_of(directory, split)
-        for licence in pq.read_table(shard, columns=["licence"]).column(0).unique().to_pylist()
-    }
+    found: set[str] = set()
+    for shard in shards_of(directory, split):
+        with reading(shard):
+            found |= set(pq.read_table(shard, columns=["licence"]).column(0).unique().to_pylist())
+    return found

@@ -3,8 +3,8 @@
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -89,20 +89,40 @@ def shards_of(directory: Path, split: Split) -> list[Path]:
     return [checked_file(directory, name) for name in sorted(names)]
 
 
+@contextmanager
+def reading(shard: Path) -> Iterator[None]:
+    """Whatever is wrong with a Parquet file's bytes, columns or values, as a `UserError` that names it."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise UserError(
+            f"{shard}: no Parquet of samples ({reason}); copy it again, or build it anew"
+        ) from error
+
+
 def n_rows(directory: Path, split: Split) -> int:
-    """How many samples a split holds; `UserError` where it is missing."""
-    return sum(pq.read_metadata(shard).num_rows for shard in shards_of(directory, split))
+    """How many samples a split holds; `UserError` where it is missing or can't be read."""
+    n = 0
+    for shard in shards_of(directory, split):
+        with reading(shard):
+            n += pq.read_metadata(shard).num_rows
+    return n
 
 
 def read_split(directory: Path, split: Split, view: SplitView | None = None) -> list[Sample]:
-    """Read a split, or the part of it that `view` keeps; `UserError` where it is missing or empty."""
+    """Read a split, or the part of it that `view` keeps.
+
+    Raises `UserError` where it is missing or empty, or where a file of it is no Parquet of samples.
+    """
     kept: list[Sample] = []
     for shard in shards_of(directory, split):
-        table = pq.ParquetFile(shard).read()
-        if view is not None:  # before there is a record for each row: that is what takes the time
-            cells = zip(table["category"].to_pylist(), table["task"].to_pylist(), strict=True)
-            table = table.filter(pa.array([view.keeps(*cell) for cell in cells], pa.bool_()))
-        kept += from_table(table)
+        with reading(shard):
+            table = pq.ParquetFile(shard).read()
+            if view is not None:  # before there is a record for each row: that is what takes the time
+                cells = zip(table["category"].to_pylist(), table["task"].to_pylist(), strict=True)
+                table = table.filter(pa.array([view.keeps(*cell) for cell in cells], pa.bool_()))
+            kept += from_table(table)
     if view is not None:
         kept = select(kept, view)
     if not kept and view is not None:

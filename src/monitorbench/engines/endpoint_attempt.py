@@ -4,10 +4,12 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import httpx2
 import openai
 
+from monitorbench.engines.endpoint_body import RefusedBody
 from monitorbench.engines.endpoint_limits import LONGEST_RETRY_AFTER_SECONDS, retry_after
 from monitorbench.engines.protocol import ChatMessage, Failure
 
@@ -59,6 +61,8 @@ async def attempt(
         if isinstance(cause, httpx2.ConnectError):
             return Problem("http_error", "nothing answers there: is it running?", retry=True, ends_run=True)
         return Problem("http_error", f"connection cut ({type(cause).__name__})", retry=True)
+    except RefusedBody as error:
+        return Problem("bad_response", str(error))
     except UnicodeEncodeError:
         return Problem("http_error", "not sent: the prompt holds half a surrogate pair")
     content: bytes = response.content
@@ -70,6 +74,11 @@ def _of_status(error: openai.APIStatusError) -> Problem:
     detail = f"HTTP {status}: {error.message.removeprefix(f'Error code: {status}').removeprefix(' - ')}"
     if status == 400 and any(word in f"{error.code} {error.message}" for word in _REFUSED):
         return Problem("refused", detail)
+    if "location" in headers and 300 <= status < 400:
+        # Followed, it would take the judged text to somebody else, and bring back their answer.
+        where = _origin(headers["location"])
+        redirect = f"HTTP {status}: redirects to {where}, which is not followed: set engine.base_url to it"
+        return Problem("http_error", f"{redirect} if that is meant", ends_run=True)
     if status in (401, 403):  # their messages quote the key
         return Problem("http_error", f"HTTP {status}", ends_run=True)
     if status in _HOPELESS or error.code in _HOPELESS_CODES:
@@ -80,3 +89,13 @@ def _of_status(error: openai.APIStatusError) -> Problem:
             return Problem("http_error", f"HTTP {status}, not before {wait:.0f} s are over", ends_run=True)
         return Problem("http_error", detail, headers, retry=True)
     return Problem("http_error", detail)
+
+
+def _origin(location: str) -> str:
+    """Scheme, host and port of a redirect's target: its path and query may hold anything."""
+    try:
+        parts = urlsplit(location)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "no URL"
+    return f"{parts.scheme}://{parts.hostname}{port}" if parts.hostname else "another path there"

@@ -8,9 +8,9 @@ import math
 import re
 from collections.abc import Mapping
 from itertools import accumulate
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, StrictFloat, StrictInt, TypeAdapter, ValidationError
 
 from monitorbench.config.engine import Prices
 from monitorbench.engines.endpoint_limits import cost, estimated_tokens
@@ -20,7 +20,11 @@ _ROUNDING = 1e-3
 """Log-probabilities of 0 may come out as slightly more; anything beyond is no log-probability."""
 _LOWEST = -9999.0
 """What the API writes for minus infinity."""
+_MOST_PROBABILITY = 1.05
+"""Of the alternatives at a position together; what is above 1 is for a server's rounding."""
+_MOST_TOKENS = 10**8
 _DETAIL_CHARACTERS = 200
+_VERSION = re.compile(r"[-@:](\d{3,4}|\d{6}|\d{8}|\d{4}-\d{2}-\d{2})")
 _ENDINGS = 2
 """Tokens that may stand behind an answer: more of them, and it is not the answer that was found."""
 
@@ -39,27 +43,31 @@ class _Choice(BaseModel):
     logprobs: Any = None
 
 
+_Count = Annotated[StrictInt, Field(ge=0, le=_MOST_TOKENS)]
+
+
 class _Cached(BaseModel):
-    cached_tokens: int | None = None
+    cached_tokens: _Count | None = None
 
 
 class _Usage(BaseModel):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    total_tokens: int = 0
+    prompt_tokens: _Count = 0
+    completion_tokens: _Count = 0
+    total_tokens: _Count = 0
     prompt_tokens_details: _Cached | None = None
-    prompt_cache_hit_tokens: int = 0
+    prompt_cache_hit_tokens: _Count = 0
     """DeepSeek's name for the cached ones."""
 
 
 class _Body(BaseModel):
     choices: list[_Choice]
+    model: str | None = None
     usage: Any = None
 
 
 class _Token(BaseModel):
     token: str
-    logprob: float | None = None
+    logprob: StrictFloat | StrictInt | None = None
 
 
 class _Position(_Token):
@@ -70,37 +78,54 @@ class _Logprobs(BaseModel):
     content: list[_Position] | None = None
 
 
-_USAGE = TypeAdapter(_Usage)
+_USAGE = TypeAdapter(_Usage | None)
 _LOGPROBS = TypeAdapter(_Logprobs | None)
 
 
 def read_reply(
     body: bytes,
     *,
+    model: tuple[str, str | None],
     label_after: str,
     reasoning_end: str = "",
     prompt_characters: int,
     seconds: float,
     prices: Prices | None,
 ) -> Reply:
-    """The reply in the body of a successful response; `label_after`, `reasoning_end` as in `Decoding`."""
+    """The reply in the body of a successful response; `label_after`, `reasoning_end` as in `Decoding`.
+
+    `model` is the one that was asked for, and how the endpoint is said to call it in its answers, if another.
+    """
     try:
         answer = _Body.model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
-        start = body[:60].decode("utf-8", "replace")
+        start = body[:60].decode("utf-8", "replace").replace("\0", "")
         return failed("bad_response", f"{where or 'body'}: {first['msg']}; it begins {start!r}", seconds)
     choice = answer.choices[0] if answer.choices else _Choice(message=_Message(), finish_reason="")
     text = choice.message.content or ""
-    prompt, cached, completion, usage_detail = _usage(answer.usage, prompt_characters, len(text))
     reasoning, text, cut = _reasoning(choice.message, text, reasoning_end, label_after)
     finish = choice.finish_reason or ""
     failure, detail = _failure(answer.choices, choice, text, finish)
-    top, logprobs_detail = (None, "") if failure else _top_logprobs(choice.logprobs, text, label_after)
+    top: Mapping[str, float] | None = None
+    logprobs_detail = ""
+    served = answer.model or ""
+    try:
+        prompt, cached, completion, usage_detail = _usage(answer.usage, prompt_characters, len(text))
+        if not failure and not is_model(served, *model):
+            raise _BadResponse(
+                f"answered by model {served[:60]!r}; expected {model[0]!r}, or engine.served_model to name it"
+            )
+        if not failure:
+            top, logprobs_detail = _top_logprobs(choice.logprobs, text, label_after)
+    except _BadResponse as error:
+        # What it has to say of itself is not to be relied on, but is paid for.
+        prompt, cached, completion, usage_detail = _usage(None, prompt_characters, len(text))
+        failure, detail = failure or "bad_response", "; ".join(filter(None, (detail, str(error))))
     return Reply(
         text=text,
-        finish_reason=finish,
+        finish_reason=one_line(finish),
         top_logprobs=top,
         prompt_tokens=prompt,
         completion_tokens=completion,
@@ -110,7 +135,28 @@ def read_reply(
         detail=one_line("; ".join(filter(None, (detail, logprobs_detail, usage_detail)))),
         reasoning=reasoning,
         reasoning_cut=cut,
+        served_model=one_line(served),
     )
+
+
+class _BadResponse(Exception):
+    """Something in a body that no honest answer has; the text says what."""
+
+
+def is_model(served: str, requested: str, named: str | None = None) -> bool:
+    """Whether an answer that says it is by `served` is by the model that was asked for.
+
+    It is where it doesn't say, where it says the same but for case and for what precedes a slash, with a date
+    or a number of three or four digits behind it (`gpt-4o-mini-2024-07-18`, `gpt-4-0613`), also for
+    `-latest`, and where it says what `engine.served_model` says.
+    """
+    if not served or served == named:
+        return True
+    answered, asked = (name.casefold().rpartition("/")[2] for name in (served, requested))
+    if answered == asked:
+        return True
+    stem = asked.removesuffix("-latest")
+    return answered.startswith(stem) and _VERSION.fullmatch(answered[len(stem) :]) is not None
 
 
 def failed(failure: Failure, detail: str, seconds: float) -> Reply:
@@ -122,19 +168,6 @@ def one_line(text: str) -> str:
     """A text without line breaks, cut where it would fill the screen."""
     text = " ".join(text.split())
     return text if len(text) <= _DETAIL_CHARACTERS else f"{text[: _DETAIL_CHARACTERS - 1]}…"
-
-
-def redacted(text: str, key: str | None, shortest: int = 6) -> str:
-    """A text without the key, nor a beginning or an end of it of at least `shortest` characters.
-
-    Error messages like to quote keys in part. One of fewer than 8 characters is a local server's
-    placeholder, and a word like others.
-    """
-    if key is None or len(key) < 8:
-        return text
-    for length in range(len(key), shortest - 1, -1):
-        text = text.replace(key[:length], "***").replace(key[-length:], "***")
-    return text
 
 
 def _failure(choices: list[_Choice], choice: _Choice, text: str, finish: str) -> tuple[Failure | None, str]:
@@ -174,12 +207,17 @@ def _begins_with(text: str, begun: str) -> bool:
 
 
 def _usage(given: Any, prompt_characters: int, text_characters: int) -> tuple[int, int, int, str]:
-    """Tokens of the prompt, of these the cached, of the completion; and a remark on them."""
+    """Tokens of the prompt, of these the cached, of the completion; and a remark on them.
+
+    Raises `_BadResponse` for counts that are none.
+    """
     try:
-        usage = _USAGE.validate_python(given)
-    except ValidationError:
-        usage = _Usage()
-    if usage.prompt_tokens <= 0 or min(usage.completion_tokens, usage.total_tokens) < 0:
+        usage = _USAGE.validate_python(given) or _Usage()
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "usage"
+        raise _BadResponse(f"{where}: {first['msg']}") from error
+    if usage.prompt_tokens == 0:
         estimates = estimated_tokens(prompt_characters), estimated_tokens(text_characters)
         return estimates[0], 0, estimates[1], "no usage: token counts are estimates"
     details = usage.prompt_tokens_details or _Cached()
@@ -190,11 +228,14 @@ def _usage(given: Any, prompt_characters: int, text_characters: int) -> tuple[in
 
 
 def _top_logprobs(given: Any, text: str, label_after: str) -> tuple[Mapping[str, float] | None, str]:
-    """By token text, at the label's position; None, and why, where a value is no log-probability."""
+    """By token text, at the label's position; None, and why, where that is not among them.
+
+    Raises `_BadResponse` where a value there is no log-probability, or all are not in the documented form.
+    """
     try:
         logprobs = _LOGPROBS.validate_python(given)
-    except ValidationError:
-        return None, "log-probabilities left out: not in the documented form"
+    except ValidationError as error:
+        raise _BadResponse("log-probabilities not in the documented form") from error
     if logprobs is None or not logprobs.content:
         return None, ""
     position = _label_position(logprobs.content, text, label_after)
@@ -203,11 +244,13 @@ def _top_logprobs(given: Any, text: str, label_after: str) -> tuple[Mapping[str,
     top: dict[str, float] = {}
     for token in position.top_logprobs or [position]:
         if token.logprob is None or not token.logprob <= _ROUNDING:
-            return None, f"log-probabilities left out: {token.token!r} has {token.logprob}"
+            raise _BadResponse(f"no log-probability: {token.token[:20]!r} has {token.logprob}")
         # Two tokens may be spelt alike: their probabilities add up.
         logprob = min(max(token.logprob, _LOWEST), 0.0)
         other = top.get(token.token, -math.inf)
         top[token.token] = min(max(logprob, other) + math.log1p(math.exp(-abs(logprob - other))), 0.0)
+    if math.fsum(map(math.exp, top.values())) > _MOST_PROBABILITY:
+        raise _BadResponse("log-probabilities of more than 1 together")
     return top, ""
 
 

@@ -17,11 +17,13 @@ from typing import Any
 import httpx2
 import openai
 
-from monitorbench.config.base import UserError
+from monitorbench.config.base import Incomplete, UserError
 from monitorbench.config.engine import OpenAiEngine
 from monitorbench.engines.endpoint_attempt import Problem, attempt
+from monitorbench.engines.endpoint_body import BoundedClient, most_bytes
 from monitorbench.engines.endpoint_limits import RateLimit, Reserved, estimated_tokens, retry_delay
-from monitorbench.engines.endpoint_reply import failed, one_line, read_reply, redacted
+from monitorbench.engines.endpoint_redaction import redacted, redacted_body
+from monitorbench.engines.endpoint_reply import failed, one_line, read_reply
 from monitorbench.engines.protocol import ChatMessage, Decoding, Reply, Request
 
 _CONNECT_SECONDS = 30.0
@@ -62,8 +64,8 @@ class Endpoint:
 
         Raises:
             CostLimit: after the last reply, when `max_cost` is spent and requests are left.
-            UserError: after the last reply, when the endpoint can't be used at all: a wrong key, no
-                such model, nothing listening, no quota.
+            Incomplete: after the last reply, when the endpoint can't be used: a wrong key, no such model,
+                nothing listening, no quota, or a redirect.
 
         """
         if not requests:
@@ -137,7 +139,7 @@ class _Round:
         config = self._config
         if self._hopeless:
             key = f"key in {config.api_key_env}" if config.api_key_env else "key: none (api_key_env=null)"
-            raise UserError(
+            raise Incomplete(
                 f"{config.base_url}, model {config.model}, {key}: {one_line(self._hopeless)}; "
                 f"{left} requests not answered"
             )
@@ -179,12 +181,16 @@ class _Round:
                 timeout=httpx2.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS)),
                 max_retries=0,
                 # A server of ours is on a node that a proxy doesn't know, or would see the key on the way to.
-                http_client=openai.DefaultAsyncHttpxClient(trust_env=False) if self._config.server else None,
+                http_client=BoundedClient(self._most_bytes(), trust_env=self._config.server is None),
             ) as client,
             asyncio.TaskGroup() as group,
         ):
             for _ in range(min(self._config.concurrency, len(self._requests))):
                 group.create_task(self._work(client))
+
+    def _most_bytes(self) -> int:
+        alternatives = self._config.top_logprobs + 1 if self._config.logprobs else 0
+        return most_bytes(self._decoding.max_new_tokens, alternatives)
 
     async def _work(self, client: openai.AsyncOpenAI) -> None:
         """Answer one request after the other, until none is left or the round is to end."""
@@ -192,10 +198,20 @@ class _Round:
             reply = await self._answer(client, self._requests[index])
             if reply is None:
                 return
-            key = self._endpoint.key
-            text = redacted(reply.text, key, shortest=len(key or ""))
-            reply = dataclasses.replace(reply, text=text, detail=redacted(reply.detail, key))
-            self._queue.put((index, reply))
+            self._queue.put((index, self._redacted(reply)))
+
+    def _redacted(self, reply: Reply) -> Reply:
+        """The reply without the key in any of its texts; what is escaped in a body shows in them alone."""
+        key = self._endpoint.key
+        whole = len(key or "")
+        return dataclasses.replace(
+            reply,
+            text=redacted(reply.text, key, whole),
+            reasoning=redacted(reply.reasoning, key, whole),
+            finish_reason=redacted(reply.finish_reason, key),
+            served_model=redacted(reply.served_model, key),
+            detail=redacted(reply.detail, key),
+        )
 
     async def _answer(self, client: openai.AsyncOpenAI, messages: Sequence[ChatMessage]) -> Reply | None:
         """The reply to one request; None where the round ended before there was one."""
@@ -207,7 +223,8 @@ class _Round:
             seconds = time.perf_counter() - began
             if not isinstance(outcome, Problem):
                 reply = read_reply(
-                    outcome,
+                    redacted_body(outcome, self._endpoint.key),
+                    model=(config.model, config.served_model),
                     label_after=self._decoding.label_after,
                     reasoning_end=self._decoding.reasoning_end,
                     prompt_characters=characters,
@@ -229,7 +246,9 @@ class _Round:
                 self._stopped.set()
                 return None
             else:
-                return failed(outcome.failure, outcome.detail, seconds)
+                # Before it is cut short: half of an encoded key would not be found.
+                detail = redacted(outcome.detail, self._endpoint.key)
+                return failed(outcome.failure, detail, seconds)
         return None
 
     async def _turn(self, tokens: int) -> Reserved | None:

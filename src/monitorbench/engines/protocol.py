@@ -73,7 +73,8 @@ class Reply:
     so, and 0 where nothing came back; `seconds` counts retries and waits; `cost` is in its prices' currency,
     0 without prices. `detail` is one line that never holds a key. `reasoning` is what is shown of it, apart
     from `text`, and `reasoning_tokens` how many of `completion_tokens` it took, as far as they are counted;
-    `reasoning_cut` says that it stood in the text, and was cut off in front of the answer.
+    `reasoning_cut` says that it stood in the text, and was cut off in front of the answer. `served_model` is
+    what an endpoint calls the model that answered, empty where it doesn't say.
     """
 
     text: str
@@ -91,6 +92,7 @@ class Reply:
     token_ids: tuple[int, ...] = ()
     logprobs: Mapping[int, float] = field(default_factory=dict)
     stop_token_id: int | None = None
+    served_model: str = ""
 
 
 class Engine(Protocol):

@@ -8,10 +8,12 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from monitorbench import strict_json
 from monitorbench.config.base import UserError
 from monitorbench.runs.files import write_atomically
 
@@ -94,17 +96,21 @@ def _json_lines(path: Path, text: str) -> Iterator[Outcome]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = strict_json.loads(line)
             if not isinstance(row, dict):
                 raise _BadRow("no JSON object")
             yield _outcome(row)
         except (ValueError, RecursionError) as error:  # a number of thousands of digits is a ValueError
-            _refuse(path, number, str(error) if isinstance(error, _BadRow) else "no JSON")
+            _refuse(
+                path, number, str(error) if isinstance(error, _BadRow | strict_json.Refused) else "no JSON"
+            )
 
 
 def _csv_rows(path: Path, text: str) -> Iterator[Outcome]:
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
+        if twice := [name for name, times in Counter(reader.fieldnames or ()).items() if times > 1]:
+            raise _BadRow(f"column {twice[0]!r} twice")
         for row in reader:
             if None in row or None in row.values():
                 raise _BadRow(f"expected {len(reader.fieldnames or ())} values, as in the first line")
@@ -156,10 +162,6 @@ def _text(row: Mapping[str, object], field: str, *, may_be_empty: bool = False) 
         raise _BadRow(f"field {field!r}: {value!r} is not text")
     if not value and not may_be_empty:
         raise _BadRow(f"field {field!r}: empty")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise _BadRow(f"field {field!r}: half a character, which no file can hold") from error
     return value
 
 

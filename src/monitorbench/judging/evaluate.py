@@ -1,14 +1,18 @@
 """Run a judge (prompt × model × adapter × engine) over a dataset's test split, once.
 
-Writes an evaluation run: `verdicts.jsonl` and a manifest that says which judge it was. Interrupted, or short
-of verdicts that it had, it resumes with what is missing; finished, it is reused. Verdicts that another run of
-the same judge over the same data has are taken from there.
+Writes an evaluation run: `verdicts.jsonl`, `failures.jsonl` (requests that got no answer), and a manifest
+that says which judge it was. Interrupted, or short of verdicts that it had, it resumes with what is missing;
+finished, it is reused. Verdicts that another run of the same judge over the same data has are taken from
+there.
 """
 
 import logging
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from monitorbench.config.base import Incomplete, UserError
+from monitorbench.config.engine import OpenAiEngine
 from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
@@ -17,12 +21,13 @@ from monitorbench.judging.identity import adapter_base
 from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, judge_spec, open_judge
 from monitorbench.judging.known_verdicts import is_done, take_known_verdicts
 from monitorbench.judging.served import described, reach
+from monitorbench.judging.unanswered import refuse_incomplete, unscored_reasons
 from monitorbench.prompts.few_shot import Shots, draw_shots
 from monitorbench.prompts.published import published_prompt
-from monitorbench.records import Sample, Split
+from monitorbench.records import Sample, Split, reasons_in_words
 from monitorbench.runs.directory import RunDirectory, read_checked, read_manifest
 from monitorbench.runs.tracking import tracking
-from monitorbench.runs.verdict_log import open_verdict_log
+from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
 
 _log = logging.getLogger(__name__)
 
@@ -30,48 +35,85 @@ _log = logging.getLogger(__name__)
 def evaluate(study: Study) -> Path:
     """Judge the configured view of `evaluate.split`; returns the run directory.
 
+    A finished run is asked again for the samples that got no answer, and reused where there is still none.
+
     Raises `UserError` for missing weights, an adapter that changes nothing, a log in use, an endpoint
     that can't be used or whose `max_cost` is spent, or a training split without the examples of a
-    few-shot prompt.
+    few-shot prompt; `Incomplete` where more samples than `engine.max_failed` got no answer.
     """
     data = ensure(study, needed_splits(study))
     planned = planned_evaluation(described(study), data)
-    if not planned.done and (reached := reach(study)) is not study:
-        study, planned = reached, planned_evaluation(reached, data)
-    run, name, spec = planned
     if planned.done:
-        _log.info("evaluate: reusing %s", run.path)
-        return run.path
+        if planned.n_failed:
+            _ask_again(study, data)
+        _log.info("evaluate: reusing %s", planned.run.path)
+        return planned.run.path
+    if (reached := reach(study)) is not study:
+        study, planned = reached, planned_evaluation(reached, data)
+    run = planned.run
     if run.done:
         _log.info("evaluate: %s has lost verdicts; these samples are judged again", run.path)
+    _judge(study, data, planned, run.recording(study))
+    return run.path
+
+
+def _ask_again(study: Study, data: Path) -> None:
+    """Ask for what a finished run lacks; it stays as it is where its endpoint can't be used."""
+    if isinstance(study.engine, OpenAiEngine):  # no other engine fails on the way
+        study = study.model_copy(update={"engine": study.engine.model_copy(update={"server_seconds": 0})})
+    try:
+        study = reach(study)
+        planned = planned_evaluation(study, data)
+        _judge(study, data, planned, planned.run.amending())
+    except Incomplete:
+        raise
+    except UserError as error:
+        _log.warning("evaluate: the samples without an answer stay so: %s", error)
+
+
+def _judge(
+    study: Study, data: Path, planned: "Planned", recorded: AbstractContextManager[dict[str, Any]]
+) -> None:
+    run, name, spec = planned
     samples = _samples(study, data)
     study.engine.api_key()  # a missing key is an error before the directory is made
     with (
         tracking(study, run.path, "evaluate") as track,
-        run.recording(study) as results,
-        open_verdict_log(run.path / "verdicts.jsonl") as log,
-        open_judge(spec, study.paths.models, log) as judge,
+        recorded as results,
+        open_verdict_log(run.path / VERDICTS) as log,
+        open_failure_log(run.path / FAILURES) as failures,
+        open_judge(spec, study.paths.models, log, failures) as judge,
     ):
         keys, questions = judge.pending(samples)
         questions = take_known_verdicts(run, questions, log)
         what, priced = f"{name}, {spec.prompt.name}", study.engine.prices is not None
         judge.ask(questions, lambda: judging(what, samples, keys, log, track, priced=priced))
+        found = [log.entries.get(key) or judge.failed.get(key) for key in keys]
         if judge.adapter_change is not None:
             results["adapter_gate"] = judge.adapter_change
         if base := adapter_base(study.monitor):
             results["adapter_base"] = base
         if not study.engine.takes_token_ids:
-            results["cost"] = sum(log.entries[key].cost for key in keys)
+            paid = [log.entries[key] for key in keys if key in log.entries]
+            paid += [failure.verdict for failure in failures.entries.values()]
+            results["cost"] = sum(verdict.cost for verdict in paid)
+        unscored = unscored_reasons(found)
+        unanswered = [one for key, one in zip(keys, found, strict=True) if key not in log.entries]
         results |= {
             "judge": {**spec.identity, "name": name, "prompt": spec.prompt.name},
             "data": data.name,
             "training": training_facts(study),
             "n": len(samples),
-            "n_unscored": sum(log.entries[key].label is None for key in keys),
-            "n_truncated": sum(log.entries[key].truncated_tokens > 0 for key in keys),
+            "n_unscored": unscored.total(),
+            "unscored": dict(unscored),
+            "n_failed": len(unanswered),
+            "n_truncated": sum(one is not None and one.truncated_tokens > 0 for one in found),
             "n_logged": len(log.entries),
         }
-    return run.path
+        if unscored:
+            words = reasons_in_words(unscored)
+            _log.info("%s: %d of %d unscored: %s", what, unscored.total(), len(samples), words)
+        refuse_incomplete(run.path, unanswered, len(samples), study.engine.max_failed)
 
 
 class Planned(NamedTuple):
@@ -86,6 +128,11 @@ class Planned(NamedTuple):
     def done(self) -> bool:
         """Whether it finished, and its log still has every verdict."""
         return is_done(self.run)
+
+    @property
+    def n_failed(self) -> int:
+        """How many samples of a finished one got no answer from its endpoint."""
+        return int(read_manifest(self.run.path)["results"].get("n_failed", 0))
 
 
 def planned_evaluation(study: Study, data: Path) -> Planned:

@@ -1,26 +1,34 @@
 """The one judging interface: `open_judge` gives a `Judge`, whose verdicts are kept in a log and found there.
 
 Promises: a sample that has a verdict in the log is not judged again; a verdict is in the log as soon
-as it came in; a sample that can't be sent, or got no answer, has a verdict with a reason and no label.
+as it came in; a sample that can't be sent has a verdict with a reason and no label. A request that failed on
+the way to an endpoint is in a log of its own, and the sample is judged when it is asked for again.
 """
 
+import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from monitorbench.config.base import UserError
 from monitorbench.config.engine import Engine
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.engines.protocol import Reply
 from monitorbench.judging.identity import judge_identity
 from monitorbench.judging.open import open_prompted
 from monitorbench.judging.prompted import PromptedModel, Question
+from monitorbench.judging.unanswered import is_outage
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.grounding import ground
-from monitorbench.records import Label, Sample, UnscoredReason, Verdict
-from monitorbench.runs.verdict_log import VerdictLog
+from monitorbench.records import TRANSPORT_FAILURES, Label, Sample, UnscoredReason, Verdict
+from monitorbench.runs.verdict_log import Failure, FailureLog, VerdictLog
 
 NO_SHOTS = Shots(0, ())
+FAILURES_IN_A_ROW = 20
+"""After so many failures with nothing answered in between the endpoint is taken to be out of order."""
+_log = logging.getLogger(__name__)
 
 
 class Display(Protocol):
@@ -58,23 +66,34 @@ class Pending(NamedTuple):
 class Judge:
     """A monitor that is ready to judge; see `open_judge`."""
 
-    def __init__(self, model: PromptedModel, log: VerdictLog, shots: Shots = NO_SHOTS) -> None:
-        self._model, self._log, self._shots = model, log, shots
+    def __init__(
+        self, model: PromptedModel, log: VerdictLog, failures: FailureLog, shots: Shots = NO_SHOTS
+    ) -> None:
+        self._model, self._log, self._failures, self._shots = model, log, failures, shots
+        self._attempts = Counter(failure.verdict.key for failure in failures.entries.values())
+        self.failed = {failure.verdict.key: failure.verdict for failure in failures.entries.values()}
+        """By key what the last failed request about a sample would be as a verdict."""
         self.adapter_change: float | None = None
         """What the adapter changes on the first question that was asked; None without one."""
 
     def verdicts(self, samples: Sequence[Sample]) -> list[Verdict]:
         """One verdict a sample, in their order; samples without a verdict in the log are judged.
 
+        One whose reason is in `TRANSPORT_FAILURES` is not in the log: its sample is asked about next time.
         Raises `UserError` for an adapter that changes nothing, and where an endpoint can't be used or its
         `max_cost` is spent: what was answered until then is in the log.
         """
         keys, questions = self.pending(samples)
         self.ask(questions)
-        return [self._log.entries[key] for key in keys]
+        if any(key not in self._log.entries and key not in self.failed for key in keys):
+            raise UserError(f"{FAILURES_IN_A_ROW} requests in a row failed; run the same command again")
+        return [self._log.entries.get(key) or self.failed[key] for key in keys]
 
     def pending(self, samples: Sequence[Sample]) -> Pending:
-        """The requests to send; a sample that the context can't hold gets its verdict in the log at once."""
+        """The requests to send; a sample that the context can't hold gets its verdict in the log at once.
+
+        Those that failed before come last, so that they can't keep the others from being asked.
+        """
         keys: list[str] = []
         questions: list[Question] = []
         for sample in samples:
@@ -86,6 +105,7 @@ class Judge:
                 self._log.append(_too_long(question, self._model.prompt))
             else:
                 questions.append(question)
+        questions.sort(key=lambda question: self._attempts[question.key])
         return Pending(keys, questions)
 
     def ask(
@@ -95,17 +115,31 @@ class Judge:
     ) -> None:
         """Ask, and put each verdict into the log as it comes; `shown` opens a display, with the model loaded.
 
-        Raises what `verdicts` raises.
+        Stops after `FAILURES_IN_A_ROW`, with a warning. Raises what `verdicts` raises.
         """
         if not questions:
             return
         self.adapter_change = self._model.prepare(questions[0])
+        in_a_row = 0
         with shown() as display:
             for index, reply in self._model.replies(questions):
                 verdict = self._verdict(questions[index], reply)
-                self._log.append(verdict)
+                in_a_row = in_a_row + 1 if is_outage(verdict.unscored, verdict.detail) else 0
+                if verdict.unscored in TRANSPORT_FAILURES:
+                    self._note(verdict)
+                else:
+                    self._log.append(verdict)
                 if display is not None:
                     display.add(questions[index].sample.label, verdict)
+                if in_a_row == FAILURES_IN_A_ROW:
+                    _log.warning("%d requests in a row failed: no more are sent", in_a_row)
+                    break
+
+    def _note(self, failed: Verdict) -> None:
+        """Log a request that got no answer."""
+        self._attempts[failed.key] += 1
+        self._failures.append(Failure(attempt=self._attempts[failed.key], verdict=failed))
+        self.failed[failed.key] = failed
 
     def _verdict(self, question: Question, reply: Reply) -> Verdict:
         prompt, (text, answer, score) = self._model.prompt, self._model.read(reply)
@@ -120,6 +154,7 @@ class Judge:
             score=score.score,
             label_mass=score.label_mass,
             finish_reason=reply.finish_reason,
+            served_model=reply.served_model,
             reasoning=reply.reasoning,
             reasoning_tokens=reply.reasoning_tokens,
             category=answer.category,
@@ -135,8 +170,10 @@ class Judge:
 
 
 @contextmanager
-def open_judge(spec: JudgeSpec, models: Path, log: VerdictLog, where: str = "prompt") -> Iterator[Judge]:
-    """A judge whose verdicts are kept in `log`; its model is given back on leaving.
+def open_judge(
+    spec: JudgeSpec, models: Path, log: VerdictLog, failures: FailureLog, where: str = "prompt"
+) -> Iterator[Judge]:
+    """A judge whose verdicts are kept in `log`, and failed requests in `failures`; closed on leaving.
 
     `models` is the folder that models are kept in; `where` is the setting that holds the prompt, for errors.
     Raises `UserError` where weights, an adapter or an endpoint's key are missing, `ConfigError` where prompt
@@ -149,10 +186,11 @@ def open_judge(spec: JudgeSpec, models: Path, log: VerdictLog, where: str = "pro
         models,
         f"monitor={spec.monitor.name} {where}={spec.prompt.name}",
         identity=spec.identity,
-        spent=sum(verdict.cost for verdict in log.entries.values()),
+        spent=sum(verdict.cost for verdict in log.entries.values())
+        + sum(failure.verdict.cost for failure in failures.entries.values()),
     )
     try:
-        yield Judge(model, log, spec.shots)
+        yield Judge(model, log, failures, spec.shots)
     finally:
         model.close()
 

@@ -10,19 +10,10 @@ from pathlib import Path
 
 from monitorbench.config.base import UserError
 from monitorbench.judging.prompted import Question
-from monitorbench.records import UnscoredReason
+from monitorbench.records import TRANSPORT_FAILURES
 from monitorbench.runs.directory import RunDirectory, read_manifest
 from monitorbench.runs.verdict_log import VerdictLog, read_verdicts
 
-_FAILURES = frozenset(
-    (
-        UnscoredReason.TIMED_OUT,
-        UnscoredReason.HTTP_ERROR,
-        UnscoredReason.BAD_RESPONSE,
-        UnscoredReason.EMPTY,
-    )
-)
-"""Of the way to an endpoint, not of the judge: asked again, the same question may be answered."""
 _log = logging.getLogger(__name__)
 
 
@@ -50,7 +41,7 @@ def take_known_verdicts(run: RunDirectory, questions: Sequence[Question], log: V
         except UserError as error:  # the stage that needs that run reports it
             _log.warning("evaluate: nothing is reused from a run that can't be read: %s", error)
             continue
-        answered = [verdict for verdict in verdicts if verdict.unscored not in _FAILURES]
+        answered = [verdict for verdict in verdicts if verdict.unscored not in TRANSPORT_FAILURES]
         taken = [verdict for verdict in answered if left.pop(verdict.key, None) is not None]
         for verdict in taken:
             log.append(verdict)

@@ -71,6 +71,8 @@ class Results(TypedDict):
     """Monitor, prompt: means over the `category/task` cells."""
     overall: dict[str, dict[str, Overall]]
     """Monitor, prompt: ROC, reliability, expected cost."""
+    unscored: NotRequired[dict[str, dict[str, dict[str, int]]]]
+    """Monitor, prompt, reason: how many answers are no label, or never came; absent in older files."""
     stakes: StakesFacts
     """What the expected costs are worked out at."""
     tests: list[RateTest]

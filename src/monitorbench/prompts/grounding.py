@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from monitorbench.prompts.lookalikes import INVISIBLE, OPENING
 from monitorbench.prompts.transcript import Block, blocks
 from monitorbench.records import GroundedQuote, Grounding, Message, QuotePlace
 
@@ -29,7 +30,7 @@ _MAX_MISALIGNED = 1000
 """Places at which a folded quote would begin or end inside a character (the first `s` of a folded ß)."""
 
 # What a transcript puts before text that imitates its tags; a monitor copies it with the rest.
-_MARK = re.compile(r"\\(?=\s*[<\[])")
+_MARK = re.compile(rf"\\(?=[\s{INVISIBLE}]*[{re.escape(OPENING)}])")
 _NO_CHARACTER = 0xFFFFFFFF
 
 

@@ -33,7 +33,10 @@ def published_prompt(dataset: Path, ours: Prompt) -> Prompt:
             f"{file}: the dataset's own prompt shows no examples; expected a zero-shot prompt, not "
             f"prompt={ours.name}"
         )
-    text = file.read_text(encoding="utf-8")
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file}: not UTF-8; save it as UTF-8") from error
     found = {_NAMES[match[1]] for match in _PLACEHOLDER.finditer(text)}
     if found != {"request", "response"}:
         raise UserError(

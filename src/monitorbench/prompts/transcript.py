@@ -2,13 +2,16 @@
 
 The tags are ours, so a judged text that imitates one is marked with a backslash: it can neither
 close the section it stands in, nor pose as another turn, as an example or as something left out.
+What counts is how it looks (`lookalikes`), not which characters it is spelled with.
 """
 
 import re
 from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
+from monitorbench.prompts import lookalikes
 from monitorbench.records import Message, QuoteField, Role
 
 # A line begins wherever `str.splitlines` has one, not after "\n" alone.
@@ -102,16 +105,32 @@ def _lines(found: Sequence[Block], shown: Shown, *, bare: bool) -> list[str]:
 
 
 def _quoted(text: str, shown: Shown) -> str:
+    text = text.strip()
     section, turn = _imitations(shown)
-    return turn.sub(r"\\", section.sub(r"\\<", text.strip()))
+    places = {match.start() for pattern in (section, turn) for match in pattern.finditer(text)}
+    looks = "" if lookalikes.is_plain(text) else lookalikes.looks(text)
+    if section.search(looks) or turn.search(looks):  # rarely: only then the places are worked out
+        folded = lookalikes.fold(text)
+        places |= {folded.character(match.start()) for match in section.finditer(folded.text)}
+        places |= {folded.first(match.start()) for match in turn.finditer(folded.text)}
+    cuts = [0, *sorted(places), len(text)]
+    return "\\".join(text[start:end] for start, end in pairwise(cuts)) if places else text
 
 
 @cache
 def _imitations(shown: Shown) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What opens or closes a section, and where a line begins like one of our marks."""
-    sections = r"request|response" + (r"|examples?" if shown.examples else "")
-    turns = r"(?:system|user|assistant|tool)\b" + (r"|\s*left\W*out\b" if shown.left_out else "")
+    """What opens or closes a section, and where a line begins like one of our marks.
+
+    A closing tag counts whatever follows its name, an opening one with attributes or none: the type
+    parameters of code (`List<Response, T>`) are no section.
+    """
+    names = ["request", "response", *(["examples", "example"] if shown.examples else [])]
+    sections = "|".join(map(lookalikes.spelled, names))
+    closing = rf"/\s*(?:{sections})(?!\w|[-.:]\w)"
+    opening = rf"(?:{sections})(?:\s*/?\s*>|[\s/]+[\w:.-]+\s*=)"
+    turns = "|".join(map(lookalikes.spelled, ("system", "user", "assistant", "tool")))
+    turns += rf"|{lookalikes.spelled('left')}\W*{lookalikes.spelled('out')}" if shown.left_out else ""
     return (
-        re.compile(rf"<(?=\s*(?:/\s*)?(?:{sections})\s*>)", re.IGNORECASE),
-        re.compile(rf"(?:\A|(?<=[{_BREAK}]))(?=[^\S{_BREAK}]*\[(?:{turns}))", re.IGNORECASE),
+        re.compile(rf"<(?=\s*(?:{closing}|{opening}))", re.IGNORECASE),
+        re.compile(rf"(?:\A|(?<=[{_BREAK}]))(?=[^\S{_BREAK}]*\[\s*(?:/\s*)?(?:{turns})\b)", re.IGNORECASE),
     )

@@ -21,6 +21,7 @@ from monitorbench.report.template import policy, templates
 SECTIONS = (
     Section("the answer first", answer),
     Section("all monitors, overall", rates.overall),
+    Section("answers that are no label", rates.unscored, rates.has_unscored),
     Section("rates and AUROC by cell", rates.by_cell),
     Section("where each monitor errs", rates.heat_maps),
     Section("what training changed", training.changes),

@@ -21,17 +21,18 @@ from pathlib import Path
 from typing import Any
 
 import monitorbench
-from monitorbench.config.base import UserError
+from monitorbench.config.base import Incomplete, UserError
 from monitorbench.config.study import Study
-from monitorbench.runs.files import content_hash, read_json, write_atomically, write_json
+from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.runs.integrity import CHECKSUM, file_sha256, manifest_checksum, refuse_changed
 from monitorbench.runs.lock import DIRECTORY_LOCK, locked
+from monitorbench.runs.stored_json import StoredObject, read_json, read_object
 
 SCHEMA_VERSION = 1
 """Raised when the meaning of a run's files changes, so that no old run passes for a new one."""
 
 MANIFEST = "manifest.json"
-LOGS = frozenset(("verdicts.jsonl", "answers.jsonl", "episodes.jsonl", "runs_alone.jsonl"))
+LOGS = frozenset(("verdicts.jsonl", "failures.jsonl", "answers.jsonl", "episodes.jsonl", "runs_alone.jsonl"))
 """Files that grow line by line, each line with its own checksum (`runs.keyed_log`)."""
 _UNRECORDED = frozenset(("wandb", "server.log"))
 """What others write, and nothing here reads."""
@@ -78,8 +79,8 @@ class RunDirectory:
     def recording(self, study: Study, *, temporary: Collection[str] = ()) -> Iterator[dict[str, Any]]:
         """Write config and manifest, run the body, then mark the run as done.
 
-        Yields the manifest's `results`, which the body fills. An exception leaves the status at
-        `running`: what is pending is done when the same run is opened again.
+        Yields the manifest's `results`, which the body fills. `Incomplete` makes the status `incomplete`, any
+        other exception leaves it at `running`: what is pending is done when the same run is opened again.
 
         Args:
             study: what is run.
@@ -106,7 +107,11 @@ class RunDirectory:
             }
             write_manifest(self.path, manifest)
             began = time.monotonic()
-            yield results
+            try:
+                yield results
+            except Incomplete:
+                write_manifest(self.path, {**manifest, "status": "incomplete"})
+                raise
             manifest["status"] = "done"
             manifest["seconds"] = round(time.monotonic() - began, 2)
             manifest["peak_memory_mib"] = _peak_memory_mib()
@@ -114,6 +119,19 @@ class RunDirectory:
                 name: file_sha256(self.path / name) for name in _recorded_files(self.path, temporary)
             }
             write_manifest(self.path, manifest)
+
+    @contextmanager
+    def amending(self) -> Iterator[dict[str, Any]]:
+        """Run a body that adds to the logs of a finished run, and take what it yields into `results`.
+
+        The run stays finished, and its manifest as it was, wherever the body is stopped. Raises what
+        `recording` raises.
+        """
+        with locked(self.path / DIRECTORY_LOCK):
+            results: dict[str, Any] = {}
+            yield results
+            manifest = read_manifest(self.path)
+            write_manifest(self.path, {**manifest, "results": {**manifest["results"], **results}})
 
 
 def _recorded_files(directory: Path, temporary: Collection[str]) -> list[str]:
@@ -171,36 +189,11 @@ def compared_file(path: Path) -> Path:
 
 
 def read_checked(directory: Path, name: str) -> Any:
-    """The content of a JSON file of a run; of a finished one, compared with its checksum.
-
-    Raises what `checked_file` raises, and `UserError` where it is not JSON.
-    """
-    path = checked_file(directory, name)
-    try:
-        return read_json(path)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: can't be read as JSON; {_REMEDY}") from error
+    """The content of a JSON file of a finished run. Raises what `checked_file` raises."""
+    return read_json(checked_file(directory, name))
 
 
-class _Keys(dict[str, Any]):
-    """A JSON object of a manifest: a key that it lacks is a `UserError` that names file and key."""
-
-    def __init__(self, found: Mapping[str, Any], file: Path, place: str = "") -> None:
-        """`place` is the dotted path of the object inside the file."""
-        self._file, self._place = file, place
-        super().__init__({key: self._read(key, value) for key, value in found.items()})
-
-    def __missing__(self, key: str) -> Any:
-        raise UserError(
-            f"{self._file}: no {self._place}{key} in it; expected the manifest of another stage, or one that "
-            "nobody edited"
-        )
-
-    def _read(self, key: str, value: Any) -> Any:
-        return _Keys(value, self._file, f"{self._place}{key}.") if isinstance(value, dict) else value
-
-
-def read_manifest(directory: Path) -> dict[str, Any]:
+def read_manifest(directory: Path) -> StoredObject:
     """A run's manifest; `UserError` where there is none, it can't be read or is not as a stage wrote it.
 
     In the manifest and in every object inside it, asking for a key that is not there is a `UserError` too.
@@ -208,20 +201,14 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     path = directory / MANIFEST
     if not path.is_file():
         raise UserError(f"{directory}: no manifest.json there; expected a run directory")
-    try:
-        manifest = read_json(path)
-    except ValueError as error:  # no UTF-8, no JSON
-        raise UserError(f"{path}: not JSON; expected the manifest that a stage wrote") from error
-    if not isinstance(manifest, dict):
-        raise UserError(f"{path}: a JSON {type(manifest).__name__}; expected an object, as a stage wrote it")
-    for key in ("identity", "results"):
-        if not isinstance(manifest.get(key, {}), dict):
-            raise UserError(f"{path}: {key} is no object; expected the manifest as a stage wrote it")
+    manifest = read_object(path)
+    for key in {"identity", "results"} & manifest.keys():
+        manifest.object(key)
     if manifest.get(CHECKSUM) != manifest_checksum(manifest):
         raise UserError(
             f"{path}: not as a stage wrote it, edited or damaged, or by an older version; {_REMEDY}"
         )
-    return _Keys(manifest, path)
+    return manifest
 
 
 def is_finished(directory: Path) -> bool:
@@ -248,7 +235,7 @@ def kind_of(directory: Path) -> str:
     return _KINDS.get(directory.resolve().parent.name, "another kind of directory")
 
 
-def read_finished(directory: Path) -> dict[str, Any]:
+def read_finished(directory: Path) -> StoredObject:
     """The manifest of a finished run; `UserError` where it is missing or not finished."""
     manifest = read_manifest(directory)
     if manifest["status"] != "done":

@@ -56,11 +56,6 @@ def write_json(path: Path, value: Any) -> None:
     write_atomically(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def read_json(path: Path) -> Any:
-    """Read a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 @contextmanager
 def folder_in_the_making(target: Path) -> Iterator[Path]:
     """A folder to fill, which becomes `target` when the body ends well, and is removed when it does not.

@@ -56,6 +56,8 @@ class VerdictColumns(NamedTuple):
     n_quotes: NDArray[np.int64]
     """Quotes of the evidence, and how many of them have a place."""
     n_grounded: NDArray[np.int64]
+    reasons: pa.Array
+    """Strings: why an answer is no label; null where it is one."""
 
 
 def read_verdict_columns(path: Path) -> VerdictColumns:
@@ -65,13 +67,14 @@ def read_verdict_columns(path: Path) -> VerdictColumns:
         _refuse_repeated([part.keys for part in parts])
     except (pa.ArrowInvalid, _DoubtfulError):
         parts = [_of_records(path)]
-    return VerdictColumns(
-        *(pa.concat_arrays([part[i] for part in parts] or [pa.array([], pa.string())]) for i in (0, 1)),
-        *(
-            np.concatenate([np.empty(0, dtype), *(part[i] for part in parts)])
-            for i, dtype in ((2, np.float64), (3, np.float64), (4, np.int64), (5, np.int64))
-        ),
+    keys, sample_ids, reasons = (
+        pa.concat_arrays([part[i] for part in parts] or [pa.array([], pa.string())]) for i in (0, 1, 6)
     )
+    flagged, scores, n_quotes, n_grounded = (
+        np.concatenate([np.empty(0, dtype), *(part[i] for part in parts)])
+        for i, dtype in ((2, np.float64), (3, np.float64), (4, np.int64), (5, np.int64))
+    )
+    return VerdictColumns(keys, sample_ids, flagged, scores, n_quotes, n_grounded, reasons)
 
 
 class _DoubtfulError(Exception):
@@ -137,6 +140,7 @@ def _columns(table: pa.Table) -> VerdictColumns:
         scores=pc.fill_null(scores, np.nan).to_numpy(),
         n_quotes=np.bincount(of_line, minlength=table.num_rows),
         n_grounded=np.bincount(of_line[places.to_numpy(zero_copy_only=False)], minlength=table.num_rows),
+        reasons=_whole(reasons),
     )
 
 

@@ -1,7 +1,8 @@
-"""`verdicts.jsonl`: append-only, one line per sample and judge, resumed by key.
+"""What a judge's run logs: `verdicts.jsonl`, one line per sample and judge, and `failures.jsonl` beside it.
 
-A verdict's key hashes what the model was given and which model it was: token ids, weights,
-adapter, decoding, dtype, engine; never a threshold.
+Both are append-only and resumed by key. A verdict's key hashes what the model was given and which model it
+was: token ids, weights, adapter, decoding, dtype, engine; never a threshold. A request that failed on the way
+to an endpoint has no verdict: each attempt is a line of `failures.jsonl`, and its question stays pending.
 """
 
 import hashlib
@@ -9,13 +10,34 @@ import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from monitorbench.engines.protocol import Decoding
 from monitorbench.records import Verdict
 from monitorbench.runs.keyed_log import KeyedLog, open_log, read_log
 
+VERDICTS, FAILURES = "verdicts.jsonl", "failures.jsonl"
+
+
+class Failure(BaseModel):
+    """A request that got no answer: what a verdict would say of it (reason, detail, cost); which attempt."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    attempt: Annotated[int, Field(ge=1)]
+    """Of the runs of `evaluate.py` that asked this, retries within one left out."""
+    verdict: Verdict
+
+    @property
+    def key(self) -> str:
+        """The question's key with the attempt."""
+        return f"{self.verdict.key}-{self.attempt}"
+
+
 VerdictLog: TypeAlias = KeyedLog[Verdict]
+FailureLog: TypeAlias = KeyedLog[Failure]
 
 
 def verdict_key(
@@ -42,6 +64,26 @@ def read_verdicts(path: Path) -> list[Verdict]:
     return read_log(path, Verdict)
 
 
+def read_failures(path: Path) -> dict[str, Verdict]:
+    """By sample id what its last failed request would be as a verdict; empty where there is no such log.
+
+    Raises `UserError` on a foreign line.
+    """
+    failures = read_log(path, Failure) if path.is_file() else []
+    return {failure.verdict.sample_id: failure.verdict for failure in failures}
+
+
+def read_run(directory: Path) -> dict[str, Verdict]:
+    """By sample id a run's verdicts, and of samples without an answer the last failure, which is unscored."""
+    verdicts = {verdict.sample_id: verdict for verdict in read_verdicts(directory / VERDICTS)}
+    return read_failures(directory / FAILURES) | verdicts
+
+
 def open_verdict_log(path: Path) -> AbstractContextManager[VerdictLog]:
     """Open for appending, alone. Raises what `open_log` raises."""
     return open_log(path, Verdict)
+
+
+def open_failure_log(path: Path) -> AbstractContextManager[FailureLog]:
+    """Open for appending, alone. Raises what `open_log` raises."""
+    return open_log(path, Failure)

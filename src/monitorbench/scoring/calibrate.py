@@ -4,14 +4,17 @@ Writes `runs/calibrate/<monitor>-<prompt>-<hash>/operating_point.json`. `thresho
 point promises, and what counts as evidence.
 """
 
+import json
 import logging
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Calibrate
 from monitorbench.config.study import Study
 from monitorbench.records import Category
-from monitorbench.runs.directory import RunDirectory, checked_file, read_finished
+from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
 from monitorbench.runs.files import write_atomically
 from monitorbench.scoring.calibration_split import (
     CalibrationScores,
@@ -21,7 +24,7 @@ from monitorbench.scoring.calibration_split import (
     per_category,
     refuse_fitted_samples,
 )
-from monitorbench.scoring.evaluations import Evaluation, read_evaluation
+from monitorbench.scoring.evaluations import Evaluation, read_covered
 from monitorbench.scoring.operating_point import OperatingPoint, threshold_point
 from monitorbench.scoring.thresholds import CalibratedThreshold, conformal_risk, neyman_pearson
 
@@ -35,7 +38,7 @@ def calibrate_run(study: Study) -> Path:
     Raises `UserError` where the run judged another split than calibration, or where no threshold keeps the
     promise: the line says how many benign questions it would take.
     """
-    judged = read_evaluation(study.paths.data, study.required_run())
+    judged = read_covered(study.paths.data, study.required_run(), study.score.min_coverage)
     scored = _unseen(judged)
     settings = study.calibrate
     parts = per_category(scored) if settings.per_category else (scored,)
@@ -57,7 +60,10 @@ def read_operating_point(directory: Path) -> OperatingPoint:
     file = directory / _FILE
     if "operating_point" not in read_finished(directory)["results"] or not file.is_file():
         raise UserError(f"{directory}: not a calibration; expected a run of eval/calibrate.py")
-    return OperatingPoint.model_validate_json(checked_file(directory, _FILE).read_text(encoding="utf-8"))
+    try:
+        return OperatingPoint.model_validate_json(json.dumps(read_checked(directory, _FILE)))
+    except ValidationError as error:
+        raise UserError(f"{file}: no operating point of this version; run eval/calibrate.py again") from error
 
 
 def judge_id(evaluation: Evaluation) -> str:

@@ -20,13 +20,13 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.directory import read_finished
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.verdict_log import read_run
 from monitorbench.scoring.calibrate import judge_id
 from monitorbench.scoring.calibration_split import CalibrationScores, calibration_scores, divide
 from monitorbench.scoring.cascade import Cascade, fit_cascade
 from monitorbench.scoring.combined_run import Member, SplitRuns, write_combined
 from monitorbench.scoring.ensembles import Ensemble, choose_members, fit_stack
-from monitorbench.scoring.evaluations import Evaluation, read_evaluation
+from monitorbench.scoring.evaluations import Evaluation, read_covered
 
 _log = logging.getLogger(__name__)
 
@@ -39,8 +39,8 @@ def combine_runs(study: Study) -> Path:
     the calibration split has one label only.
     """
     settings = study.combine
-    calibration = _runs_over(Split.CALIBRATION, settings.calibration, study.paths.data)
-    test = _runs_over(Split.TEST, settings.test, study.paths.data)
+    calibration = _runs_over(Split.CALIBRATION, settings.calibration, study)
+    test = _runs_over(Split.TEST, settings.test, study)
     _refuse_other_judges(settings, calibration, test)
     names = list(calibration.members)
     order = names if settings.rule == "cascade" else sorted(names)
@@ -51,15 +51,16 @@ def combine_runs(study: Study) -> Path:
     return run
 
 
-def _runs_over(split: Split, directories: Sequence[Path], data: Path) -> SplitRuns:
-    """The runs in these directories, all over `split` of one dataset, which is under `data`."""
+def _runs_over(split: Split, directories: Sequence[Path], study: Study) -> SplitRuns:
+    """The runs in these directories, all over `split` of one dataset."""
     key = f"combine.{split}"
     if not directories:
         raise ConfigError(f"{key}=[]: no run given; expected finished runs over it as {key}=[DIR,DIR]")
     views: list[SplitView] = []
     runs: dict[str, Evaluation] = {}
     for directory in directories:
-        run, manifest = read_evaluation(data, directory), read_finished(directory)
+        run = read_covered(study.paths.data, directory, study.score.min_coverage)
+        manifest = read_finished(directory)
         if run.split is not split:
             raise UserError(f"{directory}: judged the {run.split} split; {key} takes runs over {split}")
         if "combined" in manifest["results"]:
@@ -78,7 +79,7 @@ def _runs_over(split: Split, directories: Sequence[Path], data: Path) -> SplitRu
 
 
 def _member(run: Evaluation, samples: Sequence[Sample]) -> Member:
-    by_sample = {verdict.sample_id: verdict for verdict in read_verdicts(run.directory / "verdicts.jsonl")}
+    by_sample = read_run(run.directory)
     verdicts = [by_sample[sample.id] for sample in samples]
     scores = np.array([verdict.score for verdict in verdicts], dtype=np.float64)
     if np.isnan(scores).all():

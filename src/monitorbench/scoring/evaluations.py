@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitorbench.config.base import UserError
@@ -15,10 +16,11 @@ from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.results import CurvePoint
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE
-from monitorbench.records import Split
+from monitorbench.records import TRANSPORT_FAILURES, Split, reasons_in_words
 from monitorbench.runs.directory import kind_of, read_finished
 from monitorbench.runs.files import content_hash
-from monitorbench.runs.verdict_columns import read_verdict_columns
+from monitorbench.runs.verdict_columns import VerdictColumns, read_verdict_columns
+from monitorbench.runs.verdict_log import FAILURES, VERDICTS, read_failures
 
 
 class Evaluation(NamedTuple):
@@ -44,12 +46,44 @@ class Evaluation(NamedTuple):
     data: Path
     split: Split
     judged: Columns
+    reasons: pa.Array
+    """[samples], strings: why the judge's own answer is no label; null where it is one."""
+
+
+def read_covered(datasets: Path, directory: Path, min_coverage: float) -> Evaluation:
+    """The same, of a run whose judge answered on at least `min_coverage` of its samples, label or not.
+
+    Raises `UserError` for another one, and what `read_evaluation` raises.
+    """
+    evaluation = read_evaluation(datasets, directory)
+    lost = {reason: n for reason, n in unscored_reasons(evaluation).items() if reason in TRANSPORT_FAILURES}
+    n, n_lost = len(evaluation.judged), sum(lost.values())
+    if n - n_lost < min_coverage * n:
+        raise UserError(
+            f"{directory}: {n_lost} of {n} samples got no answer ({reasons_in_words(lost)}), coverage "
+            f"{1 - n_lost / n:.3f} is below score.min_coverage={min_coverage:g}; run the same "
+            "eval/evaluate.py again, which asks only these, or lower score.min_coverage"
+        )
+    return evaluation
+
+
+def unscored_reasons(evaluation: Evaluation) -> dict[str, int]:
+    """How many of the samples that count as unscored are so for which reason, the most frequent first.
+
+    `no_score`: the judge gave a label, which a threshold on its score does not read.
+    """
+    unscored = np.isnan(evaluation.judged.flagged)
+    counted = Counter(
+        reason or "no_score" for reason in evaluation.reasons.filter(pa.array(unscored)).to_pylist()
+    )
+    return dict(counted.most_common())
 
 
 def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
     """A finished run of `evaluate` over a dataset in the folder `datasets`.
 
-    Raises `UserError` where it is none, where its manifest lacks a key, or where a sample has no verdict.
+    Samples that got no answer are unscored. Raises `UserError` where it is none, where its manifest lacks a
+    key, or where a sample has neither a verdict nor a failed request.
     """
     manifest = read_finished(directory)
     results, identity = manifest["results"], manifest["identity"]
@@ -64,7 +98,7 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
     training = results["training"] or {}
     objective = training.get("objective", BASELINE_OBJECTIVE) if has_adapter else ""
     name = name if objective in ("", BASELINE_OBJECTIVE) else f"{name}_{objective}"
-    judged = _judged(directory, read_columns(data, split, view))
+    judged, reasons = _judged(directory, read_columns(data, split, view))
     shared = ("weights", "prompt", "opening", "reasoning", "engine", "dtype", "context_tokens")
     return Evaluation(
         directory=directory,
@@ -82,19 +116,45 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
         data=data,
         split=split,
         judged=judged,
+        reasons=reasons,
     )
 
 
-def _judged(directory: Path, samples: Columns) -> Columns:
-    """The samples with what the run's log says of each, the last where it says several things."""
-    log = read_verdict_columns(directory / "verdicts.jsonl")
+def _judged(directory: Path, samples: Columns) -> tuple[Columns, pa.Array]:
+    """The samples with what the run's log says last of each; and the reasons as in `Evaluation`."""
+    log = _with_failures(read_verdict_columns(directory / VERDICTS), directory)
     at = pc.index_in(log.sample_ids, value_set=samples.sample_ids)
     of_sample = at.is_valid().to_numpy(zero_copy_only=False)  # others are of samples outside the view
     line = np.full(len(samples), -1)
     line[pc.drop_null(at).to_numpy()] = np.flatnonzero(of_sample)
     if missing := np.count_nonzero(line < 0):
         raise UserError(f"{directory}: {missing} samples have no verdict; run eval/evaluate.py again")
-    return samples.answering(log.flagged[line], log.scores[line], log.n_quotes[line], log.n_grounded[line])
+    answered = samples.answering(
+        log.flagged[line], log.scores[line], log.n_quotes[line], log.n_grounded[line]
+    )
+    return answered, log.reasons.take(pa.array(line))
+
+
+def _with_failures(log: VerdictColumns, directory: Path) -> VerdictColumns:
+    """The verdicts behind the failed requests, so that a verdict counts wherever there is one."""
+    failures = read_failures(directory / FAILURES)
+    n = len(failures)
+    nothing, none = np.full(n, np.nan), np.zeros(n, dtype=np.int64)
+    strings = [
+        [failure.key for failure in failures.values()],
+        list(failures),
+        [str(failure.unscored) for failure in failures.values()],
+    ]
+    keys, sample_ids, reasons = (pa.array(one, pa.string()) for one in strings)
+    return VerdictColumns(
+        keys=pa.concat_arrays([keys, log.keys]),
+        sample_ids=pa.concat_arrays([sample_ids, log.sample_ids]),
+        flagged=np.concatenate([nothing, log.flagged]),
+        scores=np.concatenate([nothing, log.scores]),
+        n_quotes=np.concatenate([none, log.n_quotes]),
+        n_grounded=np.concatenate([none, log.n_grounded]),
+        reasons=pa.concat_arrays([reasons, log.reasons]),
+    )
 
 
 def with_distinct_names(evaluations: Sequence[Evaluation]) -> list[Evaluation]:

@@ -27,7 +27,7 @@ from monitorbench.metrics.transfer import Difference, difference, differences, m
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_checked, read_finished
 from monitorbench.scoring.baselines import baseline_numbers
-from monitorbench.scoring.evaluations import Evaluation
+from monitorbench.scoring.evaluations import Evaluation, unscored_reasons
 from monitorbench.scoring.numbers import Drawn, numbers
 
 
@@ -62,6 +62,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
         slices=slices,
         macro=macros,
         overall=overalls,
+        unscored=_unscored(evaluations),
         stakes=cast(StakesFacts, study.stakes.model_dump()),
         transfer=transfer,
         matrix=matrix(transfer, study.probe.auroc_margin),
@@ -124,6 +125,14 @@ def _matches(pairs: Sequence[tuple[Evaluation, Evaluation]]) -> list[Match]:
                 of_both = base.judged.taking(inside), tuned.judged.taking(inside)
                 matches.append(Match(base.monitor, tuned.monitor, tuned.prompt, where, *of_both))
     return matches
+
+
+def _unscored(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, dict[str, int]]]:
+    """Monitor, prompt, reason."""
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for one in evaluations:
+        found.setdefault(one.monitor, {})[one.prompt] = unscored_reasons(one)
+    return found
 
 
 def _families(evaluations: Sequence[Evaluation]) -> dict[str, dict[int, str]]:

@@ -17,7 +17,7 @@ from monitorbench.report.tables.tables import monitor_rows, show_tables, to_csv,
 from monitorbench.runs.directory import RunDirectory, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.scoring.calibrate import judge_id, read_operating_point
-from monitorbench.scoring.evaluations import Evaluation, read_evaluation, with_distinct_names
+from monitorbench.scoring.evaluations import Evaluation, read_covered, with_distinct_names
 from monitorbench.scoring.measure import measured
 from monitorbench.scoring.operating_point import GREEDY, OperatingPoint, labels_at
 
@@ -28,7 +28,7 @@ _CATEGORIES = [category.value for category in Category]
 def score_run(study: Study) -> Path:
     """Print the table of the run `study.run`, write its `metrics.json` and `table.csv`; returns it."""
     directory = study.required_run()
-    evaluation = read_evaluation(study.paths.data, directory)
+    evaluation = read_covered(study.paths.data, directory, study.score.min_coverage)
     if evaluation.split is not Split.TEST:
         raise UserError(
             f"{directory}: judged the {evaluation.split} split; expected a run over the test split, or "
@@ -50,7 +50,8 @@ def probe(study: Study) -> Path:
     Raises `UserError` when a run is not over the test split, when the runs are not of one dataset, when
     an adapter's base is not among them or judged other samples, or when two runs have one name.
     """
-    evaluations = [read_evaluation(study.paths.data, run) for run in study.probe.runs]
+    least = study.score.min_coverage
+    evaluations = [read_covered(study.paths.data, run, least) for run in study.probe.runs]
     _refuse_other_splits(evaluations)
     if len({evaluation.data for evaluation in evaluations}) > 1:
         raise UserError("probe.runs: the runs judged different datasets; expected one")

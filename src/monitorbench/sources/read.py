@@ -9,7 +9,6 @@ import csv
 import gzip
 import hashlib
 import io
-import json
 import logging
 import tarfile
 import zlib
@@ -21,6 +20,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from monitorbench import strict_json
 from monitorbench.config.base import UserError
 from monitorbench.config.sources import Source, SourceFile
 
@@ -95,7 +95,7 @@ class SourceFiles:
             with self.opened(file) as stream:
                 text = b"".join(self._chunks(file, stream))
             try:
-                rows = json.loads(text)
+                rows = strict_json.loads(text)
             except ValueError as error:
                 raise UserError(
                     f"{self.name}: {file.path}: no JSON ({error}); fetch the file again"
@@ -131,9 +131,9 @@ class SourceFiles:
                     for row in batch.to_pylist():
                         number += 1
                         yield from self._parsed(file, f"row {number}", row, parse)
-            except pa.ArrowException as error:
+            except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
                 raise UserError(
-                    f"{self.name}: {file.path}: no Parquet ({error}); fetch the file again"
+                    f"{self.name}: {file.path}: no Parquet ({_one_line(error)}); fetch the file again"
                 ) from error
 
     def tar(self, part: str) -> Iterator[tuple[str, bytes]]:
@@ -176,7 +176,7 @@ class SourceFiles:
         parse: Callable[[Mapping[str, Any]], T | None],
     ) -> Iterator[T]:
         try:
-            row = json.loads(raw) if isinstance(raw, bytes) else raw
+            row = strict_json.loads(raw) if isinstance(raw, bytes) else raw
             if not isinstance(row, Mapping):
                 raise BadRow("not an object with fields")
             record = parse(row)

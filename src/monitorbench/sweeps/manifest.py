@@ -17,8 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import ValidationError
-
 from monitorbench.config.base import Config, UserError
 from monitorbench.runs.files import write_atomically
 
@@ -74,7 +72,7 @@ def read(path: Path) -> Sweep:
     try:
         text = (path / "manifest.json").read_text(encoding="utf-8")
         return Sweep(path.resolve(), Manifest.model_validate_json(text))
-    except (OSError, ValidationError) as error:
+    except (OSError, ValueError) as error:
         raise UserError(
             f"{path}: no sweep's manifest.json there; expected a directory that submit.py wrote"
         ) from error

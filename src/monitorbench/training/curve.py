@@ -12,8 +12,8 @@ from monitorbench.metrics.auroc import auroc, auroc_interval
 from monitorbench.prompts.parse import score
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, Sample
-from monitorbench.runs.directory import read_checked
 from monitorbench.runs.files import write_json
+from monitorbench.runs.stored_json import read_objects
 from monitorbench.training.examples import Example, collate
 
 
@@ -32,7 +32,7 @@ class LearningCurve:
         self.model = model
         self._path, self._renderer, self._seed, self._writes = path, renderer, seed, writes
         self._samples = sorted(validation, key=lambda sample: len(renderer.render(sample)))
-        self.points: list[dict[str, Any]] = read_checked(path.parent, path.name) if path.is_file() else []
+        self.points: list[dict[str, Any]] = [*read_objects(path)] if path.is_file() else []
 
     def measure(self, step: int, loss: float | None) -> None:
         """Add the point of a step; a point that a resumed run reaches again is replaced."""

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 from evaluation import evaluate
+from safetensors.torch import load_file, save_file
 from small_models import SMOLLM2
 
 from monitorbench.config.base import UserError
+from monitorbench.engines.stored.load import load_causal_lm
 from monitorbench.engines.stored.model_folder import model_weights_sha256
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.runs.integrity import file_sha256
@@ -49,6 +51,17 @@ def test_every_file_that_can_be_loaded_is_part_of_the_name(folder, name):
     file.unlink()
     names.add(identity(folder))
     assert len(names) == 3
+
+
+def test_a_folder_that_is_a_link_is_part_of_the_name(folder, tmp_path):
+    """If it failed: chat templates that lie elsewhere could change unseen."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (folder / "additional_chat_templates").symlink_to(elsewhere)
+    (elsewhere / "tools.jinja").write_text("one")
+    first = identity(folder)
+    (elsewhere / "tools.jinja").write_text("another")
+    assert identity(folder) != first
 
 
 def test_a_file_under_another_name_is_another_model(folder):
@@ -102,6 +115,11 @@ def leads_outside(folder: Path) -> None:
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
 
 
+def without_a_shard(folder: Path) -> None:
+    index = {"weight_map": {"model.norm.weight": "model-00002-of-00002.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
 def has_an_adapter(folder: Path) -> None:
     (folder / "adapter_config.json").write_text("{}")
 
@@ -120,6 +138,7 @@ def broken_config(folder: Path) -> None:
         (pickled, "its weights are a pickle"),
         (names_a_pickle, "'pytorch_model.bin' is to be its weights"),
         (leads_outside, "'../other/model.safetensors' is to be its weights"),
+        (without_a_shard, "model-00002-of-00002.safetensors is not there"),
         (has_an_adapter, "an adapter lies in it"),
         (no_weights, "no weights; expected \\*.safetensors"),
         (broken_config, "config.json is not JSON"),
@@ -136,9 +155,27 @@ def test_a_folder_that_would_load_something_else_is_refused(folder, tmp_path, sp
         assert "\n" not in str(caught.value)
 
 
+def test_every_shard_is_part_of_the_weights(folder):
+    """If it failed: an adapter would be taken on a base of which one shard is another's."""
+    from transformers import AutoModelForCausalLM
+
+    AutoModelForCausalLM.from_pretrained(folder).save_pretrained(folder, max_shard_size="1MB")
+    (folder / "model.safetensors").unlink(missing_ok=True)
+    shards = sorted(folder.glob("model-*.safetensors"))
+    assert len(shards) > 1
+    names = {model_weights_sha256(folder)}
+    for shard in shards:
+        content = bytearray(shard.read_bytes())
+        content[-1] ^= 1
+        shard.write_bytes(content)
+        names.add(model_weights_sha256(folder))
+    assert len(names) == len(shards) + 1
+
+
 def test_the_weights_alone_are_known_wherever_they_come_from(folder, base, other_base, tmp_path):
     """If it failed: an adapter would be refused on a copy of its base, or taken on another."""
     (folder / "chat_template.jinja").write_text("another")
+    (folder / "consolidated.safetensors").write_bytes(b"the same, for another library")
     assert model_weights_sha256(folder) == model_weights_sha256(base) != model_weights_sha256(other_base)
     # The hub's cache names a large file by its SHA-256.
     blob = tmp_path / "blobs" / file_sha256(folder / "model.safetensors")
@@ -146,3 +183,21 @@ def test_the_weights_alone_are_known_wherever_they_come_from(folder, base, other
     (folder / "model.safetensors").rename(blob)
     (folder / "model.safetensors").symlink_to(blob)
     assert model_weights_sha256(folder) == model_weights_sha256(base)
+
+
+def test_weights_that_are_cut_off_are_refused_in_one_line(folder):
+    """If it failed: a broken download would end in a traceback of the reader."""
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-1000])
+    with pytest.raises(UserError, match="its weights can't be read") as caught:
+        load_causal_lm(folder, torch.float32)
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_that_lack_a_tensor_are_refused(folder):
+    """If it failed: transformers fills it at random, and every run would judge with another model."""
+    tensors = load_file(folder / "model.safetensors")
+    tensors.pop(next(name for name in tensors if name.endswith("q_proj.weight")))
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(UserError, match=r"1 of the model's tensors are not in its weights, such as .*q_proj"):
+        load_causal_lm(folder, torch.float32)

@@ -35,7 +35,7 @@ def test_what_is_written_is_read_back(tmp_path_factory, scores):
     [
         ({"score": 1.5}, "'score' is 1.5"),
         ({"score": -0.1}, "'score' is -0.1"),
-        ({"score": float("nan")}, "'score' is nan"),
+        ({"score": float("nan")}, r"no JSON \(NaN is no finite number\)"),
         ({"score": None}, "'score' is None; .* or no line"),
         ({"score": True}, "'score' is True"),
         ({"score": "0.5"}, "'score' is '0.5'"),
@@ -56,7 +56,16 @@ def test_a_line_that_is_no_score_is_refused(tmp_path, change, what):
     assert "\n" not in str(failed.value)
 
 
-@pytest.mark.parametrize("content", [b'{"task": "a", "st', b"[1]", b"\xff\xfe", b"[" * 10**5])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"task": "a", "st',
+        b'{"task": "a", "step": 1, "score": 0.9, "score": 0.1}',
+        b"[1]",
+        b"\xff\xfe",
+        b"[" * 10**5,
+    ],
+)
 def test_a_line_that_is_no_object_is_refused(tmp_path, content):
     """A torn file would end in a traceback."""
     path = tmp_path / "scores.jsonl"

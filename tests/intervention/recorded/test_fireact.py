@@ -47,7 +47,7 @@ def test_policies_are_matched_by_question_and_their_actions_counted(loaded):
         ({"1": _row(True, None)}, "question 1: .*'traj' is neither"),
         ({"1": "text"}, "question 1: not an object"),
         ([], "not an object"),
-        (b'{"1": {}, "1": {}}', "one field twice"),
+        (b'{"1": {}, "1": {}}', "key '1' twice in one object"),
         (b"{", "no JSON"),
     ],
 )

@@ -258,6 +258,7 @@ def test_labels_from_a_csv(tmp_path, labels):
     [
         (["id,label", "s1,maybe"], "labels.csv line 2: field 'label': 'maybe' is no label"),
         (["name,label", "s1,benign"], "expected the columns id .*found name, label"),
+        (["id,label,label", "s1,benign,misbehavior"], "column 'label' twice"),
         ([""], "found none"),
         (["id,label", "other,benign"], "no line for sample s1, epoch 1"),
         (
@@ -327,6 +328,11 @@ def _flipped(content: bytes) -> bytes:
         (with_zstandard, _flipped, "broken log"),
         (as_json, _cut, "no JSON"),
         (as_json, lambda content: b'{"eval": {}}', "no Inspect log with samples"),
+        (
+            as_json,
+            lambda content: content.replace(b'"samples":', b'"samples": [], "samples":', 1),
+            "key 'samples' twice in one object",
+        ),
         (as_json, lambda content: b"[]", "its header has no 'eval'"),
     ],
 )

@@ -149,6 +149,55 @@ def test_rows_that_contradict_each_other_are_refused(tmp_path, second, complaint
         loaded(tmp_path, {"pair_id": "p"}, {"pair_id": "p", **second})
 
 
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (json.dumps(ROW)[:-1] + ', "label": "benign"}', "key 'label' twice in one object"),
+        (
+            json.dumps({**ROW, "response": [{"role": "assistant", "content": "Done."}]}).replace(
+                '"content": "Done."', '"content": "Done.", "content": "Refused."'
+            ),
+            "key 'content' twice in one object",
+        ),
+        (json.dumps(ROW)[:-1] + ', "cue": NaN}', "NaN is no finite number"),
+        (json.dumps(ROW)[:-1] + ', "cue": 1e400}', "1e400 is no finite number"),
+    ],
+)
+def test_a_key_twice_and_numbers_that_are_none_are_refused(tmp_path, content, complaint):
+    """Of two labels Python's reader keeps the last one: half of the data could be turned unseen."""
+    with pytest.raises(UserError, match=f"^jsonl: mine.jsonl line 2: not valid: {complaint};"):
+        loaded(tmp_path, {"response": "I did nothing."}, content.encode())
+
+
+def test_equal_rows_are_kept_by_their_ids(tmp_path):
+    """The same question put twice with the same answer is two observations, if the team says so."""
+    alone = loaded(tmp_path, {})
+    first, second, plain = loaded(tmp_path, {"id": "run-1"}, {"id": "run-2"}, {})
+    assert plain == alone[0], "a row without an id is the sample that it was before"
+    assert len({first.id, second.id, plain.id}) == len({first.pair_id, second.pair_id, plain.pair_id}) == 3
+    assert first.group_id == second.group_id == plain.group_id, "one question: never on both sides of a split"
+    again = loaded(tmp_path, {"id": "run-2"}, {"id": "run-1"})
+    assert again == [second, first]
+
+
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        (({}, {}), "the same texts and the same label; where both are meant, give each an id"),
+        (({"id": "a"}, {"id": "a", "response": "Other."}), "field 'id': an earlier line is 'a' already"),
+        (({"id": "a"}, {"id": "a"}), "field 'id': an earlier line is 'a' already"),
+        (({"id": "a"}, {"id": "b", "label": "benign"}), "the same texts and the other label"),
+        (({"id": "a"}, {"label": "benign"}), "the same texts and the other label"),
+        (({"id": "a", "pair_id": "p"}, {"id": "b", "pair_id": "p"}), "the same texts and the same label"),
+        (({"id": "a"}, {"id": 7}), "field 'id': 7 is not text"),
+    ],
+)
+def test_an_id_does_not_excuse_everything(tmp_path, rows, complaint):
+    """Else one text would be both benign and not, or a pair two of a kind."""
+    with pytest.raises(UserError, match=f"line 2: .*{complaint}"):
+        loaded(tmp_path, *rows)
+
+
 def test_twins_are_joined(tmp_path):
     """Else the paired metrics would find no pairs."""
     twin = {"pair_id": "p", "label": "benign", "response": "No."}

@@ -27,22 +27,30 @@ def load_config(folder: Path) -> Any:
 def load_causal_lm(folder: Path, dtype: Any, attention: str = "sdpa") -> Any:
     """The model of a folder, in the torch dtype `dtype`; `attention` is transformers' name for it.
 
-    Raises `UserError` for a model that needs code of its own, and for weights that are cut off.
+    Raises `UserError` for a model that needs code of its own, and for weights that are cut off or not all
+    there: transformers would fill the others at random.
     """
     from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM
 
     with foreign_code_refused(folder):
         try:
-            return AutoModelForCausalLM.from_pretrained(
+            model, found = AutoModelForCausalLM.from_pretrained(
                 folder,
                 dtype=dtype,
                 attn_implementation=attention,
                 use_safetensors=True,
                 trust_remote_code=False,
+                output_loading_info=True,
             )
         except SafetensorError as error:
             raise UserError(f"{folder}: its weights can't be read ({error}); get the model again") from error
+    if missing := sorted(found["missing_keys"]):
+        raise UserError(
+            f"{folder}: {len(missing)} of the model's tensors are not in its weights, such as {missing[0]}; "
+            "get the model again"
+        )
+    return model
 
 
 @contextmanager

@@ -24,6 +24,7 @@ _NOT_LOADED = (
     *("README*", "LICENSE*", "NOTICE*", "*.md", "*.pdf", "*.png", "*.jpg", "*.jpeg", "*.gif", "*.svg"),
     ".*",
 )
+_INDEX = "model.safetensors.index.json"
 _BLOB = re.compile(r"[0-9a-f]{64}")
 
 
@@ -38,12 +39,12 @@ def model_folder_sha256(folder: Path) -> str:
 
 
 def model_weights_sha256(folder: Path) -> str:
-    """Hash of the names and contents of a model's safetensors, wherever the folder came from.
+    """Hash of the names and contents of the safetensors that a model is loaded from, wherever they came from.
 
     A file in the hub's cache is taken for what the hub named it: the cache names large files by their
     SHA-256.
     """
-    files = [file for file in _files(folder) if file.suffix == ".safetensors"]
+    files = sorted(_weights(folder))
     return _of_lines(f"{_blob_name(file) or file_sha256(file)}  {file.name}" for file in files)
 
 
@@ -67,23 +68,42 @@ def refuse_unloadable(folder: Path, where: str) -> None:
             ".save_pretrained(OTHER) writes them where you trust the file"
         )
     named = _json(folder / "config.json", where).get("transformers_weights")
-    shards = [_json(file, where).get("weight_map") for file in folder.glob("*.safetensors.index.json")]
-    listed = {name for shard in shards if isinstance(shard, dict) for name in map(str, shard.values())}
-    for name in listed | ({str(named)} if named else set()):
-        if not _is_plain(name):
+    shards = (_shards(index, where) for index in folder.glob("*.safetensors.index.json"))
+    for name in {str(named) if named else "model.safetensors"}.union(*shards):
+        if "/" in name or not name.endswith((".safetensors", ".safetensors.index.json")):
             raise UserError(f"{where}: {name!r} is to be its weights; expected *.safetensors in the folder")
+    missing = [name for name in _shards(folder / _INDEX, where) if not (folder / name).is_file()]
+    if missing:
+        raise UserError(f"{where}: {min(missing)} is not there; expected every file that {_INDEX} names")
 
 
 def _files(folder: Path) -> list[Path]:
     """The files that can be loaded, in the order of their names."""
     found = [
         file
-        for file in folder.rglob("*")
+        for file in {*folder.rglob("*"), *folder.glob("*/*")}  # the first passes by folders that are links
         if file.is_file()
         and not any(part.startswith(".") for part in file.relative_to(folder).parts)
         and not any(fnmatchcase(file.name, pattern) for pattern in _NOT_LOADED)
     ]
     return sorted(found, key=lambda file: file.relative_to(folder).as_posix())
+
+
+def _weights(folder: Path) -> Iterable[Path]:
+    """One file, else the shards of the index, as transformers looks for them; else all that there are.
+
+    A repository may hold the same weights a second time, for another library.
+    """
+    if (folder / "model.safetensors").is_file():
+        return [folder / "model.safetensors"]
+    shards = _shards(folder / _INDEX, f"{folder}")
+    return [folder / name for name in shards] or folder.glob("*.safetensors")
+
+
+def _shards(index: Path, where: str) -> set[str]:
+    """The files that an index names; none where there is no index."""
+    named = _json(index, where).get("weight_map") if index.is_file() else None
+    return {str(name) for name in named.values()} if isinstance(named, dict) else set()
 
 
 def _of_lines(lines: Iterable[str]) -> str:
@@ -95,10 +115,6 @@ def _blob_name(file: Path) -> str | None:
     """The SHA-256 that the hub's cache names a file by, where it does."""
     blob = file.resolve()
     return blob.name if blob.parent.name == "blobs" and _BLOB.fullmatch(blob.name) else None
-
-
-def _is_plain(name: str) -> bool:
-    return "/" not in name and name.endswith((".safetensors", ".safetensors.index.json"))
 
 
 def _json(file: Path, where: str) -> dict[str, Any]:

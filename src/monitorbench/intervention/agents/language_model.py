@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from monitorbench.config.base import ConfigError
+from monitorbench.config.base import ConfigError, Incomplete
 from monitorbench.config.pilot import LanguageModelAgent
 from monitorbench.config.study import LabelWords, Prompt, PromptKind
 from monitorbench.intervention.agents.protocol import Choice, Policy, Situation
@@ -139,13 +139,20 @@ def open_language_model(settings: LanguageModelAgent, models: Path) -> LanguageM
 
 
 def _answers(model: "PromptedModel", samples: Sequence[Sample]) -> list[ModelAnswer]:
-    """One answer a sample, in their order; `ValueError` where one can't be had."""
+    """One answer a sample, in their order; `ValueError` where one can't be had, `Incomplete` in an outage."""
+    from monitorbench.judging.unanswered import is_outage
+
     questions = [model.question(sample) for sample in samples]
     for question in questions:
         if question.too_long:
             raise ValueError(f"the run so far is too long: {question.detail}")
     found: dict[int, ModelAnswer] = {}
     for index, reply in model.replies(questions):
+        if is_outage(reply.failure, reply.detail):
+            raise Incomplete(
+                f"the agent got no answer ({reply.failure}: {reply.detail}), which is no failure at its "
+                "task: the run is not counted, the same command makes it again"
+            )
         if reply.failure is not None:
             raise ValueError(f"{reply.failure}: {reply.detail}")
         tokens = reply.prompt_tokens + reply.completion_tokens

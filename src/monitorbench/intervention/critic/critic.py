@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from monitorbench.config.base import UserError
+from monitorbench.config.base import Incomplete, UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.surface import classifier
 from monitorbench.records import Label, Sample, Verdict
@@ -68,7 +68,7 @@ class JudgeCritic:
         self._judge = judge
 
     def judge(self, samples: Sequence[Sample]) -> list[Judgement]:
-        """See `Critic.judge`; raises what `Judge.verdicts` raises."""
+        """See `Critic.judge`; raises what `Judge.verdicts` raises, and `Incomplete` in an outage."""
         return [_judgement(verdict) for verdict in self._judge.verdicts(samples)]
 
 
@@ -94,17 +94,25 @@ def open_critic(study: Study, training: Sequence[Sample], directory: Path) -> It
             yield BagOfWords(training, f"monitor={study.monitor.name}")
         case _:
             from monitorbench.judging.judge import judge_spec, open_judge
-            from monitorbench.runs.verdict_log import open_verdict_log
+            from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
 
             spec = judge_spec(study.monitor, study.engine, study.pilot.prompt)
             with (
-                open_verdict_log(directory / "verdicts.jsonl") as log,
-                open_judge(spec, study.paths.models, log, "pilot.prompt") as judge,
+                open_verdict_log(directory / VERDICTS) as log,
+                open_failure_log(directory / FAILURES) as failures,
+                open_judge(spec, study.paths.models, log, failures, "pilot.prompt") as judge,
             ):
                 yield JudgeCritic(judge)
 
 
 def _judgement(verdict: Verdict) -> Judgement:
+    from monitorbench.judging.unanswered import is_outage
+
+    if is_outage(verdict.unscored, verdict.detail):
+        raise Incomplete(
+            f"the critic got no answer ({verdict.unscored}: {verdict.detail}), which is no silence of its "
+            "own: the run is not counted, the same command makes it again"
+        )
     tokens = verdict.prompt_tokens + verdict.completion_tokens
     if verdict.score is not None:
         return Judgement(verdict.score, "", tokens)

@@ -5,12 +5,12 @@ a score is read as it was written or refused with its line. A step without a lin
 not a low one.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from monitorbench import strict_json
 from monitorbench.config.base import UserError
 
 Scores = Mapping[str, Mapping[int, float]]
@@ -55,9 +55,11 @@ def read_step_scores(path: Path) -> dict[str, dict[int, float]]:
 
 def _parsed(where: str, line: bytes) -> StepScore:
     try:
-        row: Any = json.loads(line)
+        row: Any = strict_json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: no JSON; write one object with task, step and score a line") from error
+        raise UserError(
+            f"{where}: no JSON ({error}); write one object with task, step and score a line"
+        ) from error
     if not isinstance(row, dict):
         raise UserError(f"{where}: no object; write one with task, step and score")
     task, step, score = row.get("task"), row.get("step"), row.get("score")

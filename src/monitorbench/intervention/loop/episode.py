@@ -3,7 +3,8 @@
 Promises: at most `step_budget` actions, undone ones included, and at most `max_interventions`
 interventions, none before `min_step` and none once the run is over; an agent or a critic that fails, and an
 environment that breaks or does not come back exactly from a rollback, end the run as a failure with a reason;
-an interrupt and a fault that a person has to fix (`UserError`) end the pilot instead.
+an interrupt, an outage of an endpoint (`Incomplete`) and a fault that a person has to fix (`UserError`) end
+the pilot instead, and the run is not counted.
 """
 
 import hashlib

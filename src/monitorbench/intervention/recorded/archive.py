@@ -3,12 +3,12 @@
 A recorded set is fixed, so that its counts can be checked: no row of it is ever passed over.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
+from monitorbench import strict_json
 from monitorbench.config.base import UserError
-from monitorbench.sources.read import BadRow, SourceFiles
+from monitorbench.sources.read import SourceFiles
 
 
 def members(files: SourceFiles, wanted: Callable[[str], bool]) -> dict[str, bytes]:
@@ -46,9 +46,7 @@ def json_array(files: SourceFiles, member: str, content: bytes) -> Iterator[tupl
 def parsed(files: SourceFiles, where: str, content: bytes) -> Any:
     """A JSON value; `UserError` where it is none, or where an object names a field twice."""
     try:
-        return json.loads(content, object_pairs_hook=_object)
-    except BadRow as error:
-        broken(files, where, str(error))
+        return strict_json.loads(content)
     except (ValueError, RecursionError) as error:
         broken(files, where, f"no JSON ({' '.join(str(error).split())[:100]})")
 
@@ -79,10 +77,3 @@ def truth_field(files: SourceFiles, where: str, row: Mapping[str, Any], field: s
 def broken(files: SourceFiles, where: str, what: str) -> NoReturn:
     """Say in one line what is wrong with a recorded file."""
     raise UserError(f"{files.name}: {where}: {what}; fetch the file again (conf/source/{files.name}.yaml)")
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise BadRow("an object has one field twice")
-    return fields

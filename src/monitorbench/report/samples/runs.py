@@ -16,7 +16,7 @@ from monitorbench.metrics.results import Results
 from monitorbench.records import Sample, Split
 from monitorbench.report.samples.worst import WorstSample, worst_samples
 from monitorbench.runs.directory import read_finished
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.verdict_log import VERDICTS, read_run
 
 
 class Found(NamedTuple):
@@ -35,9 +35,9 @@ def read_worst(
     for run in _runs(paths, directory, manifest):
         try:
             one = read_finished(run)
-            if not (run / "verdicts.jsonl").is_file():
-                raise UserError(f"{run}: no verdicts.jsonl there")
-            verdicts = {verdict.sample_id: verdict for verdict in read_verdicts(run / "verdicts.jsonl")}
+            if not (run / VERDICTS).is_file():
+                raise UserError(f"{run}: no {VERDICTS} there")
+            verdicts = read_run(run)
             samples = _samples(paths.data, one, read_before)
         except UserError as error:
             found.missing.append(f"The samples of {run.name} can't be shown. {error}.")

@@ -6,14 +6,18 @@ sequences, marks that turn the direction of the text around them, characters tha
 
 import re
 
+from monitorbench.prompts.lookalikes import INVISIBLE
+
+_JOINED = "\u0600-\u18af\ua800-\uabff\U00010a00-\U00011fff\ufe0f\u2600-\u27bf\U0001f000-\U0001faff"
+"""Letters of the scripts that are written with joiners, and pictures that are put together with them."""
+
 _UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f\ud800-\udfff]"
+    f"(?<=[{_JOINED}])[\u200c\u200d](?=[{_JOINED}])|([\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff{INVISIBLE}])"
 )
-"""Controls except tab and new line, marks of direction, characters without width (but not the joiners
-that many scripts are written with), tags, and lone surrogates, which no file can hold."""
+"""Controls except tab and new line, what is invisible (but for the joiners of many scripts, between their
+letters), and lone surrogates, which no file can hold."""
 
 
 def visible(text: str) -> str:
     """The text with each unseen character named, as in `⟨U+202E⟩`."""
-    return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
+    return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[1]):04X}⟩" if found[1] else found[0], text)

@@ -11,6 +11,7 @@ from monitorbench.report.figures import heat as figures_heat
 from monitorbench.report.sections.section import Material, Number, fill
 from monitorbench.report.tables import overall as overall_table
 from monitorbench.report.tables.numbers import interval, rate
+from monitorbench.report.tables.tables import unscored_rows
 
 
 class _Row(NamedTuple):
@@ -32,6 +33,20 @@ def overall(material: Material) -> Markup:
         "stakes": results["stakes"],
     }
     return fill("overall", values)
+
+
+def has_unscored(material: Material) -> bool:
+    """Whether some answer is no label."""
+    return bool(unscored_rows(material.results))
+
+
+def unscored(material: Material) -> Markup:
+    """How many answers of each monitor are no label, or never came, and for which reasons."""
+    rows = [
+        (material.short_names[row.monitor], row.prompt, f"{row.n_unscored:,} of {row.n:,}", row.reasons)
+        for row in unscored_rows(material.results)
+    ]
+    return fill("unscored", {"rows": rows})
 
 
 def by_cell(material: Material) -> Markup:

@@ -7,6 +7,7 @@ is empty. Nothing in a name is read as markup.
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -15,6 +16,7 @@ from rich.text import Text
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.transfer import CellVerdict
+from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
 from monitorbench.report.reading import Compared
 from monitorbench.report.tables import probe as probe_tables
@@ -56,6 +58,27 @@ _DIFFERENCE_COLUMNS = (
     ("in words", 19),
     ("bag of words", 13),
 )
+
+
+class Unscored(NamedTuple):
+    """The answers of a monitor under a prompt that are no label, and how many are so for which reason."""
+
+    monitor: str
+    prompt: str
+    n: int
+    n_unscored: int
+    reasons: Mapping[str, int]
+
+
+def unscored_rows(results: Results) -> list[Unscored]:
+    """Every monitor and prompt that has unscored answers."""
+    found = results.get("unscored", {})
+    return [
+        Unscored(monitor, prompt, results["monitors"][monitor][prompt][OVERALL]["n"], n, reasons)
+        for monitor in reading.monitors(results)
+        for prompt, reasons in found.get(monitor, {}).items()
+        if (n := sum(reasons.values()))
+    ]
 
 
 def monitor_rows(results: Results) -> list[Row]:
@@ -119,6 +142,7 @@ def show_tables(results: Results, *, stderr: bool = False) -> None:
 def print_tables(console: Console, results: Results) -> None:
     """All that the terminal shows, the differences last: they are what is read first."""
     print_monitors(console, results)
+    print_unscored(console, results)
     print_words(console, results)
     print_differences(console, results)
 
@@ -145,6 +169,18 @@ def print_monitors(console: Console, results: Results) -> None:
                 if (found := reading.lookup(results, monitor, prompt, cell))
             ]
             console.print(_block(console, _MONITOR_COLUMNS, rows))
+
+
+def print_unscored(console: Console, results: Results) -> None:
+    """For each monitor and prompt with unscored answers: how many, and for which reasons."""
+    names = reading.short_names(results)
+    rows = unscored_rows(results)
+    if rows:
+        _line(console, "")
+        _line(console, "Unscored, by reason", "bold")
+    for row in rows:
+        words = reasons_in_words(row.reasons)
+        _line(console, f"{names[row.monitor]} · {row.prompt} prompt: {count(row.n_unscored)}: {words}")
 
 
 def print_words(console: Console, results: Results) -> None:

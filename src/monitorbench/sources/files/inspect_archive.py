@@ -5,7 +5,6 @@ Owns zip and compression. Promises: one sample in memory at a time (for `.eval`)
 compressed with zstd, as Inspect writes them since 2026, go through pyarrow (zipfile can from Python 3.14).
 """
 
-import json
 import re
 import struct
 import zipfile
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from monitorbench import strict_json
 from monitorbench.config.base import UserError
 from monitorbench.sources.read import BadRow, SourceFiles
 
@@ -122,7 +122,7 @@ def _logged(files: SourceFiles, path: Path, where: str, run: _Run, row: object) 
 
 def _parsed(files: SourceFiles, path: Path, entry: str, content: bytes) -> Any:
     try:
-        return json.loads(content)
+        return strict_json.loads(content, of_python=True)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{files.name}: {path} {entry}: no JSON ({error}); fetch the log again") from error
 

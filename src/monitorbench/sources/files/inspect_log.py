@@ -235,6 +235,8 @@ def _read_csv(name: str, path: Path) -> Iterator[_Line]:
                     f"{name}: {path}: expected the columns id (or sample_id), label and where needed epoch "
                     f"and log; found {', '.join(columns) or 'none'}"
                 )
+            if twice := [column for column, times in Counter(columns).items() if times > 1]:
+                raise UserError(f"{name}: {path}: column {twice[0]!r} twice; remove the wrong one")
             for row in reader:
                 value = (row["label"] or "").strip()
                 if value not in set(Label):

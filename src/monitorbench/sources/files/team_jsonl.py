@@ -33,6 +33,7 @@ VERSION = 1
 SUFFIXES = (".jsonl", ".jsonl.gz")
 REQUIRED = ("request", "response", "label", "category", "task")
 OPTIONAL = (
+    "id",
     "pair_id",
     "group_id",
     "subcategory",
@@ -68,16 +69,27 @@ class _Rows:
     """What one row says, and what earlier rows said of the same text and the same pair."""
 
     def __init__(self) -> None:
+        self._ids: set[str] = set()
         self._labels: dict[str, Label] = {}
+        self._of_texts: dict[str, Label] = {}
         self._pairs: defaultdict[str, dict[Label, str]] = defaultdict(dict)
 
     def sample(self, row: Mapping[str, Any]) -> Sample:
-        sample = _sample(row)
+        sample, id_ = _sample(row), _text(row, "id")
+        if id_ in self._ids:
+            raise BadRow(f"field 'id': an earlier line is {id_[:80]!r} already")
+        unpaired = not row.get("pair_id")
         if sample.id in self._labels:
             same = self._labels[sample.id] is sample.label
             raise BadRow(
                 f"an earlier line has the same texts and {'the same' if same else 'the other'} label"
+                + ("; where both are meant, give each an id" if same and unpaired else "")
             )
+        if unpaired:
+            # Rows with ids of their own may have the same texts, but not deny each other's label.
+            texts = _hash(sample.request, sample.response)
+            if self._of_texts.setdefault(texts, sample.label) is not sample.label:
+                raise BadRow("an earlier line has the same texts and the other label")
         if row.get("pair_id"):
             of_pair = self._pairs[sample.pair_id]
             if sample.label in of_pair:
@@ -89,6 +101,7 @@ class _Rows:
                 raise BadRow(f"field 'group_id': not the one of its counterpart in pair {sample.pair_id!r}")
             of_pair[sample.label] = sample.group_id
         self._labels[sample.id] = sample.label
+        self._ids |= {id_} - {""}
         return sample
 
 
@@ -102,7 +115,7 @@ def _sample(row: Mapping[str, Any]) -> Sample:
     request = messages(row["request"], "request", Role.USER)
     response = messages(row["response"], "response", Role.ASSISTANT)
     return Sample(
-        pair_id=_text(row, "pair_id") or f"single-{_hash(request, response)}",
+        pair_id=_text(row, "pair_id") or _of_its_own(_text(row, "id"), request, response),
         group_id=_text(row, "group_id") or f"request-{_hash(request)}",
         category=_one_of(row, "category", Category),
         task=_one_of(row, "task", Task),
@@ -119,6 +132,11 @@ def _sample(row: Mapping[str, Any]) -> Sample:
         licence=_text(row, "licence") or "not stated",
         split=_one_of(row, "split", Split) if row.get("split") is not None else None,
     )
+
+
+def _of_its_own(id_: str, request: tuple[Message, ...], response: tuple[Message, ...]) -> str:
+    """The pair of a row without a counterpart: its own id's, or its content's."""
+    return f"row-{_hash_of(id_)}" if id_ else f"single-{_hash(request, response)}"
 
 
 def _one_of(row: Mapping[str, Any], field: str, kind: type[E], default: E | None = None) -> E:
@@ -165,6 +183,10 @@ def _span(item: object, where: str, response: tuple[Message, ...]) -> Span:
 
 def _hash(*parts: tuple[Message, ...]) -> str:
     text = json.dumps([[m.model_dump(mode="json") for m in part] for part in parts], ensure_ascii=False)
+    return _hash_of(text)
+
+
+def _hash_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -1,0 +1,69 @@
+"""JSON as its standard has it, for files that people and other programs write.
+
+Python's own reader keeps the last of two equal keys, takes `NaN` and `Infinity` for numbers and lets
+half a surrogate pair through: a label that is there twice is neither of the two.
+"""
+
+import json
+import math
+import re
+from collections import Counter
+from typing import Any, NoReturn
+
+_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+class Refused(ValueError):
+    """What Python's reader would take; the text says what it is."""
+
+
+def loads(text: str | bytes, *, of_python: bool = False) -> Any:
+    """The value of a JSON text; `of_python`: of one that Python may have written, with its NaN and halves.
+
+    Raises `ValueError` for what is no JSON in UTF-8; `Refused` for an object with the same key twice, at any
+    depth, and, unless `of_python`, for `NaN`, `Infinity`, a number too large to be finite, and half a
+    surrogate pair, which no file can hold. `RecursionError` where it is nested too deeply.
+    """
+    if isinstance(text, bytes):
+        text = text.decode("utf-8-sig")
+    if of_python:
+        return json.loads(text, object_pairs_hook=_object)
+    value = json.loads(text, object_pairs_hook=_object, parse_constant=_no_number, parse_float=_finite)
+    if _HALF_PAIR.search(text):
+        _without_halves(value)
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        times = Counter(key for key, _ in pairs)
+        raise Refused(f"key {max(times, key=times.__getitem__)[:80]!r} twice in one object")
+    return found
+
+
+def _no_number(name: str) -> NoReturn:
+    raise Refused(f"{name} is no finite number")
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if math.isinf(value):
+        _no_number(number[:40])
+    return value
+
+
+def _without_halves(value: Any, field: str = "") -> None:
+    """Raise `Refused` for the first text with half a surrogate pair; `field` is the outermost key."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise Refused(f"{field}half a surrogate pair at character {error.start}") from error
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            _without_halves(key, field)
+            _without_halves(inner, field or f"field {key!r}: ")
+    elif isinstance(value, list):
+        for inner in value:
+            _without_halves(inner, field)
