@@ -66,11 +66,10 @@ def scene(endpoint: Endpoint, data: Path, folder: Path) -> Scene:
 
 def misbehave(scene: Scene, mode: str) -> Outcome:
     """Evaluate against one mode, then once it is healed."""
-    strangers = scene.endpoint.strangers()
     first = _evaluate(scene, mode)
     found, twice = _verdicts(scene.folder / mode)
     ending, why = _judged(scene, mode, first, found, twice)
-    if scene.endpoint.strangers() > strangers:
+    if scene.endpoint.strangers(mode):
         ending, why = "silent", "the judged text went to another origin"
     if ending != "silent":
         scene.endpoint.heal(mode)

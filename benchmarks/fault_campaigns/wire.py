@@ -2,7 +2,7 @@
 
 `http://127.0.0.1:PORT/MODE/v1` misbehaves by `modes.MODES[MODE]` for about half of the requests, by their
 text, until `POST /heal/MODE`. A second port is the other origin, to which redirects lead; whoever asks it
-anything is told that everything is well, and `GET /strangers` says how many did.
+anything is told that everything is well, and `GET /strangers/MODE` says how many did.
 """
 
 import hashlib
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,7 +104,7 @@ class _Server(socketserver.ThreadingTCPServer):
     def __init__(self, handler: type[socketserver.BaseRequestHandler]) -> None:
         super().__init__(("127.0.0.1", 0), handler)
         self.healed: set[str] = set()
-        self.strangers = 0
+        self.strangers: Counter[str] = Counter()
         self.elsewhere = ""
         self.other: _Server | None = None
 
@@ -118,8 +119,9 @@ class _Endpoint(socketserver.StreamRequestHandler):
         from fault_campaigns.modes import MODES
 
         path, headers = self._head()
-        if path == "/strangers" and self.server.other:
-            Wire(self.request, "", "").answer(str(self.server.other.strangers).encode())
+        if path.startswith("/strangers/") and self.server.other:
+            asked = self.server.other.strangers[path.removeprefix("/strangers/")]
+            Wire(self.request, "", "").answer(str(asked).encode())
             return
         if path.startswith("/heal/"):
             self.server.healed.add(path.removeprefix("/heal/"))
@@ -128,7 +130,11 @@ class _Endpoint(socketserver.StreamRequestHandler):
         body = json.loads(self.rfile.read(int(headers.get("content-length", 0))))
         text = body["messages"][-1]["content"]
         mode = path.split("/")[1]
-        wire = Wire(self.request, self.server.elsewhere, headers["authorization"].removeprefix("Bearer "))
+        wire = Wire(
+            self.request,
+            f"{self.server.elsewhere}/{mode}/v1",
+            headers["authorization"].removeprefix("Bearer "),
+        )
         right, turned = right_and_turned(text)
         if mode in MODES and mode not in self.server.healed and _is_struck(text):
             MODES[mode](wire, reply(right), reply(turned))
@@ -148,8 +154,8 @@ class _Elsewhere(_Endpoint):
     """Another origin: nobody of ours has any business there."""
 
     def handle(self) -> None:
-        self._head()
-        self.server.strangers += 1
+        path, _ = self._head()
+        self.server.strangers[path.split("/")[1]] += 1
         Wire(self.request, "", "").answer(as_bytes(reply(NO)))
 
 
@@ -167,9 +173,9 @@ class Endpoint(NamedTuple):
         with urllib.request.urlopen(urllib.request.Request(f"{self.url}/heal/{mode}", method="POST")):
             pass
 
-    def strangers(self) -> int:
-        """How many requests the other origin got so far."""
-        with urllib.request.urlopen(f"{self.url}/strangers") as answer:
+    def strangers(self, mode: str) -> int:
+        """How many requests of that mode went to the other origin."""
+        with urllib.request.urlopen(f"{self.url}/strangers/{mode}") as answer:
             return int(answer.read())
 
 
@@ -188,7 +194,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 def _main() -> None:
     here, elsewhere = _Server(_Endpoint), _Server(_Elsewhere)
-    here.other, here.elsewhere = elsewhere, f"http://127.0.0.1:{elsewhere.server_address[1]}/v1"
+    here.other, here.elsewhere = elsewhere, f"http://127.0.0.1:{elsewhere.server_address[1]}"
     for serve in (elsewhere.serve_forever, here.serve_forever):
         threading.Thread(target=serve, daemon=True).start()
     print(f"http://127.0.0.1:{here.server_address[1]}", flush=True)

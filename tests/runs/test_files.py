@@ -42,6 +42,17 @@ def test_a_failure_while_writing_leaves_the_old_file(
     assert [file.name for file in tmp_path.iterdir()] == ["manifest.json"]
 
 
+def test_a_part_that_cant_be_removed_is_no_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A disk that fails while a file is cleaned up has written it all the same."""
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise OSError("input/output error")
+
+    monkeypatch.setattr(Path, "unlink", fails)
+    write_atomically(tmp_path / "manifest.json", "new")
+    assert (tmp_path / "manifest.json").read_text() == "new"
+
+
 def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path: Path):
     """The same for a job that its scheduler kills: nothing may clean up after it."""
     path = tmp_path / "metrics.json"

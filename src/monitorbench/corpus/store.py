@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -71,7 +71,8 @@ def _write_whole(target: Path, table: pa.Table) -> str:
     except OSError as error:
         raise UserError(f"{target}: can't be written ({error.strerror or error})") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # what stays is swept by the next write
+            part.unlink(missing_ok=True)
     return digest
 
 

@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,8 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     except OSError as error:
         raise unwritable(path, error) from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # what stays is swept by the next write
+            part.unlink(missing_ok=True)
 
 
 def make_folder(path: Path) -> None:
@@ -80,7 +81,8 @@ def part_of(target: Path) -> Path:
             if stale.is_dir():
                 shutil.rmtree(stale, ignore_errors=True)
             else:
-                stale.unlink(missing_ok=True)
+                with suppress(OSError):
+                    stale.unlink(missing_ok=True)
     return target.with_name(f".{target.name}.part-{os.getpid()}@{host}")
 
 
