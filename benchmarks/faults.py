@@ -20,10 +20,10 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 from fault_campaigns import endpoints, files, flips, kills, stages
+from fault_campaigns.endpoint_server import Endpoint, endpoint
 from fault_campaigns.modes import MODES
 from fault_campaigns.outcomes import Outcome, table, write
 from fault_campaigns.shared import make_shared
-from fault_campaigns.wire import Endpoint, endpoint
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "runs" / "benchmarks" / "faults"

@@ -16,9 +16,9 @@ from monitorbench.corpus.build import directory_of
 from monitorbench.corpus.store import read_split
 from monitorbench.engines.protocol import Decoding
 from monitorbench.engines.weights import weights_identity
+from monitorbench.judging.identity import verdict_key
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Split
-from monitorbench.runs.verdict_log import verdict_key
 
 DATASET = "starter-ce2fc020bf9e"
 SAMPLE_IDS = {

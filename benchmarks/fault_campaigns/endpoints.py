@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fault_campaigns.endpoint_server import Endpoint
 from fault_campaigns.modes import GROUPS
 from fault_campaigns.outcomes import Ending, Outcome
 from fault_campaigns.stages import run_script
-from fault_campaigns.wire import Endpoint
 
 KEY = "sk-" + secrets.token_hex(12)
 """Made anew in every process: a run records the code that is not committed, and so what stands here."""

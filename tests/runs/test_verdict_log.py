@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
 from monitorbench.engines.protocol import Decoding
+from monitorbench.judging.identity import verdict_key
 from monitorbench.records import Label, UnscoredReason, Verdict
-from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts, verdict_key
+from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 
 
 def verdict(key: str = "k", **fields: Any) -> Verdict:
@@ -137,6 +138,7 @@ def test_a_foreign_last_line_that_is_whole_is_named(tmp_path: Path):
 SECOND = """
 import pathlib, sys
 from monitorbench.config.base import UserError
+from monitorbench.judging.identity import verdict_key
 from monitorbench.runs.verdict_log import open_verdict_log
 try:
     with open_verdict_log(pathlib.Path(sys.argv[1])) as log:

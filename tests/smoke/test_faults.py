@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks"))
 
 from fault_campaigns import endpoints  # noqa: E402
+from fault_campaigns.endpoint_server import Endpoint  # noqa: E402
 from fault_campaigns.flips import Kind, flipped  # noqa: E402
 from fault_campaigns.stages import difference, results_of  # noqa: E402
-from fault_campaigns.wire import Endpoint  # noqa: E402
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs Debian's strace (make system-deps)")

@@ -1,11 +1,14 @@
 """What names a judge in content hashes: everything that decides its verdicts, never a path or a threshold."""
 
+import hashlib
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from monitorbench.config.base import ConfigError
 from monitorbench.config.engine import Engine
 from monitorbench.config.monitor import Monitor, Prompt
+from monitorbench.engines.protocol import Decoding
 from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256, stated_base
 from monitorbench.engines.weights import weights_identity
 
@@ -60,3 +63,22 @@ def judge_identity(
         "prompt": prompt.model_dump(mode="json"),
         **({"shots": list(shot_ids)} if prompt.shots else {}),
     }
+
+
+def verdict_key(
+    sample_id: str,
+    token_ids: Sequence[int],
+    *,
+    weights: str,
+    adapter: str,
+    decoding: Decoding,
+    dtype: str,
+    engine: str,
+    reasoning: Sequence[int] = (),
+) -> str:
+    """Hash what decides a verdict: 24 hex digits. `reasoning`: what decides how a monitor thinks first."""
+    what: list[object] = [sample_id, list(token_ids), weights, adapter, dtype, engine]
+    if reasoning:
+        what.append(list(reasoning))
+    how = [decoding.max_new_tokens, decoding.stop_token_ids, decoding.scored_token_ids]
+    return hashlib.sha256(json.dumps([what, how]).encode()).hexdigest()[:24]

@@ -10,6 +10,7 @@ from typing import Any
 
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.engines.protocol import Decoding, Model, Reply, Request
+from monitorbench.judging.identity import verdict_key
 from monitorbench.judging.prompted import Question, Reading
 from monitorbench.judging.reasoning import think_first
 from monitorbench.prompts.label_logprobs import sum_of_logs
@@ -17,7 +18,6 @@ from monitorbench.prompts.parse import Answer, Score, parse, score
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.truncate import middle_truncate
 from monitorbench.records import Sample, UnscoredReason
-from monitorbench.runs.verdict_log import verdict_key
 
 _IN_KEYS = ("weights", "adapter", "dtype", "engine")
 """What of a model's identity is in a verdict's key; the rest shows in the token ids."""

@@ -5,16 +5,12 @@ was: token ids, weights, adapter, decoding, dtype, engine; never a threshold. A 
 to an endpoint has no verdict: each attempt is a line of `failures.jsonl`, and its question stays pending.
 """
 
-import hashlib
-import json
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from monitorbench.engines.protocol import Decoding
 from monitorbench.records import Verdict
 from monitorbench.runs.keyed_log import KeyedLog, open_log, read_log
 
@@ -38,25 +34,6 @@ class Failure(BaseModel):
 
 VerdictLog: TypeAlias = KeyedLog[Verdict]
 FailureLog: TypeAlias = KeyedLog[Failure]
-
-
-def verdict_key(
-    sample_id: str,
-    token_ids: Sequence[int],
-    *,
-    weights: str,
-    adapter: str,
-    decoding: Decoding,
-    dtype: str,
-    engine: str,
-    reasoning: Sequence[int] = (),
-) -> str:
-    """Hash what decides a verdict: 24 hex digits. `reasoning`: what decides how a monitor thinks first."""
-    what: list[object] = [sample_id, list(token_ids), weights, adapter, dtype, engine]
-    if reasoning:
-        what.append(list(reasoning))
-    how = [decoding.max_new_tokens, decoding.stop_token_ids, decoding.scored_token_ids]
-    return hashlib.sha256(json.dumps([what, how]).encode()).hexdigest()[:24]
 
 
 def read_verdicts(path: Path) -> list[Verdict]:
