@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sealed import seal
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Prompt, PromptKind, Study
@@ -32,12 +33,13 @@ def release(folder: Path, **texts: str) -> Path:
     (folder / "prompts").mkdir(parents=True, exist_ok=True)
     for kind, text in texts.items():
         (folder / "prompts" / f"{kind}.txt").write_text(text, encoding="utf-8")
+    seal(folder)
     return folder
 
 
 def test_a_dataset_without_prompts_is_asked_with_ours(prompts: dict[str, Prompt], tmp_path: Path):
     """The starter brings none; nor is the evidence prompt to be used where the direct one is asked for."""
-    assert published_prompt(tmp_path, prompts["direct"]) is prompts["direct"]
+    assert published_prompt(release(tmp_path), prompts["direct"]) is prompts["direct"]
     folder = release(tmp_path, evidence="{{ request }} {{ response }}")
     assert published_prompt(folder, prompts["direct"]) is prompts["direct"]
     assert published_prompt(folder, prompts["evidence"]) != prompts["evidence"]

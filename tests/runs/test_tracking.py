@@ -261,8 +261,9 @@ def test_where_numbers_go_decides_no_name(compose_study: Callable[..., Study]) -
     named = {name for name, text in texts.items() if "study.tracking" in text}
     assert named == {"runs/tracking.py", "sweeps/plan.py"}  # a sweep's name becomes the group's
     whole = {name for name, text in texts.items() if "study.model_dump(" in text}
-    # config.json in three; a probe's training is composed anew from one.
-    assert whole == {"runs/tracking.py", "runs/directory.py", "sweeps/plan.py", "probe/points.py"}
+    # config.json in three; a probe's training is composed anew from one; names are looked at in one.
+    others = {"sweeps/plan.py", "probe/points.py", "config/load.py"}
+    assert whole == {"runs/tracking.py", "runs/directory.py", *others}
     for planner in ("sweeps/plan.py", "probe/points.py"):
         assert 'model_dump(mode="json", exclude={"paths", "cluster", "tracking"' in texts[planner]
     with pytest.raises(ConfigError, match=r"tracking\.mode=sometimes"):

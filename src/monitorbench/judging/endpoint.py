@@ -66,7 +66,7 @@ class EndpointPrompt:
     def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
         """See `PromptedModel.replies`; raises what `Endpoint.answers` raises."""
         answers = self._model.answers([question.request for question in questions], self._decoding)
-        return ((index, _refused_if_one_sided(reply)) for index, reply in answers)
+        return answers if self._words else ((i, _refused_if_one_sided(reply)) for i, reply in answers)
 
     def read(self, reply: Reply) -> Reading:
         """See `PromptedModel.read`."""

@@ -103,8 +103,11 @@ def _synced(path: Path, stream: int) -> Iterator[None]:
     ended = threading.Event()
     refused: list[OSError] = []  # the kernel tells of a lost block only once
 
+    # Not in the thread, which may begin when the first line is there.
+    opened_with = os.fstat(stream).st_size
+
     def sync() -> None:
-        synced = os.fstat(stream).st_size
+        synced = opened_with
         while not ended.wait(_SECONDS_BETWEEN_SYNCS):
             if (size := os.fstat(stream).st_size) != synced:
                 _fsync(stream, refused)
