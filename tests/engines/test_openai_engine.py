@@ -322,6 +322,13 @@ def test_a_key_twice_is_a_bad_response(server):
     assert "key 'content' twice" in reply.detail
 
 
+def test_half_a_surrogate_pair_in_an_answer_is_a_bad_response(server):
+    """Else it would end the run where its verdict is written, since no file can hold it."""
+    body = chat("yes").replace(b'"content": "yes"', b'"content": "yes \\ud800"')
+    reply = one(server, Answer(body))
+    assert (reply.failure, reply.text) == ("bad_response", "")
+
+
 @pytest.mark.parametrize("served", ["m", "M", "x/m", "m-2024-07-18", "m-0613", "mine"])
 def test_a_model_may_be_called_by_its_dated_name(server, served):
     """Else an alias that every provider has would make every answer a bad one."""

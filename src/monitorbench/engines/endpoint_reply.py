@@ -99,7 +99,8 @@ def read_reply(
     `model` is the one that was asked for, and how the endpoint is said to call it in its answers, if another.
     """
     try:
-        answer = _Body.model_validate(strict_json.loads(body, of_python=True))
+        strict_json.loads(body, of_python=True)  # for keys that stand there twice; the rest is below
+        answer = _Body.model_validate_json(body)
     except (ValueError, RecursionError) as error:
         start = body[:60].decode("utf-8", "replace").replace("\0", "")
         return failed("bad_response", f"{_what_is_wrong(error)}; it begins {start!r}", seconds)

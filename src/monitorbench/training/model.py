@@ -16,7 +16,7 @@ from monitorbench.engines import adapter_gate
 from monitorbench.engines.stored.adapter import BASE, CONFIG, Base, adapter_config, canonical
 from monitorbench.engines.stored.load import foreign_code_refused, load_causal_lm
 from monitorbench.prompts.render import Renderer
-from monitorbench.runs.files import write_atomically, write_json
+from monitorbench.runs.files import folder_in_the_making, write_atomically, write_json
 from monitorbench.training.disk import writing
 from monitorbench.training.examples import Example
 from monitorbench.training.layers import BY_SAMPLE, use_fused_layers
@@ -70,9 +70,10 @@ def _load_with_unsloth(weights: Path, training: Training, seed: int) -> Any:
 
 
 def save_adapter(model: Any, folder: Path, base: Base) -> None:
-    """Write the adapter as safetensors, with the base that it is for; all processes have to ask for it.
+    """Write the adapter as safetensors, with the base that it is for, whole or not at all.
 
-    Equal adapters are equal files, in whichever order PEFT has the names of their layers.
+    All processes have to ask for it. Equal adapters are equal files, in whichever order PEFT has the names
+    of their layers.
     """
     # Sharded weights are put together by all, and written by one.
     state = {
@@ -82,13 +83,13 @@ def save_adapter(model: Any, folder: Path, base: Base) -> None:
     }
     if not PartialState().is_main_process:
         return
-    with writing(folder):
-        model.save_pretrained(folder, state_dict=state, safe_serialization=True)
-    (folder / "README.md").unlink(missing_ok=True)  # an empty card
-    # A path of this machine has no place in an adapter that others load.
-    config = {**adapter_config(folder), "base_model_name_or_path": base.hub_id}
-    write_atomically(folder / CONFIG, canonical(config))
-    write_json(folder / BASE, base.model_dump())
+    with writing(folder), folder_in_the_making(folder) as part:
+        model.save_pretrained(part, state_dict=state, safe_serialization=True)
+        (part / "README.md").unlink(missing_ok=True)  # an empty card
+        # A path of this machine has no place in an adapter that others load.
+        config = {**adapter_config(part), "base_model_name_or_path": base.hub_id}
+        write_atomically(part / CONFIG, canonical(config))
+        write_json(part / BASE, base.model_dump())
 
 
 def restore_adapter(model: Any, folder: Path) -> None:

@@ -99,10 +99,21 @@ def train(study: Study) -> Path:
 
 
 def _tidy(directory: Path) -> None:
-    """Remove what only an unfinished run needs; before it is marked done, a kill would lose it."""
-    if PartialState().is_main_process:
-        for folder in (directory / CHECKPOINTS, directory / BEST):
-            shutil.rmtree(folder, ignore_errors=True)
+    """Remove what only an unfinished run needs; before it is marked done, a kill would lose it.
+
+    Raises `UserError` where it can't be removed.
+    """
+    if not PartialState().is_main_process:
+        return
+    for folder in (directory / CHECKPOINTS, directory / BEST):
+        try:
+            if folder.is_dir():
+                shutil.rmtree(folder)
+        except OSError as error:
+            raise UserError(
+                f"{folder}: can't be removed ({error.strerror or error}); the run is done, the same command "
+                "tries it again"
+            ) from error
 
 
 def _recording(run: RunDirectory, study: Study) -> AbstractContextManager[dict[str, Any]]:
