@@ -56,6 +56,7 @@ class Scene(NamedTuple):
 def scene(endpoint: Endpoint, data: Path, folder: Path) -> Scene:
     """Ask the endpoint while it behaves. Raises `RuntimeError` where that fails."""
     os.environ[_VARIABLE] = KEY
+    shutil.rmtree(folder, ignore_errors=True)  # of an earlier campaign, whose endpoint had another port
     unknown = Scene(endpoint, data, folder, {}, 0)
     ran = _evaluate(unknown, "well")
     verdicts, twice = _verdicts(folder / "well")
