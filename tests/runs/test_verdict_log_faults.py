@@ -177,3 +177,19 @@ def test_a_worker_that_outlives_a_killed_run_does_not_hold_its_log(tmp_path: Pat
     finally:
         os.kill(child, signal.SIGKILL)
     assert [one.key for one in read_verdicts(path)] == ["a"]
+
+
+def test_a_torn_line_that_can_not_be_cut_off_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A disk that fails when a run is resumed is no traceback; and a whole log needs no cutting."""
+    path = tmp_path / "verdicts.jsonl"
+    write(path, [verdict("a")])
+
+    def refuse(stream: int, size: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "ftruncate", refuse)
+    with open_verdict_log(path) as log:
+        assert list(log.entries) == ["a"]
+    path.write_bytes(path.read_bytes() + b'{"key": "b')
+    with pytest.raises(UserError, match=r"can't be written \(No space left"), open_verdict_log(path):
+        pass

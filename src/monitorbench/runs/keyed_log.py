@@ -89,7 +89,11 @@ def open_log(path: Path, kind: type[T]) -> Iterator[KeyedLog[T]]:
     """
     with locked(path) as stream:
         records, whole_bytes = _parse(path, kind)
-        os.ftruncate(stream, whole_bytes)
+        if os.fstat(stream).st_size != whole_bytes:
+            try:
+                os.ftruncate(stream, whole_bytes)
+            except OSError as error:
+                raise unwritable(path, error) from error
         with _synced(path, stream):
             yield KeyedLog(path, stream, {record.key: record for record in records})
 
