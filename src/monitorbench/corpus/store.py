@@ -14,7 +14,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.records import Cell, Sample, Split, from_table, to_table
 from monitorbench.runs.directory import checked_file, read_manifest
-from monitorbench.runs.files import part_of
+from monitorbench.runs.files import make_folder, part_of
 
 
 def write_split(directory: Path, split: Split, samples: Iterable[Sample]) -> str:
@@ -60,7 +60,7 @@ class ShardWriter:
 
 
 def _write_whole(target: Path, table: pa.Table) -> str:
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     part = part_of(target)
     try:
         pq.write_table(table.combine_chunks(), part, compression="zstd", write_page_index=False)

@@ -60,15 +60,19 @@ def write_json(path: Path, value: Any) -> None:
 def folder_in_the_making(target: Path) -> Iterator[Path]:
     """A folder to fill, which becomes `target` when the body ends well, and is removed when it does not.
 
-    Replaces a `target` that is there. What processes that were killed left behind is swept.
+    Replaces a `target` that is there. What processes that were killed left behind is swept. Raises
+    `UserError` where the folder can't be made or put into its place.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     part = part_of(target)
-    part.mkdir()
+    make_folder(part)
     try:
         yield part
         shutil.rmtree(target, ignore_errors=True)
-        part.rename(target)
+        try:
+            part.rename(target)
+        except OSError as error:
+            raise unwritable(target, error) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
