@@ -31,7 +31,7 @@ complete -c monitorbench -f -a '({_ASK}=(commandline -cp) monitorbench completio
 def main(arguments: Sequence[str]) -> int:
     """`monitorbench completion bash|zsh|fish` prints the lines.
 
-    With `words` it answers a shell; with `values` one that takes what stands before `=` for a word of its own.
+    With `words` it answers a shell, with `values` one that takes what stands before `=` for a word.
     """
     if list(arguments) in (["words"], ["values"]):
         found = words(os.environ.get(_ASK, ""))
