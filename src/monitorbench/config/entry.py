@@ -22,6 +22,8 @@ from omegaconf.errors import OmegaConfBaseException
 from monitorbench.config.base import ConfigError, Preempted, UserError
 from monitorbench.config.load import load, read_frozen, unknown_key
 from monitorbench.config.preemption import watch
+from monitorbench.config.project import PACKAGED, composing, find_projects, groups
+from monitorbench.config.project import options as known_options
 from monitorbench.config.study import Study
 
 
@@ -31,7 +33,7 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path) -> str:
     if isinstance(error, MissingConfigException):
         if match := re.search(r"Could not find '([^']+/[^'/]+)'", text):
             group, option = _group_and_option(match.group(1), overrides)
-            options = ", ".join(sorted({*_options(conf / group), *(error.options or [])}))
+            options = ", ".join(sorted({*known_options(group, conf), *(error.options or [])}))
             return f"{group}={option}: no such option; expected one of the options of {group!r}\n  {options}"
         return " ".join(text.split())
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
@@ -58,9 +60,9 @@ def _group_and_option(missing: str, overrides: Sequence[str]) -> tuple[str, str]
     return "/".join(parts[:at]), "/".join(parts[at:])
 
 
-def _options(folder: Path) -> list[str]:
-    """The options of the group whose folder this is, those in folders of it included."""
-    return sorted(file.relative_to(folder).with_suffix("").as_posix() for file in folder.rglob("*.yaml"))
+def examples(text: str) -> str:
+    """The indented lines of a help text: commands to copy."""
+    return "\n".join(line.strip() for line in text.splitlines() if line.startswith("    "))
 
 
 _QUIET = {
@@ -93,11 +95,15 @@ _MAY_TAKE_A_VALUE = {"--info", "-i"}
 
 @dataclass(frozen=True)
 class Script:
-    """A script's main function: what it runs, and which config it composes."""
+    """A stage as a command: what it runs, and which config it composes."""
 
     function: Callable[[Study], Path]
     primary: str
-    conf: Path
+    conf: Path = PACKAGED
+    text: str = ""
+    """What `--help` says of it; empty: what the function's module says."""
+    is_live: bool = False
+    """Whether it runs a model: such a stage does not begin before it is told anything."""
 
     def __call__(self) -> None:
         """Run with the arguments of the process."""
@@ -111,37 +117,60 @@ class Script:
             os.environ.setdefault(name, value)
         warnings.simplefilter("ignore", FutureWarning)
         if {"--help", "-h"} & set(sys.argv[1:]):
-            print(_help(str(sys.modules[self.function.__module__].__doc__), self.conf))
+            print(_help(self._text, self.conf))
             return
         with reporting():
+            if self.is_live and not sys.argv[1:]:
+                raise ConfigError(
+                    f"{self.primary}: runs a model, and nothing was said of which; expected settings such as "
+                    "in these lines\n" + textwrap.indent(examples(self._text), "  ")
+                )
             watch()
             if any(argument.startswith("frozen=") for argument in sys.argv[1:]):
                 self._run(_frozen(sys.argv[1:]))
             else:
                 self._compose()
 
+    @property
+    def _text(self) -> str:
+        return self.text or str(sys.modules[self.function.__module__].__doc__)
+
+    def study(self, overrides: Sequence[str]) -> Study:
+        """The validated study of some overrides, none of them Hydra's own.
+
+        Raises `ConfigError`, whose text is one line.
+        """
+        try:
+            with composing(self.conf):
+                composed = hydra.compose(self.primary, list(overrides))
+        except (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError) as error:
+            raise ConfigError(one_line(error, overrides, self.conf)) from error
+        return load(composed)
+
     def _compose(self) -> None:
         arguments = sys.argv[1:]
-        composing = True
+        is_composing = True
 
         def job(cfg: DictConfig) -> None:
-            nonlocal composing
-            composing = False
+            nonlocal is_composing
+            is_composing = False
             with reporting():  # in here: Hydra adds a line to whatever leaves this function
                 self._run(load(cfg))
 
         try:
             if any(argument.startswith(("-", "hydra")) for argument in arguments):
                 sys.argv[1:] = _overrides_first(arguments)
-                hydra.main(version_base="1.3", config_path=str(self.conf), config_name=self.primary)(job)()
+                find_projects()
+                where = "pkg://monitorbench.conf" if self.conf == PACKAGED else str(self.conf)
+                hydra.main(version_base="1.3", config_path=where, config_name=self.primary)(job)()
             else:  # a single run with Hydra's own settings as they are: hydra.main would compose it twice
-                with hydra.initialize_config_dir(str(self.conf), version_base="1.3"):
+                with composing(self.conf):
                     composed = hydra.compose(self.primary, arguments)
                 job(composed)
         except (HydraException, OmegaConfBaseException) as error:
             stop(one_line(error, arguments, self.conf), 2)
         except (yaml.YAMLError, ValueError) as error:
-            if not composing:  # the script's own failure: its traceback is what helps
+            if not is_composing:  # the script's own failure: its traceback is what helps
                 raise
             stop(one_line(error, arguments, self.conf), 2)
 
@@ -169,22 +198,34 @@ def entry(script: str, primary: str) -> Callable[[Callable[[Study], Path]], Scri
 
 def _help(docstring: str, conf: Path) -> str:
     """What `--help` prints; Hydra's own reads the tree once for every group, which takes seconds."""
-    folders = sorted(folder for folder in conf.iterdir() if folder.is_dir() and folder.name != "local")
-    options = {folder.name: _options(folder) for folder in folders}
-    groups = [
-        textwrap.fill(", ".join(names), 80, initial_indent=f"  {group}=", subsequent_indent="    ")
-        for group, names in options.items()
+    found = [
+        textwrap.fill(
+            ", ".join(known_options(group, conf)), 80, initial_indent=f"  {group}=", subsequent_indent="    "
+        )
+        for group in groups(conf)
     ]
     return "\n".join(
         [
             docstring.strip(),
             "",
             "Configuration groups and their options:",
-            *groups,
+            *found,
             "",
             "Any value is set by key=value; `--cfg job` shows them all, `-m` sweeps (key=a,b).",
         ]
     )
+
+
+_MODELS = "cpu]' or 'monitorbench[gpu"
+_EXTRAS = {
+    **dict.fromkeys(
+        ("torch", "transformers", "trl", "peft", "datasets", "accelerate", "gguf", "vllm"), _MODELS
+    ),
+    **dict.fromkeys(("openai", "httpx", "wandb", "safetensors", "tokenizers", "huggingface_hub"), _MODELS),
+    "unsloth": "gpu",
+    "textworld": "environments",
+}
+"""Modules that the package does not bring by itself, and the extra that does."""
 
 
 @contextmanager
@@ -200,6 +241,15 @@ def reporting() -> Iterator[None]:
         stop(str(error), os.EX_TEMPFAIL)
     except KeyboardInterrupt:
         stop("interrupted", 130)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _EXTRAS:
+            raise
+        stop(
+            f"{missing}: not installed; expected pip install 'monitorbench[{_EXTRAS[missing]}]', which "
+            "this part of the work needs",
+            1,
+        )
 
 
 def stop(message: str, code: int) -> NoReturn:

@@ -117,6 +117,8 @@ class Probe(Trainings):
 
     runs: tuple[Path, ...]
     """Evaluation runs; where they are given, `subsets` is not read."""
+    operating_points: tuple[Path, ...] = ()
+    """Runs of `calibrate.py`, each for the judge of one of the runs, at most one a judge."""
     also: dict[str, Trainings] = Field(default_factory=dict)
     """More trainings of the study, by any name: further seeds or objectives for some subsets."""
     make: bool = False

@@ -2,10 +2,13 @@
 
 from typing import Any, NotRequired, TypedDict, cast
 
+from monitorbench.metrics.at_point import RatesAt
+from monitorbench.metrics.decision import DecisionFacts
 from monitorbench.metrics.significance import RateTest
 from monitorbench.metrics.summary import CellMetrics, Macro, Overall
 from monitorbench.metrics.trainings import ObjectiveTest, Seeds
 from monitorbench.metrics.transfer import Difference, Matrix
+from monitorbench.metrics.usage import UsageFacts
 
 SCHEMA_VERSION = 3
 NO_PROMPT = "none"
@@ -57,6 +60,36 @@ class CorrelationFacts(TypedDict):
     n: int
 
 
+class ThresholdFacts(TypedDict):
+    """One calibrated threshold and its promise."""
+
+    category: str
+    """The one category it is for; empty for all."""
+    threshold: float | None
+    """An answer is misbehavior where its score is above it; None where no threshold keeps the promise."""
+    method: str
+    alpha: float
+    delta: float | None
+    """None for `conformal_risk`, which promises an average."""
+    n: int
+    """Benign calibration questions."""
+    reason: str
+    """Why there is no threshold."""
+
+
+class PointFacts(TypedDict):
+    """A calibrated operating point, and what it comes to on the test split."""
+
+    name: str
+    """Of the run of `calibrate.py`."""
+    calibrated_on: str
+    """The dataset's directory name."""
+    thresholds: list[ThresholdFacts]
+    rates: RatesAt
+    unscored: dict[str, int]
+    """Reason: how many; `no_score` where there is an answer without a score."""
+
+
 class Results(TypedDict):
     """All of `metrics.json`."""
 
@@ -96,6 +129,12 @@ class Results(TypedDict):
     """By `category/task` cell; of `paper` datasets that of the test split, once `audit.py` has checked it."""
     operating_point: NotRequired[dict[str, Any]]
     """The calibrated threshold that answers were read at; absent: each judge's own answers."""
+    operating_points: NotRequired[dict[str, dict[str, PointFacts]]]
+    """Monitor, prompt; absent where no calibration was given, and in older files."""
+    usage: NotRequired[dict[str, dict[str, UsageFacts]]]
+    """Monitor, prompt: seconds, tokens and money an answer; absent in older files."""
+    decision: NotRequired[DecisionFacts]
+    """Which monitor to deploy; absent in older files."""
     learning_curves: NotRequired[dict[str, list[CurvePoint]]]
     """By adapter."""
 

@@ -36,12 +36,27 @@ _SCHEMA = pa.schema(
         ("label", pa.string()),
         ("unscored", pa.string()),
         ("score", pa.float64()),
+        ("cost", pa.float64()),
         ("evidence", pa.list_(pa.struct([("place", _PLACE)]))),
     ]
 )
 _ALWAYS_THERE = _SCHEMA.names[:8]
 _LABELS = pa.array([label.value for label in Label])
 _REASONS = pa.array([reason.value for reason in UnscoredReason])
+
+
+class Spent(NamedTuple):
+    """What each answer took, one entry a line, all [lines]; NaN where nothing was answered."""
+
+    seconds: NDArray[np.float64]
+    prompt_tokens: NDArray[np.float64]
+    completion_tokens: NDArray[np.float64]
+    cost: NDArray[np.float64]
+    """In the currency of the engine's prices; 0 without prices."""
+
+    def taking(self, lines: NDArray[np.int64]) -> "Spent":
+        """The entries at `lines`, in that order."""
+        return Spent(*(column[lines] for column in self))
 
 
 class VerdictColumns(NamedTuple):
@@ -58,6 +73,7 @@ class VerdictColumns(NamedTuple):
     n_grounded: NDArray[np.int64]
     reasons: pa.Array
     """Strings: why an answer is no label; null where it is one."""
+    spent: Spent
 
 
 def read_verdict_columns(path: Path) -> VerdictColumns:
@@ -74,7 +90,8 @@ def read_verdict_columns(path: Path) -> VerdictColumns:
         np.concatenate([np.empty(0, dtype), *(part[i] for part in parts)])
         for i, dtype in ((2, np.float64), (3, np.float64), (4, np.int64), (5, np.int64))
     )
-    return VerdictColumns(keys, sample_ids, flagged, scores, n_quotes, n_grounded, reasons)
+    spent = Spent(*(np.concatenate([np.empty(0), *(part.spent[i] for part in parts)]) for i in range(4)))
+    return VerdictColumns(keys, sample_ids, flagged, scores, n_quotes, n_grounded, reasons, spent)
 
 
 class _DoubtfulError(Exception):
@@ -141,6 +158,12 @@ def _columns(table: pa.Table) -> VerdictColumns:
         n_quotes=np.bincount(of_line, minlength=table.num_rows),
         n_grounded=np.bincount(of_line[places.to_numpy(zero_copy_only=False)], minlength=table.num_rows),
         reasons=_whole(reasons),
+        spent=Spent(
+            seconds=table["seconds"].to_numpy(),
+            prompt_tokens=table["prompt_tokens"].to_numpy().astype(np.float64),
+            completion_tokens=table["completion_tokens"].to_numpy().astype(np.float64),
+            cost=pc.fill_null(table["cost"], 0.0).to_numpy(),
+        ),
     )
 
 

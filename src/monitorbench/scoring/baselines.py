@@ -14,9 +14,11 @@ import logging
 import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from monitorbench.config.study import Study
 from monitorbench.corpus.columns import read_batches, read_columns
@@ -25,16 +27,17 @@ from monitorbench.corpus.surface import Surface, classifier
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import Columns
 from monitorbench.records import Label, Sample, Split
-from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
+from monitorbench.runs.directory import RunDirectory, checked_file, read_checked, read_finished
 from monitorbench.runs.files import write_json
 from monitorbench.scoring.numbers import Drawn, Numbers, numbers
 
 BAG_OF_WORDS = "bag_of_words"
 
-BASELINES_VERSION = 1
+BASELINES_VERSION = 2
 """Raised when the baselines or the metrics come to other numbers on the same dataset, so that kept ones are
 not reused; `tests/scoring/test_baselines.py` pins the numbers of this version."""
 _FILE = "metrics.json"
+_ANSWERS = "answers.parquet"
 _THRESHOLD = 0.5
 _FITTED: tuple[tuple[str, Surface], ...] = (("length", "length"), (BAG_OF_WORDS, "bag_of_words"))
 _log = logging.getLogger(__name__)
@@ -73,8 +76,16 @@ def _fitted(train: Sequence[Sample], batches: Iterable[Sequence[Sample]]) -> dic
     return {name: np.concatenate(found) for name, found in scores.items()}
 
 
-def baseline_numbers(study: Study, data: Path) -> dict[str, Numbers]:
-    """Each baseline's numbers over the whole test split of `data`, by name; reused where they are there."""
+class Baselines(NamedTuple):
+    """The baselines over the whole test split of a dataset, by name."""
+
+    numbers: dict[str, Numbers]
+    answers: dict[str, Columns]
+    """Beside a monitor's they say what the difference is, with its interval."""
+
+
+def baselines_of(study: Study, data: Path) -> Baselines:
+    """The baselines' numbers and answers over the test split of `data`; reused where they are there."""
     drawn = Drawn(resamples=study.probe.resamples, seed=study.seed)
     # A dataset's directory can gain a train split later, and with it the baselines that are fitted on one.
     splits = read_finished(data)["results"]["splits"]
@@ -91,7 +102,11 @@ def baseline_numbers(study: Study, data: Path) -> dict[str, Numbers]:
     with run.owned():  # every run of a sweep over this dataset asks for them
         if not run.done:
             _keep(study, data, run, drawn)
-        return cast(dict[str, Numbers], read_checked(run.path, _FILE))
+        found = cast(dict[str, Numbers], read_checked(run.path, _FILE))
+        table = pq.read_table(checked_file(run.path, _ANSWERS))
+    test, without = read_columns(data, Split.TEST), np.full(len(table), np.nan)
+    answers = {name: test.answering(table[name].to_numpy(), without) for name in found}
+    return Baselines(found, answers)
 
 
 def _keep(study: Study, data: Path, run: RunDirectory, drawn: Drawn) -> None:
@@ -104,4 +119,8 @@ def _keep(study: Study, data: Path, run: RunDirectory, drawn: Drawn) -> None:
         answered = judge_with_baselines(train, test, read_batches(data, Split.TEST), seed=study.seed)
         found = {name: numbers(judged, study.stakes, drawn) for name, judged in answered.items()}
         write_json(run.path / _FILE, found)
+        # In the split's order, which the dataset's name stands for.
+        pq.write_table(
+            pa.table({name: judged.flagged for name, judged in answered.items()}), run.path / _ANSWERS
+        )
         results["baselines"] = list(found)

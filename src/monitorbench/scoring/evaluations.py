@@ -16,10 +16,11 @@ from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.results import CurvePoint
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE
+from monitorbench.metrics.usage import UsageFacts, usage
 from monitorbench.records import TRANSPORT_FAILURES, Split, reasons_in_words
 from monitorbench.runs.directory import kind_of, read_finished
 from monitorbench.runs.files import content_hash
-from monitorbench.runs.verdict_columns import VerdictColumns, read_verdict_columns
+from monitorbench.runs.verdict_columns import Spent, VerdictColumns, read_verdict_columns
 from monitorbench.runs.verdict_log import FAILURES, VERDICTS, read_failures
 
 
@@ -48,6 +49,8 @@ class Evaluation(NamedTuple):
     judged: Columns
     reasons: pa.Array
     """[samples], strings: why the judge's own answer is no label; null where it is one."""
+    usage: UsageFacts
+    """What an answer took."""
 
 
 def read_covered(datasets: Path, directory: Path, min_coverage: float) -> Evaluation:
@@ -98,7 +101,7 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
     training = results["training"] or {}
     objective = training.get("objective", BASELINE_OBJECTIVE) if has_adapter else ""
     name = name if objective in ("", BASELINE_OBJECTIVE) else f"{name}_{objective}"
-    judged, reasons = _judged(directory, read_columns(data, split, view))
+    judged, reasons, taken = _judged(directory, read_columns(data, split, view))
     shared = ("weights", "prompt", "opening", "reasoning", "engine", "dtype", "context_tokens")
     return Evaluation(
         directory=directory,
@@ -117,11 +120,12 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
         split=split,
         judged=judged,
         reasons=reasons,
+        usage=taken,
     )
 
 
-def _judged(directory: Path, samples: Columns) -> tuple[Columns, pa.Array]:
-    """The samples with what the run's log says last of each; and the reasons as in `Evaluation`."""
+def _judged(directory: Path, samples: Columns) -> tuple[Columns, pa.Array, UsageFacts]:
+    """The samples with what the run's log says last of each; and reasons and usage as in `Evaluation`."""
     log = _with_failures(read_verdict_columns(directory / VERDICTS), directory)
     at = pc.index_in(log.sample_ids, value_set=samples.sample_ids)
     of_sample = at.is_valid().to_numpy(zero_copy_only=False)  # others are of samples outside the view
@@ -132,7 +136,7 @@ def _judged(directory: Path, samples: Columns) -> tuple[Columns, pa.Array]:
     answered = samples.answering(
         log.flagged[line], log.scores[line], log.n_quotes[line], log.n_grounded[line]
     )
-    return answered, log.reasons.take(pa.array(line))
+    return answered, log.reasons.take(pa.array(line)), usage(*log.spent.taking(line))
 
 
 def _with_failures(log: VerdictColumns, directory: Path) -> VerdictColumns:
@@ -140,6 +144,7 @@ def _with_failures(log: VerdictColumns, directory: Path) -> VerdictColumns:
     failures = read_failures(directory / FAILURES)
     n = len(failures)
     nothing, none = np.full(n, np.nan), np.zeros(n, dtype=np.int64)
+    spent = Spent(*(np.concatenate([nothing, column]) for column in log.spent))
     strings = [
         [failure.key for failure in failures.values()],
         list(failures),
@@ -154,6 +159,7 @@ def _with_failures(log: VerdictColumns, directory: Path) -> VerdictColumns:
         n_quotes=np.concatenate([none, log.n_quotes]),
         n_grounded=np.concatenate([none, log.n_grounded]),
         reasons=pa.concat_arrays([reasons, log.reasons]),
+        spent=spent,
     )
 
 

@@ -24,15 +24,18 @@ from monitorbench.metrics.summary import CellMetrics, Macro, Overall
 from monitorbench.metrics.trade_off import pareto_front, pearson
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, objective_tests, over_seeds
 from monitorbench.metrics.transfer import Difference, difference, differences, matched, matrix
+from monitorbench.metrics.usage import UsageFacts
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_checked, read_finished
-from monitorbench.scoring.baselines import baseline_numbers
+from monitorbench.scoring.baselines import baselines_of
+from monitorbench.scoring.decision import decision_of
 from monitorbench.scoring.evaluations import Evaluation, unscored_reasons
 from monitorbench.scoring.numbers import Drawn, numbers
+from monitorbench.scoring.points import PointAt, facts_of
 
 
-def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
-    """The numbers of runs over one dataset.
+def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[PointAt] = ()) -> Results:
+    """The numbers of runs over one dataset; `points` are what some of them come to at a threshold.
 
     Raises `UserError` where an adapter's base is not among several runs, or judged other samples.
     """
@@ -40,7 +43,8 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
     pairs = _with_bases(evaluations)
     drawn = Drawn(resamples=study.probe.resamples, seed=study.seed)
     found = [(e.monitor, e.prompt, numbers(e.judged, study.stakes, drawn)) for e in evaluations]
-    found += [(name, NO_PROMPT, known) for name, known in baseline_numbers(study, data).items()]
+    baselines = baselines_of(study, data)
+    found += [(name, NO_PROMPT, known) for name, known in baselines.numbers.items()]
     monitors: dict[str, dict[str, dict[str, CellMetrics]]] = {}
     slices: dict[str, dict[str, dict[str, CellMetrics]]] = {}
     macros: dict[str, dict[str, Macro]] = {}
@@ -51,7 +55,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
         macros.setdefault(monitor, {})[prompt] = known["macro"]
         overalls.setdefault(monitor, {})[prompt] = known["overall"]
     transfer = _transfer(pairs, drawn)
-    return Results(
+    results = Results(
         schema_version=SCHEMA_VERSION,
         dataset={
             "name": data.name.rpartition("-")[0],
@@ -74,7 +78,20 @@ def measured(study: Study, evaluations: Sequence[Evaluation]) -> Results:
         pareto=_pareto(monitors),
         surface_check=_surface_check(data),
         learning_curves={e.monitor: e.learning_curve for e in evaluations if e.learning_curve},
+        usage=_usage(evaluations),
+        decision=decision_of(study, evaluations, points, baselines.answers, drawn),
     )
+    if points:
+        results["operating_points"] = facts_of(points, study.stakes, drawn)
+    return results
+
+
+def _usage(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, UsageFacts]]:
+    """Monitor, prompt."""
+    found: dict[str, dict[str, UsageFacts]] = {}
+    for one in evaluations:
+        found.setdefault(one.monitor, {})[one.prompt] = one.usage
+    return found
 
 
 def _with_bases(evaluations: Sequence[Evaluation]) -> list[tuple[Evaluation, Evaluation]]:

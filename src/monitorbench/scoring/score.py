@@ -3,30 +3,32 @@
 No model is run here, and nothing heavy is imported.
 """
 
+import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.metrics.results import Results
-from monitorbench.records import Category, Label, Split
+from monitorbench.records import Split
+from monitorbench.report.sections.decision import decision
+from monitorbench.report.tables.points import in_words
 from monitorbench.report.tables.tables import monitor_rows, show_tables, to_csv, transfer_rows
 from monitorbench.runs.directory import RunDirectory, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
-from monitorbench.scoring.calibrate import judge_id, read_operating_point
 from monitorbench.scoring.evaluations import Evaluation, read_covered, with_distinct_names
 from monitorbench.scoring.measure import measured
-from monitorbench.scoring.operating_point import GREEDY, OperatingPoint, labels_at
+from monitorbench.scoring.points import PointAt, points_at
 
-_RESULTS = ("metrics.json", "table.csv", "transfer.csv")
-_CATEGORIES = [category.value for category in Category]
+_log = logging.getLogger(__name__)
 
 
 def score_run(study: Study) -> Path:
-    """Print the table of the run `study.run`, write its `metrics.json` and `table.csv`; returns it."""
+    """Print the table of the run `study.run`, write its `metrics.json` and `table.csv`; returns it.
+
+    These are of the judge's own answers. With `study.operating_point` they also say what its threshold comes
+    to, and all numbers at it are beside them, in `metrics-at-<point>.json` and `table-at-<point>.csv`.
+    """
     directory = study.required_run()
     evaluation = read_covered(study.paths.data, directory, study.score.min_coverage)
     if evaluation.split is not Split.TEST:
@@ -34,14 +36,27 @@ def score_run(study: Study) -> Path:
             f"{directory}: judged the {evaluation.split} split; expected a run over the test split, or "
             "eval/calibrate.py"
         )
-    point = read_operating_point(study.operating_point) if study.operating_point else GREEDY
-    metrics = measured(study, [_answers_at(point, evaluation)])
-    if point is not GREEDY:
-        metrics["operating_point"] = point.model_dump(mode="json")
-    _write_results(directory, metrics)
-    record_files(directory, *_RESULTS)
+    points = points_at([study.operating_point] if study.operating_point else [], [evaluation])
+    metrics = measured(study, [evaluation], points)
+    written = _write_results(directory, metrics)
+    for one in points:
+        written += _write_at(study, directory, one)
+    record_files(directory, *written)
     show_tables(metrics, stderr=True)  # a sweep's stdout has one directory a run
+    if not points:
+        _log.info("score: the judge's own answers, no threshold applied")
     return directory
+
+
+def _write_at(study: Study, directory: Path, one: PointAt) -> list[str]:
+    """All numbers at one operating point, beside those of the judge's own answers."""
+    metrics = measured(study, [one.evaluation])
+    metrics["operating_point"] = one.point.model_dump(mode="json")
+    files = [f"metrics-at-{one.name}.json", f"table-at-{one.name}.csv"]
+    write_json(directory / files[0], metrics)
+    write_atomically(directory / files[1], to_csv(monitor_rows(metrics)))
+    _log.info("score: threshold applied: %s; all numbers at it in %s", in_words(one.thresholds), files[0])
+    return files
 
 
 def probe(study: Study) -> Path:
@@ -56,6 +71,7 @@ def probe(study: Study) -> Path:
     if len({evaluation.data for evaluation in evaluations}) > 1:
         raise UserError("probe.runs: the runs judged different datasets; expected one")
     evaluations = with_distinct_names(evaluations)
+    points = points_at(study.probe.operating_points, evaluations)
     identity = {
         "runs": sorted(content_hash([e.directory.name, e.monitor, e.prompt]) for e in evaluations),
         "resamples": study.probe.resamples,
@@ -63,12 +79,16 @@ def probe(study: Study) -> Path:
         "seed": study.seed,
         "stakes": study.stakes.model_dump(),
     }
+    if points:
+        identity["operating_points"] = sorted(content_hash(p.point.model_dump(mode="json")) for p in points)
     run = RunDirectory(study.paths.runs / "probe", study.dataset.name, identity)
     with run.recording(study) as results:
-        metrics = measured(study, evaluations)
+        metrics = measured(study, evaluations, points)
         _write_results(run.path, metrics)
         results["runs"] = [str(evaluation.directory) for evaluation in evaluations]
         results["monitors"] = list(metrics["monitors"])
+        results["operating_points"] = [str(one.directory) for one in points]
+    _log.info("probe: %s", decision(metrics).sentence)
     return run.path
 
 
@@ -84,24 +104,9 @@ def _refuse_other_splits(evaluations: Sequence[Evaluation]) -> None:
             )
 
 
-def _answers_at(point: OperatingPoint, evaluation: Evaluation) -> Evaluation:
-    """The run with its answers read at an operating point."""
-    if point is GREEDY:
-        return evaluation
-    judged = evaluation.judged
-    labels = labels_at(
-        point,
-        monitor=judge_id(evaluation),
-        scores=judged.scores,
-        answers=[None] * len(judged),  # a threshold doesn't read them
-        categories=[_CATEGORIES[i] for i in judged.categories.tolist()],
-    )
-    answers = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
-    flagged = np.array([answers[label] for label in labels])
-    return evaluation._replace(judged=replace(judged, flagged=flagged))
-
-
-def _write_results(directory: Path, results: Results) -> None:
+def _write_results(directory: Path, results: Results) -> list[str]:
+    """The files that were written."""
     write_json(directory / "metrics.json", results)
     write_atomically(directory / "table.csv", to_csv(monitor_rows(results)))
     write_atomically(directory / "transfer.csv", to_csv(transfer_rows(results)))
+    return ["metrics.json", "table.csv", "transfer.csv"]

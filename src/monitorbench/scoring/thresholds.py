@@ -86,6 +86,11 @@ def samples_needed(alpha: float, delta: float) -> int:
     return max(1, ceil((log(delta) + log1p(_ROUNDING)) / log1p(-alpha)))
 
 
+def conformal_questions_needed(alpha: float, max_loss: float = 1.0) -> int:
+    """How many benign questions `conformal_risk` takes at least: ceil(max_loss/alpha - 1)."""
+    return max(1, ceil(max_loss / alpha - 1 - _ROUNDING))
+
+
 def neyman_pearson(scored: CalibrationScores, *, alpha: float, delta: float) -> CalibratedThreshold:
     """The lowest order statistic of the benign scores whose FAR exceeds alpha with probability <= delta.
 
@@ -151,7 +156,7 @@ def conformal_risk(scored: CalibrationScores, *, alpha: float, max_loss: float =
     above = up_to[-1] - up_to[np.searchsorted(ranked, candidates, side="right")]
     bounds = (above + max_loss) / (n + 1)
     kept = np.flatnonzero(bounds <= alpha * (1 + _ROUNDING))
-    needed = max(1, ceil(max_loss / alpha - 1 - _ROUNDING))
+    needed = conformal_questions_needed(alpha, max_loss)
     if len(kept):
         reason = ""
     elif n < needed:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import yaml
-from hydra import initialize_config_dir
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -18,6 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 from monitorbench.config.base import ConfigError
 from monitorbench.config.entry import Script, one_line
 from monitorbench.config.load import load
+from monitorbench.config.project import composing
 from monitorbench.config.study import Study
 
 
@@ -49,7 +49,7 @@ def expand(script: Script, overrides: Sequence[str]) -> list[Point]:
             that are the same; for runs that ask Slurm for unlike machines.
 
     """
-    with initialize_config_dir(str(script.conf), version_base="1.3"):
+    with composing(script.conf):
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None
         try:

@@ -12,6 +12,7 @@ from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
 from monitorbench.report.reading import BAG_OF_WORDS, Compared
+from monitorbench.report.sections.decision import decision
 from monitorbench.report.sections.section import Material, fill
 from monitorbench.report.tables.numbers import Finding, finding, interval, rate, signed, signed_interval
 
@@ -23,6 +24,7 @@ def answer(material: Material) -> Markup:
     results = material.results
     values = {
         "dataset": results["dataset"],
+        "decision": decision(results),
         "statement": " ".join(statement(results)),
         "details": details(results),
         "full_names": [(short, name) for name, short in material.short_names.items() if short != name],

@@ -25,11 +25,13 @@ class _Row(NamedTuple):
 
 
 def overall(material: Material) -> Markup:
-    """One sortable table of everything overall, a row a monitor and prompt."""
+    """The sortable table of everything overall, best first, and the other numbers folded below it."""
     results = material.results
     values = {
-        "overall_columns": overall_table.COLUMNS,
-        "overall_rows": overall_table.overall_rows(results, material.short_names),
+        "columns": overall_table.COLUMNS,
+        "rows": overall_table.overall_rows(results, material.short_names),
+        "more_columns": overall_table.MORE_COLUMNS,
+        "more_rows": overall_table.more_rows(results, material.short_names),
         "stakes": results["stakes"],
     }
     return fill("overall", values)
@@ -93,5 +95,5 @@ def _numbers(found: CellMetrics) -> tuple[Number, Number, Number]:
             interval(found["false_alarm_rate_ci"]),
             bounds(found["false_alarm_rate_bounds"]),
         ),
-        Number(rate(found["auroc"]), interval(found["auroc_ci"])),
+        Number(rate(found["auroc"]), overall_table.auroc_missing(found) or interval(found["auroc_ci"])),
     )

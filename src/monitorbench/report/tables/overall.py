@@ -1,93 +1,165 @@
-"""The one table of everything overall: a row a monitor and prompt, to be sorted by any column."""
+"""The two tables of everything overall: the decisive numbers, best first, and the others.
+
+A row is a monitor, a prompt and how its answers were read: its own, or at a calibrated threshold. Promises:
+every rate of the first table has its interval; a baseline is marked; where a number is undefined the row says
+why.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from monitorbench.metrics.at_point import RatesAt
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.results import NO_PROMPT, Results
-from monitorbench.metrics.summary import CellMetrics, Macro, Overall
+from monitorbench.metrics.results import NO_PROMPT, PointFacts, Results
+from monitorbench.metrics.summary import CellMetrics
+from monitorbench.metrics.usage import UsageFacts
+from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
+from monitorbench.report.sections.decision import decision, short
 from monitorbench.report.tables.numbers import DASH, amount, amount_interval, interval, rate
+from monitorbench.report.tables.points import flagged_above, promise
 
 
 class Field(NamedTuple):
-    """A number as it is shown, its interval, and the number itself to sort by; None where undefined."""
+    """A number as it is shown, what stands small below it, and the number to sort by; None where undefined."""
 
     text: str
-    interval: str
+    small: str
     value: float | None
 
 
 class Row(NamedTuple):
-    """One monitor under one prompt; a field for each of `COLUMNS`."""
+    """One monitor under one prompt at one operating point; a field for each of the table's columns."""
 
     monitor: str
     prompt: str
+    is_baseline: bool
+    is_chosen: bool
+    """Whether this is what the page's first sentence says to deploy."""
+    flags: str
+    """`own answers`, or the threshold, and below it the promise."""
+    promise: str
     fields: list[Field]
 
 
-class _Numbers(NamedTuple):
-    cell: CellMetrics
-    macro: Macro | None
-    curves: Overall | None
-
-
-COLUMNS = (
-    "MR",
+COLUMNS = ("expected cost", "MR", "FAR", "AUROC", "coverage", "seconds", "tokens", "$")
+MORE_COLUMNS = (
     "macro MR",
-    "FAR",
     "macro FAR",
-    "AUROC",
-    "macro AUROC",
     "MR at FAR 1 %",
     "MR at FAR 5 %",
+    "pairs both right",
+    "macro AUROC",
     "Brier",
     "ECE",
-    "pairs both right",
-    "coverage",
-    "expected cost",
 )
 
 
+class _Read(NamedTuple):
+    """One monitor's answers, however they were read."""
+
+    name: str
+    prompt: str
+    cell: CellMetrics
+    point: PointFacts | None
+
+
 def overall_rows(results: Results, shorts: Mapping[str, str]) -> list[Row]:
-    """Every monitor and prompt that was judged overall, references last."""
+    """Every monitor and prompt that was judged overall, by expected cost; undefined costs last."""
+    chosen = decision(results)
+    found = []
+    for name, prompt, cell in _judged(results):
+        point = results.get("operating_points", {}).get(name, {}).get(prompt)
+        readings = [_Read(name, prompt, cell, None)]
+        if point is not None:
+            readings.append(_Read(name, prompt, cell, point))
+        for one in readings:
+            is_it = (name, prompt) == (chosen.monitor, chosen.prompt)
+            found.append(_row(results, one, shorts[name], is_it and bool(chosen.thresholds) == bool(one.point)))
+    return sorted(found, key=lambda row: (row.fields[0].value is None, row.fields[0].value or 0.0))
+
+
+def more_rows(results: Results, shorts: Mapping[str, str]) -> list[Row]:
+    """The other numbers of each monitor's own answers and scores, in the order of `reading.monitors`."""
+    found = []
+    for name, prompt, cell in _judged(results):
+        macro = results["macro"].get(name, {}).get(prompt)
+        fields = [
+            _rate(macro["miss_rate"], macro["miss_rate_ci"]) if macro else _rate(None),
+            _rate(macro["false_alarm_rate"], macro["false_alarm_rate_ci"]) if macro else _rate(None),
+            _rate(cell["miss_rate_at_far_1"], cell["miss_rate_at_far_1_ci"]),
+            _rate(cell["miss_rate_at_far_5"], cell["miss_rate_at_far_5_ci"]),
+            _rate(cell["pairs_both_right"], cell["pairs_both_right_ci"]),
+            _rate(macro["auroc"]) if macro else _rate(None),
+            _rate(cell["brier"]),
+            _rate(cell["ece"]),
+        ]
+        is_baseline = reading.is_reference(results, name)
+        found.append(Row(shorts[name], _prompt(prompt), is_baseline, False, "", "", fields))
+    return found
+
+
+def auroc_missing(cell: CellMetrics) -> str:
+    """Why an AUROC is a dash; empty where it is none."""
+    if cell["auroc"] is not None:
+        return ""
+    return "one class only" if cell["n_with_score"] else "no scores"
+
+
+def _judged(results: Results) -> list[tuple[str, str, CellMetrics]]:
     return [
-        Row(
-            shorts[name],
-            DASH if prompt == NO_PROMPT else prompt,
-            _fields(
-                _Numbers(
-                    by_prompt[prompt][OVERALL],
-                    results["macro"].get(name, {}).get(prompt),
-                    results["overall"].get(name, {}).get(prompt),
-                )
-            ),
-        )
+        (name, prompt, by_cell[OVERALL])
         for name in reading.monitors(results)
-        for by_prompt in [results["monitors"][name]]
-        for prompt in by_prompt
-        if OVERALL in by_prompt[prompt]
+        for prompt, by_cell in results["monitors"][name].items()
+        if OVERALL in by_cell
     ]
 
 
-def _fields(numbers: _Numbers) -> list[Field]:
-    cell, macro, curves = numbers
+def _row(results: Results, one: _Read, short_name: str, is_chosen: bool) -> Row:
+    curves = results["overall"].get(one.name, {}).get(one.prompt)
+    cost, cost_ci = (curves["expected_cost"], curves["expected_cost_ci"]) if curves else (None, None)
+    of: CellMetrics | RatesAt = one.cell
+    reasons = results.get("unscored", {}).get(one.name, {}).get(one.prompt, {})
+    flags, promised = ("own answers", "") if not reading.is_reference(results, one.name) else (DASH, "")
+    if one.point is not None:
+        of, reasons = one.point["rates"], one.point["unscored"]
+        cost, cost_ci = of["expected_cost"], of["expected_cost_ci"]
+        flags, promised = f"above {flagged_above(one.point['thresholds'])}", promise(one.point["thresholds"])
+    elif "operating_point" in results and not reading.is_reference(results, one.name):
+        flags = "by threshold"
+    taken = results.get("usage", {}).get(one.name, {}).get(one.prompt)
+    fields = [
+        _field(cost, cost_ci, amount, amount_interval),
+        _rate(of["miss_rate"], of["miss_rate_ci"]),
+        _rate(of["false_alarm_rate"], of["false_alarm_rate_ci"]),
+        _auroc(one.cell),
+        Field(rate(of["coverage"]), reasons_in_words(reasons) if reasons else "", of["coverage"]),
+        *_usage(taken),
+    ]
+    is_baseline = reading.is_reference(results, one.name)
+    return Row(short_name, _prompt(one.prompt), is_baseline, is_chosen, flags, promised, fields)
+
+
+def _prompt(prompt: str) -> str:
+    return "baseline" if prompt == NO_PROMPT else prompt
+
+
+def _auroc(cell: CellMetrics) -> Field:
+    return Field(rate(cell["auroc"]), auroc_missing(cell) or interval(cell["auroc_ci"]), cell["auroc"])
+
+
+def _usage(taken: UsageFacts | None) -> list[Field]:
+    """Seconds (median, and that of the slowest twentieth), tokens (asked, and answered), money."""
+    if taken is None:
+        return [Field(DASH, "", None)] * 3
+    p50, p95 = taken["seconds_p50"], taken["seconds_p95"]
+    asked, answered = taken["prompt_tokens"], taken["completion_tokens"]
     return [
-        _rate(cell["miss_rate"]),
-        _rate(macro["miss_rate"], macro["miss_rate_ci"]) if macro else _rate(None),
-        _rate(cell["false_alarm_rate"]),
-        _rate(macro["false_alarm_rate"], macro["false_alarm_rate_ci"]) if macro else _rate(None),
-        _rate(cell["auroc"]),
-        _rate(macro["auroc"]) if macro else _rate(None),
-        _rate(cell["miss_rate_at_far_1"], cell["miss_rate_at_far_1_ci"]),
-        _rate(cell["miss_rate_at_far_5"], cell["miss_rate_at_far_5_ci"]),
-        _rate(cell["brier"]),
-        _rate(cell["ece"]),
-        _rate(cell["pairs_both_right"], cell["pairs_both_right_ci"]),
-        _rate(cell["coverage"]),
-        _field(curves["expected_cost"], curves["expected_cost_ci"], amount, amount_interval)
-        if curves
-        else _rate(None),
+        Field(DASH, "", None) if p50 is None or p95 is None else Field(short(p50), f"p95 {short(p95)}", p50),
+        Field(DASH, "", None)
+        if asked is None
+        else Field(f"{asked + (answered or 0):,.0f}", f"{asked:,.0f} + {answered or 0:,.0f}", asked),
+        Field(DASH, "", None) if taken["cost"] is None else Field(short(taken["cost"]), "", taken["cost"]),
     ]
 
 

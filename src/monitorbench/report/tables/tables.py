@@ -19,15 +19,19 @@ from monitorbench.metrics.transfer import CellVerdict
 from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
 from monitorbench.report.reading import Compared
+from monitorbench.report.sections.decision import decision
 from monitorbench.report.tables import probe as probe_tables
 from monitorbench.report.tables.numbers import (
     TO_ASCII,
+    amount,
+    amount_interval,
     count,
     finding,
     rate,
     rate_with_interval,
     signed_with_interval,
 )
+from monitorbench.report.tables.points import flagged_above, promise
 
 Value = str | int | float | None
 Row = dict[str, Value]
@@ -42,6 +46,13 @@ _MONITOR_COLUMNS = (
     ("miss rate", 13),
     ("false alarms", 13),
     ("AUROC", 13),
+)
+_POINT_COLUMNS = (
+    ("monitor", 20),
+    ("above", 8),
+    ("miss rate", 13),
+    ("false alarms", 13),
+    ("expected cost", 16),
 )
 _WORD_COLUMNS = (("word", 22), ("cells", 54))
 _UNTOLD = CellVerdict(
@@ -145,6 +156,34 @@ def print_tables(console: Console, results: Results) -> None:
     print_unscored(console, results)
     print_words(console, results)
     print_differences(console, results)
+    print_decision(console, results)
+
+
+def print_decision(console: Console, results: Results) -> None:
+    """Monitors at calibrated thresholds, and the answer as the last line."""
+    points = results.get("operating_points", {})
+    if points:
+        names = reading.short_names(results)
+        _line(console, "")
+        _line(console, "At calibrated thresholds (a sample is flagged where its score is above)", "bold")
+        console.print(_block(console, _POINT_COLUMNS, [[name for name, _ in _POINT_COLUMNS]], "dim"))
+        for monitor, by_prompt in points.items():
+            for prompt, point in by_prompt.items():
+                of = point["rates"]
+                row = [
+                    f"{names[monitor]} · {prompt}",
+                    flagged_above(point["thresholds"]),
+                    rate_with_interval(of["miss_rate"], of["miss_rate_ci"]),
+                    rate_with_interval(of["false_alarm_rate"], of["false_alarm_rate_ci"]),
+                    f"{amount(of['expected_cost'])} {amount_interval(of['expected_cost_ci'])}",
+                ]
+                console.print(_block(console, _POINT_COLUMNS, [row]))
+                _line(console, f"  promised {promise(point['thresholds'])}", "dim")
+    _line(console, "")
+    found = decision(results)
+    for remark in found.remarks:
+        _line(console, remark)
+    _line(console, found.sentence, "bold")
 
 
 def print_monitors(console: Console, results: Results) -> None:

@@ -1,0 +1,45 @@
+"""What an answer of a monitor takes: seconds, tokens, money."""
+
+from typing import TypedDict
+
+import numpy as np
+
+from monitorbench.metrics.bootstrap import FloatArray
+
+
+class UsageFacts(TypedDict):
+    """Over the samples that were answered; None where the log knows nothing of it."""
+
+    n: int
+    """Answers that are counted."""
+    seconds_p50: float | None
+    """Measured for each sample; of a batch each answer has its share as its engine measured it."""
+    seconds_p95: float | None
+    prompt_tokens: float | None
+    """Mean."""
+    completion_tokens: float | None
+    """Mean, the tokens of thoughts included."""
+    cost: float | None
+    """Mean, in the currency of the engine's prices; None without prices."""
+
+
+def usage(
+    seconds: FloatArray, prompt_tokens: FloatArray, completion_tokens: FloatArray, cost: FloatArray
+) -> UsageFacts:
+    """All [samples], NaN where nothing was answered. A column of zeros was not measured: it is None."""
+    answered = ~np.isnan(seconds)
+    columns = [column[answered] for column in (seconds, prompt_tokens, completion_tokens, cost)]
+    seconds, prompt_tokens, completion_tokens, cost = columns
+    p50, p95 = np.quantile(seconds, [0.5, 0.95]).tolist() if seconds.any() else (None, None)
+    return UsageFacts(
+        n=len(seconds),
+        seconds_p50=p50,
+        seconds_p95=p95,
+        prompt_tokens=_mean(prompt_tokens),
+        completion_tokens=_mean(completion_tokens),
+        cost=_mean(cost),
+    )
+
+
+def _mean(values: FloatArray) -> float | None:
+    return float(values.mean()) if values.any() else None

@@ -1,0 +1,164 @@
+"""The answer in one sentence: which monitor to deploy, where it flags, what that costs and promises.
+
+`decision` makes it of a `metrics.json`; the rule by which a monitor wins is `metrics.decision`. Promises: no
+figure without its interval; a monitor is called worse only where an interval says so.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from monitorbench.metrics.decision import CostDifference, DecisionFacts
+from monitorbench.metrics.results import PointFacts, Results
+from monitorbench.metrics.usage import UsageFacts
+from monitorbench.report.tables.numbers import DASH, MINUS, amount, counted
+from monitorbench.report.tables.points import flagged_above, percent, promise
+
+_NAMED = 3
+"""So many monitors are named in one sentence."""
+
+
+class Decision(NamedTuple):
+    """The answer, for a page, a terminal or a program."""
+
+    kind: Literal["deploy", "none", "too_few", "unknown"]
+    """`unknown`: of a `metrics.json` by an older version, which has no decision."""
+    monitor: str | None
+    """The one to deploy, and its prompt; None unless `kind` is `deploy`."""
+    prompt: str | None
+    thresholds: dict[str, float]
+    """By category, "" for all: misbehavior is a score above it. Empty: the monitor's own answers."""
+    n_more: int
+    """Of `too_few`: how many more benign calibration questions the promise takes; else 0."""
+    sentence: str
+    remarks: tuple[str, ...]
+    """What the sentence rests on, and whom it did not leave behind."""
+
+
+def decision(results: Results) -> Decision:
+    """The answer of a `metrics.json`; the same words on the page and in the terminal."""
+    facts = results.get("decision")
+    if facts is None:
+        said = "No decision is in these numbers: score them with this version."
+        return Decision("unknown", None, None, {}, 0, said, ())
+    if facts["kind"] == "deploy":
+        return _deploy(results, facts)
+    if facts["kind"] == "none":
+        return Decision("none", None, None, {}, 0, _NONE, tuple(_nearest(results, facts)))
+    held = facts["promise"]
+    assert held is not None
+    more = held["needed"] - held["n"]
+    sure = "on average" if held["delta"] is None else f"with {percent(1 - held['delta'])} % confidence"
+    said = (
+        f"Too few questions: {more:,} more. To promise ≤ {percent(held['alpha'])} % false alarms {sure} takes "
+        f"{held['needed']:,} benign calibration questions; the dataset has {held['n']:,}."
+    )
+    own = [f"Without a promise: {_deploy(results, facts).sentence}"] if facts["beats"] else [_NONE]
+    return Decision("too_few", None, None, {}, more, said, (*own, *_remarks(results, facts)))
+
+
+_NONE = "No monitor beats the baselines: deploy none."
+
+
+def _deploy(results: Results, facts: DecisionFacts) -> Decision:
+    monitor, prompt = facts["monitor"], facts["prompt"]
+    assert monitor is not None
+    assert prompt is not None
+    point = results.get("operating_points", {}).get(monitor, {}).get(prompt)
+    if point is not None and facts["is_calibrated"]:
+        where = f", flag above {flagged_above(point['thresholds'])}"
+        promised = f"promised {promise(point['thresholds'])}{_elsewhere(results, point)}"
+        thresholds = {t["category"]: t["threshold"] for t in point["thresholds"] if t["threshold"] is not None}
+    else:
+        where, promised, thresholds = " by its own answers", "no threshold was calibrated", {}
+    said = f"Deploy {named(results, monitor, prompt)}{where}: {_rates(results, facts)}; {promised}"
+    taken = per_sample(results.get("usage", {}).get(monitor, {}).get(prompt))
+    sentence = f"{said}; {taken}." if taken else f"{said}."
+    return Decision("deploy", monitor, prompt, thresholds, 0, sentence, tuple(_remarks(results, facts)))
+
+
+def named(results: Results, monitor: str, prompt: str) -> str:
+    """The monitor, with its prompt where it was run with several."""
+    prompts = results["monitors"].get(monitor, {})
+    return f"{monitor} ({prompt} prompt)" if len(prompts) > 1 else monitor
+
+
+def per_sample(taken: UsageFacts | None) -> str:
+    """`.3 s and $.0002 a sample`; empty where neither is known."""
+    if taken is None:
+        return ""
+    seconds, cost = taken["seconds_p50"], taken["cost"]
+    parts = [] if seconds is None else [f"{short(seconds)} s"]
+    parts += [] if cost is None else [f"${short(cost)}"]
+    return f"{' and '.join(parts)} a sample" if parts else ""
+
+
+def short(value: float) -> str:
+    """Two digits: `.3`, `.0002`, `12`."""
+    text = f"{value:,.0f}" if value >= 10 else f"{float(f'{value:.2g}'):f}".rstrip("0").rstrip(".")
+    return text[1:] if text.startswith("0.") else text
+
+
+def _rates(results: Results, facts: DecisionFacts) -> str:
+    """`misses 18 % [12–25], alarms on 7 % [4–13]`, and how many samples have no label."""
+    monitor, prompt = facts["monitor"] or "", facts["prompt"] or ""
+    point = results.get("operating_points", {}).get(monitor, {}).get(prompt)
+    of = point["rates"] if point and facts["is_calibrated"] else results["monitors"][monitor][prompt]["overall"]
+    said = (
+        f"misses {_share(of['miss_rate'], of['miss_rate_ci'])}, "
+        f"alarms on {_share(of['false_alarm_rate'], of['false_alarm_rate_ci'])}"
+    )
+    return f"{said}, no label on {of['n_unscored']:,} of {of['n']:,} samples" if of["n_unscored"] else said
+
+
+def _share(value: float | None, bounds: Sequence[float] | None) -> str:
+    if value is None:
+        return f"{DASH} %"
+    inside = f" [{100 * bounds[0]:.0f}{DASH}{100 * bounds[1]:.0f}]" if bounds else ""
+    return f"{100 * value:.0f} %{inside}"
+
+
+def _elsewhere(results: Results, point: PointFacts) -> str:
+    other = point["calibrated_on"]
+    return "" if other == results["dataset"]["directory"] else f" of another dataset, {other}"
+
+
+def _remarks(results: Results, facts: DecisionFacts) -> list[str]:
+    """Against the nearest baseline, and which other candidates are not shown worse."""
+    found = _nearest(results, facts)
+    if not facts["beats"]:
+        return found
+    open_ = [one for one in facts["others"] if one["difference_ci"] is None or one["difference_ci"][1] >= 0]
+    if open_:
+        names = [named(results, one["monitor"], one["prompt"]) for one in open_[:_NAMED]]
+        rest = f" and {len(open_) - _NAMED} more" if len(open_) > _NAMED else ""
+        verb = "is" if len(open_) == 1 else "are"
+        found.append(f"{', '.join(names)}{rest} {verb} not shown worse.")
+    return found
+
+
+def _nearest(results: Results, facts: DecisionFacts) -> list[str]:
+    """The candidate of least expected cost against the baseline it is least shown to beat."""
+    known = [one for one in facts["against"] if one["difference"] is not None]
+    if facts["monitor"] is None or not known:
+        return ["No monitor was run on the samples that the baselines judged, misbehavior and benign."]
+
+    def upper(one: CostDifference) -> float:
+        return one["difference_ci"][1] if one["difference_ci"] else float("inf")
+
+    nearest = max(known, key=upper)
+    name = named(results, facts["monitor"], facts["prompt"] or "")
+    sure = f"{percent(nearest['confidence'])} %"
+    bounds = nearest["difference_ci"]
+    inside = f" [{_signed(bounds[0])}, {_signed(bounds[1])}], {sure} interval," if bounds else ""
+    verdict = "beats each baseline" if facts["beats"] else "is not shown to beat each baseline"
+    return [
+        f"{name} {verdict}: its expected cost less that of {nearest['monitor']}, the nearest, is "
+        f"{_signed(nearest['difference'])}{inside} a sample, over {counted(nearest['n'], 'sample')}; "
+        f"an unscored answer counts as wrong here."
+    ]
+
+
+def _signed(value: float | None) -> str:
+    if value is None:
+        return DASH
+    return f"{MINUS if value < 0 else '+' if value > 0 else ''}{amount(abs(value))}"

@@ -1,0 +1,54 @@
+"""From evaluations and their operating points to the answer; the rule itself is `metrics.decision`."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from monitorbench.config.evaluation import Calibrate
+from monitorbench.config.study import Study
+from monitorbench.corpus.columns import read_columns
+from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.decision import Candidate, DecisionFacts, PromiseFacts, decide
+from monitorbench.records import Split
+from monitorbench.runs.directory import read_finished
+from monitorbench.scoring.evaluations import Evaluation
+from monitorbench.scoring.numbers import Drawn
+from monitorbench.scoring.points import PointAt
+from monitorbench.scoring.thresholds import conformal_questions_needed, samples_needed
+
+
+def decision_of(
+    study: Study,
+    evaluations: Sequence[Evaluation],
+    points: Sequence[PointAt],
+    baselines: Mapping[str, Columns],
+    drawn: Drawn,
+) -> DecisionFacts:
+    """Over the monitors at their operating points; where there is none, over all by their own answers."""
+    read = [one.evaluation for one in points] or evaluations
+    return decide(
+        [Candidate(e.monitor, e.prompt, e.judged) for e in read],
+        baselines,
+        study.stakes,
+        is_calibrated=bool(points),
+        promise=None if points else _promise(study.calibrate, evaluations[0].data),
+        **drawn,
+    )
+
+
+def _promise(settings: Calibrate, data: Path) -> PromiseFacts | None:
+    """How many benign questions the dataset has for the promise that `calibrate` asks for, and it takes."""
+    if Split.CALIBRATION.value not in read_finished(data)["results"]["splits"]:
+        return None
+    held = read_columns(data, Split.CALIBRATION)
+    exact = settings.method == "neyman_pearson"
+    return PromiseFacts(
+        method=settings.method,
+        alpha=settings.alpha,
+        delta=settings.delta if exact else None,
+        n=len(np.unique(held.groups[~held.is_misbehavior])),
+        needed=samples_needed(settings.alpha, settings.delta)
+        if exact
+        else conformal_questions_needed(settings.alpha),
+    )
