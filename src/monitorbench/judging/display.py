@@ -16,7 +16,7 @@ from rich.table import Column
 from rich.text import Text
 
 from monitorbench.records import Label, Sample, Verdict
-from monitorbench.runs.progress import SECONDS_BETWEEN_LINES, Speed, time_left
+from monitorbench.runs.progress import SECONDS_BETWEEN_LINES, Speed, on_screen, time_left
 from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import VerdictLog
 
@@ -188,7 +188,7 @@ def judging(
         if bar is None:
             yield display
         else:
-            with bar:
+            with on_screen(bar):
                 yield display
     finally:
         display.end()

@@ -91,7 +91,7 @@ def _logs_of(runs: Path, judge: Mapping[str, Any]) -> Iterator[Path]:
 
 
 def _measured(log: Path) -> pa.Table:
-    """The columns of the verdicts that were asked for, of a log's first megabytes without a torn last line."""
+    """The columns of verdicts that were asked for: of a log's first megabytes, whole lines only."""
     with log.open("rb") as stream:
         whole = stream.read(_MOST_BYTES).rpartition(b"\n")[0]
     if not whole:
@@ -153,7 +153,8 @@ def in_words(this: Expected, of: int, pace: Pace | None, engine: Engine, spent: 
     about = "" if this.is_exact else "about "
     parts = [
         f"{this.n}{known}: {about}{this.prompt_tokens:,} prompt tokens"
-        f"{'' if this.is_exact else ' (by characters)'}, at most {this.most_completion_tokens:,} completion tokens"
+        f"{'' if this.is_exact else ' (by characters)'}, at most {this.most_completion_tokens:,} "
+        "completion tokens"
     ]
     if this.most_cost is not None:
         likely = f", {_money(pace.cost * this.n)} at the measured pace" if pace and pace.cost else ""

@@ -6,6 +6,7 @@ never fewer than 5 items (`means_something`), by the speed of the last half minu
 
 import logging
 import math
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -135,5 +136,25 @@ def progress(name: str, total: int) -> Iterator[Ticker]:
         MofNCompleteColumn(),
         TimeLeft(speed),
     )
-    with Progress(*columns, console=console) as bar:
+    bar = Progress(*columns, console=console)
+    with on_screen(bar):
         yield Ticker(name, speed, bar)
+
+
+@contextmanager
+def on_screen(bar: Progress) -> Iterator[None]:
+    """Show a bar; lines that are logged meanwhile go above it instead of across it."""
+    stderr = sys.stderr
+    handlers = [
+        handler
+        for handler in logging.getLogger().handlers
+        if isinstance(handler, logging.StreamHandler) and handler.stream is stderr
+    ]
+    with bar:
+        for handler in handlers:
+            handler.setStream(sys.stderr)  # which is the bar's now
+        try:
+            yield
+        finally:
+            for handler in handlers:
+                handler.setStream(stderr)
