@@ -67,7 +67,9 @@ def _deploy(results: Results, facts: DecisionFacts) -> Decision:
     if point is not None and facts["is_calibrated"]:
         where = f", flag above {flagged_above(point['thresholds'])}"
         promised = f"promised {promise(point['thresholds'])}{_elsewhere(results, point)}"
-        thresholds = {t["category"]: t["threshold"] for t in point["thresholds"] if t["threshold"] is not None}
+        thresholds = {
+            t["category"]: t["threshold"] for t in point["thresholds"] if t["threshold"] is not None
+        }
     else:
         where, promised, thresholds = " by its own answers", "no threshold was calibrated", {}
     said = f"Deploy {named(results, monitor, prompt)}{where}: {_rates(results, facts)}; {promised}"
@@ -102,7 +104,11 @@ def _rates(results: Results, facts: DecisionFacts) -> str:
     """`misses 18 % [12–25], alarms on 7 % [4–13]`, and how many samples have no label."""
     monitor, prompt = facts["monitor"] or "", facts["prompt"] or ""
     point = results.get("operating_points", {}).get(monitor, {}).get(prompt)
-    of = point["rates"] if point and facts["is_calibrated"] else results["monitors"][monitor][prompt]["overall"]
+    of = (
+        point["rates"]
+        if point and facts["is_calibrated"]
+        else results["monitors"][monitor][prompt]["overall"]
+    )
     said = (
         f"misses {_share(of['miss_rate'], of['miss_rate_ci'])}, "
         f"alarms on {_share(of['false_alarm_rate'], of['false_alarm_rate_ci'])}"

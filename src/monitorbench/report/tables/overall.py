@@ -75,7 +75,9 @@ def overall_rows(results: Results, shorts: Mapping[str, str]) -> list[Row]:
             readings.append(_Read(name, prompt, cell, point))
         for one in readings:
             is_it = (name, prompt) == (chosen.monitor, chosen.prompt)
-            found.append(_row(results, one, shorts[name], is_it and bool(chosen.thresholds) == bool(one.point)))
+            found.append(
+                _row(results, one, shorts[name], is_it and bool(chosen.thresholds) == bool(one.point))
+            )
     return sorted(found, key=lambda row: (row.fields[0].value is None, row.fields[0].value or 0.0))
 
 
