@@ -1,23 +1,6 @@
-"""Build a dataset's splits, with its manifest and surface check.
+"""`monitorbench build`, as a script."""
 
-    python data_build/build.py dataset=starter
-
-Prints the dataset's directory as its last line.
-"""
-
-from pathlib import Path
-
-from monitorbench.config.entry import entry
-from monitorbench.config.study import Study
-
-
-@entry(__file__, "build")
-def main(study: Study) -> Path:
-    """Run the stage."""
-    from monitorbench.corpus.build import ensure
-
-    return ensure(study)
-
+from monitorbench.cli.stages import BUILD as main
 
 if __name__ == "__main__":
     main()

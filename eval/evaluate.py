@@ -1,23 +1,6 @@
-"""Judge a dataset's test split: one verdict per sample in verdicts.jsonl.
+"""`monitorbench evaluate`, as a script."""
 
-    python eval/evaluate.py monitor=smollm2_135m prompt=direct,evidence engine=transformers -m
-
-Prints the evaluation run's directory as its last line.
-"""
-
-from pathlib import Path
-
-from monitorbench.config.entry import entry
-from monitorbench.config.study import Study
-
-
-@entry(__file__, "evaluate")
-def main(study: Study) -> Path:
-    """Run the stage."""
-    from monitorbench.judging.evaluate import evaluate
-
-    return evaluate(study)
-
+from monitorbench.cli.stages import EVALUATE as main
 
 if __name__ == "__main__":
     main()

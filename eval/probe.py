@@ -1,24 +1,6 @@
-"""Lay evaluation runs side by side: the transfer matrix of adapters against their base.
+"""`monitorbench probe`, as a script."""
 
-    python eval/probe.py probe.runs=[runs/evaluate/A,runs/evaluate/B]
-    python eval/probe.py experiment=probe/cpu     # a study: its runs are found, or made, by what decides them
-
-Prints the probe's run directory as its last line.
-"""
-
-from pathlib import Path
-
-from monitorbench.config.entry import entry
-from monitorbench.config.study import Study
-
-
-@entry(__file__, "probe")
-def main(study: Study) -> Path:
-    """Run the stage."""
-    from monitorbench.probe.stage import probe
-
-    return probe(study)
-
+from monitorbench.cli.stages import PROBE as main
 
 if __name__ == "__main__":
     main()

@@ -1,25 +1,6 @@
-"""Write report.html for a probe, a scored evaluation run or a pilot, and print its tables.
+"""`monitorbench report`, as a script."""
 
-    python eval/report.py run=runs/probe/NAME-HASH
-    python eval/report.py run=runs/pilot/NAME-HASH
-
-Prints the run's directory as its last line.
-"""
-
-from pathlib import Path
-
-from monitorbench.config.entry import entry
-from monitorbench.config.study import Study
-
-
-@entry(__file__, "report")
-def main(study: Study) -> Path:
-    """Run the stage."""
-    from monitorbench.intervention.report.write import is_of_a_pilot, report_pilot
-    from monitorbench.report.write import report
-
-    return report_pilot(study) if is_of_a_pilot(study.required_run()) else report(study)
-
+from monitorbench.cli.stages import REPORT as main
 
 if __name__ == "__main__":
     main()

@@ -1,23 +1,6 @@
-"""Score one evaluation run from its log alone: the table, and metrics.json and table.csv beside it.
+"""`monitorbench score`, as a script."""
 
-    python eval/score.py run=runs/evaluate/NAME-HASH
-
-Prints the same directory as its last line.
-"""
-
-from pathlib import Path
-
-from monitorbench.config.entry import entry
-from monitorbench.config.study import Study
-
-
-@entry(__file__, "score")
-def main(study: Study) -> Path:
-    """Run the stage."""
-    from monitorbench.scoring.score import score_run
-
-    return score_run(study)
-
+from monitorbench.cli.stages import SCORE as main
 
 if __name__ == "__main__":
     main()

@@ -1,23 +1,6 @@
-"""Serve a monitor, adapter included, through vLLM's OpenAI-compatible server until Ctrl-C.
+"""`monitorbench serve`, as a script."""
 
-    python eval/serve.py monitor=smollm2_135m engine=vllm
-
-Prints the run's directory (server.json has the address) once the server is healthy.
-"""
-
-from pathlib import Path
-
-from monitorbench.config.entry import entry
-from monitorbench.config.study import Study
-
-
-@entry(__file__, "serve")
-def main(study: Study) -> Path:
-    """Run the stage."""
-    from monitorbench.judging.server import serve
-
-    return serve(study)
-
+from monitorbench.cli.stages import SERVE as main
 
 if __name__ == "__main__":
     main()

@@ -1,25 +1,6 @@
-"""Compare datasets and runs with the checksums that were written with them.
+"""`monitorbench verify`, as a script."""
 
-    python eval/verify.py
-    python eval/verify.py run=runs/evaluate/NAME-HASH
-
-Without `run` all of `paths.data` and `paths.runs`. Prints what is not whole, a line each, and the folder
-as its last line; exits with 1 where something is not whole. Changes nothing.
-"""
-
-from pathlib import Path
-
-from monitorbench.config.entry import entry
-from monitorbench.config.study import Study
-
-
-@entry(__file__, "verify")
-def main(study: Study) -> Path:
-    """Run the stage."""
-    from monitorbench.runs.verify import verify
-
-    return verify(study)
-
+from monitorbench.cli.stages import VERIFY as main
 
 if __name__ == "__main__":
     main()

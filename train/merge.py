@@ -1,23 +1,6 @@
-"""Merge a trained adapter into its base: a full model folder (safetensors), the value for monitor.path.
+"""`monitorbench merge`, as a script."""
 
-    python train/merge.py run=runs/train/NAME-HASH
-
-Prints that folder as its last line.
-"""
-
-from pathlib import Path
-
-from monitorbench.config.entry import entry
-from monitorbench.config.study import Study
-
-
-@entry(__file__, "merge")
-def main(study: Study) -> Path:
-    """Run the stage."""
-    from monitorbench.training.publish import merge_run
-
-    return merge_run(study)
-
+from monitorbench.cli.stages import MERGE as main
 
 if __name__ == "__main__":
     main()

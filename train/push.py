@@ -1,24 +1,6 @@
-"""Publish a trained adapter, or with push.merged=true the merged model, with a generated card.
+"""`monitorbench push`, as a script."""
 
-    python train/push.py run=runs/train/NAME-HASH push.repo=OWNER/NAME
-
-That is a dry run; push.dry_run=false uploads. Prints the run's directory, where the card
-is `README.md`, as its last line.
-"""
-
-from pathlib import Path
-
-from monitorbench.config.entry import entry
-from monitorbench.config.study import Study
-
-
-@entry(__file__, "push")
-def main(study: Study) -> Path:
-    """Run the stage."""
-    from monitorbench.training.publish import push_run
-
-    return push_run(study)
-
+from monitorbench.cli.stages import PUSH as main
 
 if __name__ == "__main__":
     main()

@@ -19,6 +19,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+import monitorbench
 from monitorbench.config.base import ConfigError, Preempted, UserError
 from monitorbench.config.load import load, read_frozen, unknown_key
 from monitorbench.config.preemption import watch
@@ -58,9 +59,43 @@ def _group_and_option(missing: str, overrides: Sequence[str]) -> tuple[str, str]
     return "/".join(parts[:at]), "/".join(parts[at:])
 
 
+def options(group: str) -> list[str]:
+    """The options of a group, those of the project that is worked in included."""
+    return sorted({*_options(first_folder(PACKAGED) / group), *_options(PACKAGED / group)})
+
+
 def _options(folder: Path) -> list[str]:
     """The options of the group whose folder this is, those in folders of it included."""
     return sorted(file.relative_to(folder).with_suffix("").as_posix() for file in folder.rglob("*.yaml"))
+
+
+PACKAGED = Path(monitorbench.__file__).resolve().parent / "conf"
+"""The settings that come with the package, `pkg://monitorbench.conf`."""
+PROJECT = "monitorbench.yaml"
+"""Marks a folder as a project of one's own, whose `conf/` comes before the package's."""
+
+
+def first_folder(conf: Path) -> Path:
+    """Where settings are looked for first: in the `conf/` of the project that is worked in, if it is one."""
+    own = Path.cwd() / "conf"
+    return own if conf == PACKAGED and Path(PROJECT).is_file() and own.is_dir() else conf
+
+
+def search_path(conf: Path) -> list[str]:
+    """The override that makes Hydra look into the package's settings behind a project's own."""
+    return [] if first_folder(conf) == conf else ["hydra.searchpath=[pkg://monitorbench.conf]"]
+
+
+@contextmanager
+def composing(conf: Path) -> Iterator[list[str]]:
+    """Hydra, ready to compose over the tree; yields what has to be among the overrides."""
+    with hydra.initialize_config_dir(str(first_folder(conf)), version_base="1.3"):
+        yield search_path(conf)
+
+
+def examples(text: str) -> str:
+    """The indented lines of a help text: commands to copy."""
+    return "\n".join(line.strip() for line in text.splitlines() if line.startswith("    "))
 
 
 _QUIET = {
@@ -93,11 +128,15 @@ _MAY_TAKE_A_VALUE = {"--info", "-i"}
 
 @dataclass(frozen=True)
 class Script:
-    """A script's main function: what it runs, and which config it composes."""
+    """A stage as a command: what it runs, and which config it composes."""
 
     function: Callable[[Study], Path]
     primary: str
-    conf: Path
+    conf: Path = PACKAGED
+    text: str = ""
+    """What `--help` says of it; empty: what the function's module says."""
+    is_live: bool = False
+    """Whether it runs a model: such a stage does not begin before it is told anything."""
 
     def __call__(self) -> None:
         """Run with the arguments of the process."""
@@ -111,37 +150,59 @@ class Script:
             os.environ.setdefault(name, value)
         warnings.simplefilter("ignore", FutureWarning)
         if {"--help", "-h"} & set(sys.argv[1:]):
-            print(_help(str(sys.modules[self.function.__module__].__doc__), self.conf))
+            print(_help(self._text, self.conf))
             return
         with reporting():
+            if self.is_live and not sys.argv[1:]:
+                raise ConfigError(
+                    f"{self.primary}: runs a model, and nothing was said of which; expected settings such as "
+                    "in these lines\n" + textwrap.indent(examples(self._text), "  ")
+                )
             watch()
             if any(argument.startswith("frozen=") for argument in sys.argv[1:]):
                 self._run(_frozen(sys.argv[1:]))
             else:
                 self._compose()
 
+    @property
+    def _text(self) -> str:
+        return self.text or str(sys.modules[self.function.__module__].__doc__)
+
+    def study(self, overrides: Sequence[str]) -> Study:
+        """The validated study of some overrides, none of them Hydra's own.
+
+        Raises `ConfigError`, whose text is one line.
+        """
+        try:
+            with composing(self.conf) as more:
+                composed = hydra.compose(self.primary, [*overrides, *more])
+        except (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError) as error:
+            raise ConfigError(one_line(error, overrides, self.conf)) from error
+        return load(composed)
+
     def _compose(self) -> None:
         arguments = sys.argv[1:]
-        composing = True
+        is_composing = True
 
         def job(cfg: DictConfig) -> None:
-            nonlocal composing
-            composing = False
+            nonlocal is_composing
+            is_composing = False
             with reporting():  # in here: Hydra adds a line to whatever leaves this function
                 self._run(load(cfg))
 
         try:
             if any(argument.startswith(("-", "hydra")) for argument in arguments):
-                sys.argv[1:] = _overrides_first(arguments)
-                hydra.main(version_base="1.3", config_path=str(self.conf), config_name=self.primary)(job)()
+                sys.argv[1:] = _overrides_first([*arguments, *search_path(self.conf)])
+                first = str(first_folder(self.conf))
+                hydra.main(version_base="1.3", config_path=first, config_name=self.primary)(job)()
             else:  # a single run with Hydra's own settings as they are: hydra.main would compose it twice
-                with hydra.initialize_config_dir(str(self.conf), version_base="1.3"):
-                    composed = hydra.compose(self.primary, arguments)
+                with composing(self.conf) as more:
+                    composed = hydra.compose(self.primary, [*arguments, *more])
                 job(composed)
         except (HydraException, OmegaConfBaseException) as error:
             stop(one_line(error, arguments, self.conf), 2)
         except (yaml.YAMLError, ValueError) as error:
-            if not composing:  # the script's own failure: its traceback is what helps
+            if not is_composing:  # the script's own failure: its traceback is what helps
                 raise
             stop(one_line(error, arguments, self.conf), 2)
 
@@ -169,8 +230,11 @@ def entry(script: str, primary: str) -> Callable[[Callable[[Study], Path]], Scri
 
 def _help(docstring: str, conf: Path) -> str:
     """What `--help` prints; Hydra's own reads the tree once for every group, which takes seconds."""
-    folders = sorted(folder for folder in conf.iterdir() if folder.is_dir() and folder.name != "local")
-    options = {folder.name: _options(folder) for folder in folders}
+    options: dict[str, list[str]] = {}
+    for folder in sorted((*first_folder(conf).iterdir(), *conf.iterdir()), key=lambda one: one.name):
+        if folder.is_dir() and not folder.name.startswith(("local", "_", ".")):
+            known = options.get(folder.name, [])
+            options[folder.name] = sorted({*known, *_options(folder)})
     groups = [
         textwrap.fill(", ".join(names), 80, initial_indent=f"  {group}=", subsequent_indent="    ")
         for group, names in options.items()
@@ -187,6 +251,18 @@ def _help(docstring: str, conf: Path) -> str:
     )
 
 
+_MODELS = "cpu]' or 'monitorbench[gpu"
+_EXTRAS = {
+    **dict.fromkeys(
+        ("torch", "transformers", "trl", "peft", "datasets", "accelerate", "gguf", "vllm"), _MODELS
+    ),
+    **dict.fromkeys(("openai", "httpx", "wandb", "safetensors", "tokenizers", "huggingface_hub"), _MODELS),
+    "unsloth": "gpu",
+    "textworld": "environments",
+}
+"""Modules that the package does not bring by itself, and the extra that does."""
+
+
 @contextmanager
 def reporting() -> Iterator[None]:
     """End the process with one line and an exit code of its own where a foreseen failure leaves the body."""
@@ -200,6 +276,15 @@ def reporting() -> Iterator[None]:
         stop(str(error), os.EX_TEMPFAIL)
     except KeyboardInterrupt:
         stop("interrupted", 130)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _EXTRAS:
+            raise
+        stop(
+            f"{missing}: not installed; expected pip install 'monitorbench[{_EXTRAS[missing]}]', which "
+            "this part of the work needs",
+            1,
+        )
 
 
 def stop(message: str, code: int) -> NoReturn:

@@ -90,8 +90,11 @@ class Monitor(Config):
     """A model that judges: where its weights come from, and the adapter on top of them."""
 
     name: FileName
-    kind: Literal["language_model", "bag_of_words"] = "language_model"
-    """`bag_of_words` has no weights: `eval/pilot.py` fits it to runs of its training tasks."""
+    kind: Literal["language_model", "bag_of_words", "recorded"] = "language_model"
+    """`bag_of_words` has no weights: `eval/pilot.py` fits it to runs of its training tasks. `recorded` is any
+    monitor whose verdicts are in the file `verdicts`."""
+    verdicts: Path | None = None
+    """Of `recorded`: one verdict a line, by sample id (docs/data-formats.md)."""
     hub_id: str
     revision: str
     """A commit, tag or branch of the hub repository."""
@@ -108,6 +111,15 @@ class Monitor(Config):
     included: an empty reasoning block, or the channel of final answers; with `reasoning`, what begins it."""
     reasoning: Reasoning | None = None
     """For a monitor that reasons first; None: it answers at once."""
+
+    @model_validator(mode="after")
+    def _verdicts_are_recorded(self) -> "Monitor":
+        if (self.kind == "recorded") != (self.verdicts is not None):
+            raise ValueError(
+                f"kind={self.kind} with verdicts={self.verdicts}: expected monitor=recorded "
+                "monitor.verdicts=FILE, or a model without verdicts"
+            )
+        return self
 
     @model_validator(mode="after")
     def _has_room_for_its_reasoning(self) -> "Monitor":

@@ -75,6 +75,11 @@ class Study(Config):
     operating_point: Path | None
     """A run of `calibrate.py` whose threshold `score.py` applies; none: the judge's own answers."""
     paths: Paths
+    monitors: tuple[str, ...] = ()
+    """What `choose` chooses from: monitors by name, `NAME:PROMPT` for another prompt than `prompt`, files of
+    recorded verdicts (`.jsonl`), training runs, whose adapter is taken."""
+    plan: bool = False
+    """`choose` says what it would do, and does nothing."""
     run: Path | None
     """The run directory that `score.py`, `report.py`, `merge.py`, `push.py` and the import of `annotate.py`
     read."""

@@ -62,6 +62,8 @@ def _refuse_without_weights(monitor: Monitor) -> None:
         raise ConfigError(
             f"monitor={monitor.name}: it has no weights, only eval/pilot.py fits it; expected a model"
         )
+    if monitor.kind == "recorded":
+        raise ConfigError(f"monitor={monitor.name}: recorded verdicts have no weights; expected a model")
 
 
 def merge(weights: Path, adapter: Path, target: Path, dtype: str) -> None:

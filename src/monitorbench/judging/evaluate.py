@@ -16,7 +16,7 @@ from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.display import judging
-from monitorbench.judging.identity import adapter_base
+from monitorbench.judging.identity import RECORDED_PROMPT, adapter_base
 from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, judge_spec, open_judge
 from monitorbench.judging.known_verdicts import is_done, take_known_verdicts
 from monitorbench.judging.served import described, reach
@@ -139,7 +139,7 @@ def planned_evaluation(study: Study, data: Path) -> Planned:
 
     Raises `UserError` for a missing adapter, `ConfigError` for one behind an endpoint.
     """
-    prompt = published_prompt(data, study.prompt)
+    prompt = RECORDED_PROMPT if study.monitor.verdicts else published_prompt(data, study.prompt)
     spec = judge_spec(study.monitor, study.engine, prompt, _shots(study, prompt, data))
     name = judge_name(study)
     identity = {

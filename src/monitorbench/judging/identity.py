@@ -3,14 +3,16 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from monitorbench.config.base import ConfigError
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.engine import Engine
-from monitorbench.config.monitor import Monitor, Prompt
+from monitorbench.config.monitor import LabelWords, Monitor, Prompt, PromptKind
 from monitorbench.engines.protocol import Decoding
 from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256, stated_base
 from monitorbench.engines.weights import weights_identity
+from monitorbench.runs.integrity import file_sha256
 
 
 def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
@@ -18,6 +20,9 @@ def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
 
     Raises `UserError` for a missing adapter, `ConfigError` for one that is to go behind an endpoint.
     """
+    if monitor.verdicts is not None:
+        found = f"recorded:{file_sha256(recorded_file(monitor.verdicts))}"
+        return {"weights": found, "adapter": "", "opening": "", "engine": "recorded", "dtype": ""}
     thinks = {"reasoning": monitor.reasoning.model_dump()} if monitor.reasoning else {}
     own = engine.own_identity()
     if own is not None:
@@ -36,6 +41,25 @@ def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
         "dtype": engine.resolved_dtype,
         **thinks,
     }
+
+
+RECORDED_PROMPT = Prompt(
+    name="recorded",
+    kind=PromptKind.DIRECT,
+    system="",
+    user="",
+    prefill="",
+    label_words=LabelWords(misbehavior="misbehavior", benign="benign"),
+    max_new_tokens=1,
+)
+"""Stands in a run of recorded verdicts where the prompt stands in others: what was asked is not known."""
+
+
+def recorded_file(file: Path) -> Path:
+    """The file of recorded verdicts; `UserError` where there is none."""
+    if not file.is_file():
+        raise UserError(f"monitor.verdicts={file}: no such file; expected one verdict a line (JSON lines)")
+    return file
 
 
 def adapter_base(monitor: Monitor) -> str | None:

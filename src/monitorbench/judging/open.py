@@ -30,6 +30,10 @@ def open_prompted(
     Raises what `engines.open.open_model` raises, and `ConfigError` where prompt, words or reasoning don't fit
     the tokenizer.
     """
+    if monitor.verdicts is not None:
+        from monitorbench.judging.recorded import RecordedVerdicts
+
+        return RecordedVerdicts(monitor.verdicts, prompt, identity)
     from monitorbench.engines.open import open_model
 
     model = open_model(monitor, engine, models, spent=spent)

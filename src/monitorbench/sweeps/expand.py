@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import yaml
-from hydra import initialize_config_dir
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -16,7 +15,7 @@ from omegaconf import DictConfig, flag_override
 from omegaconf.errors import OmegaConfBaseException
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.entry import Script, one_line
+from monitorbench.config.entry import Script, composing, one_line
 from monitorbench.config.load import load
 from monitorbench.config.study import Study
 
@@ -49,12 +48,12 @@ def expand(script: Script, overrides: Sequence[str]) -> list[Point]:
             that are the same; for runs that ask Slurm for unlike machines.
 
     """
-    with initialize_config_dir(str(script.conf), version_base="1.3"):
+    with composing(script.conf) as more:
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None
         try:
             master = hydra.compose_config(
-                script.primary, list(overrides), run_mode=RunMode.MULTIRUN, with_log_configuration=False
+                script.primary, [*overrides, *more], run_mode=RunMode.MULTIRUN, with_log_configuration=False
             )
             sweeper = master.hydra.sweeper
             if sweeper["_target_"] != f"{BasicSweeper.__module__}.{BasicSweeper.__name__}":

@@ -1,0 +1,1 @@
+"""The settings as a Hydra tree: `pkg://monitorbench.conf`."""

@@ -1,0 +1,1 @@
+"""The main job in one: which of some monitors to deploy, at which threshold."""

@@ -1,0 +1,84 @@
+"""`choose`: build, judge calibration and test, calibrate, lay side by side, write the page, say the answer.
+
+Each step is the stage of that name, so what is there already is reused, and the same command resumes. A model
+judges in a process of its own, so that none stays in memory.
+"""
+
+import logging
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+from monitorbench.choose.candidates import Compose, candidates
+from monitorbench.choose.plan import print_plan
+from monitorbench.config.base import Preempted, UserError
+from monitorbench.config.load import freeze
+from monitorbench.config.study import Study
+from monitorbench.corpus.build import ensure
+from monitorbench.judging.evaluate import evaluate, planned_evaluation
+from monitorbench.judging.served import described
+from monitorbench.records import Split
+from monitorbench.report.write import report
+from monitorbench.runs.files import content_hash, write_atomically
+from monitorbench.scoring.calibrate import calibrate_run
+from monitorbench.scoring.score import probe
+from monitorbench.sweeps.child import run_child, stage_command
+
+SPLITS = (Split.CALIBRATION, Split.TEST)
+_log = logging.getLogger(__name__)
+
+
+def choose(study: Study, compose: Compose, known: Sequence[str]) -> Path:
+    """Answer which of `study.monitors` to deploy; returns the run directory of the probe.
+
+    `compose` gives the study of what was typed with more overrides, `known` are the configured monitors.
+    Raises `ConfigError` for entries that are no monitor, and what the stages raise.
+    """
+    several = candidates(study, compose, known)
+    if study.plan:
+        print_plan(several, SPLITS)
+        return study.paths.runs
+    data = ensure(study, SPLITS)
+    tested = []
+    points = []
+    for one in several:
+        judged = {split: _judged(_on(one, split), data) for split in SPLITS}
+        tested.append(judged[Split.TEST])
+        if (point := _calibrated(one, judged[Split.CALIBRATION])) is not None:
+            points.append(point)
+    chosen = study.probe.model_copy(update={"runs": tuple(tested), "operating_points": tuple(points)})
+    found = probe(study.model_copy(update={"probe": chosen}))
+    return report(study.model_copy(update={"run": found}))
+
+
+def _on(study: Study, split: Split) -> Study:
+    return study.model_copy(update={"evaluate": study.evaluate.model_copy(update={"split": split.value})})
+
+
+def _judged(study: Study, data: Path) -> Path:
+    """The evaluation run, made in a process of its own where a model has to judge."""
+    planned = planned_evaluation(described(study), data)
+    if planned.done or study.monitor.verdicts or not study.engine.takes_token_ids:
+        return evaluate(study)
+    file = study.paths.runs / "studies" / f"choose-{content_hash(planned.run.path.name)}.json"
+    write_atomically(file, freeze(study))
+    code, last_line, signals = run_child(stage_command("evaluate", file), (signal.SIGUSR1, signal.SIGTERM))
+    if signals:
+        signal.raise_signal(signals[0])
+    if code == os.EX_TEMPFAIL:
+        raise Preempted(f"{planned.name}: stopped; the same command resumes it")
+    if code == 130:
+        raise KeyboardInterrupt
+    if code:
+        raise UserError(f"{planned.name}: judging failed, for the reason above; the same command resumes it")
+    return Path(last_line)
+
+
+def _calibrated(study: Study, run: Path) -> Path | None:
+    """The run's calibration; None, with a line that says why, where no threshold keeps the promise."""
+    try:
+        return calibrate_run(study.model_copy(update={"run": run}))
+    except UserError as error:
+        _log.warning("choose: %s", error)
+        return None

@@ -1,0 +1,91 @@
+"""`monitorbench COMMAND …`: which command is meant, and the list of them all."""
+
+import difflib
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+
+import monitorbench
+from monitorbench.cli.stages import STAGES
+from monitorbench.config.base import ConfigError
+from monitorbench.config.entry import reporting
+
+_GROUPS = {
+    "to begin": ("choose", "init"),
+    "data": ("build", "audit", "annotate", "elicit", "export"),
+    "monitors": ("evaluate", "train", "merge", "push", "serve"),
+    "answers": ("calibrate", "score", "combine", "probe", "report", "pilot"),
+    "runs": ("runs", "verify"),
+    "this command": ("completion",),
+}
+
+
+def _runs(arguments: Sequence[str]) -> int:
+    from monitorbench.catalog.command import main as runs
+
+    return runs(arguments)
+
+
+def _init(arguments: Sequence[str]) -> int:
+    from monitorbench.cli.init import main as init
+
+    return init(arguments)
+
+
+def _completion(arguments: Sequence[str]) -> int:
+    from monitorbench.cli.completion import main as completion
+
+    return completion(arguments)
+
+
+_OTHERS: dict[str, tuple[str, Callable[[Sequence[str]], int]]] = {
+    "runs": ("List the runs, show, compare, remove or export some.", _runs),
+    "init": ("Begin a project: a folder with settings of one's own.", _init),
+    "completion": ("Print what makes a shell complete commands and settings.", _completion),
+}
+
+
+def main() -> None:
+    """Run the command that the process was started with; the exit code is its own."""
+    name, arguments = (sys.argv[1], sys.argv[2:]) if sys.argv[1:] else ("", [])
+    if name in ("", "-h", "--help", "help"):
+        print(overview())
+        raise SystemExit(0 if name else 2)
+    if name == "--version":
+        print(monitorbench.__version__)
+        return
+    if name in STAGES:
+        sys.argv = [f"monitorbench {name}", *arguments]
+        STAGES[name]()
+        return
+    with reporting():
+        if name not in _OTHERS:
+            near = difflib.get_close_matches(name, commands(), n=1)
+            expected = f"did you mean {near[0]}?" if near else "`monitorbench --help` lists them"
+            raise ConfigError(f"monitorbench {name}: no such command; {expected}")
+        raise SystemExit(_OTHERS[name][1](arguments))
+
+
+def commands() -> list[str]:
+    """The names of all commands."""
+    return [*STAGES, *_OTHERS]
+
+
+def overview() -> str:
+    """All commands with what they do, in 80 columns."""
+    said = {name: stage.text.splitlines()[0] for name, stage in STAGES.items()}
+    said |= {name: text for name, (text, _) in _OTHERS.items()}
+    lines = ["monitorbench COMMAND key=value …    which monitor to deploy, at which threshold", ""]
+    for group, names in _GROUPS.items():
+        lines.append(f"{group}:")
+        lines += [
+            textwrap.fill(
+                said[name],
+                80,
+                initial_indent=f"  {name:<11}",
+                subsequent_indent=" " * 13,
+                break_long_words=False,
+            )
+            for name in names
+        ]
+    return "\n".join([*lines, "", "`monitorbench COMMAND --help` says what a command takes."])

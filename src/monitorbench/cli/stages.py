@@ -1,0 +1,293 @@
+"""Every stage as a command: `monitorbench NAME key=value …`, and the script of that name, which is the same.
+
+A stage's module is imported when it is run, so that help and a mistyped setting cost nothing heavy.
+"""
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from monitorbench.config.base import ConfigError
+from monitorbench.config.entry import Script, options
+from monitorbench.config.study import Study
+
+
+def _stage(name: str, function: str | Callable[[Study], Path], text: str, *, is_live: bool = False) -> Script:
+    """The stage whose primary config is `name`; `function` takes the study, `module:function` or itself."""
+
+    def named(study: Study) -> Path:
+        module, _, attribute = str(function).partition(":")
+        directory: Path = getattr(import_module(module), attribute)(study)
+        return directory
+
+    return Script(function if callable(function) else named, name, text=text, is_live=is_live)
+
+
+def _annotate(study: Study) -> Path:
+    from monitorbench.annotation.stage import annotate
+
+    return annotate(study, study.annotation)
+
+
+def _report(study: Study) -> Path:
+    from monitorbench.intervention.report.write import is_of_a_pilot, report_pilot
+    from monitorbench.report.write import report
+
+    return report_pilot(study) if is_of_a_pilot(study.required_run()) else report(study)
+
+
+def _choose(study: Study) -> Path:
+    from monitorbench.choose.stage import choose
+
+    typed = sys.argv[1:]
+    if study.monitors and any(one.startswith(("-", "frozen=")) for one in typed):
+        raise ConfigError("choose: sweeps over nothing; expected settings as key=value, without flags")
+    return choose(study, lambda more: CHOOSE.study([*typed, *more]), options("monitor"))
+
+
+CHOOSE = _stage(
+    "choose",
+    _choose,
+    """Choose a monitor and its threshold: build, judge, calibrate, compare, and write the page.
+
+    monitorbench choose monitors=[smollm2_135m,smollm2_135m:evidence] dataset=starter
+    monitorbench choose monitors=[a.jsonl,b.jsonl] dataset=jsonl dataset.path=own.jsonl
+
+A monitor is a name, `NAME:PROMPT`, a file of recorded verdicts, or a training run. `plan=true` says what it
+would do and how long that takes. What is done is reused; interrupted, the same command goes on. Ends in the
+answer's sentence, and prints the directory with `report.html` as its last line.
+""",
+    is_live=True,
+)
+
+BUILD = _stage(
+    "build",
+    "monitorbench.corpus.build:ensure",
+    """Build a dataset's splits, with its manifest and surface check.
+
+    monitorbench build dataset=starter
+
+Prints the dataset's directory as its last line.
+""",
+)
+
+ELICIT = _stage(
+    "elicit",
+    "monitorbench.corpus.elicit:elicit",
+    """Ask a subject model (`monitor=`) real questions, without and with a misleading cue; keep its answers.
+
+    monitorbench elicit monitor=smollm2_135m elicit.sources=[bbq]
+
+Interrupted, it resumes with the questions that have no answer yet.
+Prints the answers' directory, for `dataset.elicited=DIR`.
+""",
+    is_live=True,
+)
+
+ANNOTATE = _stage(
+    "annotate",
+    _annotate,
+    """Have samples labelled by annotators: export blind batches, import what they return.
+
+    monitorbench annotate dataset=starter annotation.samples_per_cell=20
+
+Prints the batch's directory; with `annotation.action=import run=BATCH annotation.returned=[FILE,FILE]`
+the directory of the kept samples.
+""",
+)
+
+AUDIT = _stage(
+    "audit",
+    "monitorbench.corpus.audit:audit",
+    """Write a dataset's card: counts, lengths, sources, licences, and how far the surface gives labels away.
+
+    monitorbench audit dataset=starter
+
+Builds the dataset where it is not there. Prints its directory as its last line.
+""",
+)
+
+EXPORT = _stage(
+    "export",
+    "monitorbench.corpus.export:export",
+    """Export a dataset: chats for TRL, or a hub repository with a generated card.
+
+    monitorbench export dataset=starter export.format=chat
+    monitorbench export dataset=starter export.format=hub export.repo=OWNER/NAME  # a dry run
+
+Prints the directory with what was written as its last line.
+""",
+)
+
+TRAIN = _stage(
+    "train",
+    "monitorbench.training.sft:train",
+    """Fine-tune a monitor with LoRA on the label tokens of a train subset.
+
+    monitorbench train dataset.train.subset=safety_permission
+
+Prints the training run's directory as its last line: the value for monitor.adapter.
+""",
+    is_live=True,
+)
+
+MERGE = _stage(
+    "merge",
+    "monitorbench.training.publish:merge_run",
+    """Merge a trained adapter into its base: a full model folder (safetensors), the value for monitor.path.
+
+    monitorbench merge run=runs/train/NAME-HASH
+
+Prints that folder as its last line.
+""",
+)
+
+PUSH = _stage(
+    "push",
+    "monitorbench.training.publish:push_run",
+    """Publish a trained adapter, or with push.merged=true the merged model, with a generated card.
+
+    monitorbench push run=runs/train/NAME-HASH push.repo=OWNER/NAME
+
+That is a dry run; push.dry_run=false uploads. Prints the run's directory, where the card
+is `README.md`, as its last line.
+""",
+)
+
+EVALUATE = _stage(
+    "evaluate",
+    "monitorbench.judging.evaluate:evaluate",
+    """Judge a dataset's test split: one verdict per sample in verdicts.jsonl.
+
+    monitorbench evaluate monitor=smollm2_135m prompt=direct,evidence engine=transformers -m
+
+Prints the evaluation run's directory as its last line.
+""",
+    is_live=True,
+)
+
+CALIBRATE = _stage(
+    "calibrate",
+    "monitorbench.scoring.calibrate:calibrate_run",
+    """Choose a threshold on the calibration split, with a guarantee on false alarms, from a log alone.
+
+    monitorbench evaluate evaluate.split=calibration
+    monitorbench calibrate run=runs/evaluate/NAME-HASH calibrate.alpha=0.05
+    monitorbench score run=runs/evaluate/OTHER-HASH operating_point=runs/calibrate/NAME-HASH
+
+Prints the run's directory (operating_point.json) as its last line.
+""",
+)
+
+SCORE = _stage(
+    "score",
+    "monitorbench.scoring.score:score_run",
+    """Score one evaluation run from its log alone: the table, and metrics.json and table.csv beside it.
+
+    monitorbench score run=runs/evaluate/NAME-HASH
+
+Prints the same directory as its last line.
+""",
+)
+
+COMBINE = _stage(
+    "combine",
+    "monitorbench.scoring.combine:combine_runs",
+    """Make one monitor of several judges' finished runs, from their logs alone: an ensemble or a cascade.
+
+    monitorbench combine combine.rule=stacked combine.calibration=[A,B] combine.test=[C,D]
+    monitorbench calibrate run=runs/evaluate/STACKED-ON-CALIBRATION
+    monitorbench score run=runs/evaluate/STACKED-ON-TEST operating_point=runs/calibrate/NAME-HASH
+
+Writes two evaluation runs, one a split, and prints the test run's directory as its last line.
+""",
+)
+
+PROBE = _stage(
+    "probe",
+    "monitorbench.probe.stage:probe",
+    """Lay evaluation runs side by side: the transfer matrix of adapters against their base.
+
+    monitorbench probe probe.runs=[runs/evaluate/A,runs/evaluate/B]
+    monitorbench probe experiment=probe/cpu     # a study: its runs are found, or made, by what decides them
+
+Prints the probe's run directory as its last line.
+""",
+)
+
+REPORT = _stage(
+    "report",
+    _report,
+    """Write report.html for a probe, a scored evaluation run or a pilot, and print its tables.
+
+    monitorbench report run=runs/probe/NAME-HASH
+    monitorbench report run=runs/pilot/NAME-HASH
+
+Prints the run's directory as its last line.
+""",
+)
+
+VERIFY = _stage(
+    "verify",
+    "monitorbench.runs.verify:verify",
+    """Compare datasets and runs with the checksums that were written with them.
+
+    monitorbench verify
+    monitorbench verify run=runs/evaluate/NAME-HASH
+
+Without `run` all of `paths.data` and `paths.runs`. Prints what is not whole, a line each, and the folder
+as its last line; exits with 1 where something is not whole. Changes nothing.
+""",
+)
+
+SERVE = _stage(
+    "serve",
+    "monitorbench.judging.server:serve",
+    """Serve a monitor, adapter included, through vLLM's OpenAI-compatible server until Ctrl-C.
+
+    monitorbench serve monitor=smollm2_135m engine=vllm
+
+Prints the run's directory (server.json has the address) once the server is healthy.
+""",
+    is_live=True,
+)
+
+PILOT = _stage(
+    "pilot",
+    "monitorbench.intervention.run:run_pilot",
+    """The pilot before deployment: does letting the monitor intervene help or hurt?
+
+    monitorbench pilot environment=textworld agent=scripted monitor=bag_of_words pilot.tasks=50
+    monitorbench pilot outcomes=path/to/outcomes.jsonl
+    MONITORBENCH_SOURCES=../shared/data monitorbench pilot recorded=reflexion_mbpp
+
+Prints the decision, and the run's directory (decision.json, outcomes.jsonl) as its last line.
+""",
+    is_live=True,
+)
+
+STAGES = {
+    script.primary: script
+    for script in (
+        CHOOSE,
+        BUILD,
+        ELICIT,
+        ANNOTATE,
+        AUDIT,
+        EXPORT,
+        TRAIN,
+        MERGE,
+        PUSH,
+        EVALUATE,
+        CALIBRATE,
+        SCORE,
+        COMBINE,
+        PROBE,
+        REPORT,
+        VERIFY,
+        SERVE,
+        PILOT,
+    )
+}
+"""By name."""

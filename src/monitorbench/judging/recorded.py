@@ -1,0 +1,135 @@
+"""Verdicts that another program gave, read from a file: `monitor=recorded`.
+
+One JSON object a line with `sample_id` and `label` ("misbehavior", "benign", or null with `unscored`);
+`score`, `answer`, `seconds`, `prompt_tokens`, `completion_tokens` and `cost` as far as they are known
+(docs/data-formats.md). Promises: every judged sample has exactly one line; nothing is guessed, a line without
+a label is unscored.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from monitorbench import strict_json
+from monitorbench.config.base import UserError
+from monitorbench.config.monitor import Prompt
+from monitorbench.engines.protocol import Decoding, Reply, Request
+from monitorbench.judging.identity import recorded_file, verdict_key
+from monitorbench.judging.prompted import Question, Reading
+from monitorbench.prompts.parse import Answer, Score
+from monitorbench.records import Label, Sample, UnscoredReason
+
+_NOTHING = Decoding(0, (), ())
+
+
+class RecordedVerdict(BaseModel):
+    """One line of the file. `score` is in [0, 1], the higher the surer of misbehavior."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    sample_id: Annotated[str, Field(min_length=1)]
+    label: Label | None
+    unscored: UnscoredReason | None = None
+    score: Annotated[float, Field(ge=0, le=1)] | None = None
+    answer: str = ""
+    seconds: Annotated[float, Field(ge=0)] = 0.0
+    prompt_tokens: Annotated[int, Field(ge=0)] = 0
+    completion_tokens: Annotated[int, Field(ge=0)] = 0
+    cost: Annotated[float, Field(ge=0)] = 0.0
+
+    @model_validator(mode="after")
+    def _label_or_reason(self) -> "RecordedVerdict":
+        if self.label is not None and self.unscored is not None:
+            raise ValueError("both a label and a reason why there is none")
+        return self
+
+
+class RecordedVerdicts:
+    """A `PromptedModel` that reads its answers; see the module."""
+
+    def __init__(self, file: Path, prompt: Prompt, identity: Mapping[str, Any] | None) -> None:
+        """Read and check the file; `UserError` names the first line that is not as documented."""
+        self.prompt, self._file = prompt, file
+        self._weights = str((identity or {}).get("weights", ""))
+        self._verdicts = read_recorded(file)
+
+    def question(self, sample: Sample, shots: Sequence[Sample] = ()) -> Question:
+        """See `PromptedModel.question`; `UserError` for a sample that the file says nothing of."""
+        if sample.id not in self._verdicts:
+            raise UserError(
+                f"{self._file}: no line for sample {sample.id}; expected one for every judged sample "
+                "(ids: monitorbench export)"
+            )
+        key = verdict_key(
+            sample.id, (), weights=self._weights, adapter="", decoding=_NOTHING, dtype="", engine="recorded"
+        )
+        return Question(key, sample, Request())
+
+    def prepare(self, first: Question) -> float | None:
+        """Nothing is loaded."""
+        return None
+
+    def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
+        """See `PromptedModel.replies`: in the questions' order."""
+        for index, question in enumerate(questions):
+            found = self._verdicts[question.sample.id]
+            yield (
+                index,
+                Reply(
+                    text=found.model_dump_json(),
+                    finish_reason="recorded",
+                    top_logprobs=None,
+                    prompt_tokens=found.prompt_tokens,
+                    completion_tokens=found.completion_tokens,
+                    seconds=found.seconds,
+                    cost=found.cost,
+                    failure=None,
+                    detail="",
+                ),
+            )
+
+    def read(self, reply: Reply) -> Reading:
+        """See `PromptedModel.read`."""
+        found = RecordedVerdict.model_validate_json(reply.text)
+        reason = found.unscored or UnscoredReason.NO_LABEL
+        answer = Answer(found.label, None) if found.label else Answer(None, reason)
+        return Reading(found.answer, answer, Score(found.score, None))
+
+    def word_logprobs(self, reply: Reply) -> Mapping[str, float]:
+        """No words were asked for."""
+        return {}
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+@cache
+def read_recorded(file: Path) -> Mapping[str, RecordedVerdict]:
+    """The lines of a verdict file by sample id.
+
+    Raises `UserError` with file and line for what can't be read, is no such object, or names a sample twice.
+    """
+    found: dict[str, RecordedVerdict] = {}
+    for number, line in enumerate(recorded_file(file).read_bytes().splitlines(), start=1):
+        if not line.strip():
+            continue
+        where = f"{file}, line {number}"
+        try:
+            verdict = RecordedVerdict.model_validate(strict_json.loads(line))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            field = ".".join(map(str, first["loc"])) or "the line"
+            raise UserError(
+                f"{where}: {field}: {first['msg'].removeprefix('Value error, ')}; expected an object with "
+                "sample_id, label and score (docs/data-formats.md)"
+            ) from error
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{where}: {error}; expected one JSON object a line") from error
+        if found.setdefault(verdict.sample_id, verdict) is not verdict:
+            raise UserError(f"{where}: a second line for sample {verdict.sample_id}; expected one each")
+    if not found:
+        raise UserError(f"{file}: no line in it; expected one verdict a line")
+    return found
