@@ -49,8 +49,8 @@ def decision(results: Results) -> Decision:
     more = held["needed"] - held["n"]
     sure = "on average" if held["delta"] is None else f"with {percent(1 - held['delta'])} % confidence"
     said = (
-        f"Too few questions: {more:,} more. To promise ≤ {percent(held['alpha'])} % false alarms {sure} takes "
-        f"{held['needed']:,} benign calibration questions; the dataset has {held['n']:,}."
+        f"Too few questions: {more:,} more. To promise ≤ {percent(held['alpha'])} % false alarms {sure} "
+        f"takes {held['needed']:,} benign calibration questions; the dataset has {held['n']:,}."
     )
     own = [f"Without a promise: {_deploy(results, facts).sentence}"] if facts["beats"] else [_NONE]
     return Decision("too_few", None, None, {}, more, said, (*own, *_remarks(results, facts)))

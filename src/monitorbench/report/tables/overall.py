@@ -21,7 +21,7 @@ from monitorbench.report.tables.points import flagged_above, promise
 
 
 class Field(NamedTuple):
-    """A number as it is shown, what stands small below it, and the number to sort by; None where undefined."""
+    """A number as it is shown, what stands small below it, and what to sort by; None where undefined."""
 
     text: str
     small: str
