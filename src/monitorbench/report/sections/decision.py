@@ -139,7 +139,28 @@ def _remarks(results: Results, facts: DecisionFacts) -> list[str]:
         rest = f" and {len(open_) - _NAMED} more" if len(open_) > _NAMED else ""
         verb = "is" if len(open_) == 1 else "are"
         found.append(f"{', '.join(names)}{rest} {verb} not shown worse.")
+    if facts["is_calibrated"]:
+        found += _without_threshold(results)
     return found
+
+
+def _without_threshold(results: Results) -> list[str]:
+    """Who was no candidate, since no threshold keeps a promise of theirs."""
+    points = results.get("operating_points", {})
+    names = [
+        named(results, monitor, prompt)
+        for monitor, by_prompt in results.get("usage", {}).items()
+        for prompt in by_prompt
+        if prompt not in points.get(monitor, {})
+    ]
+    if not names:
+        return []
+    verb = (
+        "has no calibrated threshold and was no candidate"
+        if len(names) == 1
+        else ("have no calibrated threshold and were no candidates")
+    )
+    return [f"{', '.join(names)} {verb}."]
 
 
 def _nearest(results: Results, facts: DecisionFacts) -> list[str]:
@@ -158,7 +179,7 @@ def _nearest(results: Results, facts: DecisionFacts) -> list[str]:
     inside = f" [{_signed(bounds[0])}, {_signed(bounds[1])}], {sure} interval," if bounds else ""
     verdict = "beats each baseline" if facts["beats"] else "is not shown to beat each baseline"
     return [
-        f"{name} {verdict}: its expected cost less that of {nearest['monitor']}, the nearest, is "
+        f"{name} {verdict}: its expected cost minus that of {nearest['monitor']}, the nearest, is "
         f"{_signed(nearest['difference'])}{inside} a sample, over {counted(nearest['n'], 'sample')}; "
         f"an unscored answer counts as wrong here."
     ]

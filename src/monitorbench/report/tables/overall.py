@@ -135,11 +135,16 @@ def _row(results: Results, one: _Read, short_name: str, is_chosen: bool) -> Row:
         _rate(of["miss_rate"], of["miss_rate_ci"]),
         _rate(of["false_alarm_rate"], of["false_alarm_rate_ci"]),
         _auroc(one.cell),
-        Field(rate(of["coverage"]), reasons_in_words(reasons) if reasons else "", of["coverage"]),
+        Field(rate(of["coverage"]), _of_samples(of["n"], reasons), of["coverage"]),
         *_usage(taken),
     ]
     is_baseline = reading.is_reference(results, one.name)
     return Row(short_name, _prompt(one.prompt), is_baseline, is_chosen, flags, promised, fields)
+
+
+def _of_samples(n: int, reasons: Mapping[str, int]) -> str:
+    """How many samples were judged, and why some of them have no label."""
+    return f"of {n:,}: {reasons_in_words(reasons)}" if reasons else f"of {n:,}"
 
 
 def _prompt(prompt: str) -> str:
