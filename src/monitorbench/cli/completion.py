@@ -59,7 +59,7 @@ def words(line: str) -> list[str]:
     from hydra._internal.core_plugins.bash_completion import BashCompletion
     from hydra.core.global_hydra import GlobalHydra
 
-    from monitorbench.config.entry import composing
+    from monitorbench.config.project import composing
 
     stderr, sys.stderr = sys.stderr, open(os.devnull, "w")  # noqa: SIM115
     try:

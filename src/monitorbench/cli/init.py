@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from monitorbench.config.base import UserError
-from monitorbench.config.entry import PROJECT
+from monitorbench.config.project import PROJECT
 from monitorbench.runs.files import write_atomically
 
 FILES = {

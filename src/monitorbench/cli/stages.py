@@ -9,7 +9,8 @@ from importlib import import_module
 from pathlib import Path
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.entry import Script, options
+from monitorbench.config.entry import Script
+from monitorbench.config.project import options
 from monitorbench.config.study import Study
 
 

@@ -19,10 +19,11 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-import monitorbench
 from monitorbench.config.base import ConfigError, Preempted, UserError
 from monitorbench.config.load import load, read_frozen, unknown_key
 from monitorbench.config.preemption import watch
+from monitorbench.config.project import PACKAGED, composing, find_projects, groups
+from monitorbench.config.project import options as known_options
 from monitorbench.config.study import Study
 
 
@@ -32,7 +33,7 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path) -> str:
     if isinstance(error, MissingConfigException):
         if match := re.search(r"Could not find '([^']+/[^'/]+)'", text):
             group, option = _group_and_option(match.group(1), overrides)
-            options = ", ".join(sorted({*_options(conf / group), *(error.options or [])}))
+            options = ", ".join(sorted({*known_options(group, conf), *(error.options or [])}))
             return f"{group}={option}: no such option; expected one of the options of {group!r}\n  {options}"
         return " ".join(text.split())
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
@@ -57,40 +58,6 @@ def _group_and_option(missing: str, overrides: Sequence[str]) -> tuple[str, str]
     # What is in no override comes from a defaults list, where an option has no folder.
     at = next((i for i in range(1, len(parts)) if "/".join(parts[:i]) in keys), len(parts) - 1)
     return "/".join(parts[:at]), "/".join(parts[at:])
-
-
-def options(group: str) -> list[str]:
-    """The options of a group, those of the project that is worked in included."""
-    return sorted({*_options(first_folder(PACKAGED) / group), *_options(PACKAGED / group)})
-
-
-def _options(folder: Path) -> list[str]:
-    """The options of the group whose folder this is, those in folders of it included."""
-    return sorted(file.relative_to(folder).with_suffix("").as_posix() for file in folder.rglob("*.yaml"))
-
-
-PACKAGED = Path(monitorbench.__file__).resolve().parent / "conf"
-"""The settings that come with the package, `pkg://monitorbench.conf`."""
-PROJECT = "monitorbench.yaml"
-"""Marks a folder as a project of one's own, whose `conf/` comes before the package's."""
-
-
-def first_folder(conf: Path) -> Path:
-    """Where settings are looked for first: in the `conf/` of the project that is worked in, if it is one."""
-    own = Path.cwd() / "conf"
-    return own if conf == PACKAGED and Path(PROJECT).is_file() and own.is_dir() else conf
-
-
-def search_path(conf: Path) -> list[str]:
-    """The override that makes Hydra look into the package's settings behind a project's own."""
-    return [] if first_folder(conf) == conf else ["hydra.searchpath=[pkg://monitorbench.conf]"]
-
-
-@contextmanager
-def composing(conf: Path) -> Iterator[list[str]]:
-    """Hydra, ready to compose over the tree; yields what has to be among the overrides."""
-    with hydra.initialize_config_dir(str(first_folder(conf)), version_base="1.3"):
-        yield search_path(conf)
 
 
 def examples(text: str) -> str:
@@ -174,8 +141,8 @@ class Script:
         Raises `ConfigError`, whose text is one line.
         """
         try:
-            with composing(self.conf) as more:
-                composed = hydra.compose(self.primary, [*overrides, *more])
+            with composing(self.conf):
+                composed = hydra.compose(self.primary, list(overrides))
         except (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError) as error:
             raise ConfigError(one_line(error, overrides, self.conf)) from error
         return load(composed)
@@ -192,12 +159,13 @@ class Script:
 
         try:
             if any(argument.startswith(("-", "hydra")) for argument in arguments):
-                sys.argv[1:] = _overrides_first([*arguments, *search_path(self.conf)])
-                first = str(first_folder(self.conf))
-                hydra.main(version_base="1.3", config_path=first, config_name=self.primary)(job)()
+                sys.argv[1:] = _overrides_first(arguments)
+                find_projects()
+                where = "pkg://monitorbench.conf" if self.conf == PACKAGED else str(self.conf)
+                hydra.main(version_base="1.3", config_path=where, config_name=self.primary)(job)()
             else:  # a single run with Hydra's own settings as they are: hydra.main would compose it twice
-                with composing(self.conf) as more:
-                    composed = hydra.compose(self.primary, [*arguments, *more])
+                with composing(self.conf):
+                    composed = hydra.compose(self.primary, arguments)
                 job(composed)
         except (HydraException, OmegaConfBaseException) as error:
             stop(one_line(error, arguments, self.conf), 2)
@@ -230,21 +198,18 @@ def entry(script: str, primary: str) -> Callable[[Callable[[Study], Path]], Scri
 
 def _help(docstring: str, conf: Path) -> str:
     """What `--help` prints; Hydra's own reads the tree once for every group, which takes seconds."""
-    options: dict[str, list[str]] = {}
-    for folder in sorted((*first_folder(conf).iterdir(), *conf.iterdir()), key=lambda one: one.name):
-        if folder.is_dir() and not folder.name.startswith(("local", "_", ".")):
-            known = options.get(folder.name, [])
-            options[folder.name] = sorted({*known, *_options(folder)})
-    groups = [
-        textwrap.fill(", ".join(names), 80, initial_indent=f"  {group}=", subsequent_indent="    ")
-        for group, names in options.items()
+    found = [
+        textwrap.fill(
+            ", ".join(known_options(group, conf)), 80, initial_indent=f"  {group}=", subsequent_indent="    "
+        )
+        for group in groups(conf)
     ]
     return "\n".join(
         [
             docstring.strip(),
             "",
             "Configuration groups and their options:",
-            *groups,
+            *found,
             "",
             "Any value is set by key=value; `--cfg job` shows them all, `-m` sweeps (key=a,b).",
         ]

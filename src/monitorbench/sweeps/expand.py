@@ -15,8 +15,9 @@ from omegaconf import DictConfig, flag_override
 from omegaconf.errors import OmegaConfBaseException
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.entry import Script, composing, one_line
+from monitorbench.config.entry import Script, one_line
 from monitorbench.config.load import load
+from monitorbench.config.project import composing
 from monitorbench.config.study import Study
 
 
@@ -48,12 +49,12 @@ def expand(script: Script, overrides: Sequence[str]) -> list[Point]:
             that are the same; for runs that ask Slurm for unlike machines.
 
     """
-    with composing(script.conf) as more:
+    with composing(script.conf):
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None
         try:
             master = hydra.compose_config(
-                script.primary, [*overrides, *more], run_mode=RunMode.MULTIRUN, with_log_configuration=False
+                script.primary, list(overrides), run_mode=RunMode.MULTIRUN, with_log_configuration=False
             )
             sweeper = master.hydra.sweeper
             if sweeper["_target_"] != f"{BasicSweeper.__module__}.{BasicSweeper.__name__}":
