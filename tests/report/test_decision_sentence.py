@@ -61,7 +61,8 @@ def test_deploy() -> None:
     assert found.thresholds == {"": 0.6290001}
     assert found.remarks == (
         "smollm2_135m beats each baseline: its expected cost minus that of bag_of_words, the nearest, is "
-        "−0.40 [−0.60, −0.20], 95 % interval, a sample, over 280 samples; an unscored answer counts as wrong here.",
+        "−0.40 [−0.60, −0.20], 95 % interval, a sample, over 280 samples; an unscored answer counts as "
+        "wrong here.",
     )
 
 
