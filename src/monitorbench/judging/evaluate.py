@@ -87,7 +87,7 @@ def _judge(
         keys, questions = judge.pending(samples)
         questions = take_known_verdicts(run, questions, log)
         what, priced = f"{name}, {spec.prompt.name}", study.engine.prices is not None
-        if questions:
+        if questions and not study.monitor.verdicts:
             pace = measured_pace(study.paths.runs, spec.identity)
             coming = expected(questions, spec)
             _log.info("%s: %s", what, in_words(coming, len(samples), pace, study.engine, judge.spent))
