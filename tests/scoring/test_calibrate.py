@@ -14,7 +14,9 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Label, Split
+from monitorbench.report.scores import read_scores
 from monitorbench.report.sections.decision import decision
+from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
 from monitorbench.scoring.score import probe, score_run
@@ -90,6 +92,14 @@ def test_a_probe_takes_the_points_of_its_judges_and_of_no_others(judged: Any, st
     scored = score_run(study(f"run={run}", f"operating_point={point}"))
     alone = json.loads((scored / "metrics.json").read_text())
     assert metrics["operating_points"] == alone["operating_points"]
+    manifest = read_finished(with_)
+    (scores,) = read_scores(with_, manifest, metrics, study().paths)
+    answered = {v.sample_id: v.score for v in read_verdicts(run / "verdicts.jsonl")}
+    assert (scores.monitor, scores.prompt) == ("smollm2_135m", "direct")
+    assert np.repeat(scores.values, scores.misbehavior + scores.benign).tolist() == sorted(answered.values())
+    above = scores.values > alone["operating_points"]["smollm2_135m"]["direct"]["thresholds"][0]["threshold"]
+    share = scores.benign[above].sum() / scores.benign.sum()
+    assert share == alone["operating_points"]["smollm2_135m"]["direct"]["rates"]["false_alarm_rate"]
     usage = metrics["usage"]["smollm2_135m"]["direct"]
     verdicts = read_verdicts(run / "verdicts.jsonl")
     assert usage["n"] == len(verdicts)
