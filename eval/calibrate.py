@@ -9,11 +9,12 @@ Prints the run's directory (operating_point.json) as its last line.
 
 from pathlib import Path
 
+from monitorbench.catalog.selectors import resolved
 from monitorbench.config.entry import entry
 from monitorbench.config.study import Study
 
 
-@entry(__file__, "calibrate")
+@entry(__file__, "calibrate", resolved)
 def main(study: Study) -> Path:
     """Run the stage."""
     from monitorbench.scoring.calibrate import calibrate_run

@@ -9,11 +9,12 @@ Writes two evaluation runs, one a split, and prints the test run's directory as 
 
 from pathlib import Path
 
+from monitorbench.catalog.selectors import resolved
 from monitorbench.config.entry import entry
 from monitorbench.config.study import Study
 
 
-@entry(__file__, "combine")
+@entry(__file__, "combine", resolved)
 def main(study: Study) -> Path:
     """Run the stage."""
     from monitorbench.scoring.combine import combine_runs

@@ -7,11 +7,12 @@ Prints the evaluation run's directory as its last line.
 
 from pathlib import Path
 
+from monitorbench.catalog.selectors import resolved
 from monitorbench.config.entry import entry
 from monitorbench.config.study import Study
 
 
-@entry(__file__, "evaluate")
+@entry(__file__, "evaluate", resolved)
 def main(study: Study) -> Path:
     """Run the stage."""
     from monitorbench.judging.evaluate import evaluate

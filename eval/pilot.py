@@ -9,11 +9,12 @@ Prints the decision, and the run's directory (decision.json, outcomes.jsonl) as 
 
 from pathlib import Path
 
+from monitorbench.catalog.selectors import resolved
 from monitorbench.config.entry import entry
 from monitorbench.config.study import Study
 
 
-@entry(__file__, "pilot")
+@entry(__file__, "pilot", resolved)
 def main(study: Study) -> Path:
     """Run the stage."""
     from monitorbench.intervention.run import run_pilot

@@ -8,11 +8,12 @@ Prints the probe's run directory as its last line.
 
 from pathlib import Path
 
+from monitorbench.catalog.selectors import resolved
 from monitorbench.config.entry import entry
 from monitorbench.config.study import Study
 
 
-@entry(__file__, "probe")
+@entry(__file__, "probe", resolved)
 def main(study: Study) -> Path:
     """Run the stage."""
     from monitorbench.probe.stage import probe

@@ -8,11 +8,12 @@ Prints the run's directory as its last line.
 
 from pathlib import Path
 
+from monitorbench.catalog.selectors import resolved
 from monitorbench.config.entry import entry
 from monitorbench.config.study import Study
 
 
-@entry(__file__, "report")
+@entry(__file__, "report", resolved)
 def main(study: Study) -> Path:
     """Run the stage."""
     from monitorbench.intervention.report.write import is_of_a_pilot, report_pilot

@@ -7,11 +7,12 @@ Prints the same directory as its last line.
 
 from pathlib import Path
 
+from monitorbench.catalog.selectors import resolved
 from monitorbench.config.entry import entry
 from monitorbench.config.study import Study
 
 
-@entry(__file__, "score")
+@entry(__file__, "score", resolved)
 def main(study: Study) -> Path:
     """Run the stage."""
     from monitorbench.scoring.score import score_run

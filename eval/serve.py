@@ -7,11 +7,12 @@ Prints the run's directory (server.json has the address) once the server is heal
 
 from pathlib import Path
 
+from monitorbench.catalog.selectors import resolved
 from monitorbench.config.entry import entry
 from monitorbench.config.study import Study
 
 
-@entry(__file__, "serve")
+@entry(__file__, "serve", resolved)
 def main(study: Study) -> Path:
     """Run the stage."""
     from monitorbench.judging.server import serve

@@ -9,11 +9,12 @@ as its last line; exits with 1 where something is not whole. Changes nothing.
 
 from pathlib import Path
 
+from monitorbench.catalog.selectors import resolved
 from monitorbench.config.entry import entry
 from monitorbench.config.study import Study
 
 
-@entry(__file__, "verify")
+@entry(__file__, "verify", resolved)
 def main(study: Study) -> Path:
     """Run the stage."""
     from monitorbench.runs.verify import verify

@@ -7,11 +7,12 @@ Prints that folder as its last line.
 
 from pathlib import Path
 
+from monitorbench.catalog.selectors import resolved
 from monitorbench.config.entry import entry
 from monitorbench.config.study import Study
 
 
-@entry(__file__, "merge")
+@entry(__file__, "merge", resolved)
 def main(study: Study) -> Path:
     """Run the stage."""
     from monitorbench.training.publish import merge_run

@@ -8,11 +8,12 @@ is `README.md`, as its last line.
 
 from pathlib import Path
 
+from monitorbench.catalog.selectors import resolved
 from monitorbench.config.entry import entry
 from monitorbench.config.study import Study
 
 
-@entry(__file__, "push")
+@entry(__file__, "push", resolved)
 def main(study: Study) -> Path:
     """Run the stage."""
     from monitorbench.training.publish import push_run

@@ -16,7 +16,7 @@ from typing import NoReturn
 import hydra
 import yaml
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from monitorbench.config.base import ConfigError, Preempted, UserError
@@ -98,6 +98,8 @@ class Script:
     function: Callable[[Study], Path]
     primary: str
     conf: Path
+    resolve: Callable[[Study, str], Study] = lambda study, _: study
+    """Puts paths in the place of the short names of runs that a stage reads."""
 
     def __call__(self) -> None:
         """Run with the arguments of the process."""
@@ -116,7 +118,8 @@ class Script:
         with reporting():
             watch()
             if any(argument.startswith("frozen=") for argument in sys.argv[1:]):
-                self._run(_frozen(sys.argv[1:]))
+                _show_log()
+                self._run(self.resolve(_frozen(sys.argv[1:]), self.primary))
             else:
                 self._compose()
 
@@ -128,7 +131,8 @@ class Script:
             nonlocal composing
             composing = False
             with reporting():  # in here: Hydra adds a line to whatever leaves this function
-                self._run(load(cfg))
+                _show_log()
+                self._run(self.study_of(cfg))
 
         try:
             if any(argument.startswith(("-", "hydra")) for argument in arguments):
@@ -145,24 +149,40 @@ class Script:
                 raise
             stop(one_line(error, arguments, self.conf), 2)
 
+    def study_of(self, cfg: DictConfig) -> Study:
+        """What a composed config means: validated, with paths in the place of short names of runs.
+
+        Raises what `load` raises, and `UserError` for a name that is of no run, or of several.
+        """
+        # Whoever resolves it says which runs there are; `load` would only say that nothing is given.
+        if OmegaConf.is_missing(cfg, "run") or (not OmegaConf.is_interpolation(cfg, "run") and cfg.run == ""):
+            cfg.run = None
+        return self.resolve(load(cfg), self.primary)
+
     def _run(self, study: Study) -> None:
-        logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s", force=True)
-        # Third parties narrate; what a person needs of them comes through our own lines.
-        logging.getLogger("monitorbench").setLevel(logging.INFO)
         print(self.function(study), flush=True)
 
 
-def entry(script: str, primary: str) -> Callable[[Callable[[Study], Path]], Script]:
+def _show_log() -> None:
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s", force=True)
+    # Third parties narrate; what a person needs of them comes through our own lines.
+    logging.getLogger("monitorbench").setLevel(logging.INFO)
+
+
+def entry(
+    script: str, primary: str, resolve: Callable[[Study, str], Study] = lambda study, _: study
+) -> Callable[[Callable[[Study], Path]], Script]:
     """Make `function(study) -> directory` the main function of a script.
 
     Args:
         script: the script's `__file__`; its grandparent folder holds `conf/`.
         primary: the primary config's name in `conf/`.
+        resolve: `catalog.selectors.resolved`, where the stage reads runs.
 
     """
 
     def decorate(function: Callable[[Study], Path]) -> Script:
-        return Script(function, primary, Path(script).resolve().parent.parent / "conf")
+        return Script(function, primary, Path(script).resolve().parent.parent / "conf", resolve)
 
     return decorate
 

@@ -57,7 +57,7 @@ def probe(study: Study) -> Path:
         raise UserError("probe.runs: the runs judged different datasets; expected one")
     evaluations = with_distinct_names(evaluations)
     identity = {
-        "runs": sorted(content_hash([e.directory.name, e.monitor, e.prompt]) for e in evaluations),
+        "runs": sorted(content_hash([e.id, e.monitor, e.prompt]) for e in evaluations),
         "resamples": study.probe.resamples,
         "auroc_margin": study.probe.auroc_margin,
         "seed": study.seed,
