@@ -91,13 +91,12 @@ def read_run(path: Path, kind: str) -> Run:
     try:
         changed = (path / MANIFEST).stat().st_mtime_ns
         manifest = read_manifest(path)
-        identity, results = manifest["identity"], manifest["results"]
-        data = str(identity.get("data") or results.get("data") or "")
+        identity = manifest["identity"]
         return Run(
             path=path,
             kind=kind,
             parts=_parts(path, kind, manifest),
-            dataset=dataset_name(data) if data else _dataset(path, kind),
+            dataset=_dataset(path, kind, manifest),
             split=str(identity.get("split", "test")) if kind == "evaluate" else "",
             state=_state(path, str(manifest["status"])),
             started=datetime.fromisoformat(manifest["started"]) if "started" in manifest else None,
@@ -124,9 +123,14 @@ def _named(path: Path) -> str:
     return path.name.rpartition("-")[0] or path.name
 
 
-def _dataset(path: Path, kind: str) -> str:
-    """The dataset of a probe, which is all that its folder's name says."""
-    return _named(path) if kind in ("probe", "baselines") else ""
+def _dataset(path: Path, kind: str, manifest: Mapping[str, Any]) -> str:
+    """The name of the dataset that a run read; "" of one that read none."""
+    identity, results = manifest["identity"], manifest["results"]
+    if kind in ("probe", "baselines"):
+        return _named(path)  # which is all that the folder's name says
+    if kind == "calibrate" and "operating_point" in results:
+        return dataset_name(str(results["operating_point"]["thresholds"][0]["data"]))
+    return dataset_name(str(identity.get("data") or results.get("data") or ""))
 
 
 def _parts(path: Path, kind: str, manifest: Mapping[str, Any]) -> tuple[str, ...]:

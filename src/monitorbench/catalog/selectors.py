@@ -52,6 +52,11 @@ class Wanted:
 
 
 ANY_RUN = Wanted(KINDS, "a run", is_done=False)
+COMPARED = replace(
+    ANY_RUN,
+    words="a finished evaluation run",
+    fits=lambda run: run.kind == "evaluate" and run.state == "done",
+)
 _TESTED = Wanted(("evaluate",), "a finished evaluation run over the test split", "test")
 _CALIBRATED = Wanted(("evaluate",), "a finished evaluation run over the calibration split", "calibration")
 _TRAINED = Wanted(("train",), "a finished training run")

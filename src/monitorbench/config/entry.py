@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from monitorbench.config.base import ConfigError, Preempted, UserError
-from monitorbench.config.load import load, read_frozen, unknown_key
+from monitorbench.config.load import did_you_mean, load, read_frozen, unknown_key
 from monitorbench.config.preemption import watch
 from monitorbench.config.study import Study
 
@@ -31,8 +31,10 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path) -> str:
     if isinstance(error, MissingConfigException):
         if match := re.search(r"Could not find '([^']+/[^'/]+)'", text):
             group, option = _group_and_option(match.group(1), overrides)
-            options = ", ".join(sorted({*_options(conf / group), *(error.options or [])}))
-            return f"{group}={option}: no such option; expected one of the options of {group!r}\n  {options}"
+            options = sorted({*_options(conf / group), *(error.options or [])})
+            nearest = did_you_mean(option, options, f"{group}=")
+            expected = nearest or f"expected one of the options of {group!r}"
+            return f"{group}={option}: no such option; {expected}\n  {', '.join(options)}"
         return " ".join(text.split())
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
