@@ -142,7 +142,8 @@ def print_comparison(to: Console, found: Comparison) -> None:
         return
     alone = f"; {found['n_only_first']} only by A, {found['n_only_second']} only by B"
     differs = found["n_only_first"] or found["n_only_second"]
-    unscored = f", {both['n'] - both['n_both_answered']} of them unscored by either"
+    n_unscored = both["n"] - both["n_both_answered"]
+    unscored = f", {n_unscored} of them unscored by either" if n_unscored else ""
     to.print(
         Text(f"\nB minus A over the {both['n']} samples that both judged{unscored}{alone if differs else ''}")
     )

@@ -23,6 +23,7 @@ KINDS = ("train", "evaluate", "calibrate", "probe", "pilot", "serve", "localisat
 ON_THE_WAY = ("episodes", "baselines")
 """What other stages make for themselves; listed only where asked for."""
 _HASH_DIGITS = 12
+_UNITS = ((86400 * 365, "y"), (86400, "d"), (3600, "h"), (60, "m"))
 
 
 @dataclass(frozen=True)
@@ -149,3 +150,11 @@ def _parts(path: Path, kind: str, manifest: Mapping[str, Any]) -> tuple[str, ...
         monitor = _named(path).removesuffix(f"-{data}-{seed}").removesuffix(f"-{name}")
         return monitor, name, data, seed
     return (_named(path),)
+
+
+def age_in_words(started: datetime | None, now: datetime | None = None) -> str:
+    """`<1m`, `5m`, `3h`, `12d`, `2y`; `?` where nobody knows."""
+    if started is None:
+        return "?"
+    seconds = ((now or datetime.now(UTC)) - started).total_seconds()
+    return next((f"{seconds / each:.0f}{unit}" for each, unit in _UNITS if seconds >= each), "<1m")

@@ -3,7 +3,6 @@
 import csv
 import os
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
@@ -11,12 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from monitorbench.catalog.found import KINDS, Run, State
+from monitorbench.catalog.found import KINDS, Run, State, age_in_words
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.report.tables.numbers import DASH, count, rate
 
 WIDTH = 80
-_UNITS = ((86400 * 365, "y"), (86400, "d"), (3600, "h"), (60, "m"))
 _STYLES: dict[State, str] = {"running": "cyan", "incomplete": "yellow", "stale": "yellow", "damaged": "red"}
 _SHORT_ID = 8
 """Hex digits of a hash that are shown, and are enough to name a run by."""
@@ -115,14 +113,6 @@ def size_in_words(n: int) -> str:
         if n >= factor:
             return f"{n / factor:.1f}{unit}" if n < 10 * factor and unit != "k" else f"{n / factor:.0f}{unit}"
     return str(n)
-
-
-def age_in_words(started: datetime | None, now: datetime | None = None) -> str:
-    """`<1m`, `5m`, `3h`, `12d`, `2y`; a dash where nobody knows."""
-    if started is None:
-        return DASH
-    seconds = ((now or datetime.now(UTC)) - started).total_seconds()
-    return next((f"{seconds / each:.0f}{unit}" for each, unit in _UNITS if seconds >= each), "<1m")
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from monitorbench.catalog.found import KINDS, Run, runs_in
+from monitorbench.catalog.found import KINDS, Run, age_in_words, runs_in
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.runs.directory import read_manifest
@@ -203,7 +203,9 @@ def _fitting(runs: Path, wanted: Wanted) -> list[Run]:
 
 def _listed(runs: Sequence[Run], title: str = "") -> str:
     head = f"; {title}:" if title and runs else ""
-    return head + "".join(f"\n  {run.path.name}  ({run.kind}, {run.state})" for run in runs)
+    return head + "".join(
+        f"\n  {run.path.name}  ({run.kind}, {run.state}, {age_in_words(run.started)})" for run in runs
+    )
 
 
 def _value(study: Study, key: str) -> Any:

@@ -32,8 +32,9 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path) -> str:
         if match := re.search(r"Could not find '([^']+/[^'/]+)'", text):
             group, option = _group_and_option(match.group(1), overrides)
             options = sorted({*_options(conf / group), *(error.options or [])})
-            nearest = did_you_mean(option, options, f"{group}=")
-            expected = nearest or f"expected one of the options of {group!r}"
+            expected = f"expected one of the options of {group!r}"
+            if nearest := did_you_mean(option, options, f"{group}="):
+                expected += f"; {nearest}"
             return f"{group}={option}: no such option; {expected}\n  {', '.join(options)}"
         return " ".join(text.split())
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
