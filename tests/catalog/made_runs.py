@@ -58,10 +58,10 @@ def sealed_run(
     return path
 
 
-def trained(runs: Path, second: int = 0) -> Path:
+def trained(runs: Path, second: int = 0, weights: str = "w", digest: str = "0123456789ab") -> Path:
     """A training run of the monitor `small` on everything."""
-    identity = {"data": DATA, "seed": 0, "weights": "w"}
-    path = runs / "train" / "small-all-starter-seed0-0123456789ab"
+    identity = {"data": DATA, "seed": 0, "weights": weights}
+    path = runs / "train" / f"small-all-starter-seed0-{digest}"
     return sealed_run(path, identity, {"name": "all", "n_samples": 408}, second)
 
 

@@ -17,6 +17,8 @@ from monitorbench.catalog.found import KINDS, Run
 from monitorbench.catalog.selectors import _READS, Wanted, by_beginning, by_description, find, resolved
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
+from monitorbench.engines.weights import weights_identity
+from monitorbench.sweeps.expand import expand, load_script
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = st.text("ab-_", min_size=1, max_size=6)
@@ -131,6 +133,24 @@ def test_each_stage_finds_its_own_kind(study: Callable[..., Study], tmp_path: Pa
     assert both == (test, test)
     combined = resolved(study("combine.calibration=[@other]", "combine.test=[@small]"), "combine").combine
     assert (combined.calibration, combined.test) == ((evaluated_of(other),), (test,))
+
+
+def test_the_latest_adapter_is_one_of_the_monitors_weights(study: Callable[..., Study], tmp_path: Path):
+    """An adapter of another base is refused a minute later, when the model was loaded."""
+    ours = trained(tmp_path / "runs", 1, weights_identity(study().monitor))
+    other = trained(tmp_path / "runs", 2, "others", "bbbbbbbbbbbb")
+    for stage in ("evaluate", "serve", "pilot"):
+        assert resolved(study("monitor.adapter=latest"), stage).monitor.adapter == ours
+        assert resolved(study("monitor.adapter=@small-all"), stage).monitor.adapter == ours
+        assert resolved(study("monitor.adapter=bbbb"), stage).monitor.adapter == other
+
+
+def test_a_sweep_freezes_the_path(tmp_path: Path):
+    """`latest` in a queue of tomorrow would be another run than the one that was meant today."""
+    run = evaluated(tmp_path / "runs")
+    overrides = ["run=latest", f"paths.runs={tmp_path}/runs", "score.min_coverage=0.5,0.6"]
+    points = expand(load_script(ROOT / "eval" / "score.py"), overrides)
+    assert [point.study.run for point in points] == [run, run]
 
 
 def evaluated_of(calibration: Path) -> Path:

@@ -3,13 +3,12 @@
 Folders are compared by name, which ends in a hash: a folder of runs may have been moved since.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from monitorbench.catalog.found import Run
-from monitorbench.config.base import UserError
-from monitorbench.runs.stored_json import read_object
 
 _SETTINGS: dict[str, tuple[str, ...]] = {
     "evaluate": ("monitor.adapter",),
@@ -39,9 +38,10 @@ def readers(run: Run, others: Sequence[Run]) -> list[Run]:
 def settings(run: Run) -> Mapping[str, Any]:
     """A run's `config.json`; empty where it has none that can be read."""
     try:
-        return read_object(run.path / "config.json")
-    except UserError:
+        found = json.loads((run.path / "config.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
         return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _names(path: Path) -> Iterator[str]:

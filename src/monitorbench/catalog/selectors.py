@@ -20,7 +20,7 @@ from monitorbench.runs.files import content_hash
 
 LATEST = "latest"
 BY_NAME = "@"
-_LISTED = 3
+_LISTED, _MOST_LISTED = 3, 10
 _log = logging.getLogger(__name__)
 
 
@@ -203,9 +203,12 @@ def _fitting(runs: Path, wanted: Wanted) -> list[Run]:
 
 def _listed(runs: Sequence[Run], title: str = "") -> str:
     head = f"; {title}:" if title and runs else ""
-    return head + "".join(
-        f"\n  {run.path.name}  ({run.kind}, {run.state}, {age_in_words(run.started)})" for run in runs
-    )
+    lines = [
+        f"\n  {run.path.name}  ({run.kind}, {run.state}, {age_in_words(run.started)})"
+        for run in runs[:_MOST_LISTED]
+    ]
+    more = f"\n  and {len(runs) - _MOST_LISTED} more" if len(runs) > _MOST_LISTED else ""
+    return head + "".join(lines) + more
 
 
 def _value(study: Study, key: str) -> Any:
