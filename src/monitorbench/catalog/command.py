@@ -6,6 +6,7 @@ its folder's name or its id begins.
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what a command line says; the exit code, or `SystemExit` with one line on stderr."""
     given = _parser().parse_args(arguments)
     with reporting():
-        given.do(given)
+        try:
+            given.do(given)
+            sys.stdout.flush()
+        except BrokenPipeError:  # `| head` has seen enough; what is left can't be flushed at the end either
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
@@ -68,7 +73,8 @@ def _remove(given: argparse.Namespace) -> None:
             return True
         if not sys.stdin.isatty():
             raise UserError("nobody to ask whether to remove; add --yes")
-        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+        print(f"{question} [y/N] ", end="", flush=True)
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     for path in remove(given.runs, given.run, force=given.force, agreed=agreed):
         print(f"removed {path}")
@@ -85,9 +91,10 @@ def _export(given: argparse.Namespace) -> None:
 
 def _run(given: argparse.Namespace, name: str, wanted: Wanted = ANY_RUN) -> Run:
     path = find(given.runs, name, wanted)
-    if not path.is_dir():
+    kind = path.resolve().parent.name
+    if not path.is_dir() or kind not in KINDS:
         raise UserError(f"{path}: no such run; expected one of `monitorbench runs list`")
-    return read_run(path, path.resolve().parent.name)
+    return read_run(path, kind)
 
 
 def _print_json(value: Any) -> None:
