@@ -64,6 +64,13 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["dataset.train.subset=safty", "expected", "safety_permission"],
     ),
     "unknown option": (["monitor=smollm3"], ["monitor=smollm3", "expected", "monitor"]),
+    "option, near": (["prompt=dirrect"], ["prompt=dirrect", "expected", "did you mean prompt=direct?"]),
+    "value, near": (["evaluate.split=tset"], ["evaluate.split=tset", "did you mean evaluate.split=test?"]),
+    "kind, near": (["engine.kind=vlm"], ["engine.kind=vlm", "did you mean engine.kind=vllm?"]),
+    "cell, near": (
+        ["dataset.train.subset=safty"],
+        ["dataset.train.subset=safty", "did you mean dataset.train.subset=safety_permission?"],
+    ),
     "unknown experiment": (["experiment=dmo"], ["experiment=dmo", "expected", "experiment"]),
     "unknown experiment in a folder": (
         ["experiment=probe/gpu"],
@@ -183,7 +190,7 @@ def test_the_issues_own_example_on_every_script(tmp_path: Path):
 
 def test_a_missing_value_is_asked_for(tmp_path: Path):
     """A script started without its one required setting has to say which, not fail on None later."""
-    needed = {"eval/score.py": "run=???", "eval/report.py": "run=???", "eval/probe.py": "probe.runs=[]"}
+    needed = {"eval/score.py": "run=null", "eval/report.py": "run=null", "eval/probe.py": "probe.runs=[]"}
     results = run_all([[str(ROOT / script)] for script in needed], tmp_path)
     found = {
         script: f

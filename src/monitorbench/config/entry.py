@@ -16,11 +16,11 @@ from typing import NoReturn
 import hydra
 import yaml
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from monitorbench.config.base import ConfigError, Preempted, UserError
-from monitorbench.config.load import load, read_frozen, unknown_key
+from monitorbench.config.load import did_you_mean, load, read_frozen, unknown_key
 from monitorbench.config.preemption import watch
 from monitorbench.config.project import PACKAGED, composing, find_projects, groups
 from monitorbench.config.project import options as known_options
@@ -33,8 +33,11 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path) -> str:
     if isinstance(error, MissingConfigException):
         if match := re.search(r"Could not find '([^']+/[^'/]+)'", text):
             group, option = _group_and_option(match.group(1), overrides)
-            options = ", ".join(sorted({*known_options(group, conf), *(error.options or [])}))
-            return f"{group}={option}: no such option; expected one of the options of {group!r}\n  {options}"
+            options = sorted({*known_options(group, conf), *(error.options or [])})
+            expected = f"expected one of the options of {group!r}"
+            if nearest := did_you_mean(option, options, f"{group}="):
+                expected += f"; {nearest}"
+            return f"{group}={option}: no such option; {expected}\n  {', '.join(options)}"
         return " ".join(text.split())
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
@@ -106,6 +109,8 @@ class Script:
     """Whether it runs a model: such a stage does not begin before it is told anything."""
     after_sweep: Callable[[Sequence[tuple[Study, Path]]], None] | None = None
     """Told of the jobs of a multirun (`-m`) that ran in this process, once all are done: studies and runs."""
+    resolve: Callable[[Study, str], Study] = lambda study, _: study
+    """Puts paths in the place of the short names of runs that a stage reads."""
 
     def __call__(self) -> None:
         """Run with the arguments of the process."""
@@ -129,7 +134,8 @@ class Script:
                 )
             watch()
             if any(argument.startswith("frozen=") for argument in sys.argv[1:]):
-                self._run(_frozen(sys.argv[1:]))
+                _show_log()
+                self._run(self.resolve(_frozen(sys.argv[1:]), self.primary))
             else:
                 self._compose()
 
@@ -147,7 +153,7 @@ class Script:
                 composed = hydra.compose(self.primary, list(overrides))
         except (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError) as error:
             raise ConfigError(one_line(error, overrides, self.conf)) from error
-        return load(composed)
+        return self.study_of(composed)
 
     def _compose(self) -> None:
         arguments = sys.argv[1:]
@@ -158,7 +164,8 @@ class Script:
             nonlocal is_composing
             is_composing = False
             with reporting():  # in here: Hydra adds a line to whatever leaves this function
-                study = load(cfg)
+                _show_log()
+                study = self.study_of(cfg)
                 jobs.append((study, self._run(study)))
 
         try:
@@ -180,26 +187,42 @@ class Script:
         if self.after_sweep is not None and len(jobs) > 1:
             self.after_sweep(jobs)
 
+    def study_of(self, cfg: DictConfig) -> Study:
+        """What a composed config means: validated, with paths in the place of short names of runs.
+
+        Raises what `load` raises, and `UserError` for a name that is of no run, or of several.
+        """
+        # Whoever resolves it says which runs there are; `load` would only say that nothing is given.
+        if OmegaConf.is_missing(cfg, "run") or (not OmegaConf.is_interpolation(cfg, "run") and cfg.run == ""):
+            cfg.run = None
+        return self.resolve(load(cfg), self.primary)
+
     def _run(self, study: Study) -> Path:
-        logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s", force=True)
-        # Third parties narrate; what a person needs of them comes through our own lines.
-        logging.getLogger("monitorbench").setLevel(logging.INFO)
         directory = self.function(study)
         print(directory, flush=True)
         return directory
 
 
-def entry(script: str, primary: str) -> Callable[[Callable[[Study], Path]], Script]:
+def _show_log() -> None:
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s", force=True)
+    # Third parties narrate; what a person needs of them comes through our own lines.
+    logging.getLogger("monitorbench").setLevel(logging.INFO)
+
+
+def entry(
+    script: str, primary: str, resolve: Callable[[Study, str], Study] = lambda study, _: study
+) -> Callable[[Callable[[Study], Path]], Script]:
     """Make `function(study) -> directory` the main function of a script.
 
     Args:
         script: the script's `__file__`; its grandparent folder holds `conf/`.
         primary: the primary config's name in `conf/`.
+        resolve: `catalog.selectors.resolved`, where the stage reads runs.
 
     """
 
     def decorate(function: Callable[[Study], Path]) -> Script:
-        return Script(function, primary, Path(script).resolve().parent.parent / "conf")
+        return Script(function, primary, Path(script).resolve().parent.parent / "conf", resolve=resolve)
 
     return decorate
 

@@ -26,6 +26,7 @@ from monitorbench.prompts.few_shot import Shots, draw_shots
 from monitorbench.prompts.published import published_prompt
 from monitorbench.records import Sample, Split, reasons_in_words
 from monitorbench.runs.directory import RunDirectory, read_checked, read_manifest
+from monitorbench.runs.run_folders import evaluation_run
 from monitorbench.runs.tracking import tracking
 from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
 
@@ -153,7 +154,7 @@ def planned_evaluation(study: Study, data: Path) -> Planned:
         "view": study.dataset.view(study.evaluate.split).model_dump(mode="json"),
         "judge": spec.identity,
     }
-    run = RunDirectory(study.paths.runs / "evaluate", f"{name}-{prompt.name}", identity)
+    run = evaluation_run(study.paths.runs, name, prompt.name, identity)
     return Planned(run, name, spec)
 
 

@@ -75,7 +75,7 @@ def probe(study: Study) -> Path:
     evaluations = with_distinct_names(evaluations)
     points = points_at(study.probe.operating_points, evaluations)
     identity = {
-        "runs": sorted(content_hash([e.directory.name, e.monitor, e.prompt]) for e in evaluations),
+        "runs": sorted(content_hash([e.id, e.monitor, e.prompt]) for e in evaluations),
         "resamples": study.probe.resamples,
         "auroc_margin": study.probe.auroc_margin,
         "seed": study.seed,
