@@ -15,6 +15,7 @@ from typing import NoReturn
 
 import hydra
 import yaml
+from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
@@ -128,7 +129,7 @@ class Script:
             nonlocal composing
             composing = False
             with reporting():  # in here: Hydra adds a line to whatever leaves this function
-                self._run(load(cfg))
+                self._run(load(cfg, _experiment(arguments)))
 
         try:
             if any(argument.startswith(("-", "hydra")) for argument in arguments):
@@ -218,6 +219,16 @@ def _overrides_first(arguments: list[str]) -> list[str]:
         (flags if is_value or one.startswith("-") else overrides).append(one)
         before = "" if is_value else one
     return overrides + flags
+
+
+def _experiment(arguments: Sequence[str]) -> str | None:
+    """The `experiment=` of this run: Hydra's word where it runs a sweep, else the last one given."""
+    if HydraConfig.initialized():
+        chosen = HydraConfig.get().runtime.choices.get("experiment")
+    else:
+        given = [one.lstrip("+").partition("=") for one in arguments]
+        chosen = next((value for key, _, value in reversed(given) if key == "experiment"), None)
+    return None if chosen in (None, "null") else str(chosen)
 
 
 def _frozen(arguments: list[str]) -> Study:

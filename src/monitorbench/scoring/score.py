@@ -13,9 +13,10 @@ from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.metrics.results import Results
 from monitorbench.records import Category, Label, Split
-from monitorbench.report.tables.tables import monitor_rows, show_tables, to_csv, transfer_rows
+from monitorbench.report.tables.tables import Row, monitor_rows, show_tables, to_csv, transfer_rows
 from monitorbench.runs.directory import RunDirectory, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
+from monitorbench.runs.tracking import track_results
 from monitorbench.scoring.calibrate import judge_id, read_operating_point
 from monitorbench.scoring.evaluations import Evaluation, read_covered, with_distinct_names
 from monitorbench.scoring.measure import measured
@@ -40,6 +41,7 @@ def score_run(study: Study) -> Path:
         metrics["operating_point"] = point.model_dump(mode="json")
     _write_results(directory, metrics)
     record_files(directory, *_RESULTS)
+    track_results(study, directory, "score", tables=lambda: _tables(metrics))
     show_tables(metrics, stderr=True)  # a sweep's stdout has one directory a run
     return directory
 
@@ -69,6 +71,7 @@ def probe(study: Study) -> Path:
         _write_results(run.path, metrics)
         results["runs"] = [str(evaluation.directory) for evaluation in evaluations]
         results["monitors"] = list(metrics["monitors"])
+    track_results(study, run.path, "probe", tables=lambda: _tables(metrics))
     return run.path
 
 
@@ -105,3 +108,9 @@ def _write_results(directory: Path, results: Results) -> None:
     write_json(directory / "metrics.json", results)
     write_atomically(directory / "table.csv", to_csv(monitor_rows(results)))
     write_atomically(directory / "transfer.csv", to_csv(transfer_rows(results)))
+
+
+def _tables(results: Results) -> dict[str, list[Row]]:
+    """What W&B shows: `table.csv`, and `transfer.csv` where there are adapters."""
+    tables = {"by_cell": monitor_rows(results), "transfer": transfer_rows(results)}
+    return {name: rows for name, rows in tables.items() if rows}
