@@ -25,6 +25,8 @@ _FINISH_SECONDS = 30.0
 
 _SECRET = re.compile(r"key|token|secret|passw|auth|credential", re.IGNORECASE)
 """Fields of `engine.extra_body` whose values stay here."""
+_OURS = "MONITORBENCH_WANDB_DATA_DIR"
+"""The environment variable that says which `WANDB_DATA_DIR` was set here."""
 _log = logging.getLogger(__name__)
 
 
@@ -183,6 +185,9 @@ def _begin(study: Study, run_path: Path, job: str) -> Any:
     # Read when wandb is imported: its crash reports would go out even offline, and its banner to stderr.
     os.environ["WANDB_ERROR_REPORTING"] = "false"
     os.environ["WANDB_SILENT"] = "true"
+    # Where it keeps tables until they are uploaded, else in the home folder; a person's own choice stays.
+    if os.environ.get("WANDB_DATA_DIR", "") == os.environ.get(_OURS, ""):
+        os.environ["WANDB_DATA_DIR"] = os.environ[_OURS] = str((run_path / "wandb").resolve())
     import wandb
 
     chosen = study.tracking
