@@ -15,6 +15,7 @@ from typing import NoReturn
 
 import hydra
 import yaml
+from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -165,7 +166,7 @@ class Script:
             is_composing = False
             with reporting():  # in here: Hydra adds a line to whatever leaves this function
                 _show_log()
-                study = self.study_of(cfg)
+                study = self.study_of(cfg, _experiment(arguments))
                 jobs.append((study, self._run(study)))
 
         try:
@@ -187,15 +188,17 @@ class Script:
         if self.after_sweep is not None and len(jobs) > 1:
             self.after_sweep(jobs)
 
-    def study_of(self, cfg: DictConfig) -> Study:
+    def study_of(self, cfg: DictConfig, experiment: str | None = None) -> Study:
         """What a composed config means: validated, with paths in the place of short names of runs.
+
+        `experiment` is the name of the experiment that was chosen, if any.
 
         Raises what `load` raises, and `UserError` for a name that is of no run, or of several.
         """
         # Whoever resolves it says which runs there are; `load` would only say that nothing is given.
         if OmegaConf.is_missing(cfg, "run") or (not OmegaConf.is_interpolation(cfg, "run") and cfg.run == ""):
             cfg.run = None
-        return self.resolve(load(cfg), self.primary)
+        return self.resolve(load(cfg, experiment), self.primary)
 
     def _run(self, study: Study) -> Path:
         directory = self.function(study)
@@ -299,6 +302,16 @@ def _overrides_first(arguments: list[str]) -> list[str]:
         (flags if is_value or one.startswith("-") else overrides).append(one)
         before = "" if is_value else one
     return overrides + flags
+
+
+def _experiment(arguments: Sequence[str]) -> str | None:
+    """The `experiment=` of this run: Hydra's word where it runs a sweep, else the last one given."""
+    if HydraConfig.initialized():
+        chosen = HydraConfig.get().runtime.choices.get("experiment")
+    else:
+        given = [one.lstrip("+").partition("=") for one in arguments]
+        chosen = next((value for key, _, value in reversed(given) if key == "experiment"), None)
+    return None if chosen in (None, "null") else str(chosen)
 
 
 def _frozen(arguments: list[str]) -> Study:

@@ -21,8 +21,8 @@ from monitorbench.config.base import ConfigError
 from monitorbench.config.study import Study
 
 
-def load(cfg: DictConfig) -> Study:
-    """Validate a composed config.
+def load(cfg: DictConfig, experiment: str | None = None) -> Study:
+    """Validate a composed config. The runs of an `experiment` are one group in W&B, unless it names another.
 
     Raises:
         ConfigError: for a missing `???`, an unresolvable interpolation, an unknown key, a value of
@@ -34,6 +34,8 @@ def load(cfg: DictConfig) -> Study:
             key = missing[0]
             raise ConfigError(f"{key}=???: no value given; expected {key}=VALUE{_more(missing)}")
         tree = OmegaConf.to_container(cfg, resolve=True)
+        if experiment:
+            _group(tree, experiment)
     except OmegaConfBaseException as error:
         key = error.full_key or "config"
         value = OmegaConf.to_container(cfg, resolve=False)
@@ -44,6 +46,13 @@ def load(cfg: DictConfig) -> Study:
             f"{key}={_shown(value)}: {reason}; expected a value, or ${{key}} of a setting that has one"
         ) from error
     return validate(json.dumps(tree))
+
+
+def _group(tree: Any, experiment: str) -> None:
+    """Fill in a `tracking.group` that is null: dataset and experiment."""
+    tracking, dataset = tree.get("tracking"), tree.get("dataset")
+    if isinstance(tracking, dict) and isinstance(dataset, dict) and tracking.get("group", "") is None:
+        tracking["group"] = f"{dataset.get('name')}-{experiment}"
 
 
 def validate(text: str) -> Study:

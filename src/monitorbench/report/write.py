@@ -14,6 +14,7 @@ from monitorbench.report.scores import read_scores
 from monitorbench.report.tables.tables import show_tables
 from monitorbench.runs.directory import kind_of, read_checked, read_finished, record_files
 from monitorbench.runs.files import write_atomically
+from monitorbench.runs.tracking import track_results
 
 
 def report(study: Study) -> Path:
@@ -41,5 +42,6 @@ def report(study: Study) -> Path:
     page = render_report(results, manifest, found.worst, found.missing, scores)
     write_atomically(directory / "report.html", page)
     record_files(directory, "report.html")
+    track_results(study, directory, "report", files=[directory / "report.html"])
     show_tables(results)
     return directory

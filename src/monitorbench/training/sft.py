@@ -94,6 +94,7 @@ def train(study: Study) -> Path:
             "n_validation_dropped_too_long": len(validation) - len(short),
             **_finish(job, curve, renderer),
         }
+        track.artifact(f"adapter-{run.path.name}", "adapter", run.path / "adapter")
     _tidy(run.path)
     return run.path
 
