@@ -122,6 +122,7 @@ def test_show_says_what_it_is(
         (),
         ("monitor=qwen3_4b", "prompt=evidence", "engine=vllm", "engine.dtype=float32"),
         ("engine=openai_api", "engine.max_retries=3", "monitor.name=mine", "dataset=paper_local"),
+        ("dataset=jsonl", "dataset.path=/elsewhere/mine.jsonl", "dataset.name=mine"),
         ("prompt=direct_few_shot", "prompt.shots=2", "dataset.test.subset=[sycophancy_bias/qa]"),
     ],
 )

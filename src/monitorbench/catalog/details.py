@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
-from monitorbench.catalog.comparison import decisive, short
+from monitorbench.catalog.comparison import decisive, flat, short
 from monitorbench.catalog.found import Run, runs_in
 from monitorbench.catalog.links import readers, settings, sources
 from monitorbench.catalog.listing import Listed, listed, size, size_in_words
+from monitorbench.config.base import ConfigError
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.report.tables.numbers import DASH, rate_with_interval
 from monitorbench.runs.stored_json import read_json
@@ -51,16 +52,20 @@ def overrides(run: Run) -> list[str]:
     if not config:
         return []
     groups = dict(_options(config))
-    chosen = [f"{group}={option}" for group, option in groups.items()]
-    default, with_options = _composed(run.kind, ()), _composed(run.kind, chosen)
-    ours = decisive(config, run.kind)
-    theirs = decisive(with_options, run.kind)
+    default = _composed(run.kind, {}, config)
+    try:
+        with_options = _composed(run.kind, groups, config)
+    except ConfigError:  # by an older version, whose options were others
+        groups, with_options = {}, default
+    ours, theirs = decisive(config, run.kind), decisive(with_options.settings, run.kind)
     named = [
         f"{group}={option}"
         for group, option in groups.items()
-        if group in _read_by(run.kind, config) and default[group] != with_options[group]
+        if group in _read_by(run.kind, config) and default.settings[group] != with_options.settings[group]
     ]
-    differ = [key for key, value in ours.items() if key not in theirs or theirs[key] != value]
+    differ = [
+        key for key, value in ours.items() if key in with_options.given or theirs.get(key, ...) != value
+    ]
     return named + [f"{key}={_typed(ours[key])}" for key in differ]
 
 
@@ -92,9 +97,10 @@ def _options(config: Mapping[str, Any]) -> list[tuple[str, str]]:
     found = []
     for group in _GROUPS:
         named = config.get(group) or {}
-        option = str(named.get("name") or named.get("kind") or "")
-        if option and (conf / group / f"{option}.yaml").is_file():
-            found.append((group, option))
+        options = [str(named[key]) for key in ("name", "kind") if named.get(key)]
+        known = [option for option in options if (conf / group / f"{option}.yaml").is_file()]
+        if known:
+            found.append((group, known[0]))
     return found
 
 
@@ -104,8 +110,17 @@ def _conf() -> Path:
     return (Path(monitorbench.__file__).parent / "conf").resolve()
 
 
-def _composed(kind: str, options: Any) -> dict[str, Any]:
-    """The settings of a stage with these options, unresolved values as null."""
+class _Composed(NamedTuple):
+    settings: dict[str, Any]
+    given: list[str]
+    """Keys without a default, which are as in the run."""
+
+
+def _composed(kind: str, options: Mapping[str, str], config: Mapping[str, Any]) -> _Composed:
+    """The settings of a stage with these options, all else as it is by default.
+
+    Raises `ConfigError` where they are none, even with the run's values of what has no default.
+    """
     import hydra
     from omegaconf import OmegaConf
 
@@ -113,11 +128,22 @@ def _composed(kind: str, options: Any) -> dict[str, Any]:
 
     with hydra.initialize_config_dir(str(_conf()), version_base="1.3"):
         primary = kind if (_conf() / f"{kind}.yaml").is_file() else "evaluate"
-        cfg = hydra.compose(primary, list(options))
+        cfg = hydra.compose(primary, [f"{group}={option}" for group, option in options.items()])
     if OmegaConf.is_missing(cfg, "run"):
         cfg.run = None
-    found: dict[str, Any] = load(cfg).model_dump(mode="json")
-    return found
+    given = list[str]()
+    try:
+        study = load(cfg)
+    except ConfigError:
+        known = flat(config)
+        raw: Any = OmegaConf.to_container(cfg, resolve=False)
+        given = [
+            key for key, value in flat(raw).items() if value in (None, "???") and known.get(key) is not None
+        ]
+        for key in given:
+            OmegaConf.update(cfg, key, known[key])
+        study = load(cfg)
+    return _Composed(study.model_dump(mode="json"), given)
 
 
 def _typed(value: object) -> str:
