@@ -13,8 +13,8 @@ from monitorbench import strict_json
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.corpus.store import read_split
-from monitorbench.library.shown import Row, Shown
 from monitorbench.judging.recorded import read_recorded
+from monitorbench.library.shown import Row, Shown
 from monitorbench.records import Sample, Split, UnscoredReason
 from monitorbench.runs.directory import MANIFEST, read_finished, read_manifest
 from monitorbench.runs.verdict_log import read_run
