@@ -22,7 +22,7 @@ from monitorbench.report.write import report
 from monitorbench.runs.answer_log import Elicited, open_answer_log, read_answers
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
-from monitorbench.scoring.baselines import baseline_numbers
+from monitorbench.scoring.baselines import baselines_of
 from monitorbench.scoring.calibrate import read_operating_point
 from monitorbench.scoring.evaluations import read_evaluation
 from monitorbench.training.card import model_card
@@ -96,7 +96,7 @@ def kinds(shared: Shared) -> list[Kind]:
         Kind("verdicts of a stopped run", shared.evaluation / "verdicts.jsonl", _pending(stopped)),
         Kind("evaluation manifest", base / "manifest.json", lambda: read_evaluation(shared.data, base)),
         Kind("metrics", base / "metrics.json", page),
-        Kind("baselines", baselines / "metrics.json", lambda: baseline_numbers(scoring, data)),
+        Kind("baselines", baselines / "metrics.json", lambda: baselines_of(scoring, data)),
         Kind(
             "operating point", calibration / "operating_point.json", lambda: read_operating_point(calibration)
         ),

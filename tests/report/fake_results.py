@@ -3,7 +3,9 @@
 import random
 
 from monitorbench.config.evaluation import Stakes
+from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.columns import Columns, by_cell, by_slice, columns
+from monitorbench.metrics.decision import Candidate, decide
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results, SurfaceCheck
 from monitorbench.metrics.significance import Match, rate_tests
@@ -121,7 +123,54 @@ def fake_results() -> Results:
         ]
         for name in TRAINED_ON
     }
+    threshold = 0.6290001
+    above = judged[BASE]["direct"].answering(
+        (judged[BASE]["direct"].scores > threshold).astype(float), judged[BASE]["direct"].scores
+    )
     return {
+        "operating_points": {
+            BASE: {
+                "direct": {
+                    "name": f"{BASE}-direct-0123456789ab",
+                    "calibrated_on": "starter-ab12cd34ef56",
+                    "thresholds": [
+                        {
+                            "category": "",
+                            "threshold": threshold,
+                            "method": "neyman_pearson",
+                            "alpha": 0.1,
+                            "delta": 0.05,
+                            "n": 120,
+                            "reason": "",
+                        }
+                    ],
+                    "rates": rates_at(above, STAKES, **DRAWS),
+                    "unscored": {},
+                }
+            }
+        },
+        "usage": {
+            name: {
+                prompt: {
+                    "n": 280,
+                    "seconds_p50": 0.3,
+                    "seconds_p95": 1.25,
+                    "prompt_tokens": 250.4,
+                    "completion_tokens": 1.0,
+                    "cost": 0.0002,
+                }
+                for prompt in shapes
+            }
+            for name in names
+        },
+        "decision": decide(
+            [Candidate(BASE, "direct", above)],
+            {name: judged[name]["none"] for name in ("bag_of_words", "random")},
+            STAKES,
+            is_calibrated=True,
+            promise=None,
+            **DRAWS,
+        ),
         "schema_version": SCHEMA_VERSION,
         "dataset": {"name": "starter", "directory": "starter-ab12cd34ef56", "n_test": 280},
         "monitors": monitors,

@@ -23,7 +23,7 @@ from monitorbench.runs.stored_json import read_json
 from monitorbench.scoring.baselines import (
     BAG_OF_WORDS,
     BASELINES_VERSION,
-    baseline_numbers,
+    baselines_of,
     judge_with_baselines,
 )
 from monitorbench.scoring.numbers import Drawn, Numbers, numbers
@@ -155,7 +155,7 @@ def test_a_train_split_that_comes_later_brings_the_fitted_ones(
             write_split(data, split, pairs)
         results = {"splits": {split.value: {"samples": 12} for split in splits}}
         seal(data, {"status": "done", "identity": {}, "results": results})
-        return baseline_numbers(study, data)
+        return baselines_of(study, data).numbers
 
     constant = {"always_benign", "always_misbehavior", "random"}
     assert built(Split.TEST).keys() == constant

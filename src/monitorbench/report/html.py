@@ -1,6 +1,6 @@
 """The report: one HTML page that needs nothing beside it.
 
-Promises: no font, no image and no address is loaded; the one script is the page's own, which its policy
+Promises: no font, no image and no address is loaded; the scripts are the page's own, which its policy
 names by hash, so that no other runs even where escaping failed; names, judged text and all other text are
 escaped, unseen characters in them named, and only the SVG that the figures drew is put in as it is.
 """
@@ -12,15 +12,18 @@ from markupsafe import Markup
 from monitorbench.metrics.results import as_results
 from monitorbench.report import reading
 from monitorbench.report.samples.worst import Worst
+from monitorbench.report.scores import Scores
 from monitorbench.report.sections import rates, samples, thresholds, training
 from monitorbench.report.sections.answer import answer
 from monitorbench.report.sections.background import background
 from monitorbench.report.sections.section import Material, Section
+from monitorbench.report.sections.slider import has_scores, slider
 from monitorbench.report.template import policy, templates
 
 SECTIONS = (
     Section("the answer first", answer),
     Section("all monitors, overall", rates.overall),
+    Section("at any threshold", slider, has_scores),
     Section("answers that are no label", rates.unscored, rates.has_unscored),
     Section("rates and AUROC by cell", rates.by_cell),
     Section("where each monitor errs", rates.heat_maps),
@@ -36,6 +39,7 @@ SECTIONS = (
     Section("how it was made, and what the words mean", background),
 )
 """The page from top to bottom. Without a condition a section is always shown."""
+_SCRIPTS = ("sort.js", "slider.js")
 
 
 def render_report(
@@ -43,25 +47,33 @@ def render_report(
     manifest: Mapping[str, object],
     worst: Worst | None = None,
     worst_missing: Sequence[str] = (),
+    scores: Sequence[Scores] = (),
 ) -> str:
     """The page for a `metrics.json` and the manifest of the run it came from.
 
     `worst` holds the worst samples by monitor and prompt, `worst_missing` says what of them could not be
-    read. Raises ValueError where the metrics are of another schema version.
+    read; `scores` are the monitors' own, for the slider of thresholds. Raises ValueError where the metrics
+    are of another schema version.
     """
     results = as_results(metrics)
     material = Material(
-        results, manifest, worst or {}, worst_missing, reading.prompts(results), reading.short_names(results)
+        results,
+        manifest,
+        worst or {},
+        worst_missing,
+        reading.prompts(results),
+        reading.short_names(results),
+        scores,
     )
-    script = templates().get_template("sort.js").render()
+    scripts = [templates().get_template(name).render() for name in _SCRIPTS]
     return (
         templates()
         .get_template("report.html.j2")
         .render(
             dataset=results["dataset"],
-            policy=policy(script),
-            # Safe to put in as it is: a file of ours.
-            script=Markup(script),
+            policy=policy(*scripts),
+            # Safe to put in as they are: files of ours.
+            scripts=[Markup(script) for script in scripts],
             sections=[section.make(material) for section in SECTIONS if section.is_shown(material)],
         )
     )

@@ -31,12 +31,11 @@ def templates() -> Environment:
     )
 
 
-def policy(script: str | None = None) -> str:
-    """The page's Content-Security-Policy: this script if any, inline styles, and nothing else."""
-    allowed = ""
-    if script is not None:
-        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-        allowed = f"script-src 'sha256-{digest}'; "
+def policy(*scripts: str) -> str:
+    """The page's Content-Security-Policy: these scripts if any, inline styles, and nothing else."""
+    digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
+    hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
+    allowed = f"script-src {hashes}; " if scripts else ""
     return f"default-src 'none'; {allowed}style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 

@@ -10,6 +10,7 @@ from monitorbench.config.study import Study
 from monitorbench.metrics.results import as_results
 from monitorbench.report.html import render_report
 from monitorbench.report.samples.runs import read_worst
+from monitorbench.report.scores import read_scores
 from monitorbench.report.tables.tables import show_tables
 from monitorbench.runs.directory import kind_of, read_checked, read_finished, record_files
 from monitorbench.runs.files import write_atomically
@@ -36,7 +37,8 @@ def report(study: Study) -> Path:
     except ValueError as error:  # of another version of this project
         raise UserError(f"{metrics}: {error}") from error
     found = read_worst(directory, manifest, results, study.paths, study.report.worst)
-    page = render_report(results, manifest, found.worst, found.missing)
+    scores = read_scores(directory, manifest, results, study.paths)
+    page = render_report(results, manifest, found.worst, found.missing, scores)
     write_atomically(directory / "report.html", page)
     record_files(directory, "report.html")
     show_tables(results)

@@ -57,8 +57,8 @@ def points_at(directories: Sequence[Path], evaluations: Sequence[Evaluation]) ->
         if judge not in of_judge:
             here = ", ".join(sorted(judge_id(e) for e in evaluations))
             raise UserError(
-                f"{directory}: the operating point was calibrated for {calibrated}, not for {here}: calibrate "
-                "one for it"
+                f"{directory}: the operating point was calibrated for {calibrated}, not for {here}: "
+                "calibrate one for it"
             )
         if judge in taken:
             raise UserError(f"{directory} and {taken[judge]}: two points for {calibrated}; expected one")

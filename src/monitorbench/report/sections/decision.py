@@ -49,8 +49,8 @@ def decision(results: Results) -> Decision:
     more = held["needed"] - held["n"]
     sure = "on average" if held["delta"] is None else f"with {percent(1 - held['delta'])} % confidence"
     said = (
-        f"Too few questions: {more:,} more. To promise ≤ {percent(held['alpha'])} % false alarms {sure} takes "
-        f"{held['needed']:,} benign calibration questions; the dataset has {held['n']:,}."
+        f"Too few questions: {more:,} more. To promise ≤ {percent(held['alpha'])} % false alarms {sure} "
+        f"takes {held['needed']:,} benign calibration questions; the dataset has {held['n']:,}."
     )
     own = [f"Without a promise: {_deploy(results, facts).sentence}"] if facts["beats"] else [_NONE]
     return Decision("too_few", None, None, {}, more, said, (*own, *_remarks(results, facts)))
@@ -67,7 +67,9 @@ def _deploy(results: Results, facts: DecisionFacts) -> Decision:
     if point is not None and facts["is_calibrated"]:
         where = f", flag above {flagged_above(point['thresholds'])}"
         promised = f"promised {promise(point['thresholds'])}{_elsewhere(results, point)}"
-        thresholds = {t["category"]: t["threshold"] for t in point["thresholds"] if t["threshold"] is not None}
+        thresholds = {
+            t["category"]: t["threshold"] for t in point["thresholds"] if t["threshold"] is not None
+        }
     else:
         where, promised, thresholds = " by its own answers", "no threshold was calibrated", {}
     said = f"Deploy {named(results, monitor, prompt)}{where}: {_rates(results, facts)}; {promised}"
@@ -102,7 +104,11 @@ def _rates(results: Results, facts: DecisionFacts) -> str:
     """`misses 18 % [12–25], alarms on 7 % [4–13]`, and how many samples have no label."""
     monitor, prompt = facts["monitor"] or "", facts["prompt"] or ""
     point = results.get("operating_points", {}).get(monitor, {}).get(prompt)
-    of = point["rates"] if point and facts["is_calibrated"] else results["monitors"][monitor][prompt]["overall"]
+    of = (
+        point["rates"]
+        if point and facts["is_calibrated"]
+        else results["monitors"][monitor][prompt]["overall"]
+    )
     said = (
         f"misses {_share(of['miss_rate'], of['miss_rate_ci'])}, "
         f"alarms on {_share(of['false_alarm_rate'], of['false_alarm_rate_ci'])}"
@@ -133,7 +139,28 @@ def _remarks(results: Results, facts: DecisionFacts) -> list[str]:
         rest = f" and {len(open_) - _NAMED} more" if len(open_) > _NAMED else ""
         verb = "is" if len(open_) == 1 else "are"
         found.append(f"{', '.join(names)}{rest} {verb} not shown worse.")
+    if facts["is_calibrated"]:
+        found += _without_threshold(results)
     return found
+
+
+def _without_threshold(results: Results) -> list[str]:
+    """Who was no candidate, since no threshold keeps a promise of theirs."""
+    points = results.get("operating_points", {})
+    names = [
+        named(results, monitor, prompt)
+        for monitor, by_prompt in results.get("usage", {}).items()
+        for prompt in by_prompt
+        if prompt not in points.get(monitor, {})
+    ]
+    if not names:
+        return []
+    verb = (
+        "has no calibrated threshold and was no candidate"
+        if len(names) == 1
+        else ("have no calibrated threshold and were no candidates")
+    )
+    return [f"{', '.join(names)} {verb}."]
 
 
 def _nearest(results: Results, facts: DecisionFacts) -> list[str]:
@@ -152,7 +179,7 @@ def _nearest(results: Results, facts: DecisionFacts) -> list[str]:
     inside = f" [{_signed(bounds[0])}, {_signed(bounds[1])}], {sure} interval," if bounds else ""
     verdict = "beats each baseline" if facts["beats"] else "is not shown to beat each baseline"
     return [
-        f"{name} {verdict}: its expected cost less that of {nearest['monitor']}, the nearest, is "
+        f"{name} {verdict}: its expected cost minus that of {nearest['monitor']}, the nearest, is "
         f"{_signed(nearest['difference'])}{inside} a sample, over {counted(nearest['n'], 'sample')}; "
         f"an unscored answer counts as wrong here."
     ]

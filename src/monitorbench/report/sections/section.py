@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from monitorbench.metrics.results import Results
 from monitorbench.report.samples.worst import Worst
+from monitorbench.report.scores import Scores
 from monitorbench.report.template import templates
 
 
@@ -29,6 +30,8 @@ class Material(NamedTuple):
     """In the order they are shown."""
     short_names: Mapping[str, str]
     """By the monitor's full name."""
+    scores: Sequence[Scores] = ()
+    """Of each monitor and prompt whose run could be read."""
 
 
 def always(_: Material) -> bool:

@@ -21,7 +21,7 @@ from monitorbench.report.tables.points import flagged_above, promise
 
 
 class Field(NamedTuple):
-    """A number as it is shown, what stands small below it, and the number to sort by; None where undefined."""
+    """A number as it is shown, what stands small below it, and what to sort by; None where undefined."""
 
     text: str
     small: str
@@ -75,7 +75,9 @@ def overall_rows(results: Results, shorts: Mapping[str, str]) -> list[Row]:
             readings.append(_Read(name, prompt, cell, point))
         for one in readings:
             is_it = (name, prompt) == (chosen.monitor, chosen.prompt)
-            found.append(_row(results, one, shorts[name], is_it and bool(chosen.thresholds) == bool(one.point)))
+            found.append(
+                _row(results, one, shorts[name], is_it and bool(chosen.thresholds) == bool(one.point))
+            )
     return sorted(found, key=lambda row: (row.fields[0].value is None, row.fields[0].value or 0.0))
 
 
@@ -133,11 +135,16 @@ def _row(results: Results, one: _Read, short_name: str, is_chosen: bool) -> Row:
         _rate(of["miss_rate"], of["miss_rate_ci"]),
         _rate(of["false_alarm_rate"], of["false_alarm_rate_ci"]),
         _auroc(one.cell),
-        Field(rate(of["coverage"]), reasons_in_words(reasons) if reasons else "", of["coverage"]),
+        Field(rate(of["coverage"]), _of_samples(of["n"], reasons), of["coverage"]),
         *_usage(taken),
     ]
     is_baseline = reading.is_reference(results, one.name)
     return Row(short_name, _prompt(one.prompt), is_baseline, is_chosen, flags, promised, fields)
+
+
+def _of_samples(n: int, reasons: Mapping[str, int]) -> str:
+    """How many samples were judged, and why some of them have no label."""
+    return f"of {n:,}: {reasons_in_words(reasons)}" if reasons else f"of {n:,}"
 
 
 def _prompt(prompt: str) -> str:

@@ -17,7 +17,9 @@ def threshold(value: float | None) -> str:
 def flagged_above(thresholds: Sequence[ThresholdFacts]) -> str:
     """`.629`, or `.6 (qa), .7 (code)` where each category has its own."""
     return ", ".join(
-        f"{threshold(one['threshold'])} ({one['category']})" if one["category"] else threshold(one["threshold"])
+        f"{threshold(one['threshold'])} ({one['category']})"
+        if one["category"]
+        else threshold(one["threshold"])
         for one in thresholds
     )
 

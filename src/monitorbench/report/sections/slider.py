@@ -1,0 +1,59 @@
+"""The section where a reader moves the threshold, and sees what it costs at the stakes of their own."""
+
+from jinja2.utils import htmlsafe_json_dumps
+from markupsafe import Markup
+
+from monitorbench.metrics.results import PointFacts
+from monitorbench.report.scores import Scores
+from monitorbench.report.sections.decision import decision
+from monitorbench.report.sections.section import Material, fill
+from monitorbench.report.tables.points import flagged_above, promise
+
+
+def slider(material: Material) -> Markup:
+    """The controls, empty until the page's script fills them, and the scores as JSON that nobody executes."""
+    results = material.results
+    chosen = decision(results)
+    curves = [_curve(material, one) for one in material.scores]
+    first = [
+        i
+        for i, one in enumerate(material.scores)
+        if (one.monitor, one.prompt) == (chosen.monitor, chosen.prompt)
+    ]
+    data = {"curves": curves, "stakes": results["stakes"], "first": first[0] if first else 0}
+    without = [
+        f"{material.short_names[name]} ({prompt})"
+        for name, by_prompt in results.get("usage", {}).items()
+        for prompt in by_prompt
+        if (name, prompt) not in {(one.monitor, one.prompt) for one in material.scores}
+    ]
+    return fill("slider", {"data": _inert(data), "without": without})
+
+
+def has_scores(material: Material) -> bool:
+    """Whether some monitor's scores could be read."""
+    return bool(material.scores)
+
+
+def _curve(material: Material, one: Scores) -> dict[str, object]:
+    point = material.results.get("operating_points", {}).get(one.monitor, {}).get(one.prompt)
+    return {
+        "name": f"{material.short_names[one.monitor]}, {one.prompt} prompt",
+        "n_without": one.n_without,
+        "point": _point(point),
+        **one.packed(),
+    }
+
+
+def _point(point: PointFacts | None) -> dict[str, object] | None:
+    """The calibrated threshold; None as its value where each category has its own."""
+    if point is None:
+        return None
+    thresholds = point["thresholds"]
+    one = thresholds[0]["threshold"] if [t["category"] for t in thresholds] == [""] else None
+    return {"threshold": one, "text": f"calibrated: {flagged_above(thresholds)}, {promise(thresholds)}"}
+
+
+def _inert(data: object) -> Markup:
+    """JSON that can't end the element it stands in, whatever a name holds."""
+    return htmlsafe_json_dumps(data, separators=(",", ":"))
