@@ -20,6 +20,11 @@ _TITLES = {
 }
 
 
+def has_worst(material: Material) -> bool:
+    """Whether some sample was answered wrongly, or could not be read."""
+    return bool(material.worst or material.worst_missing)
+
+
 def worst(material: Material) -> Markup:
     """Of each cell the misses with the lowest score and the false alarms with the highest."""
     values = {
