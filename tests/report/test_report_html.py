@@ -19,11 +19,13 @@ from monitorbench.report.figures import heat as figures_heat
 from monitorbench.report.figures import matrix as figures_matrix
 from monitorbench.report.figures import scatter as figures_scatter
 from monitorbench.report.html import render_report
+from monitorbench.report.samples.browsable import link
 from monitorbench.report.sections.answer import details, statement
 
 RESULTS = fake_results()
 WORST = fake_worst()
-PAGE = render_report(RESULTS, MANIFEST, WORST)
+BROWSABLE = {(BASE, "direct"), (BASE, "evidence")}
+PAGE = render_report(RESULTS, MANIFEST, WORST, browsable=BROWSABLE)
 HOSTILE = "<script>alert(1)</script>\"'&$x^$-->{{ 7*7 }}"
 
 
@@ -46,13 +48,13 @@ class Page(HTMLParser):
 def assert_self_contained(html: str) -> None:
     page = Page(html)
     assert not {tag for tag, _ in page.tags} & {"link", "img", "iframe", "object", "embed", "image", "form"}
-    assert [attributes for tag, attributes in page.tags if tag == "script"] == [{}]
+    assert [attributes for tag, attributes in page.tags if tag == "script"] == [{}, {}]
     for _, attributes in page.tags:
         for name, value in attributes.items():
             assert re.fullmatch(r"[a-z0-9:.-]+", name)  # nothing broke out of another attribute
             assert not name.startswith("on")
             if name in ("src", "href", "xlink:href", "action", "data"):
-                assert (value or "").startswith("#")
+                assert (value or "").startswith(("#", "samples.html"))
     assert not re.search(r"url\((?!#)|@import|javascript:", html)
     assert "\x1b" not in html
     assert not re.search("[\u200f\u202a-\u202e]", html)
@@ -63,13 +65,14 @@ def test_page_needs_nothing_beside_it() -> None:
     assert_self_contained(PAGE)
 
 
-def test_policy_lets_one_script_run() -> None:
+def test_policy_lets_our_scripts_run() -> None:
     """A policy with a wrong hash stops the sorting; one with a wider source lets judged text act."""
-    script = re.search(r"<script>(.*?)</script>", PAGE, re.DOTALL)
-    assert script is not None
-    digest = base64.b64encode(hashlib.sha256(script[1].encode()).digest()).decode()
+    scripts = re.findall(r"<script>(.*?)</script>", PAGE, re.DOTALL)
+    assert len(scripts) == 2
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     policy = (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; base-uri 'none'; "
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; base-uri 'none'; "
         "form-action 'none'"
     )
     assert ("meta", {"http-equiv": "Content-Security-Policy", "content": policy}) in Page(PAGE).tags
@@ -193,7 +196,7 @@ def test_undefined_numbers_and_missing_parts_still_make_a_report() -> None:
 
 def test_same_numbers_same_bytes() -> None:
     """A report that changes without its numbers can't be compared or cached."""
-    assert render_report(fake_results(), MANIFEST, fake_worst()) == PAGE
+    assert render_report(fake_results(), MANIFEST, fake_worst(), browsable=BROWSABLE) == PAGE
 
 
 def test_figures_stand_alone() -> None:
@@ -201,9 +204,9 @@ def test_figures_stand_alone() -> None:
     for svg in (
         figures_scatter.scatter(RESULTS),
         figures_matrix.transfer_matrix(RESULTS, "direct"),
-        figures_heat.heat_maps(RESULTS, "direct"),
-        figures_curves.roc(RESULTS),
-        figures_curves.reliability(RESULTS),
+        *figures_heat.heat_maps(RESULTS, "direct", link),
+        figures_curves.roc(RESULTS, "direct"),
+        figures_curves.reliability(RESULTS, "direct"),
         figures_learning.learning_curves(RESULTS),
     ):
         assert svg is not None

@@ -40,11 +40,14 @@ class Material(NamedTuple):
     other_points: bool = False
     """Whether published points of other datasets are drawn beside the monitors' own."""
 
-    def samples_link(self, monitor: str, prompt: str, *, cell: str, verdict: str) -> str:
-        """The address of a monitor's samples of a cell with this verdict; empty where there is no such page."""
+    def samples_link(
+        self, monitor: str, prompt: str, *, cell: str = "", verdict: str = "", sample: str = ""
+    ) -> str:
+        """The address of a monitor's samples of a cell with this verdict, or of one sample; empty without one."""
         if (monitor, prompt) not in self.browsable:
             return ""
-        return link(monitor, prompt, cell="" if cell == OVERALL else cell, verdict=verdict)
+        inside = "" if cell == OVERALL else cell
+        return link(monitor, prompt, cell=inside, verdict=verdict, sample=sample)
 
 
 def always(_: Material) -> bool:

@@ -62,8 +62,8 @@ def other_thresholds(material: Material) -> Markup:
     results = material.results
     values = {
         # Safe to put in as they are: drawn here, every name in them an outline or escaped.
-        "roc": Markup(figures_curves.roc(results)),
-        "reliability": Markup(figures_curves.reliability(results)),
+        "roc": [Markup(figures_curves.roc(results, prompt)) for prompt in material.prompts],
+        "reliability": [Markup(figures_curves.reliability(results, prompt)) for prompt in material.prompts],
         "answers": _answers(results),
     }
     return fill("thresholds", values)
