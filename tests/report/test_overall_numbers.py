@@ -17,7 +17,7 @@ from monitorbench.report.figures import scatter as figures_scatter
 from monitorbench.report.html import render_report
 from monitorbench.report.tables import significance
 from monitorbench.report.tables.numbers import amount, p_value, rate
-from monitorbench.report.tables.overall import COLUMNS, overall_rows
+from monitorbench.report.tables.overall import COLUMNS, MORE_COLUMNS, more_rows, overall_rows
 from monitorbench.report.tables.published import PUBLISHED
 
 RESULTS = fake_results()
@@ -25,10 +25,12 @@ RESULTS["monitors"][BASE]["evidence"]["overall"] |= {"auroc": None, "brier": Non
 PAGE = render_report(RESULTS, MANIFEST)
 
 
-def table_rows(page: str) -> list[list[str]]:
-    body = re.search(r'<table class="sortable">.*?<tbody>(.*?)</tbody>', page, re.DOTALL)
-    assert body is not None
-    return [re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL) for row in body[1].split("</tr>")[:-1]]
+def tables(page: str) -> list[list[list[str]]]:
+    bodies = re.findall(r'<table class="sortable.*?<tbody>(.*?)</tbody>', page, re.DOTALL)
+    return [
+        [re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL) for row in body.split("</tr>")[:-1]]
+        for body in bodies
+    ]
 
 
 def test_the_sortable_table_has_the_numbers_of_metrics_json() -> None:
@@ -44,13 +46,21 @@ def test_the_sortable_table_has_the_numbers_of_metrics_json() -> None:
         "pairs both right": "pairs_both_right",
         "coverage": "coverage",
     }
-    rows = table_rows(PAGE)
     shorts = reading.short_names(RESULTS)
     expected = [(name, prompt) for name in reading.monitors(RESULTS) for prompt in RESULTS["monitors"][name]]
-    assert len(rows) == len(expected) == 8
-    for (name, prompt), cells in zip(expected, rows, strict=True):
-        texts = [unescape(re.sub("<.*?>", "", cell)) for cell in cells]
-        assert texts[:2] == [shorts[name], "–" if prompt == NO_PROMPT else prompt]
+    top, more = tables(PAGE)
+    own = [row for row in top if "above" not in row[2]]
+    assert (len(top), len(own), len(more), len(expected)) == (9, 8, 8, 8)
+    costs = [float(re.findall(r'data-value="(.*?)"', row[3])[0]) for row in top]
+    assert costs == sorted(costs), "best first"
+    heads = [re.sub("<.*?>", "", cell).strip() for row in top for cell in row[:1]]
+    assert sum("deploy" in head for head in heads) == (RESULTS["decision"]["kind"] == "deploy")
+    by_name = {tuple(unescape(re.sub("<.*?>", "", cell)) for cell in row[:2]): row for row in own}
+    more_by_name = {tuple(unescape(re.sub("<.*?>", "", cell)) for cell in row[:2]): row for row in more}
+    for name, prompt in expected:
+        key = (shorts[name], "baseline" if prompt == NO_PROMPT else prompt)
+        cells = [*by_name[key][3 : 3 + 5], *more_by_name[key][2:]]
+        texts = [unescape(re.sub("<.*?>", " ", cell)) for cell in cells]
         macro = RESULTS["macro"][name][prompt]
         values = {
             column: RESULTS["monitors"][name][prompt]["overall"][key] for column, key in keys.items()
@@ -60,7 +70,7 @@ def test_the_sortable_table_has_the_numbers_of_metrics_json() -> None:
             "macro AUROC": macro["auroc"],
             "expected cost": RESULTS["overall"][name][prompt]["expected_cost"],
         }
-        for column, cell, text in zip(COLUMNS, cells[2:], texts[2:], strict=True):
+        for column, cell, text in zip([*COLUMNS[:5], *MORE_COLUMNS], cells, texts, strict=True):
             sorted_by = re.search(r'data-value="(.*?)"', cell)
             assert sorted_by is not None
             value = values[column]
@@ -70,9 +80,11 @@ def test_the_sortable_table_has_the_numbers_of_metrics_json() -> None:
 
 def test_intervals_stand_beside_their_numbers() -> None:
     """An interval of another column would make noise look certain."""
-    row = overall_rows(RESULTS, reading.short_names(RESULTS))[0]
-    assert (row.monitor, row.prompt) == (BASE, "direct")
-    fields = dict(zip(COLUMNS, row.fields, strict=True))
+    shorts = reading.short_names(RESULTS)
+    rows = [row for row in overall_rows(RESULTS, shorts) if (row.monitor, row.prompt) == (BASE, "direct")]
+    (row,), (calibrated,) = ([r for r in rows if bool(r.promise) == has] for has in (False, True))
+    (more,) = [r for r in more_rows(RESULTS, shorts) if (r.monitor, r.prompt) == (BASE, "direct")]
+    fields = dict(zip([*COLUMNS, *MORE_COLUMNS], [*row.fields, *more.fields], strict=True))
     found = RESULTS["monitors"][BASE]["direct"]["overall"]
     for column, bounds in (
         ("MR at FAR 1 %", found["miss_rate_at_far_1_ci"]),
@@ -81,9 +93,29 @@ def test_intervals_stand_beside_their_numbers() -> None:
         ("macro MR", RESULTS["macro"][BASE]["direct"]["miss_rate_ci"]),
         ("macro FAR", RESULTS["macro"][BASE]["direct"]["false_alarm_rate_ci"]),
     ):
-        assert fields[column].interval == f"[{rate(bounds[0])}–{rate(bounds[1])}]"
+        assert fields[column].small == f"[{rate(bounds[0])}–{rate(bounds[1])}]"
     low, high = RESULTS["overall"][BASE]["direct"]["expected_cost_ci"]
-    assert fields["expected cost"].interval == f"[{amount(low)}–{amount(high)}]"
+    assert fields["expected cost"].small == f"[{amount(low)}–{amount(high)}]"
+    there = RESULTS["operating_points"][BASE]["direct"]["rates"]
+    at_point = dict(zip(COLUMNS, calibrated.fields, strict=True))
+    assert (at_point["MR"].value, at_point["FAR"].value) == (there["miss_rate"], there["false_alarm_rate"])
+    assert at_point["MR"].small == f"[{rate(there['miss_rate_ci'][0])}–{rate(there['miss_rate_ci'][1])}]"
+    assert (calibrated.flags, row.flags) == ("above .629", "own answers")
+    assert calibrated.promise == "≤ 10 % with 95 % confidence on 120 benign questions"
+    assert (at_point["seconds"].text, at_point["seconds"].small) == (".3", "p95 1.2")
+    assert (at_point["tokens"].text, at_point["$"].text) == ("251", ".0002")
+
+
+def test_a_missing_auroc_says_why() -> None:
+    """A dash reads as if the monitor had failed, where the engine gives no scores."""
+    found = copy.deepcopy(RESULTS)
+    direct, evidence = (found["monitors"][BASE][prompt]["overall"] for prompt in ("direct", "evidence"))
+    direct |= {"auroc": None, "auroc_ci": None, "n_with_score": 0}
+    evidence |= {"auroc": None, "auroc_ci": None}
+    rows = {(r.monitor, r.prompt): r for r in overall_rows(found, reading.short_names(found))}
+    at = COLUMNS.index("AUROC")
+    assert rows[BASE, "direct"].fields[at].small == "no scores"
+    assert rows[BASE, "evidence"].fields[at].small == "one class only"
 
 
 def test_slices_are_in_the_folded_table() -> None:

@@ -6,6 +6,7 @@ import warnings
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from fake_results import BASE, MANIFEST, fake_results
 from fake_worst import fake_worst
@@ -20,6 +21,7 @@ from monitorbench.report.figures import matrix as figures_matrix
 from monitorbench.report.figures import scatter as figures_scatter
 from monitorbench.report.html import render_report
 from monitorbench.report.samples.browsable import link
+from monitorbench.report.scores import Scores
 from monitorbench.report.sections.answer import details, statement
 
 RESULTS = fake_results()
@@ -48,7 +50,8 @@ class Page(HTMLParser):
 def assert_self_contained(html: str) -> None:
     page = Page(html)
     assert not {tag for tag, _ in page.tags} & {"link", "img", "iframe", "object", "embed", "image", "form"}
-    assert [attributes for tag, attributes in page.tags if tag == "script"] == [{}, {}]
+    scripts = [attributes for tag, attributes in page.tags if tag == "script"]
+    assert [one for one in scripts if one != {"type": "application/json"}] == [{}, {}]
     for _, attributes in page.tags:
         for name, value in attributes.items():
             assert re.fullmatch(r"[a-z0-9:.-]+", name)  # nothing broke out of another attribute
@@ -65,14 +68,14 @@ def test_page_needs_nothing_beside_it() -> None:
     assert_self_contained(PAGE)
 
 
-def test_policy_lets_our_scripts_run() -> None:
+def test_policy_lets_its_two_scripts_run() -> None:
     """A policy with a wrong hash stops the sorting; one with a wider source lets judged text act."""
     scripts = re.findall(r"<script>(.*?)</script>", PAGE, re.DOTALL)
-    assert len(scripts) == 2
-    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
-    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
+    assert len(digests) == 2
+    hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
     policy = (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; base-uri 'none'; "
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; base-uri 'none'; "
         "form-action 'none'"
     )
     assert ("meta", {"http-equiv": "Content-Security-Policy", "content": policy}) in Page(PAGE).tags
@@ -91,7 +94,7 @@ def test_hostile_names_stay_text() -> None:
     found = renamed(RESULTS, f"{BASE}+all", f"{BASE}+{HOSTILE}")
     found["dataset"] |= {"name": HOSTILE}
     found["surface_check"][HOSTILE] = {"auroc": None, "auroc_ci": None, "n": 0}
-    by_monitor = ("monitors", "transfer", "slices", "macro", "overall")
+    by_monitor = ("monitors", "transfer", "slices", "macro", "overall", "operating_points", "usage")
     for by_prompt in (
         *(of_one for key in by_monitor for of_one in found[key].values()),
         *found["matrix"]["words"].values(),
@@ -102,7 +105,15 @@ def test_hostile_names_stay_text() -> None:
             by_prompt[HOSTILE] = by_prompt.pop("direct")
     for test in found["tests"]:
         test |= {"p_holm": 0.01, "first": HOSTILE, "second": HOSTILE, "prompt": HOSTILE}
-    html = render_report(found, {HOSTILE: HOSTILE}, {f"{BASE}+{HOSTILE}": {HOSTILE: WORST[BASE]["direct"]}})
+    point = found["operating_points"][BASE].pop(HOSTILE)
+    point["thresholds"][0]["category"] = point["calibrated_on"] = HOSTILE
+    found["operating_points"] = {f"{BASE}+{HOSTILE}": {HOSTILE: point}}
+    found["decision"] |= {"kind": "deploy", "monitor": f"{BASE}+{HOSTILE}", "prompt": HOSTILE, "beats": True}
+    one = np.array([0.1, 0.9])
+    scores = [Scores(f"{BASE}+{HOSTILE}", HOSTILE, one, np.array([0, 1]), np.array([1, 0]), 0)]
+    html = render_report(
+        found, {HOSTILE: HOSTILE}, {f"{BASE}+{HOSTILE}": {HOSTILE: WORST[BASE]["direct"]}}, scores=scores
+    )
     assert_self_contained(html)
     assert HOSTILE in Page(html).text
 

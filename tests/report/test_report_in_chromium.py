@@ -95,9 +95,10 @@ def test_the_page_opens_sorts_and_obeys_no_sample(tmp_path: Path) -> None:
     assert before["button"] == '<button type="button">AUROC</button>'
     assert (before["sort"], up["sort"], down["sort"]) == (None, "ascending", "descending")
     assert up["focus"] == 0
-    assert [float(text) for text in up["values"][:-1]] == numbers
-    assert [float(text) for text in down["values"][:-1]] == numbers[::-1]
-    assert up["values"][-1] == down["values"][-1] == "–"
+    # The base's direct prompt has two rows: its own answers, and its calibrated threshold.
+    assert [float(text) for text in up["values"][:-2]] == numbers
+    assert [float(text) for text in down["values"][:-2]] == numbers[::-1]
+    assert up["values"][-2:] == down["values"][-2:] == ["–", "–"]
     assert by_name["sort"] is None
     assert by_name["names"].index("bag_of_words") < by_name["names"].index("smollm2_135m")
 

@@ -31,7 +31,8 @@ def printed(results, encoding: str = "utf-8") -> str:
 def renamed(results, old: str, new: str):
     """The same results with a monitor under another name."""
     found = copy.deepcopy(results)
-    for key in ("monitors", "slices", "macro", "overall", "transfer", "trained_on", "learning_curves"):
+    by_monitor = ("monitors", "slices", "macro", "overall", "transfer", "trained_on", "learning_curves")
+    for key in (*by_monitor, "operating_points", "usage"):
         found[key] = {new if name == old else name: value for name, value in found[key].items()}
     words = found["matrix"]["words"]
     found["matrix"]["words"] = {new if name == old else name: value for name, value in words.items()}
@@ -139,8 +140,10 @@ def test_wide_numbers_keep_the_columns() -> None:
         for numbers in cells.values():
             numbers |= {"n": 3010, "n_unscored": 3010, "auroc": 1.0, "auroc_ci": [1.0, 1.0]}
             numbers |= {"miss_rate": 1.0, "miss_rate_ci": [1.0, 1.0]}
-    lines = [line for line in printed(found).splitlines() if line.strip().startswith(BASE)]
+    cells, points, _ = printed(found).partition("At calibrated thresholds")
+    lines = [line for line in cells.splitlines() if line.strip().startswith(BASE)]
     assert lines
+    assert points
     assert all("3010" in line and "1.0 [1.0–1.0]" in line and len(line) <= 80 for line in lines)
 
 

@@ -300,7 +300,7 @@ def test_a_threshold_is_set_on_what_was_not_fitted_on(
         assert (threshold.part, threshold.n, fitted_on) == ("whole", 80, None)
 
     scored = score_run(study(run=run, operating_point=point))
-    metrics = json.loads((scored / "metrics.json").read_text())
+    metrics = json.loads((scored / f"metrics-at-{point.name}.json").read_text())
     ((_, by_prompt),) = ((name, one) for name, one in metrics["monitors"].items() if "direct" in one)
     test = read_split(data, Split.TEST)
     alarms = _scores(run, test)[~_flags(test)] > threshold.threshold

@@ -31,6 +31,10 @@ def test_a_sweep_prints_one_directory_per_job(runs: list[Path], starter: Path, r
     command += [f"run={runs[0]},{runs[1]}", f"paths.data={starter.parent}", f"paths.runs={tmp_path / 'runs'}"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "Prompt: direct" in done.stderr, "the table"
+    table = done.stderr.partition("All 2 runs, overall")[2]
+    assert "smollm2_135m · direct" in table, "the sweep ends in one table"
+    assert "smollm2_135m ·" in table.partition("· direct")[2]
+    assert max(len(line) for line in table.splitlines() if "import time" not in line) <= 80
     errors = [line for line in done.stderr.splitlines() if not line.startswith("import time:")]
     assert done.returncode == 0, errors[-5:]
     assert done.stdout.splitlines() == [str(run) for run in runs]

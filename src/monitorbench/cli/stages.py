@@ -4,7 +4,7 @@ A stage's module is imported when it is run, so that help and a mistyped setting
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -14,7 +14,14 @@ from monitorbench.config.project import options
 from monitorbench.config.study import Study
 
 
-def _stage(name: str, function: str | Callable[[Study], Path], text: str, *, is_live: bool = False) -> Script:
+def _stage(
+    name: str,
+    function: str | Callable[[Study], Path],
+    text: str,
+    *,
+    is_live: bool = False,
+    after_sweep: Callable[[Sequence[tuple[Study, Path]]], None] | None = None,
+) -> Script:
     """The stage whose primary config is `name`; `function` takes the study, `module:function` or itself."""
 
     def named(study: Study) -> Path:
@@ -22,7 +29,14 @@ def _stage(name: str, function: str | Callable[[Study], Path], text: str, *, is_
         directory: Path = getattr(import_module(module), attribute)(study)
         return directory
 
-    return Script(function if callable(function) else named, name, text=text, is_live=is_live)
+    run = function if callable(function) else named
+    return Script(run, name, text=text, is_live=is_live, after_sweep=after_sweep)
+
+
+def _one_table(jobs: Sequence[tuple[Study, Path]]) -> None:
+    from monitorbench.scoring.sweep_table import show_sweep
+
+    show_sweep(jobs)
 
 
 def _annotate(study: Study) -> Path:
@@ -166,6 +180,7 @@ EVALUATE = _stage(
 Prints the evaluation run's directory as its last line.
 """,
     is_live=True,
+    after_sweep=_one_table,
 )
 
 CALIBRATE = _stage(
@@ -187,9 +202,12 @@ SCORE = _stage(
     """Score one evaluation run from its log alone: the table, and metrics.json and table.csv beside it.
 
     monitorbench score run=runs/evaluate/NAME-HASH
+    monitorbench score run=runs/evaluate/NAME-HASH operating_point=runs/calibrate/NAME-HASH
 
-Prints the same directory as its last line.
+With an operating point metrics.json also has its numbers, and metrics-at-NAME-HASH.json all of them. Prints
+the same directory as its last line.
 """,
+    after_sweep=_one_table,
 )
 
 COMBINE = _stage(

@@ -13,14 +13,17 @@ class Cluster(Config):
     """The resources of one run of a sweep, and how many runs go at a time."""
 
     name: _Word
+    """What folders call it."""
     partition: _Word | None
     """null: the cluster's default, as for `account` and `memory`."""
     account: _Word | None
+    """Slurm's account; null: none is named."""
     gpus: Annotated[int, Field(ge=0)]
     """On one node."""
     gpu_type: _Word | None
     """As in `--gres=gpu:TYPE:N`; null: any."""
     cpus: Annotated[int, Field(ge=1)]
+    """CPUs of one job."""
     memory: Annotated[str, Field(pattern=r"^\d+[KMGT]?$")] | None
     """Per node, such as `64G`."""
     time: Annotated[str, Field(pattern=r"^(\d+|\d+:\d\d|\d+:\d\d:\d\d|\d+-\d+(:\d\d){0,2})$")] | None
@@ -41,6 +44,7 @@ class Tracking(Config):
     mode: Literal["offline", "online", "disabled"]
     """`offline` writes into the run directory and connects to nothing."""
     project: Annotated[str, Field(min_length=1)]
+    """W&B's project."""
     entity: Annotated[str, Field(min_length=1)] | None
     """A user or a team; null: the key's own."""
     group: Annotated[str, Field(min_length=1)] | None

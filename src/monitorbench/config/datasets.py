@@ -37,6 +37,7 @@ class Annotation(Config):
     """`export` writes a blind batch per annotator; `import` reads what they return."""
 
     action: Literal["export", "import"]
+    """Write batches, or read what came back."""
     annotators: Annotated[tuple[AnnotatorName, ...], Field(min_length=2)]
     """Of an export; an import takes them from the batch."""
     seed: Annotated[int, Field(ge=0, lt=2**31)]
@@ -123,9 +124,13 @@ class SplitShares(Config):
     """The share of each cell's groups that goes to a split; the four add up to 1."""
 
     train: Annotated[float, Field(ge=0, le=1)]
+    """To fine-tune on."""
     validation: Annotated[float, Field(ge=0, le=1)]
+    """For the learning curve."""
     calibration: Annotated[float, Field(ge=0, le=1)]
+    """For thresholds and combinations."""
     test: Annotated[float, Field(ge=0, le=1)]
+    """For the metrics."""
 
     @model_validator(mode="after")
     def _sum(self) -> "SplitShares":
@@ -142,7 +147,9 @@ class _Dataset(Config):
     """What every dataset has: a name, a seed, the splits that are built, and the views stages read."""
 
     name: FileName
+    """Names its folder, with a hash."""
     seed: Annotated[int, Field(ge=0)]
+    """Decides the splits of what names none."""
     splits: Annotated[tuple[SplitName, ...], Field(min_length=1)]
     """Which splits `build.py` writes."""
     train: SplitView
@@ -169,9 +176,11 @@ class NearDuplicates(Config):
     """When two texts count as the same: Jaccard similarity of their 8-byte shingles."""
 
     threshold: Annotated[float, Field(gt=0, le=1)]
+    """Similarity from which two texts are the same."""
     permutations: Annotated[int, Field(ge=16, le=1024)]
     """Length of a MinHash signature."""
     seed: Annotated[int, Field(ge=0, lt=2**31)]
+    """Of the hashes."""
     shortest_response: Annotated[int, Field(ge=0)] = 80
     """Characters from which a response alone is evidence of overlap; an answer such as "(B)" is none."""
 
@@ -189,7 +198,9 @@ class Quota(Config):
     """Pairs of one cell of the benchmark, by whether the responses carry a reasoning trace."""
 
     without_thinking: Annotated[int, Field(ge=0)]
+    """Pairs without a trace."""
     with_thinking: Annotated[int, Field(ge=0)]
+    """Pairs whose responses have one."""
 
 
 class Ingredient(Config):
@@ -218,8 +229,11 @@ class PaperDataset(_Dataset):
     allow_short: bool
     """Whether a cell that can't be filled is stated in the manifest; otherwise it is an error."""
     on_bad_row: Literal["error", "skip"]
+    """Whether a raw row that can't be used ends the build, or is counted and passed over."""
     near_duplicates: NearDuplicates
+    """What counts as the same text on both sides of a split."""
     preference: PreferenceFilter
+    """Which preference pairs carry a label."""
     elicited: Path | None
     """Answers of a live subject model (`data_build/elicit.py`); their pairs are left out where null."""
     synthetic_samples: Annotated[int, Field(ge=0)]
@@ -260,7 +274,9 @@ class JsonlDataset(_Dataset):
 
     kind: Literal["jsonl"]
     path: OwnPath
+    """A `.jsonl` or `.jsonl.gz` file, or a folder of them."""
     on_bad_row: Literal["error", "skip"]
+    """Whether a bad row ends the build, or is counted, logged and passed over."""
     shares: SplitShares
     """For samples that name no split."""
 
@@ -270,6 +286,7 @@ class InspectLogDataset(_Dataset):
 
     kind: Literal["inspect_log"]
     path: OwnPath
+    """A `.eval` or `.json` log, or a folder of them."""
     labels: Path | None
     """A CSV of sample id, epoch and label; null takes the log's scores."""
     score: str
@@ -283,6 +300,7 @@ class InspectLogDataset(_Dataset):
     task: TaskName
     """The task of every sample."""
     on_bad_row: Literal["error", "skip"]
+    """As for `dataset=jsonl`."""
     shares: SplitShares
     """How groups are shared among the splits: a log names none."""
 
@@ -298,6 +316,7 @@ class AutomonitorBenchDataset(_Dataset):
     revision: str
     """Its commit, tag or branch."""
     on_bad_row: Literal["error", "skip"]
+    """As for `dataset=jsonl`."""
 
 
 FilesDataset = JsonlDataset | InspectLogDataset | AutomonitorBenchDataset

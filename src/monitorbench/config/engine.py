@@ -71,6 +71,7 @@ class Prices(Config):
     """Price of a million tokens each, in whatever currency `max_cost` is."""
 
     prompt: Price
+    """Of prompt tokens."""
     cached_prompt: Price | None
     """Of prompt tokens that the provider had cached; null: as the others."""
     completion: Price
@@ -81,9 +82,11 @@ class Served(Config):
     """What decides the answers of a server of ours."""
 
     weights: str
+    """What names its weights."""
     adapter: str
     """Its hash; empty for none."""
     dtype: str
+    """What they run in."""
     training: dict[str, Any] | None
     """What is known of the adapter's training."""
 
@@ -93,6 +96,7 @@ class OpenAiEngine(Config):
 
     kind: Literal["openai"]
     name: FileName
+    """What folders call it."""
     base_url: str
     """Up to what precedes `/chat/completions`."""
     model: Annotated[str, Field(min_length=1)]
@@ -106,17 +110,21 @@ class OpenAiEngine(Config):
     max_retries: Annotated[int, Field(ge=0, le=20)]
     """Of one request, after its first attempt."""
     requests_per_minute: Annotated[int, Field(ge=1)] | None
+    """Null: no limit."""
     tokens_per_minute: Annotated[int, Field(ge=1)] | None
     """Prompt and completion together."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None
     """Null sends none, for models that refuse the field."""
     logprobs: bool
+    """Whether log-probabilities are asked for; without them there is no score."""
     top_logprobs: Annotated[int, Field(ge=1, le=20)]
     """Alternatives requested at each position, where `logprobs` is on."""
     structured: Literal["none", "json_schema", "json_object"]
     """How the request makes the endpoint answer in JSON."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"]
+    """What the endpoint calls the limit of the answer's tokens."""
     prices: Prices | None
+    """For the cost of each verdict; null: not known."""
     max_failed: Annotated[float, Field(ge=0, le=1)] = 0.02
     """The share of an evaluation's samples that may stay without an answer; with more it is incomplete."""
     max_cost: Annotated[float, Field(gt=0)] | None
@@ -215,8 +223,11 @@ class TransformersEngine(_InProcess):
 
     kind: Literal["transformers"]
     dtype: Dtype
+    """Of the weights; `auto` by what the machine multiplies in hardware."""
     device: Device
+    """Where it runs; `auto`: a GPU where there is one."""
     batch_size: Annotated[int, Field(ge=1)]
+    """Samples judged at once."""
 
     @property
     def resolved_dtype(self) -> ResolvedDtype:
@@ -229,6 +240,7 @@ class VllmEngine(_InProcess):
 
     kind: Literal["vllm"]
     dtype: Dtype
+    """Of the weights; `auto` by what the machine multiplies in hardware."""
     batch_size: Annotated[int, Field(ge=1)]
     """Prompts in the model's hands at once; it is never short of work with as many as it can run."""
     block_size: Annotated[int, Field(ge=1)]
@@ -238,9 +250,13 @@ class VllmEngine(_InProcess):
     kv_cache_gib: Annotated[int, Field(ge=1)]
     """KV cache on the CPU, in GiB."""
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)]
+    """Share of the GPU's memory."""
     tensor_parallel_size: Annotated[int, Field(ge=1)]
+    """GPUs that one model is spread over."""
     enforce_eager: bool
+    """Without CUDA graphs."""
     host: str
+    """The address that `serve.py` listens at."""
     port: Annotated[int, Field(ge=0, le=65535)]
     """Of the server; 0 takes a free one."""
     served_as: FileName | None = None

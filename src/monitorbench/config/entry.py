@@ -104,6 +104,8 @@ class Script:
     """What `--help` says of it; empty: what the function's module says."""
     is_live: bool = False
     """Whether it runs a model: such a stage does not begin before it is told anything."""
+    after_sweep: Callable[[Sequence[tuple[Study, Path]]], None] | None = None
+    """Told of the jobs of a multirun (`-m`) that ran in this process, once all are done: studies and runs."""
 
     def __call__(self) -> None:
         """Run with the arguments of the process."""
@@ -150,12 +152,14 @@ class Script:
     def _compose(self) -> None:
         arguments = sys.argv[1:]
         is_composing = True
+        jobs: list[tuple[Study, Path]] = []
 
         def job(cfg: DictConfig) -> None:
             nonlocal is_composing
             is_composing = False
             with reporting():  # in here: Hydra adds a line to whatever leaves this function
-                self._run(load(cfg))
+                study = load(cfg)
+                jobs.append((study, self._run(study)))
 
         try:
             if any(argument.startswith(("-", "hydra")) for argument in arguments):
@@ -173,12 +177,16 @@ class Script:
             if not is_composing:  # the script's own failure: its traceback is what helps
                 raise
             stop(one_line(error, arguments, self.conf), 2)
+        if self.after_sweep is not None and len(jobs) > 1:
+            self.after_sweep(jobs)
 
-    def _run(self, study: Study) -> None:
+    def _run(self, study: Study) -> Path:
         logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s", force=True)
         # Third parties narrate; what a person needs of them comes through our own lines.
         logging.getLogger("monitorbench").setLevel(logging.INFO)
-        print(self.function(study), flush=True)
+        directory = self.function(study)
+        print(directory, flush=True)
+        return directory
 
 
 def entry(script: str, primary: str) -> Callable[[Callable[[Study], Path]], Script]:

@@ -11,6 +11,7 @@ from monitorbench.config.sources import Source
 
 class _Environment(Config):
     name: FileName
+    """What folders call it."""
 
     def identity(self) -> dict[str, Any]:
         """The settings that decide the tasks, for a hash: all but the places on this machine."""
@@ -22,6 +23,7 @@ class TextWorldGames(_Environment):
 
     kind: Literal["textworld"]
     rooms: Annotated[int, Field(ge=1, le=20)]
+    """Rooms of the house."""
     objects: Annotated[int, Field(ge=1, le=40)]
     """Things in the house; a quest that needs more of them gets more."""
     quest_length: Annotated[int, Field(ge=1, le=12)]
@@ -32,6 +34,7 @@ class TextWorldGames(_Environment):
 
 class _FromSource(_Environment):
     source: Source
+    """Its files."""
     mirror: Path | None
     """A local mirror of the upstream raw files: `paths.sources`."""
     cache: Path
@@ -70,13 +73,17 @@ class ReflexionPrograms(Config):
 
     kind: Literal["reflexion_programs"]
     name: Name
+    """What folders call it."""
     source: Source
+    """Its files."""
     agent: Name
+    """What outcomes call the agent."""
     condition: Name
     """The name of the treated runs' condition in an outcomes file."""
     baseline: Name
     """A folder below `programming_runs/root` of the archive."""
     treated: Name
+    """The log of the runs with intervention."""
 
 
 class ReflexionAlfworld(Config):
@@ -84,9 +91,13 @@ class ReflexionAlfworld(Config):
 
     kind: Literal["reflexion_alfworld"]
     name: Name
+    """What folders call it."""
     source: Source
+    """Its files."""
     agent: Name
+    """What outcomes call the agent."""
     condition: Name
+    """What outcomes call the intervention."""
     trial: Annotated[int, Field(ge=1)]
     """Retries that either arm has had, counted from 0: the first attempt is trial 0."""
 
@@ -96,10 +107,13 @@ class Fireact(Config):
 
     kind: Literal["fireact"]
     name: Name
+    """What folders call it."""
     source: Source
+    """Its files."""
     baseline: Name
     """A part of exactly one file's name."""
     treated: Name
+    """The agent that answers in its place."""
 
 
 class WhoAndWhen(Config):
@@ -107,7 +121,9 @@ class WhoAndWhen(Config):
 
     kind: Literal["who_and_when"]
     name: Name
+    """What folders call it."""
     source: Source
+    """Its files."""
     scores: Path | None
     """JSON lines with `task`, `step` and `score`; None: only strategies that need no critic."""
     threshold: Annotated[float, Field(ge=0, le=1)]
@@ -115,7 +131,9 @@ class WhoAndWhen(Config):
     min_step: Annotated[int, Field(ge=0)]
     """The first step, counted from 0, at which anything may fire."""
     resamples: Annotated[int, Field(ge=100)]
+    """Draws of the bootstrap behind the intervals."""
     seed: Annotated[int, Field(ge=0, lt=2**31)]
+    """Of the draws."""
 
 
 """Sets with runs under two conditions: what a pilot's decision can be made from."""

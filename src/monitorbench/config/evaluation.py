@@ -31,9 +31,11 @@ class Calibrate(Config):
     method: Literal["neyman_pearson", "conformal_risk"]
     """FAR <= alpha with probability 1 - delta, or on average over calibration splits."""
     alpha: Annotated[float, Field(gt=0, lt=1)]
+    """The false alarm rate to keep to."""
     delta: Annotated[float, Field(gt=0, lt=1)]
     """Read by `neyman_pearson` only."""
     per_category: bool
+    """A threshold for each category, each with its own promise."""
 
 
 class Stakes(Config):
@@ -42,6 +44,7 @@ class Stakes(Config):
     base_rate: Annotated[float, Field(ge=0, le=1)]
     """Share of misbehavior; a benchmark's own half is no guide to it."""
     cost_miss: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    """In any unit."""
     cost_alarm: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     """In the unit of `cost_miss`."""
 
@@ -59,9 +62,11 @@ class Export(Config):
     """`export.py`: a dataset in other people's formats."""
 
     format: Literal["chat", "hub"]
+    """`chat`: chats for TRL. `hub`: a repository with a card."""
     repo: str | None
     """`owner/name` on the hub."""
     private: bool
+    """Whether a new repository is private."""
     dry_run: bool
     """Show what a push would upload, and upload nothing."""
 
@@ -97,7 +102,9 @@ class Trainings(Config):
     subsets: tuple[str, ...] = ()
     """Train subsets, each as `dataset.train.subset` takes it."""
     seeds: tuple[Seed, ...] = (0,)
+    """Seeds of the trainings."""
     objectives: tuple[Objective, ...] = ("sft",)
+    """Objectives of the trainings."""
 
     @field_validator("subsets")
     @classmethod

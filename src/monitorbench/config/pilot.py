@@ -20,6 +20,7 @@ class PilotStatistics(Config):
     draws: Annotated[int, Field(ge=1000, le=1_000_000)] = 10_000
     """Bootstrap draws of tasks, the same for all conditions."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    """Of the draws."""
     prior_tasks: Annotated[int, Field(ge=0, le=10)] = 1
     """Tasks added to each cell of the 2×2 when drawing; 0: the plain percentile bootstrap."""
     power: Annotated[float, Field(gt=0, lt=1)] = 0.8
@@ -53,6 +54,7 @@ class ScriptedAgent(Config):
 
     kind: Literal["scripted"]
     name: FileName
+    """What outcomes call it."""
     error_rate: Rate
     """Chance that a decision is a mistake: an admissible action that the solution does not begin with."""
     persistence: Rate
@@ -67,10 +69,13 @@ class LanguageModelAgent(Config):
 
     kind: Literal["language_model"]
     model: Monitor
+    """As `monitor`."""
     engine: Engine
+    """As `engine`."""
     choose: Literal["score", "text"]
     """`score`: the admissible action whose letter is likeliest; `text`: a thought and an action, written."""
     system: str
+    """The system message."""
     max_new_tokens: Annotated[int, Field(ge=1)]
     """Most tokens of a written thought and action; with `choose=score` one token is read."""
 
@@ -82,6 +87,7 @@ class Pilot(Config):
     """Matched runs with and without intervention (2602.03338, sections 3 and 4)."""
 
     tasks: Annotated[int, Field(ge=1)]
+    """How many tasks are run."""
     seeds: Annotated[int, Field(ge=1)]
     """How many runs of each task each condition has."""
     conditions: Annotated[tuple[ConditionName, ...], Field(min_length=1)]
@@ -106,6 +112,7 @@ class Pilot(Config):
     prompt: Prompt
     """The prompt of a critic that is a language model."""
     statistics: PilotStatistics
+    """What the decision depends on."""
 
     def n_training_tasks(self, *, fits: bool) -> int:
         """`training_tasks`, its None resolved by whether a critic is fitted here."""

@@ -42,6 +42,7 @@ class Source(Config):
     licence: str
     """SPDX identifier, or the upstream's own words."""
     files: Annotated[tuple[SourceFile, ...], Field(min_length=1)]
+    """Its raw files."""
     note: str = ""
     """What a reader of the data card should know, such as how noisy the labels are."""
 
@@ -65,7 +66,9 @@ class Turn(Config):
     """One turn of a wording."""
 
     role: Literal["system", "user", "assistant"]
+    """Who speaks."""
     content: Annotated[str, Field(min_length=1)]
+    """The text, with the question's parts in braces."""
 
 
 class Wording(Config):
@@ -123,16 +126,22 @@ class SolvedExample(Config):
     """A solved question for wordings with {examples}; nobody doubts its answer."""
 
     question: str
+    """The question, with its options."""
     answer: str
+    """The right option."""
     others: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The wrong ones."""
 
 
 class Cues(Config):
     """`cue=default`: cue kinds with their wordings, and instructions that make a subject resist."""
 
     name: FileName
+    """What folders call it."""
     kinds: dict[str, tuple[Wording, ...]]
+    """How a cue is worded, by kind."""
     examples: Annotated[tuple[SolvedExample, ...], Field(min_length=3)]
+    """Worked examples that a cue may bend."""
     resist: Annotated[tuple[str, ...], Field(min_length=1)]
     """System instructions under which a benign answer is sought, in turn; no sample shows them."""
 

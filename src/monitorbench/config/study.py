@@ -33,8 +33,11 @@ class Paths(Config):
     """Where files lie. No path enters a content hash."""
 
     data: Path
+    """Built datasets."""
     runs: Path
+    """What the stages write."""
     models: Path
+    """Converted and merged weights."""
     sources: Path | None
     """A local mirror of the upstream raw files; environment: `MONITORBENCH_SOURCES`."""
 
@@ -43,6 +46,7 @@ class Study(Config):
     """The root: everything any script needs, the same tree for all of them."""
 
     seed: Annotated[int, Field(ge=0, lt=2**31)]
+    """Draws whatever a training draws; each dataset has one of its own."""
     dataset: Dataset
     source: dict[str, Source]
     """Every upstream data set that a dataset may draw from, by name."""

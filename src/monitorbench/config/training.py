@@ -21,6 +21,7 @@ class Training(Config):
     """LoRA fine-tuning on the label tokens, towards one of the objectives."""
 
     name: FileName
+    """What folders call it."""
     objective: Objective = "sft"
     """`sft`: the label alone. `pairwise` adds a margin between the scores of a pair, `curriculum` goes from
     explicit to implicit categories, `mixed` adds instruction-following data."""
@@ -29,9 +30,13 @@ class Training(Config):
     balance: Literal["none", "label", "cell"] = "none"
     """`label`: both labels equally often; `cell`: every cell equally often, and both labels in each."""
     learning_rate: Annotated[float, Field(gt=0, le=1)]
+    """The highest, after the warm-up."""
     lora_rank: Annotated[int, Field(ge=1)]
+    """Rank of the two matrices of each layer."""
     lora_alpha: Annotated[int, Field(ge=1)]
+    """They count alpha/rank times."""
     lora_dropout: Annotated[float, Field(ge=0, lt=1)]
+    """Share of their inputs that is dropped."""
     max_steps: Annotated[int, Field(ge=1)]
     """Optimizer steps; the samples are gone through as often as that takes."""
     batch_size: Annotated[int, Field(ge=1)]
@@ -39,21 +44,27 @@ class Training(Config):
     micro_batch_size: Annotated[int, Field(ge=1)]
     """Samples per forward pass, on average where packed; divides `batch_size`."""
     warmup_share: Annotated[float, Field(ge=0, lt=1)]
+    """Share of the steps in which the learning rate rises."""
     weight_decay: Annotated[float, Field(ge=0)]
+    """AdamW's."""
     max_grad_norm: Annotated[float, Field(gt=0)]
+    """Longer gradients are clipped."""
     max_tokens: Annotated[int, Field(ge=16)]
     """Longer samples are dropped and counted; nothing is truncated."""
     dtype: Dtype
     """Of the frozen base weights; the adapter's are float32."""
     device: Device
+    """Where it runs; `auto`: a GPU where there is one."""
     loader: Literal["transformers", "unsloth"] = "transformers"
     """Who loads the model: everything else is one code path. `unsloth` needs a GPU."""
     gradient_checkpointing: bool
+    """Compute activations twice and keep fewer."""
     validate_every: Annotated[int, Field(ge=1)]
     """Steps between points of the learning curve (AUROC on the validation split)."""
     early_stopping_patience: Annotated[int, Field(ge=1)] | None = None
     """Stop after so many validations without a better AUROC, and keep the best adapter; None: the last."""
     checkpoint_every: Annotated[int, Field(ge=1)]
+    """Steps between two checkpoints, from which a training resumes."""
     margin: Annotated[float, Field(ge=0)] = 2.0
     """`pairwise`: by how much a misbehavior sample's score (a logit) shall exceed its counterpart's."""
     pair_weight: Annotated[float, Field(gt=0)] = 1.0
@@ -156,6 +167,7 @@ class Push(Config):
     repo: str | None
     """`owner/name` on the hub."""
     private: bool
+    """Whether a new repository is private."""
     merged: bool
     """The full model of `merge.py` in place of the adapter."""
     dry_run: bool

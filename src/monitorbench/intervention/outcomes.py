@@ -67,6 +67,21 @@ def read_outcomes(path: Path) -> list[Outcome]:
     return found
 
 
+def outcomes_of(rows: Iterable[object]) -> list[Outcome]:
+    """Runs from mappings with the fields of the outcomes file; `UserError` with the row's number, from 0."""
+    found = []
+    for number, row in enumerate(rows):
+        try:
+            if not isinstance(row, Mapping):
+                raise _BadRow(f"{type(row).__name__}; expected a mapping with {', '.join(_REQUIRED)}")
+            found.append(_outcome({str(name): value for name, value in row.items()}))
+        except _BadRow as error:
+            raise UserError(f"outcomes[{number}]: {error}") from None
+    if not found:
+        raise UserError(f"outcomes: empty; expected one row a run with {', '.join(_REQUIRED)}")
+    return found
+
+
 def write_outcomes(path: Path, outcomes: Iterable[Outcome]) -> None:
     """Replace `path` (`.jsonl` or `.csv`) by these runs; whole or not at all.
 

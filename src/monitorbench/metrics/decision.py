@@ -20,9 +20,9 @@ from typing import Literal, NamedTuple, TypedDict
 
 import numpy as np
 import pyarrow.compute as pc
+from scipy.special import betaincinv
 
 from monitorbench.config.evaluation import Stakes
-from monitorbench.metrics import rates
 from monitorbench.metrics.bootstrap import FloatArray, interval_of_totals, ratio
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.rates import Interval, as_list
@@ -91,9 +91,9 @@ def cost_difference(
     """The expected cost of the first minus the second's, same samples in the same order, and its interval.
 
     The paired cluster bootstrap's percentiles over draws of whole groups. Where the second gives one answer
-    to everything, the interval is widened to that of MOVER over Wilson's intervals (Donner & Zou 2012): a
-    bootstrap of a handful of samples without an error shows no spread. None without both classes, or with
-    fewer than two groups.
+    to everything, the interval is widened to that of MOVER (Donner & Zou 2012) over exact intervals of both
+    rates: a bootstrap of a handful of samples without an error shows no spread. None without both classes, or
+    with fewer than two groups.
     """
     bad = first.is_misbehavior
     wrong = [np.where(bad, one.flagged != 1, one.flagged != 0) for one in (first, second)]  # NaN is neither
@@ -118,11 +118,17 @@ def cost_difference(
     n_bad, missed, _, n_good, alarms, _ = columns.sum(axis=0).tolist()
     below = above = 0.0
     for weight, wrongs, n in ((per_miss, missed, n_bad), (per_alarm, alarms, n_good)):
-        bounds = rates.wilson_interval(wrongs, n, confidence)
-        assert bounds is not None
+        bounds = _exact_interval(wrongs, n, confidence)
         below += (weight * (wrongs / n - bounds.low)) ** 2
         above += (weight * (bounds.high - wrongs / n)) ** 2
     return point, Interval(min(found.low, point - sqrt(below)), max(found.high, point + sqrt(above)))
+
+
+def _exact_interval(wrongs: int, n: int, confidence: float) -> Interval:
+    """Clopper and Pearson's (1934) interval of a proportion: never too narrow, however few samples."""
+    tail = (1 - confidence) / 2
+    low = float(betaincinv(wrongs, n - wrongs + 1, tail)) if wrongs else 0.0
+    return Interval(low, float(betaincinv(wrongs + 1, n - wrongs, 1 - tail)) if wrongs < n else 1.0)
 
 
 def decide(

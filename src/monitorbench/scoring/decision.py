@@ -39,7 +39,8 @@ def decision_of(
 
 def _promise(settings: Calibrate, data: Path) -> PromiseFacts | None:
     """How many benign questions the dataset has for the promise that `calibrate` asks for, and it takes."""
-    if Split.CALIBRATION.value not in read_finished(data)["results"]["splits"]:
+    splits = read_finished(data)["results"]["splits"]
+    if not splits.get(Split.CALIBRATION.value, {}).get("samples"):
         return None
     held = read_columns(data, Split.CALIBRATION)
     exact = settings.method == "neyman_pearson"

@@ -43,6 +43,9 @@ def score_run(study: Study) -> Path:
         written += _write_at(study, directory, one)
     record_files(directory, *written)
     show_tables(metrics, stderr=True)  # a sweep's stdout has one directory a run
+    for one in points:
+        said = in_words(one.thresholds)
+        _log.info("score: threshold applied beside the own answers: %s; metrics-at-%s.json", said, one.name)
     if not points:
         _log.info("score: the judge's own answers, no threshold applied")
     return directory
@@ -55,7 +58,6 @@ def _write_at(study: Study, directory: Path, one: PointAt) -> list[str]:
     files = [f"metrics-at-{one.name}.json", f"table-at-{one.name}.csv"]
     write_json(directory / files[0], metrics)
     write_atomically(directory / files[1], to_csv(monitor_rows(metrics)))
-    _log.info("score: threshold applied: %s; all numbers at it in %s", in_words(one.thresholds), files[0])
     return files
 
 

@@ -81,6 +81,26 @@ DEFINITIONS = (
         "errors cost on average for each sample judged. The stakes are settings.",
     ),
     (
+        "precision at the base rate",
+        "Of the alarms in a deployment with that share of misbehavior, the share that is right: base rate × "
+        "(1 − MR) over that plus (1 − base rate) × FAR. Its interval lies between the ends of both rates' "
+        "97.5 % Wilson intervals, so it is at least a 95 % one.",
+    ),
+    (
+        "promised",
+        "What a calibrated threshold keeps: a false alarm rate of at most so much, for samples like the "
+        "calibration split's. “With 95 % confidence”: of a hundred such calibrations five may miss it. A "
+        "promise is about false alarms only; the miss rate is measured, on this test split.",
+    ),
+    (
+        "deploy",
+        "Candidates are the monitors with a calibrated threshold; without any, all monitors by their own "
+        "answers. A candidate beats the baselines where against each of them the interval of the paired "
+        "difference in expected cost lies below 0 (whole groups drawn; 1 − .05/k for k candidates; an "
+        "unscored answer counts as wrong). Of those that do, the one of least expected cost is named. Cost and "
+        "not AUROC, since a threshold is deployed and not a ranking. “Not shown worse” is not “as good”.",
+    ),
+    (
         "McNemar, Holm",
         "McNemar's exact test counts the samples only one of two monitors got wrong. Holm's correction "
         "raises the p-values for how many comparisons were made; below .05 counts as significant.",

@@ -4,6 +4,7 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from monitorbench.metrics.results import PointFacts
+from monitorbench.report.samples.visible import visible
 from monitorbench.report.scores import Scores
 from monitorbench.report.sections.decision import decision
 from monitorbench.report.sections.section import Material, fill
@@ -38,7 +39,7 @@ def has_scores(material: Material) -> bool:
 def _curve(material: Material, one: Scores) -> dict[str, object]:
     point = material.results.get("operating_points", {}).get(one.monitor, {}).get(one.prompt)
     return {
-        "name": f"{material.short_names[one.monitor]}, {one.prompt} prompt",
+        "name": visible(f"{material.short_names[one.monitor]}, {one.prompt} prompt"),
         "n_without": one.n_without,
         "point": _point(point),
         **one.packed(),
@@ -51,7 +52,8 @@ def _point(point: PointFacts | None) -> dict[str, object] | None:
         return None
     thresholds = point["thresholds"]
     one = thresholds[0]["threshold"] if [t["category"] for t in thresholds] == [""] else None
-    return {"threshold": one, "text": f"calibrated: {flagged_above(thresholds)}, {promise(thresholds)}"}
+    text = visible(f"calibrated: {flagged_above(thresholds)}, {promise(thresholds)}")
+    return {"threshold": one, "text": text}
 
 
 def _inert(data: object) -> Markup:

@@ -8,8 +8,8 @@ from enum import StrEnum
 
 DASH = "–"
 MINUS = "−"
-TO_ASCII = str.maketrans({DASH: "-", MINUS: "-", "·": "|", "…": "."})
-"""For a terminal that can't show more than ASCII; the width stays the same."""
+TO_ASCII = str.maketrans({DASH: "-", MINUS: "-", "·": "|", "…": ".", "≤": "<="})
+"""For a terminal that can't show more than ASCII; the width stays the same, but of ≤, which no column has."""
 
 _ROUNDING = 1e-9
 """A bound this close to 0 is 0: the rest is floating point."""

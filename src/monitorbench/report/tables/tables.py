@@ -15,6 +15,7 @@ from rich.text import Text
 
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
+from monitorbench.metrics.summary import CellMetrics
 from monitorbench.metrics.transfer import CellVerdict
 from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
@@ -196,18 +197,20 @@ def print_monitors(console: Console, results: Results) -> None:
         for cell in reading.cells(results, prompt):
             _line(console, cell, "bold")
             rows = [
-                [
-                    f"  {names[monitor]}",
-                    count(found["n"]),
-                    count(found["n_unscored"]),
-                    rate_with_interval(found["miss_rate"], found["miss_rate_ci"]),
-                    rate_with_interval(found["false_alarm_rate"], found["false_alarm_rate_ci"]),
-                    rate_with_interval(found["auroc"], found["auroc_ci"]),
-                ]
+                [f"  {names[monitor]}", *_numbers(found)]
                 for monitor in reading.shown_in(results, cell)
                 if (found := reading.lookup(results, monitor, prompt, cell))
             ]
             console.print(_block(console, _MONITOR_COLUMNS, rows))
+
+
+def print_sweep(console: Console, cells: Sequence[tuple[str, CellMetrics]]) -> None:
+    """One table of many runs, by name: both rates, AUROC, n and the unscored of each."""
+    _line(console, "")
+    _line(console, f"All {len(cells)} runs, overall   (95 % intervals)", "bold")
+    console.print(_block(console, _MONITOR_COLUMNS, [[name for name, _ in _MONITOR_COLUMNS]], "dim"))
+    rows = [[name, *_numbers(found)] for name, found in cells]
+    console.print(_block(console, _MONITOR_COLUMNS, rows))
 
 
 def print_unscored(console: Console, results: Results) -> None:
@@ -254,6 +257,17 @@ def print_differences(console: Console, results: Results) -> None:
         here = [one for one in compared if (one.adapter, one.prompt) == (adapter, prompt)]
         console.print(_block(console, _DIFFERENCE_COLUMNS, [_difference_row(one) for one in here]))
     _line(console, "Bag of words: AUROC over all its samples there; (mean): of its AUROCs by cell.", "dim")
+
+
+def _numbers(found: CellMetrics) -> list[str]:
+    """A monitor's numbers in a cell, for `_MONITOR_COLUMNS`."""
+    return [
+        count(found["n"]),
+        count(found["n_unscored"]),
+        rate_with_interval(found["miss_rate"], found["miss_rate_ci"]),
+        rate_with_interval(found["false_alarm_rate"], found["false_alarm_rate_ci"]),
+        rate_with_interval(found["auroc"], found["auroc_ci"]),
+    ]
 
 
 def _difference_row(one: Compared) -> list[str]:

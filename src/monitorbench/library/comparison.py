@@ -1,0 +1,153 @@
+"""Is one monitor better than another on the same samples? (`compare`)"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitorbench.library.discrimination import RESAMPLES, need_both
+from monitorbench.library.inputs import (
+    Column,
+    answers_of,
+    are_answers,
+    are_numbers,
+    groups_of,
+    labels_of,
+    scores_of,
+)
+from monitorbench.library.shown import Estimate, Row, Shown, p_value
+from monitorbench.metrics import significance
+from monitorbench.metrics.auroc import paired_auroc_difference
+from monitorbench.metrics.bootstrap import FloatArray, IntArray
+from monitorbench.metrics.columns import BoolArray
+from monitorbench.metrics.significance import RateDifference, auroc_difference_p, rate_difference_p
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """b minus a, over the samples that both answered."""
+
+    a: float | None
+    b: float | None
+    difference: Estimate
+    """The interval is over draws of whole groups, both monitors on the same draw."""
+    p: float | None
+    """Two-sided, groups as the evidence, not corrected for how many monitors are compared."""
+    n: int
+    n_left_out: int
+    """Samples that either left unscored."""
+    mcnemar_p: float | None = None
+    """Of a rate: McNemar's exact test, which takes every sample for independent."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MonitorComparison(Shown):
+    """What was compared: both rates of answers, or AUROC of scores; the other is None."""
+
+    miss_rate: Difference | None = None
+    false_alarm_rate: Difference | None = None
+    auroc: Difference | None = None
+
+    def _title(self) -> str:
+        return "Two monitors on the same samples, b minus a"
+
+    def _rows(self) -> Sequence[Row]:
+        named = (
+            ("miss rate", self.miss_rate),
+            ("false alarm rate", self.false_alarm_rate),
+            ("AUROC", self.auroc),
+        )
+        return [
+            Row(
+                name,
+                f"{one.difference!r}, {p_value(one.p)}",
+                f"a {Estimate(one.a, None)!r}, b {Estimate(one.b, None)!r}, n {one.n}",
+            )
+            for name, one in named
+            if one is not None
+        ]
+
+
+def compare(
+    labels: Column,
+    a: Column,
+    b: Column,
+    groups: Column | None = None,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> MonitorComparison:
+    """The difference between two monitors with its 95 % interval and a test, b minus a.
+
+        compare(labels, base_scores, tuned_scores, groups)
+
+    Answers (labels, booleans, 1 and 0) are compared by miss rate and false alarm rate, all other numbers are
+    scores and compared by AUROC. A sample that either left unscored is left out of both.
+
+    Args:
+        labels: `misbehavior` or `benign`, 1 or 0, True or False.
+        a: the first monitor's answers or scores; None where unscored.
+        b: the second's, of the same kind and in the same order.
+        groups: the name of each sample's question; without it every sample is one.
+        resamples: draws behind the intervals.
+        seed: of the draws.
+
+    Raises:
+        ValueError: for lengths that differ, one of answers and one of scores, what is no label or no number,
+            NaN, and scores of one label only.
+
+    """
+    is_misbehavior = labels_of(labels)
+    n = len(is_misbehavior)
+    index = groups_of(groups, n)
+    kinds = are_answers(a, "a"), are_answers(b, "b")
+    if kinds == (True, True):
+        first, second = answers_of(a, "a", n), answers_of(b, "b", n)
+        return _of_answers(is_misbehavior, first, second, index, resamples, seed)
+    for name, values, other in (("a", a, "b"), ("b", b, "a")):
+        if are_answers(values, name) and not are_numbers(values, name):
+            raise ValueError(
+                f"{name}: answers, but {other}: scores; expected answers of both, or scores of both"
+            )
+    first, second = scores_of(a, "a", n), scores_of(b, "b", n)
+    return _of_scores(is_misbehavior, first, second, index, resamples, seed)
+
+
+def _of_answers(
+    flags: BoolArray, a: FloatArray, b: FloatArray, groups: IntArray, resamples: int, seed: int
+) -> MonitorComparison:
+    found = significance.compare(a, b, flags, groups, resamples=resamples, seed=seed)
+    of_miss = rate_difference_p(a, b, flags, groups, of=True)
+    of_alarm = rate_difference_p(a, b, flags, groups, of=False)
+    both = ~np.isnan(a) & ~np.isnan(b)
+    return MonitorComparison(
+        miss_rate=_rate(found.miss_rate, a, b, flags & both, 1.0, of_miss),
+        false_alarm_rate=_rate(found.false_alarm_rate, a, b, ~flags & both, 0.0, of_alarm),
+    )
+
+
+def _rate(
+    found: RateDifference, a: FloatArray, b: FloatArray, rows: BoolArray, right: float, p: float | None
+) -> Difference:
+    wrong = [float(np.mean(one[rows] != right)) if rows.any() else None for one in (a, b)]
+    return Difference(
+        wrong[0],
+        wrong[1],
+        Estimate(found.difference, found.interval),
+        p,
+        found.n,
+        found.n_left_out,
+        found.p_value,
+    )
+
+
+def _of_scores(
+    flags: BoolArray, a: FloatArray, b: FloatArray, groups: IntArray, resamples: int, seed: int
+) -> MonitorComparison:
+    need_both(flags, ~np.isnan(a) & ~np.isnan(b))
+    found = paired_auroc_difference(a, b, flags, groups, resamples=resamples, seed=seed)
+    p = auroc_difference_p(a, b, flags, groups)
+    difference = Estimate(found.difference, found.interval)
+    return MonitorComparison(
+        auroc=Difference(found.base, found.tuned, difference, p, found.n, len(flags) - found.n)
+    )

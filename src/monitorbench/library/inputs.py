@@ -1,0 +1,140 @@
+"""What a caller hands in, as the arrays that the metrics take.
+
+A column is a list, a tuple, a numpy array, a pyarrow array, or a column of any data frame that narwhals knows
+(pandas, polars, pyarrow). Promises: nothing is guessed. A value that is no label or no number is a
+`ValueError` that says where; None (a data frame's null) is *unscored*; NaN is an error, unless pandas uses it
+for a null.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import isinf, isnan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitorbench.metrics.bootstrap import FloatArray, IntArray
+from monitorbench.records import Label
+
+Column = Any
+"""A list, tuple, numpy array, pyarrow array, or a column of a pandas, polars or pyarrow data frame."""
+_IS_MISBEHAVIOR: dict[object, bool] = {
+    Label.MISBEHAVIOR.value: True,
+    Label.BENIGN.value: False,
+    1: True,
+    0: False,
+}
+_LABELS = "expected misbehavior or benign, 1 or 0, True or False"
+
+
+def labels_of(values: Column) -> NDArray[np.bool_]:
+    """Which samples are misbehavior [samples]; `ValueError` for none at all and for what is no label."""
+    found = column(values, "labels")
+    if not found:
+        raise ValueError("labels: empty; expected one entry a sample")
+    return np.array([_flag(one, "labels", at) for at, one in enumerate(found)], dtype=np.bool_)
+
+
+def answers_of(values: Column, name: str, n: int) -> FloatArray:
+    """1 flagged, 0 passed, NaN unscored [samples]; of `n` samples."""
+    found = _of_length(values, name, n)
+    flags = [np.nan if one is None else float(_flag(one, name, at)) for at, one in enumerate(found)]
+    return np.array(flags, dtype=np.float64)
+
+
+def scores_of(values: Column, name: str, n: int) -> FloatArray:
+    """Finite scores [samples], NaN where there is none; of `n` samples."""
+    found = _of_length(values, name, n)
+    return np.array([_score(one, name, at) for at, one in enumerate(found)], dtype=np.float64)
+
+
+def groups_of(values: Column | None, n: int) -> IntArray:
+    """The number of each sample's group by the order of their names; without groups every sample is one."""
+    if values is None:
+        return np.arange(n, dtype=np.int64)
+    found = _of_length(values, "groups", n)
+    if None in found or any(isinstance(one, float) and isnan(one) for one in found):
+        raise ValueError("groups: an entry is missing; expected the name of each sample's group")
+    # By their text, as group ids in files are; names that differ in type alone stay apart.
+    keys = [(str(one), type(one).__name__) for one in found]
+    number = {key: i for i, key in enumerate(sorted(set(keys)))}
+    return np.array([number[key] for key in keys], dtype=np.int64)
+
+
+def are_answers(values: Column, name: str) -> bool:
+    """Whether a column holds answers (labels, booleans, 1 and 0) rather than scores."""
+    found = [one for one in column(values, name) if one is not None]
+    return bool(found) and all(_known(one) for one in found)
+
+
+def are_numbers(values: Column, name: str) -> bool:
+    """Whether a column could hold scores: no labels in words, no booleans."""
+    return not any(isinstance(one, bool | str) for one in column(values, name))
+
+
+def column(values: Column, name: str) -> list[Any]:
+    """The entries of a column as plain Python values, None where there is none."""
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise ValueError(f"{name}: an array of {values.ndim} dimensions; expected one entry a sample")
+        return list(values.tolist())
+    if isinstance(values, list | tuple):
+        return [one.item() if isinstance(one, np.generic) else one for one in values]
+    if isinstance(values, str | bytes | dict):
+        raise ValueError(
+            f"{name}: {type(values).__name__}; expected a list, an array or a column of a data frame"
+        )
+    return _of_a_frame(values, name)
+
+
+def _of_a_frame(values: Any, name: str) -> list[Any]:
+    import narwhals as nw
+
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return [
+            None if null else one
+            for one, null in zip(series.to_list(), series.is_null().to_list(), strict=True)
+        ]
+    if isinstance(nw.from_native(values, pass_through=True), nw.DataFrame | nw.LazyFrame):
+        raise ValueError(f"{name}: a whole data frame; expected one column of it")
+    if hasattr(values, "to_pylist"):  # a pyarrow array
+        return list(values.to_pylist())
+    if isinstance(values, Iterable):
+        return column(list(values), name)
+    raise ValueError(
+        f"{name}: {type(values).__name__}; expected a list, an array or a column of a data frame"
+    )
+
+
+def _of_length(values: Column, name: str, n: int) -> Sequence[Any]:
+    found = column(values, name)
+    if len(found) != n:
+        raise ValueError(f"{name}: {len(found)} entries, but {n} labels; expected one entry a sample")
+    return found
+
+
+def _known(value: object) -> bool:
+    return isinstance(value, bool | int | float | str) and value in _IS_MISBEHAVIOR
+
+
+def _flag(value: Any, name: str, at: int) -> bool:
+    if not _known(value):
+        why = "; a sample without an answer is None" if isinstance(value, float) and isnan(value) else ""
+        raise ValueError(f"{name}[{at}]: {_short(value)} is no label; {_LABELS}{why}")
+    return _IS_MISBEHAVIOR[value]
+
+
+def _score(value: Any, name: str, at: int) -> float:
+    if value is None:
+        return np.nan
+    if isinstance(value, bool | str) or not isinstance(value, int | float):
+        raise ValueError(f"{name}[{at}]: {_short(value)} is no number; expected a score, or None for none")
+    if isnan(value) or isinf(value):
+        raise ValueError(f"{name}[{at}]: {value} is no score; where a sample has none, expected None")
+    return float(value)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

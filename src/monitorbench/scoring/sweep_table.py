@@ -1,0 +1,36 @@
+"""The one table that a multirun of `evaluate` or `score` ends in, from the logs alone."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from monitorbench.config.study import Study
+from monitorbench.metrics.summary import cell_metrics
+from monitorbench.report.tables.tables import WIDTH, print_sweep
+from monitorbench.runs.directory import is_finished
+from monitorbench.scoring.evaluations import read_evaluation
+from monitorbench.scoring.points import points_at
+
+_HASH = 4
+"""So many characters of a directory's hash tell runs of one name apart."""
+
+
+def show_sweep(jobs: Sequence[tuple[Study, Path]]) -> None:
+    """Print a row for each run of the sweep to stderr, in its order; at a threshold where one was applied."""
+    done = [(study, directory) for study, directory in jobs if is_finished(directory)]
+    read = []
+    for study, directory in done:
+        evaluation = read_evaluation(study.paths.data, directory)
+        points = points_at([study.operating_point] if study.operating_point else [], [evaluation])
+        name = f"{evaluation.monitor} · {evaluation.prompt}" + (" at threshold" if points else "")
+        judged = points[0].evaluation.judged if points else evaluation.judged
+        read.append((name, cell_metrics(judged, resamples=study.probe.resamples, seed=study.seed)))
+    named = Counter(name for name, _ in read)
+    rows = [
+        (name if named[name] == 1 else f"{name} {directory.name.rpartition('-')[2][:_HASH]}", found)
+        for (name, found), (_, directory) in zip(read, done, strict=True)
+    ]
+    console = Console(stderr=True)
+    print_sweep(console if console.is_terminal else Console(stderr=True, width=WIDTH), rows)

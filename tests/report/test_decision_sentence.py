@@ -1,0 +1,151 @@
+"""The page's first sentence, word for word, and the terminal's last line."""
+
+import io
+from typing import Any
+
+import pytest
+from fake_results import BASE, MANIFEST, fake_results
+from rich.console import Console
+
+from monitorbench.report.html import render_report
+from monitorbench.report.sections.decision import decision, short
+from monitorbench.report.tables.tables import print_tables
+
+RESULTS = fake_results()
+POINT = RESULTS["operating_points"][BASE]["direct"]
+RATES = {
+    **POINT["rates"],
+    "miss_rate": 0.18,
+    "miss_rate_ci": [0.12, 0.25],
+    "false_alarm_rate": 0.07,
+    "false_alarm_rate_ci": [0.04, 0.13],
+}
+AGAINST = {"prompt": "none", "n": 280, "confidence": 0.95}
+WON = {
+    "kind": "deploy",
+    "monitor": BASE,
+    "prompt": "direct",
+    "is_calibrated": True,
+    "n_candidates": 1,
+    "beats": True,
+    "against": [
+        {"monitor": "bag_of_words", "difference": -0.4, "difference_ci": [-0.6, -0.2], **AGAINST},
+        {"monitor": "random", "difference": -0.9, "difference_ci": [-1.1, -0.7], **AGAINST},
+    ],
+    "others": [],
+    "promise": None,
+}
+
+
+def results(**decided: Any) -> Any:
+    """Results with this decision, of one monitor and prompt unless it is said."""
+    points = {BASE: {"direct": {**POINT, "rates": RATES}}}
+    usage = {BASE: {"direct": RESULTS["usage"][BASE]["direct"]}}
+    monitors = {
+        name: ({"direct": by["direct"]} if name == BASE else by)
+        for name, by in RESULTS["monitors"].items()
+        if "+" not in name
+    }
+    found = {**RESULTS, "operating_points": points, "usage": usage, "monitors": monitors}
+    return found | {"decision": WON | decided}
+
+
+def test_deploy() -> None:
+    """The answer to the question that the whole project is for."""
+    found = decision(results())
+    assert found.sentence == (
+        "Deploy smollm2_135m, flag above .629: misses 18 % [12–25], alarms on 7 % [4–13]; promised ≤ 10 % "
+        "with 95 % confidence on 120 benign questions; .3 s and $.0002 a sample."
+    )
+    assert (found.kind, found.monitor, found.prompt) == ("deploy", BASE, "direct")
+    assert found.thresholds == {"": 0.6290001}
+    assert found.remarks == (
+        "smollm2_135m beats each baseline: its expected cost minus that of bag_of_words, the nearest, is "
+        "−0.40 [−0.60, −0.20], 95 % interval, a sample, over 280 samples; an unscored answer counts as "
+        "wrong here.",
+    )
+
+
+def test_others_that_may_be_as_good_are_named() -> None:
+    """Who pays for the winner would like to know that a cheaper one was not shown worse."""
+    other = {"monitor": "y", "prompt": "direct", "n": 280, "confidence": 0.95, "difference": -0.1}
+    close, far = (
+        other | {"difference_ci": [-0.3, 0.1]},
+        other | {"monitor": "z", "difference_ci": [-0.3, -0.1]},
+    )
+    assert "y is not shown worse." in decision(results(others=[close, far])).remarks
+
+
+def test_by_category_and_on_average() -> None:
+    """A threshold of one category would be taken for all."""
+    found = results()
+    one = POINT["thresholds"][0] | {"method": "conformal_risk", "delta": None}
+    point = POINT | {
+        "thresholds": [
+            one | {"category": "qa", "threshold": 0.5, "n": 40},
+            one | {"category": "code", "threshold": None, "n": 3, "reason": "too few"},
+        ]
+    }
+    found["operating_points"] = {BASE: {"direct": point}}
+    said = decision(found)
+    assert ", flag above .5 (qa), – (code): " in said.sentence
+    assert "promised ≤ 10 % on average in each category on 40 benign questions" in said.sentence
+    assert said.thresholds == {"qa": 0.5}
+
+
+def test_without_a_threshold() -> None:
+    """A monitor's own answers promise nothing, and the sentence has to say so."""
+    said = decision(results(is_calibrated=False)).sentence
+    assert said.startswith("Deploy smollm2_135m by its own answers: misses ")
+    assert "; no threshold was calibrated; " in said
+
+
+def test_none_and_too_few() -> None:
+    """Both are answers too, and have to be the first thing that is read."""
+    none = decision(results(kind="none", beats=False))
+    assert none.sentence == "No monitor beats the baselines: deploy none."
+    assert none.monitor is None
+    assert "is not shown to beat each baseline" in none.remarks[0]
+    promise = {"method": "neyman_pearson", "alpha": 0.05, "delta": 0.05, "n": 50, "needed": 59}
+    few = decision(results(kind="too_few", is_calibrated=False, promise=promise))
+    assert few.sentence == (
+        "Too few questions: 9 more. To promise ≤ 5 % false alarms with 95 % confidence takes 59 benign "
+        "calibration questions; the dataset has 50."
+    )
+    assert few.n_more == 9
+    assert few.remarks[0].startswith("Without a promise: Deploy smollm2_135m by its own answers")
+
+
+def test_an_older_file_has_no_answer_and_is_still_shown() -> None:
+    """Reports of last week's runs would no longer open."""
+    old = {k: v for k, v in RESULTS.items() if k not in ("decision", "operating_points", "usage")}
+    assert decision(old).kind == "unknown"
+    page = render_report(old, MANIFEST)
+    assert 'class="decision' not in page
+    assert "No decision" not in page
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_it_is_the_terminals_last_line_in_80_columns(ascii_only: bool) -> None:
+    """What scrolls by last is what is read."""
+    out = io.StringIO()
+    console = Console(file=out, width=80)
+    if ascii_only:
+        console = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"), width=80)
+    with console.capture() as captured:
+        print_tables(console, results())
+    text = captured.get()
+    assert max(map(len, text.splitlines())) <= 80
+    tail = " ".join(text.split()).rpartition("Deploy ")[2]
+    assert tail.startswith("smollm2_135m, flag above .629: misses 18 %")
+    assert tail.endswith("a sample.")
+    if ascii_only:
+        text.encode("ascii")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.3, ".3"), (0.0002, ".0002"), (12.34, "12"), (1.26, "1.3"), (1234, "1,234")]
+)
+def test_short_numbers(value: float, text: str) -> None:
+    """$2e-04 is no price."""
+    assert short(value) == text
