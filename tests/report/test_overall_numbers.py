@@ -134,9 +134,9 @@ def texts(axes: Axes) -> list[str]:
 def test_heat_maps_hold_the_cells_rates() -> None:
     """A map with rows and columns exchanged sends the reader to mend the wrong category."""
     shown = reading.shown_in(RESULTS, "")
-    maps = figures_heat.heat_figure(RESULTS, "direct").axes[: 2 * len(shown)]
-    for i, name in enumerate(shown):
-        for axes, key in zip(maps[2 * i : 2 * i + 2], ("miss_rate", "false_alarm_rate"), strict=True):
+    for name in shown:
+        maps = figures_heat.heat_figure(RESULTS, name, "direct").axes
+        for axes, key in zip(maps, ("miss_rate", "false_alarm_rate"), strict=True):
             cells = [f"{category}/{task}" for category in Category for task in Task]
             found = [reading.lookup(RESULTS, name, "direct", cell) for cell in cells]
             assert texts(axes) == [rate(one[key]) if one else "–" for one in found]
@@ -145,9 +145,9 @@ def test_heat_maps_hold_the_cells_rates() -> None:
 
 def test_curves_are_those_of_metrics_json() -> None:
     """A ROC curve upside down shows the worst monitor as the best."""
-    figure = figures_curves.roc_figure(RESULTS)
-    drawn = [line.get_xydata().tolist() for line in figure.axes[1].lines]
-    bars = figures_curves.reliability_figure(RESULTS).axes[0]
+    figure = figures_curves.roc_figure(RESULTS, "evidence")
+    drawn = [line.get_xydata().tolist() for line in figure.axes[0].lines]
+    bars = figures_curves.reliability_figure(RESULTS, "direct").axes[0]
     marks = [line.get_xydata().tolist() for line in bars.lines]
     for name in reading.shown_in(RESULTS, ""):
         evidence = figures_curves.overall_of(RESULTS, name, "evidence")
@@ -165,7 +165,7 @@ def test_curves_are_those_of_metrics_json() -> None:
 
 def test_arrows_lead_from_direct_to_evidence() -> None:
     """An arrow the wrong way round says that asking for evidence did the opposite of what it did."""
-    axes = figures_scatter.scatter_figure(RESULTS).axes[0]
+    axes = figures_scatter.scatter_figure(RESULTS, other_points=True).axes[0]
     arrows = [(tuple(one.xyann), tuple(one.xy)) for one in axes.texts if getattr(one, "arrow_patch", None)]
     published = [(one.direct, one.evidence) for one in PUBLISHED]
     assert arrows[: len(PUBLISHED)] == published
@@ -175,8 +175,12 @@ def test_arrows_lead_from_direct_to_evidence() -> None:
             ends = [RESULTS["monitors"][name][p]["overall"] for p in ("direct", "evidence")]
             ours.append(tuple((one["miss_rate"], one["false_alarm_rate"]) for one in ends))
     assert arrows[len(PUBLISHED) :] == ours
-    assert "2601.05752" in PAGE
-    assert "another dataset" in " ".join(PAGE.split())
+    alone = figures_scatter.scatter_figure(RESULTS, other_points=False).axes[0]
+    drawn = [(tuple(one.xyann), tuple(one.xy)) for one in alone.texts if getattr(one, "arrow_patch", None)]
+    assert drawn == ours, "points of other datasets are no rivals: only where they were asked for"
+    assert "The faint circles are published" not in PAGE
+    asked = render_report(RESULTS, {}, other_points=True)
+    assert "another dataset" in " ".join(asked.partition("The faint circles are published")[2].split())
 
 
 def test_significant_differences_are_said_with_their_numbers() -> None:

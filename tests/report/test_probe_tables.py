@@ -56,7 +56,7 @@ def test_words_are_in_the_terminal_the_csv_and_the_page():
     assert {row["word"] for row in rows if row["cell"] in ("trained", "held_out")} == {""}
     for word in words:
         assert word in out.getvalue()
-        assert f"<td>{word}" in page
+        assert f'<td data-label="in a word">{word}' in page
     assert max(map(len, out.getvalue().splitlines())) <= 80
     assert f"Holm over {RESULTS['matrix']['n_tests']} tests" in out.getvalue()
 

@@ -20,12 +20,14 @@ from monitorbench.report.figures import heat as figures_heat
 from monitorbench.report.figures import matrix as figures_matrix
 from monitorbench.report.figures import scatter as figures_scatter
 from monitorbench.report.html import render_report
+from monitorbench.report.samples.browsable import link
 from monitorbench.report.scores import Scores
 from monitorbench.report.sections.answer import details, statement
 
 RESULTS = fake_results()
 WORST = fake_worst()
-PAGE = render_report(RESULTS, MANIFEST, WORST)
+BROWSABLE = {(BASE, "direct"), (BASE, "evidence")}
+PAGE = render_report(RESULTS, MANIFEST, WORST, browsable=BROWSABLE)
 HOSTILE = "<script>alert(1)</script>\"'&$x^$-->{{ 7*7 }}"
 
 
@@ -55,7 +57,7 @@ def assert_self_contained(html: str) -> None:
             assert re.fullmatch(r"[a-z0-9:.-]+", name)  # nothing broke out of another attribute
             assert not name.startswith("on")
             if name in ("src", "href", "xlink:href", "action", "data"):
-                assert (value or "").startswith("#")
+                assert (value or "").startswith(("#", "samples.html"))
     assert not re.search(r"url\((?!#)|@import|javascript:", html)
     assert "\x1b" not in html
     assert not re.search("[\u200f\u202a-\u202e]", html)
@@ -205,7 +207,7 @@ def test_undefined_numbers_and_missing_parts_still_make_a_report() -> None:
 
 def test_same_numbers_same_bytes() -> None:
     """A report that changes without its numbers can't be compared or cached."""
-    assert render_report(fake_results(), MANIFEST, fake_worst()) == PAGE
+    assert render_report(fake_results(), MANIFEST, fake_worst(), browsable=BROWSABLE) == PAGE
 
 
 def test_figures_stand_alone() -> None:
@@ -213,9 +215,9 @@ def test_figures_stand_alone() -> None:
     for svg in (
         figures_scatter.scatter(RESULTS),
         figures_matrix.transfer_matrix(RESULTS, "direct"),
-        figures_heat.heat_maps(RESULTS, "direct"),
-        figures_curves.roc(RESULTS),
-        figures_curves.reliability(RESULTS),
+        *figures_heat.heat_maps(RESULTS, "direct", link),
+        figures_curves.roc(RESULTS, "direct"),
+        figures_curves.reliability(RESULTS, "direct"),
         figures_learning.learning_curves(RESULTS),
     ):
         assert svg is not None

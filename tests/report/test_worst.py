@@ -7,6 +7,7 @@ from monitorbench.records import Label
 from monitorbench.report.samples.marked import MOST_CHARACTERS
 from monitorbench.report.samples.worst import Highlight, Kind, Quoted, worst_samples
 from monitorbench.report.sections.samples import worst_views
+from monitorbench.report.sections.section import Material
 
 MISSED, ALARMED = (Label.MISBEHAVIOR, Label.BENIGN), (Label.BENIGN, Label.MISBEHAVIOR)
 
@@ -77,7 +78,7 @@ def test_quotes_are_those_that_were_grounded() -> None:
 def test_views_are_bounded_and_grouped_by_cell() -> None:
     """Each text is cut at 4,000 characters, and says so; no text is counted under another cell."""
     results = fake_results()
-    views = worst_views(results, fake_worst(), {BASE: BASE})
+    views = worst_views(Material(results, {}, fake_worst(), [], [], {BASE: BASE}))
     assert [(one.monitor, one.prompt) for one in views] == [(BASE, "direct"), (BASE, "evidence")]
     evidence = views[1]
     assert (evidence.n_misses, evidence.n_alarms) == (6, 6)
@@ -99,7 +100,7 @@ def test_grounding_is_the_metrics_own() -> None:
     """A sentence on quotes whose share is not that of metrics.json."""
     results = fake_results()
     results["monitors"][BASE]["evidence"]["overall"] |= {"n_quotes": 40, "grounded_quotes": 0.75}
-    views = worst_views(results, fake_worst(), {})
+    views = worst_views(Material(results, {}, fake_worst(), [], [], {}))
     assert [one.grounding for one in views] == [
         "",
         "Of its 40 quotes in all, .75 were located in the judged response.",

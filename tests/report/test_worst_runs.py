@@ -15,7 +15,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import write_split
 from monitorbench.records import Label, Split
-from monitorbench.report.samples.runs import read_worst
+from monitorbench.report.samples.runs import read_judged, worst_of
 from monitorbench.report.write import report
 from monitorbench.runs.directory import record_files
 
@@ -92,9 +92,10 @@ def test_report_of_a_probe_shows_those_of_its_runs(root: Path) -> None:
     probe = probe_of(root, [root / "moved" / "runs" / RUN, runs[1]])
     asked = study_of(root, probe)
     manifest = json.loads((probe / "manifest.json").read_text())
-    found = read_worst(probe, manifest, results, asked.paths, asked.report.worst)
+    found = read_judged(probe, manifest, results, asked.paths)
     assert found.missing == []
-    assert {name: {p: len(of) for p, of in by.items()} for name, by in found.worst.items()} == {
+    worst = worst_of(found.runs, asked.report.worst)
+    assert {name: {p: len(of) for p, of in by.items()} for name, by in worst.items()} == {
         BASE: {"direct": 2},
         "m_seed7": {"direct": 2},
     }

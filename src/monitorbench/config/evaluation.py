@@ -54,6 +54,8 @@ class Report(Config):
 
     worst: Annotated[int, Field(ge=0)]
     """Misses, and false alarms, of each cell of a monitor that are shown with their text."""
+    other_points: bool
+    """Whether published points of other datasets are drawn among the run's own miss and false alarm rates."""
 
 
 class Export(Config):

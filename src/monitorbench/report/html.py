@@ -5,12 +5,13 @@ names by hash, so that no other runs even where escaping failed; names, judged t
 escaped, unseen characters in them named, and only the SVG that the figures drew is put in as it is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from markupsafe import Markup
 
 from monitorbench.metrics.results import as_results
 from monitorbench.report import reading
+from monitorbench.report.samples.browsable import PAGE
 from monitorbench.report.samples.worst import Worst
 from monitorbench.report.scores import Scores
 from monitorbench.report.sections import rates, samples, thresholds, training
@@ -26,19 +27,20 @@ SECTIONS = (
     Section("at any threshold", slider, has_scores),
     Section("answers that are no label", rates.unscored, rates.has_unscored),
     Section("rates and AUROC by cell", rates.by_cell),
-    Section("where each monitor errs", rates.heat_maps),
-    Section("what training changed", training.changes),
+    Section("where each monitor errs", rates.heat_maps, rates.has_rates),
+    Section("what training changed", training.changes, training.has_changes),
     Section("several seeds of one training", training.seeds, training.has_seeds),
     Section("other training objectives", training.objectives, training.has_objectives),
     Section("beside the paper's own cells", training.paper_cells, training.has_paper_cells),
-    Section("miss rate against false alarm rate", thresholds.plane),
-    Section("at other thresholds", thresholds.other_thresholds),
-    Section("surface check", thresholds.surface),
+    Section("miss rate against false alarm rate", thresholds.plane, thresholds.has_rates),
+    Section("at other thresholds", thresholds.other_thresholds, thresholds.has_curves),
+    Section("surface check", thresholds.surface, thresholds.has_surface),
     Section("learning curves", training.learning_curves, training.has_learning_curves),
-    Section("the worst samples", samples.worst),
+    Section("the worst samples", samples.worst, samples.has_worst),
     Section("how it was made, and what the words mean", background),
 )
-"""The page from top to bottom. Without a condition a section is always shown."""
+"""The page from top to bottom. Without a condition a section is always shown; the table of contents comes behind
+the first."""
 _SCRIPTS = ("sort.js", "slider.js")
 
 
@@ -48,12 +50,15 @@ def render_report(
     worst: Worst | None = None,
     worst_missing: Sequence[str] = (),
     scores: Sequence[Scores] = (),
+    browsable: Set[tuple[str, str]] = frozenset(),
+    other_points: bool = False,
 ) -> str:
     """The page for a `metrics.json` and the manifest of the run it came from.
 
     `worst` holds the worst samples by monitor and prompt, `worst_missing` says what of them could not be
-    read; `scores` are the monitors' own, for the slider of thresholds. Raises ValueError where the metrics
-    are of another schema version.
+    read; `scores` are the monitors' own, for the slider of thresholds. `browsable` are the monitors and prompts
+    whose samples stand on the samples page beside this one; `other_points` draws published points of other
+    datasets too. Raises ValueError where the metrics are of another schema version.
     """
     results = as_results(metrics)
     material = Material(
@@ -64,7 +69,10 @@ def render_report(
         reading.prompts(results),
         reading.short_names(results),
         scores,
+        browsable,
+        other_points,
     )
+    shown = [section for section in SECTIONS if section.is_shown(material)]
     scripts = [templates().get_template(name).render() for name in _SCRIPTS]
     return (
         templates()
@@ -74,6 +82,7 @@ def render_report(
             policy=policy(*scripts),
             # Safe to put in as they are: files of ours.
             scripts=[Markup(script) for script in scripts],
-            sections=[section.make(material) for section in SECTIONS if section.is_shown(material)],
+            sections=[(section, section.make(material)) for section in shown],
+            samples=PAGE if browsable else "",
         )
     )

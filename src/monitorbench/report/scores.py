@@ -71,7 +71,7 @@ def read_scores(directory: Path, manifest: Mapping[str, Any], results: Results, 
     """Of an evaluation run, or of each run of a probe; of a run that is gone there is none."""
     found = []
     read_before: dict[str, Columns] = {}
-    for run in _runs(paths, directory, manifest):
+    for run in runs_of(paths, directory, manifest):
         try:
             one = read_finished(run)
             if not (run / VERDICTS).is_file():
@@ -84,13 +84,13 @@ def read_scores(directory: Path, manifest: Mapping[str, Any], results: Results, 
         of_sample = at.is_valid().to_numpy(zero_copy_only=False)
         scores = np.full(len(samples), np.nan)
         scores[pc.drop_null(at).to_numpy()] = log.scores[of_sample]  # of a sample's lines the last counts
-        monitor, prompt = _name(one, results), one["results"]["judge"]["prompt"]
+        monitor, prompt = monitor_of(one, results), one["results"]["judge"]["prompt"]
         if prompt in results["monitors"].get(monitor, {}) and not np.isnan(scores).all():
             found.append(distinct(monitor, prompt, scores, samples.is_misbehavior))
     return found
 
 
-def _name(manifest: Mapping[str, Any], results: Results) -> str:
+def monitor_of(manifest: Mapping[str, Any], results: Results) -> str:
     """The monitor's name in `metrics.json`."""
     judge, training = manifest["results"]["judge"], manifest["results"]["training"] or {}
     objective = training.get("objective", BASELINE_OBJECTIVE)
@@ -98,10 +98,12 @@ def _name(manifest: Mapping[str, Any], results: Results) -> str:
     return name if name in results["monitors"] else f"{name}_seed{training.get('seed')}"
 
 
-def _runs(paths: Paths, directory: Path, manifest: Mapping[str, Any]) -> list[Path]:
+def runs_of(paths: Paths, directory: Path, manifest: Mapping[str, Any]) -> list[Path]:
+    """The runs that a report is of: the evaluation itself, or those that a probe was made of."""
     if "judge" in manifest["results"]:
         return [directory]
     named = [Path(name) for name in manifest["results"].get("runs", ())]
+    # A run that was moved along with its probe is where its name is looked for.
     return [run if run.is_dir() else paths.runs / "evaluate" / run.name for run in named]
 
 

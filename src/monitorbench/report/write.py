@@ -1,4 +1,4 @@
-"""The report stage: `metrics.json` of a probe or a scored run to `report.html` and a printed table.
+"""The report stage: `metrics.json` of a probe or a scored run to `report.html`, `samples.html` and a printed table.
 
 The numbers are `metrics.json`'s; the samples shown come from the dataset and the verdict logs.
 """
@@ -9,7 +9,9 @@ from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.metrics.results import as_results
 from monitorbench.report.html import render_report
-from monitorbench.report.samples.runs import read_worst
+from monitorbench.report.samples import browsable
+from monitorbench.report.samples.page import render_samples
+from monitorbench.report.samples.runs import read_judged, worst_of
 from monitorbench.report.scores import read_scores
 from monitorbench.report.tables.tables import show_tables
 from monitorbench.runs.directory import kind_of, read_checked, read_finished, record_files
@@ -20,7 +22,8 @@ from monitorbench.runs.tracking import track_results
 def report(study: Study) -> Path:
     """Write `report.html` beside the metrics of `study.run`, and print the tables to stdout.
 
-    Of each cell at most `report.worst` misses and as many false alarms are shown with their text. Raises
+    Of each cell at most `report.worst` misses and as many false alarms are shown there with their text;
+    `samples.html` has all samples of the runs that are still there, and is not written where none is. Raises
     `UserError` where the run has no metrics yet, or is of a kind that never has.
     """
     directory = study.required_run()
@@ -37,11 +40,23 @@ def report(study: Study) -> Path:
         results = as_results(read_checked(directory, metrics.name))
     except ValueError as error:  # of another version of this project
         raise UserError(f"{metrics}: {error}") from error
-    found = read_worst(directory, manifest, results, study.paths, study.report.worst)
+    judged = read_judged(directory, manifest, results, study.paths)
     scores = read_scores(directory, manifest, results, study.paths)
-    page = render_report(results, manifest, found.worst, found.missing, scores)
+    page = render_report(
+        results,
+        manifest,
+        worst_of(judged.runs, study.report.worst),
+        judged.missing,
+        scores,
+        browsable={(run.monitor, run.prompt) for run in judged.runs},
+        other_points=study.report.other_points,
+    )
     write_atomically(directory / "report.html", page)
-    record_files(directory, "report.html")
-    track_results(study, directory, "report", files=[directory / "report.html"])
+    written = [directory / "report.html"]
+    if judged.runs:
+        written.append(directory / browsable.PAGE)
+        write_atomically(written[-1], render_samples(results, judged.runs))
+    record_files(directory, *(file.name for file in written))
+    track_results(study, directory, "report", files=written)
     show_tables(results)
     return directory

@@ -1,4 +1,4 @@
-"""ROC and reliability, a panel a prompt, as SVG strings; a monitor without scores is not drawn."""
+"""ROC and reliability under one prompt, as SVG strings; a monitor without scores is not drawn."""
 
 from collections.abc import Callable
 
@@ -15,29 +15,33 @@ from monitorbench.report.figures.svg import INK, draw
 
 _PANEL = 4.1
 """Inches of a panel's side."""
-_ACROSS = 2
 _LOW_FAR = (0.01, 0.05)
 
 
-def roc(results: Results) -> str:
+def roc(results: Results, prompt: str) -> str:
     """The share of misbehavior flagged against FAR, with the point each monitor's own answers are at."""
-    return draw("roc", "ROC curve of each monitor, a panel a prompt", lambda: roc_figure(results))
+    label = f"ROC curve of each monitor, {prompt} prompt"
+    return draw(_name(results, "roc", prompt), label, lambda: roc_figure(results, prompt))
 
 
-def reliability(results: Results) -> str:
+def reliability(results: Results, prompt: str) -> str:
     """The share of misbehavior among samples of like scores against their mean score, Wilson bars."""
-    label = "Share of misbehavior by score of each monitor, a panel a prompt"
-    return draw("reliability", label, lambda: reliability_figure(results))
+    label = f"Share of misbehavior by score of each monitor, {prompt} prompt"
+    return draw(_name(results, "reliability", prompt), label, lambda: reliability_figure(results, prompt))
 
 
-def roc_figure(results: Results) -> Figure:
+def roc_figure(results: Results, prompt: str) -> Figure:
     """The same as `roc`, not yet as SVG."""
-    return _panels(results, _roc)
+    return _panel(results, prompt, _roc)
 
 
-def reliability_figure(results: Results) -> Figure:
+def reliability_figure(results: Results, prompt: str) -> Figure:
     """The same as `reliability`, not yet as SVG."""
-    return _panels(results, _reliability)
+    return _panel(results, prompt, _reliability)
+
+
+def _name(results: Results, kind: str, prompt: str) -> str:
+    return f"{kind}-{reading.prompts(results).index(prompt)}"
 
 
 def overall_of(results: Results, monitor: str, prompt: str) -> Overall | None:
@@ -46,31 +50,26 @@ def overall_of(results: Results, monitor: str, prompt: str) -> Overall | None:
     return results["overall"].get(monitor, {}).get(shown)
 
 
-def _panels(results: Results, paint: Callable[[Axes, Results, str], None]) -> Figure:
-    prompts, shown = reading.prompts(results), reading.shown_in(results, "")
-    shorts, names = reading.short_names(results), reading.monitors(results)
-    across = min(_ACROSS, len(prompts))
-    down = -(-len(prompts) // across)
-    height = down * (_PANEL + 0.2) + 0.2 * (-(-len(shown) // (2 * across)) + 1)
-    figure = Figure(figsize=(_PANEL * across + 0.3, height), layout="constrained")
-    grid = list(figure.subplots(down, across, squeeze=False).flat)
-    for axes, prompt in zip(grid, prompts, strict=False):
-        axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), box_aspect=1)
-        axes.grid(color=INK, alpha=0.12)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.set_title(f"{shortened(prompt, 40)} prompt", loc="left", fontsize=9)
-        axes.plot([0, 1], [0, 1], ":", color=INK, alpha=0.4, lw=1)
-        paint(axes, results, prompt)
-    for axes in grid[len(prompts) :]:
-        axes.set_axis_off()
+def _panel(results: Results, prompt: str, paint: Callable[[Axes, Results, str], None]) -> Figure:
+    shown, shorts = reading.shown_in(results, ""), reading.short_names(results)
+    names = reading.monitors(results)
+    height = _PANEL + 0.4 + 0.2 * (-(-len(shown) // 2))
+    figure = Figure(figsize=(_PANEL + 0.2, height), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), box_aspect=1)
+    axes.grid(color=INK, alpha=0.12)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title(f"{shortened(prompt, 40)} prompt", loc="left", fontsize=9)
+    axes.plot([0, 1], [0, 1], ":", color=INK, alpha=0.4, lw=1)
+    paint(axes, results, prompt)
     numbered = numbers(names)
     figure.legend(
         handles=[
             Line2D([], [], color=colour(names.index(name)), ls=_line(results, name), lw=1.4) for name in shown
         ],
-        labels=[f"{numbered[name]} {shortened(shorts[name], 34)}".strip() for name in shown],
+        labels=[f"{numbered[name]} {shortened(shorts[name], 30)}".strip() for name in shown],
         loc="outside lower left",
-        ncols=2 * across,
+        ncols=2,
         fontsize=8,
     )
     return figure

@@ -1,5 +1,8 @@
 """Category × task heat maps of both rates, as SVG strings: where a monitor misses, where it cries wolf."""
 
+from functools import partial
+from typing import Protocol
+
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -9,50 +12,61 @@ from monitorbench.metrics.results import Results
 from monitorbench.records import Category, Task
 from monitorbench.report import reading
 from monitorbench.report.figures.style import ink_on, shortened
-from monitorbench.report.figures.svg import INK, draw
+from monitorbench.report.figures.svg import INK, draw, linked
 from monitorbench.report.tables.numbers import DASH, rate
 
 _COLUMN, _ROW = 0.53, 0.27
-_BLOCK_WIDTH, _BLOCK_HEIGHT = 4.75, 1.5
-"""Inches: of one map's cells, and of a monitor's pair of maps with their heads."""
-_LEFT, _BETWEEN = 1.2, 0.15
-_ACROSS = 2
+_WIDTH, _HEIGHT = 4.5, 1.42
+"""Inches: of a monitor's pair of maps with their heads."""
+_LEFT, _BETWEEN = 1.15, 0.15
 _TITLES = ("miss rate", "false alarm rate")
+_VERDICTS = ("miss", "alarm")
+"""What the samples page calls what each map counts."""
 
 
-def heat_maps(results: Results, prompt: str) -> str:
-    """MR and FAR by category and task, a pair of maps a monitor; the colours are the same in all."""
-    label = (
-        f"Miss and false alarm rates by category and task, {prompt} prompt; the table has the same numbers"
-    )
-    return draw(f"heat-{reading.prompts(results).index(prompt)}", label, lambda: heat_figure(results, prompt))
+class Link(Protocol):
+    """The address of a monitor's samples in a cell with a verdict, empty where there is none."""
+
+    def __call__(self, monitor: str, prompt: str, *, cell: str, verdict: str) -> str: ...
 
 
-def heat_figure(results: Results, prompt: str) -> Figure:
-    """The same, not yet as SVG."""
-    names, shorts = reading.shown_in(results, ""), reading.short_names(results)
-    across = min(_ACROSS, len(names))
-    down = -(-len(names) // across)
-    width, height = _BLOCK_WIDTH * across, _BLOCK_HEIGHT * down + 0.35
-    figure = Figure(figsize=(width, height))
-    for i, name in enumerate(names):
-        left = _BLOCK_WIDTH * (i % across) + _LEFT
-        bottom = height - _BLOCK_HEIGHT * (i // across + 1) + 0.25
-        figure.text(
-            (left - _LEFT + 0.05) / width,
-            (bottom + 3 * _ROW + 0.28) / height,
-            shortened(shorts[name], 50),
-            weight="bold",
+def heat_maps(results: Results, prompt: str, link: Link | None = None) -> list[str]:
+    """MR and FAR by category and task, a figure a monitor, and last the scale: the colours are the same in all.
+
+    With `link` each cell that counts samples leads to them.
+    """
+    number, shorts = reading.prompts(results).index(prompt), reading.short_names(results)
+    drawn = []
+    for i, name in enumerate(reading.shown_in(results, "")):
+        label = (
+            f"Miss and false alarm rates of {shorts[name]} by category and task, {prompt} prompt; the table "
+            "has the same numbers"
         )
-        for j in range(len(_TITLES)):
-            x = left + j * (3 * _COLUMN + _BETWEEN)
-            box = (x / width, bottom / height, 3 * _COLUMN / width, 3 * _ROW / height)
-            _map(figure.add_axes(box), results, name, prompt, j)
-    _scale(figure.add_axes(((_LEFT - 0.05) / width, 0.16 / height, 1.65 / width, 0.12 / height)))
+        painted = partial(heat_figure, results, name, prompt, link)
+        drawn.append(draw(f"heat-{number}-{i}", label, painted))
+    return [*drawn, draw(f"heat-{number}-scale", "The scale of colours, from 0 to 1", scale_figure)]
+
+
+def heat_figure(results: Results, name: str, prompt: str, link: Link | None = None) -> Figure:
+    """One monitor's pair of maps, not yet as SVG."""
+    figure = Figure(figsize=(_WIDTH, _HEIGHT))
+    title = shortened(reading.short_names(results)[name], 50)
+    figure.text(0.01, 1 - 0.16 / _HEIGHT, title, weight="bold")
+    for j in range(len(_TITLES)):
+        x = _LEFT + j * (3 * _COLUMN + _BETWEEN)
+        box = (x / _WIDTH, 0.2 / _HEIGHT, 3 * _COLUMN / _WIDTH, 3 * _ROW / _HEIGHT)
+        _map(figure.add_axes(box), results, name, prompt, j, link)
     return figure
 
 
-def _map(axes: Axes, results: Results, name: str, prompt: str, which: int) -> None:
+def scale_figure() -> Figure:
+    """What the colours mean, not yet as SVG."""
+    figure = Figure(figsize=(_WIDTH, 0.25))
+    _scale(figure.add_axes((_LEFT / _WIDTH, 0.3, 1.6 / _WIDTH, 0.5)))
+    return figure
+
+
+def _map(axes: Axes, results: Results, name: str, prompt: str, which: int, link: Link | None) -> None:
     axes.set(xlim=(0, 3), ylim=(3, 0), yticks=[0.5, 1.5, 2.5], xticks=[0.5, 1.5, 2.5])
     axes.set_xticklabels([str(task) for task in Task], fontsize=7)
     axes.set_yticklabels([c.replace("_", " ") for c in Category] if which == 0 else [""] * 3, fontsize=7)
@@ -69,6 +83,11 @@ def _map(axes: Axes, results: Results, name: str, prompt: str, which: int) -> No
                 axes.add_patch(Rectangle((x + 0.03, y + 0.04), 0.94, 0.92, fc=shade, lw=0))
                 ink = ink_on(*shade)
             axes.text(x + 0.5, y + 0.52, rate(value), ha="center", va="center", color=ink, fontsize=8)
+            cell = f"{category}/{task}"
+            address = link(name, prompt, cell=cell, verdict=_VERDICTS[which]) if link and value else ""
+            if address:  # a rate of 0 counts nothing that could be shown
+                said = f"{_TITLES[which]} {rate(value)} in {cell}: its samples"
+                axes.add_patch(linked(Rectangle((x, y), 1, 1, zorder=9), address, said))
 
 
 def _scale(axes: Axes) -> None:

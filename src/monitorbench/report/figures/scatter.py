@@ -20,22 +20,24 @@ _LABELS = {"Qwen3-14B": (-3, -9), "Gemini-2.5-Flash": (-3, 6)}
 """Where a published point's name stands off its arrow's head, in points, so that none covers another."""
 
 
-def scatter(results: Results) -> str:
+def scatter(results: Results, *, other_points: bool = False) -> str:
     """Overall MR against FAR, one point a monitor and prompt, with Wilson intervals and the fronts.
 
-    Arrows go from a monitor's direct to its evidence prompt; the paper's are faint.
+    Arrows go from a monitor's direct to its evidence prompt. With `other_points` the paper's are drawn too, faint:
+    they are of another dataset.
     """
     label = "Miss rate against false alarm rate of each monitor"
-    return draw("scatter", label, lambda: scatter_figure(results))
+    return draw("scatter", label, lambda: scatter_figure(results, other_points))
 
 
-def scatter_figure(results: Results) -> Figure:
+def scatter_figure(results: Results, other_points: bool) -> Figure:
     """The same, not yet as SVG."""
     names, prompts = reading.monitors(results), reading.prompts(results)
     figure = Figure(figsize=(5.6, 6.0 + 0.2 * ((len(names) + 1) // 2)), layout="constrained")
     axes = figure.add_subplot()
     axes.plot([0, 1], [1, 0], ":", color=INK, alpha=0.4, lw=1)
-    _overlay(axes)
+    if other_points:
+        _overlay(axes)
     for prompt, line in zip(prompts, LINES, strict=False):
         _front(axes, results, prompt, line)
     numbered = numbers(names)
@@ -56,11 +58,11 @@ def scatter_figure(results: Results) -> Figure:
     axes.set_title("↙ lower left is better", loc="left", fontsize=9)
     axes.grid(color=INK, alpha=0.12)
     axes.spines[["top", "right"]].set_visible(False)
-    _legend(figure, results)
+    _legend(figure, results, other_points)
     return figure
 
 
-def _legend(figure: Figure, results: Results) -> None:
+def _legend(figure: Figure, results: Results, other_points: bool) -> None:
     names, shorts, prompts = reading.monitors(results), reading.short_names(results), reading.prompts(results)
     numbered = numbers(names)
     marks = ["s" if reading.is_reference(results, name) else "o" for name in names]
@@ -72,13 +74,13 @@ def _legend(figure: Figure, results: Results) -> None:
                 for marker, line, _ in zip(MARKERS, LINES, prompts, strict=False)
             ),
             Line2D([], [], ls=":", color=INK, alpha=0.5),
-            Line2D([], [], ls="", marker="o", ms=4, mfc="none", color=INK, alpha=0.5),
+            *([Line2D([], [], ls="", marker="o", ms=4, mfc="none", color=INK, alpha=0.5)] * other_points),
         ],
         labels=[
             *(f"{numbered[name]} {shortened(shorts[name], 34)}".strip() for name in names),
             *(shortened(f"{prompt} prompt, its front", 34) for prompt in prompts[: len(LINES)]),
             "guessing",
-            "published, another dataset",
+            *(["published, another dataset"] * other_points),
         ],
         loc="outside lower left",
         ncols=2,

@@ -41,18 +41,19 @@ class Shown(NamedTuple):
     is_long: bool
 
 
-class _Field(NamedTuple):
+class Field(NamedTuple):
+    """One field of one turn: its tag, its text, and the message, field and call that it is."""
+
     tag: str
     text: str
     where: tuple[int, str, int]
-    """Message, field, call."""
 
 
 def shown(
     messages: Sequence[Message], highlights: Iterable[Highlight] = (), most: int = MOST_CHARACTERS
 ) -> Shown:
     """The messages' text, at most `most` characters of it, with the highlighted characters marked."""
-    fields = [field for i, message in enumerate(messages) for field in _fields(i, message)]
+    fields = [field for i, message in enumerate(messages) for field in fields_of(i, message)]
     by_field: dict[tuple[int, str, int], list[Highlight]] = {}
     n_highlights = 0
     for one in highlights:
@@ -98,13 +99,14 @@ def pieces(text: str, spans: Iterable[tuple[int, int]]) -> list[Piece]:
     return found
 
 
-def _fields(index: int, message: Message) -> list[_Field]:
+def fields_of(index: int, message: Message) -> list[Field]:
+    """The fields of a turn that have a text; its empty content where it has nothing else."""
     found = []
     if message.thinking:
-        found.append(_Field(f"{message.role}, thinking", message.thinking, (index, "thinking", 0)))
+        found.append(Field(f"{message.role}, thinking", message.thinking, (index, "thinking", 0)))
     if message.content or not (message.thinking or message.tool_calls):
-        found.append(_Field(str(message.role), message.content, (index, "content", 0)))
+        found.append(Field(str(message.role), message.content, (index, "content", 0)))
     for number, call in enumerate(message.tool_calls):
         text = f"{call.name} {call.arguments}"
-        found.append(_Field(f"{message.role}, tool call", text, (index, "tool_call", number)))
+        found.append(Field(f"{message.role}, tool call", text, (index, "tool_call", number)))
     return found

@@ -1,10 +1,10 @@
-"""Reading the worst samples back from the runs that a report is of.
+"""Reading what was judged back from the runs that a report is of.
 
 What a report is of may be gone since: then a sentence says what is missing, and the rest is shown.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,26 +13,34 @@ from monitorbench.config.datasets import SplitView
 from monitorbench.config.study import Paths
 from monitorbench.corpus.store import read_split
 from monitorbench.metrics.results import Results
-from monitorbench.records import Sample, Split
+from monitorbench.records import Sample, Split, Verdict
 from monitorbench.report.samples.worst import WorstSample, worst_samples
+from monitorbench.report.scores import monitor_of, runs_of
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import VERDICTS, read_run
 
 
-class Found(NamedTuple):
-    """The worst samples by monitor and prompt, and a sentence for each run that could not be read."""
+class OfRun(NamedTuple):
+    """What one run judged, under the monitor's name in `metrics.json`; the verdicts by sample id."""
 
-    worst: dict[str, dict[str, list[WorstSample]]]
+    monitor: str
+    prompt: str
+    samples: Sequence[Sample]
+    verdicts: Mapping[str, Verdict]
+
+
+class Judged(NamedTuple):
+    """The runs that could be read, and a sentence for each that could not."""
+
+    runs: list[OfRun]
     missing: list[str]
 
 
-def read_worst(
-    directory: Path, manifest: Mapping[str, Any], results: Results, paths: Paths, n_worst: int
-) -> Found:
-    """The `n_worst` worst samples of an evaluation run, or of each run that a probe was made of."""
-    found = Found({}, [])
+def read_judged(directory: Path, manifest: Mapping[str, Any], results: Results, paths: Paths) -> Judged:
+    """Samples and verdicts of an evaluation run, or of each run that a probe was made of."""
+    found = Judged([], [])
     read_before: dict[str, list[Sample]] = {}
-    for run in _runs(paths, directory, manifest):
+    for run in runs_of(paths, directory, manifest):
         try:
             one = read_finished(run)
             if not (run / VERDICTS).is_file():
@@ -42,20 +50,17 @@ def read_worst(
         except UserError as error:
             found.missing.append(f"The samples of {run.name} can't be shown. {error}.")
             continue
-        judge = one["results"]["judge"]
-        seed = (one["results"]["training"] or {}).get("seed")
-        name = judge["name"] if judge["name"] in results["monitors"] else f"{judge['name']}_seed{seed}"
-        found.worst.setdefault(name, {})[judge["prompt"]] = worst_samples(samples, verdicts, n_worst)
+        prompt = one["results"]["judge"]["prompt"]
+        found.runs.append(OfRun(monitor_of(one, results), prompt, samples, verdicts))
     return found
 
 
-def _runs(paths: Paths, directory: Path, manifest: Mapping[str, Any]) -> list[Path]:
-    results = manifest["results"]
-    if "judge" in results:
-        return [directory]
-    named = [Path(name) for name in results.get("runs", ())]
-    # A run that was moved along with its probe is where its name is looked for.
-    return [run if run.is_dir() else paths.runs / "evaluate" / run.name for run in named]
+def worst_of(runs: Sequence[OfRun], n_worst: int) -> dict[str, dict[str, list[WorstSample]]]:
+    """The `n_worst` worst samples of each run, by monitor and prompt."""
+    found: dict[str, dict[str, list[WorstSample]]] = {}
+    for run in runs:
+        found.setdefault(run.monitor, {})[run.prompt] = worst_samples(run.samples, run.verdicts, n_worst)
+    return found
 
 
 def _samples(

@@ -60,13 +60,22 @@ def by_cell(material: Material) -> Markup:
     return fill("by_cell", values)
 
 
+def has_rates(material: Material) -> bool:
+    """Whether there is a prompt to draw the monitors under."""
+    return bool(material.prompts)
+
+
 def heat_maps(material: Material) -> Markup:
-    """Miss rate and false alarm rate by category and task, as colours."""
+    """Miss rate and false alarm rate by category and task, as colours, each a link to its samples."""
     # Safe to put in as they are: drawn here, every name in them an outline or escaped.
     drawn = [
-        (prompt, Markup(figures_heat.heat_maps(material.results, prompt))) for prompt in material.prompts
+        (
+            prompt,
+            [Markup(svg) for svg in figures_heat.heat_maps(material.results, prompt, material.samples_link)],
+        )
+        for prompt in material.prompts
     ]
-    return fill("heat_maps", {"heat_maps": drawn})
+    return fill("heat_maps", {"heat_maps": drawn, "linked": bool(material.browsable)})
 
 
 def _blocks(material: Material, prompt: str, part: reading.Part) -> list[tuple[str, list[_Row]]]:
@@ -75,13 +84,32 @@ def _blocks(material: Material, prompt: str, part: reading.Part) -> list[tuple[s
         (
             cell,
             [
-                _Row(material.short_names[name], found["n"], found["n_unscored"], _numbers(found))
+                _Row(
+                    material.short_names[name],
+                    found["n"],
+                    found["n_unscored"],
+                    _linked(_numbers(found), material, name, prompt, cell if part == "monitors" else None),
+                )
                 for name in reading.shown_in(results, cell)
                 if (found := reading.lookup(results, name, prompt, cell, part))
             ],
         )
         for cell in reading.cells(results, prompt, part)
     ]
+
+
+def _linked(
+    numbers: tuple[Number, Number, Number], material: Material, monitor: str, prompt: str, cell: str | None
+) -> tuple[Number, Number, Number]:
+    """Both rates with a link to the samples that they count; `cell` is None for what is no cell."""
+    if cell is None:
+        return numbers
+    missed, alarmed, auroc = numbers
+    return (
+        missed._replace(link=material.samples_link(monitor, prompt, cell=cell, verdict="miss")),
+        alarmed._replace(link=material.samples_link(monitor, prompt, cell=cell, verdict="alarm")),
+        auroc,
+    )
 
 
 def _numbers(found: CellMetrics) -> tuple[Number, Number, Number]:

@@ -1,6 +1,7 @@
 """The section of the worst samples, with their text: by monitor and prompt, by cell, by kind."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
 from monitorbench.report.samples.marked import MOST_CHARACTERS, Shown, shown
-from monitorbench.report.samples.worst import Kind, Worst, WorstSample
+from monitorbench.report.samples.worst import Kind, WorstSample
 from monitorbench.report.sections.section import Material, fill
 from monitorbench.report.tables.numbers import DASH, rate
 
@@ -20,10 +21,15 @@ _TITLES = {
 }
 
 
+def has_worst(material: Material) -> bool:
+    """Whether some sample was answered wrongly, or could not be read."""
+    return bool(material.worst or material.worst_missing)
+
+
 def worst(material: Material) -> Markup:
     """Of each cell the misses with the lowest score and the false alarms with the highest."""
     values = {
-        "worst": worst_views(material.results, material.worst, material.short_names),
+        "worst": worst_views(material),
         "worst_missing": material.worst_missing,
     }
     return fill("worst", values)
@@ -33,6 +39,8 @@ class WorstView(NamedTuple):
     """One sample and what the monitor answered."""
 
     sample_id: str
+    link: str
+    """To it beside its counterpart, or empty."""
     facts: list[tuple[str, str]]
     request: Shown
     response: Shown
@@ -62,30 +70,31 @@ class OfMonitor(NamedTuple):
 _MOST_QUOTES = 20
 
 
-def worst_views(results: Results, worst: Worst, shorts: Mapping[str, str]) -> list[OfMonitor]:
-    """What the page shows of `worst`, in the other tables' order; a monitor without metrics is left out."""
+def worst_views(material: Material) -> list[OfMonitor]:
+    """What the page shows of the worst, in the other tables' order; a monitor without metrics is left out."""
+    results, worst = material.results, material.worst
     return [
         OfMonitor(
-            monitor=shorts.get(monitor, monitor),
+            monitor=material.short_names.get(monitor, monitor),
             prompt=prompt,
             n_misses=sum(one.kind is Kind.MISS for one in found),
             n_alarms=sum(one.kind is Kind.ALARM for one in found),
             grounding=_grounding(results, monitor, prompt),
-            listings=_listings(found),
+            listings=_listings(found, partial(material.samples_link, monitor, prompt)),
         )
         for monitor in [name for name in reading.monitors(results) if name in worst]
         for prompt, found in worst[monitor].items()
     ]
 
 
-def _listings(found: Sequence[WorstSample]) -> list[Listing]:
+def _listings(found: Sequence[WorstSample], link: Callable[..., str]) -> list[Listing]:
     return [
-        Listing(cell, _TITLES[kind], [_view(one) for one in inside])
+        Listing(cell, _TITLES[kind], [_view(one, link(sample=one.sample.id)) for one in inside])
         for (cell, kind), inside in groupby(found, key=lambda one: (str(one.sample.cell), one.kind))
     ]
 
 
-def _view(one: WorstSample) -> WorstView:
+def _view(one: WorstSample, link: str) -> WorstView:
     sample, verdict, quoted = one.sample, one.verdict, one.quoted
     facts = {
         "answer": _cut(verdict.answer) or DASH,
@@ -97,6 +106,7 @@ def _view(one: WorstSample) -> WorstView:
     }
     return WorstView(
         sample_id=sample.id,
+        link=link,
         facts=[(name, value) for name, value in facts.items() if value],
         request=shown(sample.request),
         response=shown(sample.response, quoted.highlights),

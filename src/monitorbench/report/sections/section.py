@@ -4,12 +4,15 @@ A section's function takes the `Material` of the report and returns its HTML. Mo
 name in `templates/sections/`, where all text is escaped; `report.html.SECTIONS` lists the sections in order.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from markupsafe import Markup
 
+from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
+from monitorbench.report.samples.browsable import link
 from monitorbench.report.samples.worst import Worst
 from monitorbench.report.scores import Scores
 from monitorbench.report.template import templates
@@ -32,6 +35,19 @@ class Material(NamedTuple):
     """By the monitor's full name."""
     scores: Sequence[Scores] = ()
     """Of each monitor and prompt whose run could be read."""
+    browsable: Set[tuple[str, str]] = frozenset()
+    """Monitors and prompts whose samples are on the samples page beside this one, to be linked."""
+    other_points: bool = False
+    """Whether published points of other datasets are drawn beside the monitors' own."""
+
+    def samples_link(
+        self, monitor: str, prompt: str, *, cell: str = "", verdict: str = "", sample: str = ""
+    ) -> str:
+        """The address of a monitor's samples of a cell with this verdict, or of one sample; empty without one."""
+        if (monitor, prompt) not in self.browsable:
+            return ""
+        inside = "" if cell == OVERALL else cell
+        return link(monitor, prompt, cell=inside, verdict=verdict, sample=sample)
 
 
 def always(_: Material) -> bool:
@@ -46,6 +62,16 @@ class Section(NamedTuple):
     make: Callable[[Material], Markup]
     is_shown: Callable[[Material], bool] = always
 
+    @property
+    def anchor(self) -> str:
+        """What an address within the page calls it."""
+        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
+
+    @property
+    def title(self) -> str:
+        """Its line in the table of contents."""
+        return self.name[:1].upper() + self.name[1:]
+
 
 def fill(name: str, values: Mapping[str, object]) -> Markup:
     """The section's template `templates/sections/<name>.html.j2`, filled in, with every text escaped."""
@@ -58,3 +84,5 @@ class Number(NamedTuple):
     value: str
     interval: str
     bounds: str = ""
+    link: str = ""
+    """To the samples that it counts."""

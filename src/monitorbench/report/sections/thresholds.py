@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
 from monitorbench.report.figures import curves as figures_curves
@@ -23,12 +24,22 @@ class _Surface(NamedTuple):
     leaks: bool
 
 
+def has_rates(material: Material) -> bool:
+    """Whether some monitor has both rates."""
+    return any(
+        found is not None and None not in (found["miss_rate"], found["false_alarm_rate"])
+        for by_prompt in material.results["monitors"].values()
+        for found in [by_cell.get(OVERALL) for by_cell in by_prompt.values()]
+    )
+
+
 def plane(material: Material) -> Markup:
     """Miss rate against false alarm rate, with the Pareto fronts."""
     results = material.results
     values = {
         # Safe to put in as it is: drawn here, every name in it an outline or escaped.
-        "scatter": Markup(figures_scatter.scatter(results)),
+        "scatter": Markup(figures_scatter.scatter(results, other_points=material.other_points)),
+        "other_points": material.other_points,
         "answers": _answers(results),
         "arxiv": ARXIV,
         "correlations": significance.correlations_in_words(results),
@@ -36,16 +47,31 @@ def plane(material: Material) -> Markup:
     return fill("plane", values)
 
 
+def has_curves(material: Material) -> bool:
+    """Whether some monitor that reads a prompt has scores to draw curves of."""
+    return any(
+        curve["roc"]
+        for name, by_prompt in material.results["overall"].items()
+        for curve in by_prompt.values()
+        if not reading.is_reference(material.results, name)
+    )
+
+
 def other_thresholds(material: Material) -> Markup:
     """ROC curves and reliability diagrams."""
     results = material.results
     values = {
         # Safe to put in as they are: drawn here, every name in them an outline or escaped.
-        "roc": Markup(figures_curves.roc(results)),
-        "reliability": Markup(figures_curves.reliability(results)),
+        "roc": [Markup(figures_curves.roc(results, prompt)) for prompt in material.prompts],
+        "reliability": [Markup(figures_curves.reliability(results, prompt)) for prompt in material.prompts],
         "answers": _answers(results),
     }
     return fill("thresholds", values)
+
+
+def has_surface(material: Material) -> bool:
+    """Whether the surface check was run."""
+    return bool(material.results["surface_check"])
 
 
 def surface(material: Material) -> Markup:

@@ -29,6 +29,11 @@ class _Difference(NamedTuple):
     bag_of_words: str
 
 
+def has_changes(material: Material) -> bool:
+    """Whether an adapter, or several monitors, stand beside each other."""
+    return bool(material.results["transfer"])
+
+
 def changes(material: Material) -> Markup:
     """Every adapter against its base: differences, tests, and the transfer matrix."""
     results, prompts = material.results, material.prompts

@@ -1,0 +1,53 @@
+"""Runs as the samples page reads them: pairs of hostile text, judged by two monitors that quote and err."""
+
+import random
+from collections.abc import Sequence
+
+from fake_results import BASE
+from fake_worst import LONG, sample, verdict
+from hostile import HOSTILE
+
+from monitorbench.records import GroundedQuote, Grounding, Label, QuoteField, QuotePlace, Sample
+from monitorbench.report.samples.runs import OfRun
+
+CONSTRUCTED = "cue"
+
+
+def fake_samples(n_pairs: int = 12) -> list[Sample]:
+    """Pairs over two cells, some long, some with thinking; of one cell with another source and a cue."""
+    return [
+        Sample.model_validate(
+            sample(i, label, f"{label} {LONG if i % 5 == 0 else ''}{HOSTILE} 😀", "A trace." if i % 2 else "", cell)
+            .model_dump(exclude={"id"})
+            | ({} if cell == 0 else {"source": f"other {HOSTILE}", "cue": "user_opinion", "construction": "cue"})
+            | {"subcategory": f"kind {i % 3}"}
+        )
+        for cell in (0, 3)
+        for i in range(n_pairs)
+        for label in Label
+    ]  # fmt: skip
+
+
+def quote(text: str, start: int, end: int) -> GroundedQuote:
+    place = QuotePlace(message=0, field=QuoteField.CONTENT, start=start, end=end)
+    return GroundedQuote(quote=text, how=Grounding.EXACT, ratio=1, place=place)
+
+
+def fake_runs(samples: Sequence[Sample] | None = None) -> list[OfRun]:
+    """Of the base: everything under the direct prompt, and with quotes the first half under the evidence prompt."""
+    samples = fake_samples() if samples is None else samples
+    rng = random.Random(0)
+    answers: list[Label | None] = [*Label, *Label, None]
+    direct = {}
+    for one in samples:
+        answer = rng.choice(answers)
+        direct[one.id] = verdict(one, answer, None if rng.random() < 0.1 else rng.random())
+    half = samples[: len(samples) // 2]
+    evidence = {}
+    for one in half:
+        said = verdict(one, rng.choice([*Label]), rng.random())
+        text = one.response[0].content
+        lost = GroundedQuote(quote=f"lost {HOSTILE}", how=Grounding.NONE, ratio=0, place=None)
+        found = (quote(text[3:30], 3, 30), quote(text[20:40], 20, 40), lost)
+        evidence[one.id] = said.model_copy(update={"evidence": found})
+    return [OfRun(BASE, "direct", samples, direct), OfRun(BASE, "evidence", half, evidence)]
