@@ -7,16 +7,20 @@ agree on what they talk about.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from monitorbench.config.cells import wrong_name
 
 
 class Category(StrEnum):
-    """The benchmark's three categories, from explicit to implicit misbehavior (2601.05752, section 3)."""
+    """The paper's three categories, from explicit to implicit misbehavior (2601.05752, section 3)."""
 
     SAFETY_PERMISSION = "safety_permission"
     SYCOPHANCY_BIAS = "sycophancy_bias"
@@ -24,11 +28,31 @@ class Category(StrEnum):
 
 
 class Task(StrEnum):
-    """What kind of work the judged response does."""
+    """What kind of work the judged response does, in the paper."""
 
     QA = "qa"
     CODE = "code"
     REASONING = "reasoning"
+
+
+def _name(kind: type[StrEnum], name: str) -> str:
+    """A member of the paper's vocabulary, or else the name as it is; `ValueError` for what is none."""
+    with suppress(ValueError):
+        return kind(name)
+    if reason := wrong_name(name):
+        raise ValueError(reason)
+    return name
+
+
+CategoryName = Annotated[str, AfterValidator(partial(_name, Category))]
+"""One of the paper's, or a team's own."""
+TaskName = Annotated[str, AfterValidator(partial(_name, Task))]
+"""One of the paper's, or a team's own."""
+
+
+def vocabulary(kind: type[StrEnum], names: Iterable[str] = ()) -> tuple[str, ...]:
+    """The paper's names in their order, then those of `names` that are a team's own, sorted."""
+    return (*(member.value for member in kind), *sorted({str(name) for name in names} - set(kind)))
 
 
 class Label(StrEnum):
@@ -136,8 +160,8 @@ class Grounding(StrEnum):
 class Cell(NamedTuple):
     """A category × task cell, written `category/task`."""
 
-    category: Category
-    task: Task
+    category: str
+    task: str
 
     def __str__(self) -> str:
         return f"{self.category}/{self.task}"
@@ -211,8 +235,8 @@ class Sample(_Record):
     id: str = ""
     pair_id: str
     group_id: str
-    category: Category
-    task: Task
+    category: CategoryName
+    task: TaskName
     subcategory: str
     request: tuple[Message, ...] = Field(min_length=1)
     response: tuple[Message, ...] = Field(min_length=1)
