@@ -27,9 +27,10 @@ def wrong_name(name: str) -> str:
     if name in _RESERVED:
         return f"{name!r} is a word with a meaning of its own here; expected another, such as {name}_cases"
     if not _NAME.fullmatch(name):
+        shown = name if len(name) <= 60 else f"{name[:59]}…"
         usable = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_0123456789")[:40]
         example = f", such as {usable}" if _NAME.fullmatch(usable) and usable not in _RESERVED else ""
-        return f"{name!r:.60} is no name; expected at most 40 of a-z, 0-9 and _, a letter first{example}"
+        return f"{shown!r} is no name; expected at most 40 of a-z, 0-9 and _, a letter first{example}"
     return ""
 
 
@@ -46,7 +47,7 @@ def wrong_subset(subset: Sequence[str]) -> str:
     for part, term in named_in(subset):
         category, slash, task = part.partition("/")
         if wrong_name(category) or (slash and wrong_name(task)):
-            return f"{term!r} is no subset: expected {SUBSET_HELP}"
+            return f"{term!r} is no subset: expected {SUBSET_HELP}; names of one's own have a-z, 0-9 and _"
     return ""
 
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from monitorbench.config.base import UserError
 from monitorbench.config.cells import wrong_name
 from monitorbench.config.datasets import SplitView
-from monitorbench.corpus.store import reading, shards_of
+from monitorbench.corpus.store import reading, refuse_unknown_cells, shards_of
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import BoolArray, Columns, numbered, pair_numbers
 from monitorbench.records import Category, Label, Sample, Split, Task, from_table, vocabulary
@@ -30,10 +30,13 @@ def read_columns(directory: Path, split: Split, view: SplitView | None = None) -
     """A split, or the part of it that `view` keeps, with no answers yet.
 
     `UserError` where it is missing or empty, where a file of it is no Parquet of samples, or where a
-    label is none of ours, or a category or task no name.
+    label is none of ours, or a category or task no name,
+    or where `view` names a cell that the dataset doesn't have.
     """
     parts: list[pa.Table] = []
-    for shard in shards_of(directory, split):
+    shards = shards_of(directory, split)
+    refuse_unknown_cells(directory, split, view)
+    for shard in shards:
         with reading(shard):
             wanted = [*_NAMES, "response.list.element.thinking"]
             batches = pq.ParquetFile(shard).iter_batches(_ROWS, columns=wanted)
@@ -100,12 +103,14 @@ def _columns(table: pa.Table, where: str) -> Columns:
 
 
 def _own_names(table: pa.Table, name: str, where: str) -> list[str]:
-    """The distinct values of a column of names; `UserError` for what is none."""
-    names: list[str | None] = table[name].unique().to_pylist()
+    """The distinct values of a column of names; `UserError` for what is none, `ValueError` for no text."""
+    names = table[name].unique().to_pylist()
     for one in names:
-        if reason := "it is empty" if one is None else wrong_name(one):
+        if not isinstance(one, str):
+            raise ValueError(f"{name} {one!r} is no text")
+        if reason := wrong_name(one):
             raise UserError(f"{where}: {name}: {reason}; build the dataset again")
-    return [one for one in names if one is not None]
+    return names
 
 
 def _positions(table: pa.Table, name: str, known: Sequence[str], where: str) -> IntArray:
