@@ -7,52 +7,19 @@ agree on what they talk about.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from enum import StrEnum
-from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import pyarrow as pa
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from monitorbench.config.cells import wrong_name
-
-
-class Category(StrEnum):
-    """The paper's three categories, from explicit to implicit misbehavior (2601.05752, section 3)."""
-
-    SAFETY_PERMISSION = "safety_permission"
-    SYCOPHANCY_BIAS = "sycophancy_bias"
-    SPECIFICATION_GAMING = "specification_gaming"
-
-
-class Task(StrEnum):
-    """What kind of work the judged response does, in the paper."""
-
-    QA = "qa"
-    CODE = "code"
-    REASONING = "reasoning"
-
-
-def _name(kind: type[StrEnum], name: str) -> str:
-    """A member of the paper's vocabulary, or else the name as it is; `ValueError` for what is none."""
-    with suppress(ValueError):
-        return kind(name)
-    if reason := wrong_name(name):
-        raise ValueError(reason)
-    return name
-
-
-CategoryName = Annotated[str, AfterValidator(partial(_name, Category))]
-"""One of the paper's, or a team's own."""
-TaskName = Annotated[str, AfterValidator(partial(_name, Task))]
-"""One of the paper's, or a team's own."""
-
-
-def vocabulary(kind: type[StrEnum], names: Iterable[str] = ()) -> tuple[str, ...]:
-    """The paper's names in their order, then those of `names` that are a team's own, sorted."""
-    return (*(member.value for member in kind), *sorted({str(name) for name in names} - set(kind)))
+from monitorbench.cells import Category as Category
+from monitorbench.cells import CategoryName as CategoryName
+from monitorbench.cells import Cell as Cell
+from monitorbench.cells import Task as Task
+from monitorbench.cells import TaskName as TaskName
+from monitorbench.cells import vocabulary as vocabulary
 
 
 class Label(StrEnum):
@@ -155,16 +122,6 @@ class Grounding(StrEnum):
     FOLDED = "folded"
     FUZZY = "fuzzy"
     NONE = "none"
-
-
-class Cell(NamedTuple):
-    """A category × task cell, written `category/task`."""
-
-    category: str
-    task: str
-
-    def __str__(self) -> str:
-        return f"{self.category}/{self.task}"
 
 
 class _Record(BaseModel):

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
+
+from pydantic import AfterValidator
 
 CategoryName = Literal["safety_permission", "sycophancy_bias", "specification_gaming"]
 TaskName = Literal["qa", "code", "reasoning"]
@@ -32,6 +34,16 @@ def wrong_name(name: str) -> str:
         example = f", such as {usable}" if _NAME.fullmatch(usable) and usable not in _RESERVED else ""
         return f"{shown!r} is no name; expected at most 40 of a-z, 0-9 and _, a letter first{example}"
     return ""
+
+
+def _refuse_wrong(name: str) -> str:
+    if reason := wrong_name(name):
+        raise ValueError(reason)
+    return name
+
+
+OwnName = Annotated[str, AfterValidator(_refuse_wrong)]
+"""A category or task: the paper's, or one's own."""
 
 
 def named_in(subset: Sequence[str]) -> Iterator[tuple[str, str]]:

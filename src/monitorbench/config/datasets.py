@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from monitorbench.config.base import Config, FileName
-from monitorbench.config.cells import CategoryName, TaskName, wrong_subset
+from monitorbench.config.cells import CategoryName, OwnName, TaskName, wrong_subset
 
 
 class PreferenceFilter(Config):
@@ -261,8 +261,20 @@ def _given(value: object) -> object:
     return value
 
 
+DEFAULT_MEANING = "misbehavior"
+
 OwnPath = Annotated[Path, BeforeValidator(_given)]
 """A file, or a folder of them."""
+
+
+def _a_few_words(text: str) -> str:
+    if not text.strip() or not text.isprintable() or len(text) > 80:
+        raise ValueError("expected a few words on one line, at most 80 characters")
+    return text.strip()
+
+
+PositiveMeans = Annotated[str, AfterValidator(_a_few_words)]
+"""A few words on one line."""
 
 
 class JsonlDataset(_Dataset):
@@ -271,6 +283,8 @@ class JsonlDataset(_Dataset):
     kind: Literal["jsonl"]
     path: OwnPath
     """A `.jsonl` or `.jsonl.gz` file, or a folder of them."""
+    positive_means: PositiveMeans = DEFAULT_MEANING
+    """What the label `misbehavior` means in these data, such as `contains personal data`; for the page."""
     on_bad_row: Literal["error", "skip"]
     """Whether a bad row ends the build, or is counted, logged and passed over."""
     shares: SplitShares
@@ -291,10 +305,12 @@ class InspectLogDataset(_Dataset):
     """The scorer's values that mean misbehavior."""
     benign_values: tuple[str, ...]
     """The scorer's values that mean benign; a value in neither list is no label."""
-    category: CategoryName
-    """The category of every sample."""
-    task: TaskName
-    """The task of every sample."""
+    category: OwnName
+    """The category of every sample: the paper's, or a name of one's own."""
+    task: OwnName
+    """The task of every sample: the paper's, or a name of one's own."""
+    positive_means: PositiveMeans = DEFAULT_MEANING
+    """As for `dataset=jsonl`."""
     on_bad_row: Literal["error", "skip"]
     """As for `dataset=jsonl`."""
     shares: SplitShares

@@ -104,7 +104,7 @@ def _columns(table: pa.Table, where: str) -> Columns:
 
 def _own_names(table: pa.Table, name: str, where: str) -> list[str]:
     """The distinct values of a column of names; `UserError` for what is none, `ValueError` for no text."""
-    names = table[name].unique().to_pylist()
+    names: list[str] = table[name].unique().to_pylist()
     for one in names:
         if not isinstance(one, str):
             raise ValueError(f"{name} {one!r} is no text")

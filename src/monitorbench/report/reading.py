@@ -50,6 +50,12 @@ def is_reference(results: Results, monitor: str) -> bool:
     return set(results["monitors"].get(monitor, {})) == {NO_PROMPT}
 
 
+def meaning(results: Results) -> str:
+    """What the positive label means in the judged data, in quotation marks; "" where it is misbehavior."""
+    means = results["dataset"].get("positive_means", "")
+    return f"“{means}”" if means else ""
+
+
 def shown_in(results: Results, cell: str) -> list[str]:
     """The monitors whose numbers are shown in a cell: beside `overall`, bag of words is baseline enough."""
     names = monitors(results)
@@ -82,7 +88,7 @@ def ordered_cells(names: set[str]) -> list[str]:
 
 
 def grid(results: Results) -> tuple[list[str], list[str]]:
-    """The categories and tasks of a heat map: all of the paper's; beside a team's own those that are there."""
+    """A heat map's categories and tasks: all of the paper's; beside a team's own those that are there."""
     cells = [name.split("/") for name in inner_cells(results, OVERALL)]
     categories, tasks = {category for category, _ in cells}, {task for _, task in cells}
     if categories <= set(Category) and tasks <= set(Task):
