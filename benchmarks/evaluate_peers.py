@@ -112,7 +112,7 @@ def ours(judged: Judged, overrides: list[str], work: Path, url: str) -> Client:
     command += ["engine=openai", f"engine.base_url={url}", f"engine.concurrency={CONCURRENCY}"]
     command.append("paths.runs={folder}")
     first = judged.samples[0]
-    cell = [f"dataset.test.subset={first.category.value}/{first.task.value}", "dataset.test.pairs_per_cell=1"]
+    cell = [f"dataset.test.subset={first.category}/{first.task}", "dataset.test.pairs_per_cell=1"]
     return Client([*command, *cell], command, {})
 
 

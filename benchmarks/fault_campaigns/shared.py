@@ -104,8 +104,8 @@ def _own_samples(file: Path) -> None:
             "request": sample.request[0].content,
             "response": sample.response[0].content,
             "label": sample.label.value,
-            "category": sample.category.value,
-            "task": sample.task.value,
+            "category": str(sample.category),
+            "task": str(sample.task),
             "pair_id": sample.pair_id,
         }
         for sample in planted_samples(60, 1)

@@ -505,7 +505,7 @@ def test_a_datasets_split_is_annotated_through_its_view(
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda row: row | {"category": "safety"}, ["line 2", "category"]),
+        (lambda row: row | {"category": "Safety"}, ["line 2", "category"]),
         (lambda row: row | {"label": "bad"}, ["line 2", "label"]),
         (lambda row: row | {"surprise": 1}, ["line 2", "surprise"]),
         (lambda row: {k: v for k, v in row.items() if k != "licence"}, ["line 2", "licence"]),
