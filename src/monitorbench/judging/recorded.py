@@ -107,8 +107,8 @@ def refuse_missing(file: Path, samples: Sequence[Sample]) -> None:
     found = read_recorded(file)
     if missing := [sample.id for sample in samples if sample.id not in found]:
         raise UserError(
-            f"{file}: no line for {len(missing)} of {len(samples)} samples, such as {missing[0]}; expected one "
-            "for every judged sample (`monitorbench export` shows their ids)"
+            f"{file}: no line for {len(missing)} of {len(samples)} samples, such as {missing[0]}; expected "
+            "one for each judged sample (`monitorbench export` shows their ids)"
         )
 
 
