@@ -23,6 +23,9 @@ _SAID = "\n"
 """Between a link's address, where it can't stand, and its name, until both are written."""
 _LINK = re.compile('<a xlink:href="([^"\n]*?)(?:\n|&#10;)([^"]*?)" target="_blank"')
 
+MARK = "mark"
+"""How the id of an artist begins that the figure is about, and that has to be in view on any screen."""
+
 _SETTINGS = {
     "svg.fonttype": "path",
     "svg.hashsalt": "monitorbench",
