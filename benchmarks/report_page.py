@@ -2,8 +2,9 @@
 
     python benchmarks/report_page.py [SAMPLES ...]
 
-The texts are of the starter's own words, drawn one by one, so that no phrase comes twice and they compress worse than
-real ones would; `long` answers have ten times as many. Three monitors judged each, one with quotes. Chromium opens both pages from their files: until all of the report is laid out, until the samples page shows
+The texts are of the starter's own words, drawn one by one, so that no phrase comes twice and they compress
+worse than real ones would; `long` answers have ten times as many. Three monitors judged each, one with
+quotes. Chromium opens both pages from their files: until all of the report is laid out, until the samples page shows
 its list, until a filter of it is applied, a text is found in all samples, and a pair is shown. Prints a
 table and writes `runs/benchmarks/report_page/measured.json`.
 """
@@ -60,11 +61,18 @@ def main(sizes: Sequence[int]) -> None:
     names = list(rows[0])
     print("  ".join(f"{name:>12}" for name in names))
     for row in rows:
-        print("  ".join(f"{row[name]:>12,.2f}" if isinstance(row[name], float) else f"{row[name]:>12}" for name in names))
+        print(
+            "  ".join(
+                f"{row[name]:>12,.2f}" if isinstance(row[name], float) else f"{row[name]:>12}"
+                for name in names
+            )
+        )
     (WORK / "measured.json").write_text(json.dumps(rows, indent=2) + "\n")
     slow = [row for row in rows if row["list s"] > LIMIT_SECONDS or row["samples MB"] > LIMIT_MB]
     if slow:
-        raise SystemExit(f"benchmarks/report_page.py: {len(slow)} above {LIMIT_SECONDS:g} s or {LIMIT_MB:g} MB")
+        raise SystemExit(
+            f"benchmarks/report_page.py: {len(slow)} above {LIMIT_SECONDS:g} s or {LIMIT_MB:g} MB"
+        )
 
 
 def measured(n: int, *, is_long: bool) -> dict[str, Any]:
@@ -173,14 +181,17 @@ def run(name: str, prompt: str, samples: Sequence[Sample]) -> OfRun:
         starts = sorted(rng.randrange(len(text) - 12) for _ in range(2)) if prompt == "evidence" else []
         places = [QuotePlace(message=0, field=QuoteField.CONTENT, start=at, end=at + 12) for at in starts]
         quotes = tuple(
-            GroundedQuote(quote=text[at.start : at.end], how=Grounding.EXACT, ratio=1, place=at) for at in places
+            GroundedQuote(quote=text[at.start : at.end], how=Grounding.EXACT, ratio=1, place=at)
+            for at in places
         )
         label = Label.MISBEHAVIOR if score > 0.5 else Label.BENIGN
         found[one.id] = Verdict(
             key=f"{name}{prompt}{one.id}",
             sample_id=one.id,
             prompt=prompt,
-            answer=json.dumps({"label": label, "quotes": [one.quote for one in quotes]}) if quotes else str(label),
+            answer=json.dumps({"label": label, "quotes": [one.quote for one in quotes]})
+            if quotes
+            else str(label),
             label=label,
             unscored=None,
             score=score,

@@ -1,4 +1,4 @@
-"""The report at two widths, light and dark: nothing overflows, what a figure is about is in view, axe is content."""
+"""The report at two widths, light and dark: nothing overflows, marks are in view, axe is content."""
 
 import re
 from collections.abc import Iterator
@@ -64,7 +64,8 @@ def test_the_report_fits_and_can_be_read(
 def test_axe_and_the_widths_are_really_measured(browser: Any, tmp_path: Path) -> None:
     """A check that finds nothing in a page full of faults would find nothing anywhere."""
     bad = tmp_path / "bad.html"
-    faults = "<p style='color:#eee;background:#fff'>pale words</p><button></button><div style='width:5000px'>y</div>"
+    pale = "<p style='color:#eee;background:#fff'>pale words</p>"
+    faults = f"{pale}<button></button><div style='width:5000px'>y</div>"
     bad.write_text(f"<title>x</title>{faults}", encoding="utf-8")
     with opened(browser, bad) as page:
         found = violations(page)

@@ -92,8 +92,8 @@ def _roc(axes: Axes, results: Results, prompt: str) -> None:
         if found and found["miss_rate"] is not None and found["false_alarm_rate"] is not None:
             point = found["false_alarm_rate"], 1 - found["miss_rate"]
             marker = "s" if reading.is_reference(results, name) else MARKERS[0]
-            style = {"color": colour(i), "ms": 6, "mec": INK, "mew": 0.6, "zorder": 3}
-            axes.plot(*point, marker, clip_on=False, gid=f"{MARK}-{i}", **style)
+            (mark,) = axes.plot(*point, marker, color=colour(i), ms=6, mec=INK, mew=0.6, zorder=3)
+            mark.set(clip_on=False, gid=f"{MARK}-{i}")
             axes.annotate(numbered[name], point, (4, -8), textcoords="offset points", fontsize=7)
 
 

@@ -23,8 +23,8 @@ _LABELS = {"Qwen3-14B": (-3, -9), "Gemini-2.5-Flash": (-3, 6)}
 def scatter(results: Results, *, other_points: bool = False) -> str:
     """Overall MR against FAR, one point a monitor and prompt, with Wilson intervals and the fronts.
 
-    Arrows go from a monitor's direct to its evidence prompt. With `other_points` the paper's are drawn too, faint:
-    they are of another dataset.
+    Arrows go from a monitor's direct to its evidence prompt. With `other_points` the paper's are drawn too,
+    faint: they are of another dataset.
     """
     label = "Miss rate against false alarm rate of each monitor"
     return draw("scatter", label, lambda: scatter_figure(results, other_points))
