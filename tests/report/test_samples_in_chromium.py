@@ -187,3 +187,29 @@ def test_list_and_sample_fit_and_can_be_read(
             page.screenshot(path=shot, full_page=True)
             assert shot.stat().st_size > 20_000
             assert violations(page) == []
+
+
+def test_pages_of_the_list_hold_every_sample_once(browser: Any, tmp_path: Path) -> None:
+    """With thousands of samples the list is cut: none may fall between two pages, or lead back elsewhere."""
+    samples = fake_samples(60)
+    path = tmp_path / "samples.html"
+    path.write_text(render_samples(RESULTS, fake_runs(samples)), encoding="utf-8")
+    with opened(browser, path) as page:
+        assert count(page) == len(samples) == 240
+        seen: list[str] = []
+        for number in (1, 2, 3):
+            page.wait_for_function(
+                "n => document.querySelector('#list nav span').textContent === `page ${n} of 3`", arg=number
+            )
+            links = page.locator("#list li a").evaluate_all("all => all.map((one) => one.hash)")
+            seen += [one.partition("sample=")[2] for one in links]
+            page.keyboard.press("ArrowRight")
+        assert sorted(seen) == sorted(one.id for one in samples)
+        page.locator("#list li a").first.click()
+        page.wait_for_selector("#sample:not([hidden])")
+        for _ in range(3):
+            page.click("#sample [name=forth]")
+        page.wait_for_url(f"**sample={seen[203]}")
+        page.keyboard.press("Escape")
+        page.wait_for_selector("#list:not([hidden])")
+        assert "page=3" in page.url
