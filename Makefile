@@ -29,7 +29,7 @@ lint: setup
 	$(BIN)/mypy
 
 docs: setup
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Debian's Chromium, in which the report's test opens it, and Debian's Slurm, of which the tests start a
 # private node; strace, which benchmarks/faults.py kills with; without them those tests are skipped. And

@@ -4,7 +4,7 @@ import pytest
 from studies import study
 
 from monitorbench.config import engine as precision
-from monitorbench.runs.training_run import training_run
+from monitorbench.runs.run_folders import training_run
 
 AMX = frozenset({"avx512f", "avx512_bf16", "amx_bf16", "amx_tile"})
 ICE_LAKE = frozenset({"avx512f", "avx512_vnni"})

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
+from monitorbench.cli.stages import STAGES
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted(
     script for folder in ("data_build", "train", "eval") for script in (ROOT / folder).glob("*.py")
@@ -62,6 +64,13 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["dataset.train.subset=safty", "expected", "safety_permission"],
     ),
     "unknown option": (["monitor=smollm3"], ["monitor=smollm3", "expected", "monitor"]),
+    "option, near": (["prompt=dirrect"], ["prompt=dirrect", "expected", "did you mean prompt=direct?"]),
+    "value, near": (["evaluate.split=tset"], ["evaluate.split=tset", "did you mean evaluate.split=test?"]),
+    "kind, near": (["engine.kind=vlm"], ["engine.kind=vlm", "did you mean engine.kind=vllm?"]),
+    "cell, near": (
+        ["dataset.train.subset=safty"],
+        ["dataset.train.subset=safty", "did you mean dataset.train.subset=safety_permission?"],
+    ),
     "unknown experiment": (["experiment=dmo"], ["experiment=dmo", "expected", "experiment"]),
     "unknown experiment in a folder": (
         ["experiment=probe/gpu"],
@@ -181,7 +190,7 @@ def test_the_issues_own_example_on_every_script(tmp_path: Path):
 
 def test_a_missing_value_is_asked_for(tmp_path: Path):
     """A script started without its one required setting has to say which, not fail on None later."""
-    needed = {"eval/score.py": "run=???", "eval/report.py": "run=???", "eval/probe.py": "probe.runs=[]"}
+    needed = {"eval/score.py": "run=null", "eval/report.py": "run=null", "eval/probe.py": "probe.runs=[]"}
     results = run_all([[str(ROOT / script)] for script in needed], tmp_path)
     found = {
         script: f
@@ -208,7 +217,7 @@ def test_help_and_cfg_are_quick_everywhere(tmp_path: Path):
         shown = "training=lora_cpu" if flags == ["--help"] else "learning_rate: 0.0004"
         assert shown in ran.out, (script, flags)
         if flags == ["--help"]:
-            assert f"python {script.relative_to(ROOT)}" in ran.out
+            assert re.search(r"^    monitorbench [a-z]+ \S", ran.out, re.M), script
             assert max(map(len, ran.out.splitlines())) <= 110
         assert not HEAVY & ran.imported, (script, flags, HEAVY & ran.imported)
         assert not ran.err, (script, flags)
@@ -238,22 +247,24 @@ def test_a_foreseen_failure_is_one_line_and_exit_code_1(tmp_path: Path):
         assert "runs/none" in ran.err[0]
 
 
-def test_a_scripts_docstring_shows_a_command_that_works(tmp_path: Path):
-    """A person copies the command from the top of the file; its settings have to exist."""
-    shown = {s: re.search(rf"python {s.relative_to(ROOT)}(.*)", s.read_text()) for s in SCRIPTS}
-    assert all(shown.values())
+def test_every_command_that_a_stages_help_shows_works(tmp_path: Path):
+    """A person copies the command from the help; its settings have to exist."""
+    shown = [
+        (name, arguments.partition("#")[0].split())
+        for name, stage in STAGES.items()
+        for arguments in re.findall(rf"^    monitorbench {name}(.*)$", stage.text, re.M)
+    ]
+    assert {name for name, _ in shown} == set(STAGES)
     settings = [
         [
-            str(s),
-            *(a for a in match[1].split() if a != "-m" and "," not in a.partition("=")[2].strip("[]")),
-            "--cfg",
-            "job",
+            *("-m", "monitorbench.cli", name),
+            *(a for a in arguments if a != "-m" and "," not in a.partition("=")[2].strip("[]")),
+            *("--cfg", "job"),
         ]
-        for s, match in shown.items()
-        if match
+        for name, arguments in shown
     ]
     assert {
-        command[0]: ran.err
+        " ".join(command): ran.err
         for command, ran in zip(settings, run_all(settings, tmp_path), strict=True)
         if ran.code
     } == {}

@@ -101,6 +101,14 @@ def test_a_line_is_a_prompt_and_a_completion_of_chat_messages(exported: Study):
             assert sample.pair_id not in user, "the pair's name is no part of what is judged"
 
 
+def test_a_split_without_samples_has_no_file(tmp_path: Path):
+    """Otherwise: a team that trains nothing gets an error where it asked for its sample ids."""
+    examples = Path(__file__).resolve().parents[2] / "examples" / "dataset.jsonl"
+    settings = ["dataset=jsonl", f"dataset.path={examples}", f"paths.data={tmp_path}"]
+    folder = export(compose_study(*settings, primary="export"))
+    assert sorted(file.name for file in folder.iterdir()) == ["calibration.jsonl", "test.jsonl"]
+
+
 def test_the_completion_is_the_label_and_nothing_swaps_it(exported: Study):
     """A label that is swapped on the way out trains a monitor to say the opposite."""
     folder = export(asked(exported, format="chat"))

@@ -14,6 +14,7 @@ from small_models import tiny_model
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "extending.md"
+_LEFT = shutil.ignore_patterns("__pycache__", "local")
 PARTS = ("prompt", "engine", "monitor_kind", "source", "objective", "environment", "metric", "section")
 
 
@@ -58,7 +59,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project's code and settings, with all that the page adds."""
     copy = tmp_path_factory.mktemp("extending") / "copy"
     for folder in ("src", "conf"):
-        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", "local"))
+        shutil.copytree(ROOT / folder, copy / folder, symlinks=True, ignore=_LEFT)
     shutil.copy(ROOT / "pyproject.toml", copy)
     apply_page(copy)
     return copy

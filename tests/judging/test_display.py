@@ -109,7 +109,12 @@ def test_reused_verdicts_are_no_speed() -> None:
     for _ in range(4):
         counts.add(Label.BENIGN, verdict(Label.BENIGN))
     numbers = counts.numbers()
-    assert (numbers.done, numbers.verdicts_per_second, numbers.eta_seconds) == (84, 2.0, 8.0)
+    assert (numbers.done, numbers.verdicts_per_second, numbers.eta_seconds) == (84, 2.0, None)  # too early
+    clock.now += 6
+    for _ in range(4):
+        counts.add(Label.BENIGN, verdict(Label.BENIGN))
+    numbers = counts.numbers()
+    assert (numbers.done, numbers.verdicts_per_second, numbers.eta_seconds) == (88, 1.0, 12.0)
 
 
 def test_slowing_down_shows() -> None:
@@ -137,9 +142,9 @@ def test_cost_only_where_there_are_prices() -> None:
 @pytest.mark.parametrize(
     "numbers",
     [
-        JudgingNumbers(0, 2, None, None, None, 0, None, None),
-        JudgingNumbers(118, 300, 9.81, 0.412, 0.083, 3, 0.0123, 18.6),
-        JudgingNumbers(153581, 153581, 99.96, 1.0, 1.0, 12345, 9999.99, 35999.7),
+        JudgingNumbers(0, 2, None, None, None, 0, None, None, 0.0),
+        JudgingNumbers(118, 300, 9.81, 0.412, 0.083, 3, 0.0123, 18.6, 12.0),
+        JudgingNumbers(153581, 153581, 99.96, 1.0, 1.0, 12345, 9999.99, 35999.7, 1.0),
     ],
 )
 def test_a_line_fits_a_terminal(numbers: JudgingNumbers, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,10 +164,10 @@ def test_a_line_fits_a_terminal(numbers: JudgingNumbers, monkeypatch: pytest.Mon
 
 def test_how_numbers_read() -> None:
     """Read by people over hours; a rounded minute of 60 seconds looks like a fault."""
-    assert " ".join(shown(JudgingNumbers(118, 300, 9.81, 0.412, 0.0826, 3, 0.01234, 18.6))) == (
+    assert " ".join(shown(JudgingNumbers(118, 300, 9.81, 0.412, 0.0826, 3, 0.01234, 18.6, 12.0))) == (
         "118/300 9.8/s MR 0.412 FAR 0.083 3 unscored cost 0.0123 ETA 0:00:19"
     )
-    assert shown(JudgingNumbers(1, 9, 250.4, None, None, 0, 12.345, 3599.7))[1:] == [
+    assert shown(JudgingNumbers(1, 9, 250.4, None, None, 0, 12.345, 3599.7, 1.0))[1:] == [
         "250/s", "MR -", "FAR -", "0 unscored", "cost 12.35", "ETA 1:00:00",
     ]  # fmt: skip
 
@@ -209,10 +214,9 @@ def test_lines_where_there_is_no_terminal(
     caplog.set_level(logging.INFO, "monitorbench")
     run_judging(tmp_path, make_sample, clock)
     assert caplog.messages == [
-        "monitor, direct: judging 40 of 60; the 20 in the log count below",
         "monitor, direct: 35/60, 1.0/s, MR 0.333, FAR 0.353, 0 unscored, ETA 0:00:25",
         "monitor, direct: 50/60, 1.0/s, MR 0.360, FAR 0.320, 0 unscored, ETA 0:00:10",
-        "monitor, direct: 60/60, 1.0/s, MR 0.333, FAR 0.333, 0 unscored, ETA 0:00:00",
+        "monitor, direct: 60/60, 1.0/s, MR 0.333, FAR 0.333, 0 unscored, in 0:00:40",
     ]
     assert "".join(capfd.readouterr()) == ""
 
@@ -230,6 +234,7 @@ def test_tracked_numbers_are_those_shown(tmp_path: Path, make_sample: Any, clock
         "n_unscored": 0,
         "cost": None,
         "eta_seconds": 0.0,
+        "seconds": 40.0,
     }
     json.dumps(rows)
 
@@ -254,5 +259,5 @@ def test_in_a_terminal_a_bar(
     monkeypatch.setattr(shown_while_judging, "Console", lambda stderr: screen)
     run_judging(tmp_path, make_sample, clock)
     drawn = out.getvalue()
-    assert "━ 60/60 1.0/s MR 0.333 FAR 0.333 0 unscored ETA 0:00:00" in drawn
-    assert len(caplog.messages) == 1  # what it judges; no plain lines besides
+    assert "━ 60/60 1.0/s MR 0.333 FAR 0.333 0 unscored in 0:00:40" in drawn
+    assert not caplog.messages  # no plain lines besides

@@ -64,18 +64,12 @@ def test_it_is_a_data_frame_of_either_kind(shipped):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 1: no JSON object"),
-        ('{"label": "benign"}', "line 1: no verdict"),
-        ('{"sample_id": "a", "label": "fine", "score": 0.1}', "line 1: label 'fine'; expected misbehavior"),
-        ('{"sample_id": "a", "label": null, "score": 0.1}', "line 1: expected a label, or the reason"),
-        ('{"sample_id": "a", "label": "benign", "score": 1.5}', "line 1: score 1.5; expected a number"),
-        ('{"sample_id": "a", "label": "benign", "score": [1]}', "line 1: score"),
-        (
-            '{"sample_id": "a", "label": "benign", "score": null, "cost": "3"}',
-            "line 1: cost '3'; expected a number",
-        ),
+        ("{", "line 1: .*expected one JSON object a line"),
+        ('{"label": "benign"}', "line 1: sample_id: Field required"),
+        ('{"sample_id": "a", "label": "fine", "score": 0.1}', "line 1: label: Input should be 'misbehavior'"),
+        ('{"sample_id": "a", "label": "benign", "score": 1.5}', "line 1: score: Input should be less than"),
         ('{"sample_id": "a", "label": "benign", "score": 0.1}', "sample a is not in the dataset"),
-        ("", "has no verdict"),
+        ("", "no line in it; expected one verdict a line"),
     ],
 )
 def test_a_bad_verdict_file_is_one_line(tmp_path, examples, line, message):

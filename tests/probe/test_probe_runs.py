@@ -18,7 +18,7 @@ from monitorbench.judging.evaluate import evaluate
 from monitorbench.probe import runs as probe_runs
 from monitorbench.probe.stage import probe
 from monitorbench.runs.files import write_json
-from monitorbench.runs.training_run import subset_name, training_run
+from monitorbench.runs.run_folders import subset_name, training_run
 
 CELLS = {
     "safety_permission/code": ["safety_permission/code"],

@@ -259,7 +259,12 @@ def test_where_numbers_go_decides_no_name(compose_study: Callable[..., Study]) -
     source = Path(__file__).parents[2] / "src" / "monitorbench"
     texts = {str(path.relative_to(source)): path.read_text() for path in source.rglob("*.py")}
     named = {name for name, text in texts.items() if "study.tracking" in text}
-    assert named == {"runs/tracking.py", "sweeps/plan.py"}  # a sweep's name becomes the group's
+    assert named == {  # a sweep's name, and a probe's, become the group's
+        "runs/tracking.py",
+        "sweeps/plan.py",
+        "probe/points.py",
+        "probe/stage.py",
+    }
     whole = {name for name, text in texts.items() if "study.model_dump(" in text}
     # config.json in three; a probe's training is composed anew from one; names are looked at in one.
     others = {"sweeps/plan.py", "probe/points.py", "config/load.py"}

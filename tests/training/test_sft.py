@@ -111,7 +111,10 @@ def test_the_log_says_what_happens_after_the_last_step(planted, tiny, caplog):
     said = [record.getMessage() for record in caplog.records if record.name.startswith("monitorbench")]
     auroc = json.loads((run / "learning_curve.json").read_text())[-1]["auroc"]
     change = json.loads((run / "manifest.json").read_text())["results"]["adapter_gate"]
-    assert said[-5:] == [
+    assert "1/1, loss" in said[-7]
+    assert said[-4].startswith("train on all: 1 steps, 0:00:")
+    assert f"-> {auroc:.3f}" in said[-4]
+    assert said[-6:-4] + said[-3:] == [
         "train: step 1: judging the validation split",
         f"train: step 1: AUROC on the validation split: {auroc:.3f}",
         "train: comparing the adapter's answers with the base's",

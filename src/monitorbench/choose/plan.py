@@ -13,15 +13,17 @@ from rich.table import Table
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
 from monitorbench.corpus.store import read_split
-from monitorbench.judging.evaluate import planned_evaluation
+from monitorbench.judging.evaluate import Planned, planned_evaluation
+from monitorbench.judging.expected import measured_pace
 from monitorbench.judging.served import described
 from monitorbench.records import Split
+from monitorbench.runs.progress import clock_time
 
 
 def print_plan(several: Sequence[Study], splits: Sequence[Split]) -> None:
     """Print a line for each monitor and split; nothing is built, judged or written."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("monitor", "prompt", "split", "samples", "state"):
+    for name in ("monitor", "prompt", "split", "samples", "state", "takes about"):
         table.add_column(name, justify="right" if name == "samples" else "left")
     data = directory_of(several[0])
     for one in several:
@@ -37,13 +39,19 @@ def print_plan(several: Sequence[Study], splits: Sequence[Split]) -> None:
 def _row(study: Study, split: Split, data: Path | None) -> tuple[str, ...]:
     prompt = "recorded" if study.monitor.verdicts else study.prompt.name
     if data is None:
-        return study.monitor.name, prompt, split.value, "?", "to be judged"
+        return study.monitor.name, prompt, split.value, "?", "to be judged", "not measured"
     planned = planned_evaluation(described(study), data)
     n = len(read_split(data, split, study.dataset.view(split.value)))
-    return (
-        planned.name,
-        planned.judge.prompt.name,
-        split.value,
-        f"{n}",
-        "done" if planned.done else "to be judged",
-    )
+    state, takes = ("done", "") if planned.done else ("to be judged", _duration(study, planned, n))
+    return planned.name, planned.judge.prompt.name, split.value, f"{n}", state, takes
+
+
+def _duration(study: Study, planned: Planned, n: int) -> str:
+    """How long judging n samples takes by earlier runs of the same judge, and what it costs."""
+    if study.monitor.verdicts is not None:
+        return "a moment"
+    pace = measured_pace(study.paths.runs, planned.judge.identity)
+    if pace is None:
+        return "not measured"
+    paid = f", ${n * pace.cost:.2f}" if pace.cost else ""
+    return f"{clock_time(n * pace.seconds)}{paid}"

@@ -30,7 +30,13 @@ def _stage(
         return directory
 
     run = function if callable(function) else named
-    return Script(run, name, text=text, is_live=is_live, after_sweep=after_sweep)
+    return Script(run, name, text=text, is_live=is_live, after_sweep=after_sweep, resolve=_resolved)
+
+
+def _resolved(study: Study, stage: str) -> Study:
+    from monitorbench.catalog.selectors import resolved
+
+    return resolved(study, stage)
 
 
 def _one_table(jobs: Sequence[tuple[Study, Path]]) -> None:

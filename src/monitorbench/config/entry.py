@@ -15,12 +15,13 @@ from typing import NoReturn
 
 import hydra
 import yaml
+from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from monitorbench.config.base import ConfigError, Preempted, UserError
-from monitorbench.config.load import load, read_frozen, unknown_key
+from monitorbench.config.load import did_you_mean, load, read_frozen, unknown_key
 from monitorbench.config.preemption import watch
 from monitorbench.config.project import PACKAGED, composing, find_projects, groups
 from monitorbench.config.project import options as known_options
@@ -33,8 +34,11 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path) -> str:
     if isinstance(error, MissingConfigException):
         if match := re.search(r"Could not find '([^']+/[^'/]+)'", text):
             group, option = _group_and_option(match.group(1), overrides)
-            options = ", ".join(sorted({*known_options(group, conf), *(error.options or [])}))
-            return f"{group}={option}: no such option; expected one of the options of {group!r}\n  {options}"
+            options = sorted({*known_options(group, conf), *(error.options or [])})
+            expected = f"expected one of the options of {group!r}"
+            if nearest := did_you_mean(option, options, f"{group}="):
+                expected += f"; {nearest}"
+            return f"{group}={option}: no such option; {expected}\n  {', '.join(options)}"
         return " ".join(text.split())
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
@@ -106,6 +110,8 @@ class Script:
     """Whether it runs a model: such a stage does not begin before it is told anything."""
     after_sweep: Callable[[Sequence[tuple[Study, Path]]], None] | None = None
     """Told of the jobs of a multirun (`-m`) that ran in this process, once all are done: studies and runs."""
+    resolve: Callable[[Study, str], Study] = lambda study, _: study
+    """Puts paths in the place of the short names of runs that a stage reads."""
 
     def __call__(self) -> None:
         """Run with the arguments of the process."""
@@ -129,7 +135,8 @@ class Script:
                 )
             watch()
             if any(argument.startswith("frozen=") for argument in sys.argv[1:]):
-                self._run(_frozen(sys.argv[1:]))
+                _show_log()
+                self._run(self.resolve(_frozen(sys.argv[1:]), self.primary))
             else:
                 self._compose()
 
@@ -138,7 +145,7 @@ class Script:
         return self.text or str(sys.modules[self.function.__module__].__doc__)
 
     def study(self, overrides: Sequence[str]) -> Study:
-        """The validated study of some overrides, none of them Hydra's own.
+        """The validated study of some overrides, none of them Hydra's own; names of runs stay as they are.
 
         Raises `ConfigError`, whose text is one line.
         """
@@ -158,7 +165,8 @@ class Script:
             nonlocal is_composing
             is_composing = False
             with reporting():  # in here: Hydra adds a line to whatever leaves this function
-                study = load(cfg)
+                _show_log()
+                study = self.study_of(cfg, _experiment(arguments))
                 jobs.append((study, self._run(study)))
 
         try:
@@ -180,26 +188,44 @@ class Script:
         if self.after_sweep is not None and len(jobs) > 1:
             self.after_sweep(jobs)
 
+    def study_of(self, cfg: DictConfig, experiment: str | None = None) -> Study:
+        """What a composed config means: validated, with paths in the place of short names of runs.
+
+        `experiment` is the name of the experiment that was chosen, if any.
+
+        Raises what `load` raises, and `UserError` for a name that is of no run, or of several.
+        """
+        # Whoever resolves it says which runs there are; `load` would only say that nothing is given.
+        if OmegaConf.is_missing(cfg, "run") or (not OmegaConf.is_interpolation(cfg, "run") and cfg.run == ""):
+            cfg.run = None
+        return self.resolve(load(cfg, experiment), self.primary)
+
     def _run(self, study: Study) -> Path:
-        logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s", force=True)
-        # Third parties narrate; what a person needs of them comes through our own lines.
-        logging.getLogger("monitorbench").setLevel(logging.INFO)
         directory = self.function(study)
         print(directory, flush=True)
         return directory
 
 
-def entry(script: str, primary: str) -> Callable[[Callable[[Study], Path]], Script]:
+def _show_log() -> None:
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s", force=True)
+    # Third parties narrate; what a person needs of them comes through our own lines.
+    logging.getLogger("monitorbench").setLevel(logging.INFO)
+
+
+def entry(
+    script: str, primary: str, resolve: Callable[[Study, str], Study] = lambda study, _: study
+) -> Callable[[Callable[[Study], Path]], Script]:
     """Make `function(study) -> directory` the main function of a script.
 
     Args:
         script: the script's `__file__`; its grandparent folder holds `conf/`.
         primary: the primary config's name in `conf/`.
+        resolve: `catalog.selectors.resolved`, where the stage reads runs.
 
     """
 
     def decorate(function: Callable[[Study], Path]) -> Script:
-        return Script(function, primary, Path(script).resolve().parent.parent / "conf")
+        return Script(function, primary, Path(script).resolve().parent.parent / "conf", resolve=resolve)
 
     return decorate
 
@@ -276,6 +302,16 @@ def _overrides_first(arguments: list[str]) -> list[str]:
         (flags if is_value or one.startswith("-") else overrides).append(one)
         before = "" if is_value else one
     return overrides + flags
+
+
+def _experiment(arguments: Sequence[str]) -> str | None:
+    """The `experiment=` of this run: Hydra's word where it runs a sweep, else the last one given."""
+    if HydraConfig.initialized():
+        chosen = HydraConfig.get().runtime.choices.get("experiment")
+    else:
+        given = [one.lstrip("+").partition("=") for one in arguments]
+        chosen = next((value for key, _, value in reversed(given) if key == "experiment"), None)
+    return None if chosen in (None, "null") else str(chosen)
 
 
 def _frozen(arguments: list[str]) -> Study:

@@ -6,6 +6,7 @@
 import difflib
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import UnionType
@@ -20,8 +21,8 @@ from monitorbench.config.base import ConfigError
 from monitorbench.config.study import Study
 
 
-def load(cfg: DictConfig) -> Study:
-    """Validate a composed config.
+def load(cfg: DictConfig, experiment: str | None = None) -> Study:
+    """Validate a composed config. The runs of an `experiment` are one group in W&B, unless it names another.
 
     Raises:
         ConfigError: for a missing `???`, an unresolvable interpolation, an unknown key, a value of
@@ -33,6 +34,8 @@ def load(cfg: DictConfig) -> Study:
             key = missing[0]
             raise ConfigError(f"{key}=???: no value given; expected {key}=VALUE{_more(missing)}")
         tree = OmegaConf.to_container(cfg, resolve=True)
+        if experiment:
+            _group(tree, experiment)
     except OmegaConfBaseException as error:
         key = error.full_key or "config"
         value = OmegaConf.to_container(cfg, resolve=False)
@@ -43,6 +46,13 @@ def load(cfg: DictConfig) -> Study:
             f"{key}={_shown(value)}: {reason}; expected a value, or ${{key}} of a setting that has one"
         ) from error
     return validate(json.dumps(tree))
+
+
+def _group(tree: Any, experiment: str) -> None:
+    """Fill in a `tracking.group` that is null: dataset and experiment."""
+    tracking, dataset = tree.get("tracking"), tree.get("dataset")
+    if isinstance(tracking, dict) and isinstance(dataset, dict) and tracking.get("group", "") is None:
+        tracking["group"] = f"{dataset.get('name')}-{experiment}"
 
 
 def validate(text: str) -> Study:
@@ -91,11 +101,22 @@ def unknown_key(key: str, value: str) -> str:
             break
     parent = ".".join(above)
     fields = field_names(above, without=name)
-    nearest = difflib.get_close_matches(name, fields, n=1, cutoff=0.6)
-    prefix = f"{parent}." if parent else ""
     where = f"{parent!r} has" if parent else "the settings are"
-    expected = f"did you mean {prefix}{nearest[0]}?" if nearest else f"{where}: {', '.join(sorted(fields))}"
+    nearest = did_you_mean(name, fields, f"{parent}." if parent else "")
+    expected = nearest or f"{where}: {', '.join(sorted(fields))}"
     return f"{key}={value}: unknown key {name!r}; {expected}"
+
+
+def did_you_mean(given: str, known: Sequence[str], before: str = "") -> str:
+    """`did you mean <before><name>?` of the known name nearest to what was given; "" where none is near.
+
+    A name's first word counts as the name: `safty` is near `safety_permission`.
+    """
+    first_words = {name.partition("_")[0]: name for name in reversed(known)}
+    nearest = difflib.get_close_matches(given, known, n=1, cutoff=0.6) or [
+        first_words[word] for word in difflib.get_close_matches(given, list(first_words), n=1, cutoff=0.75)
+    ]
+    return f"did you mean {before}{nearest[0]}?" if nearest else ""
 
 
 def field_names(path: Sequence[str], without: str = "") -> list[str]:
@@ -156,9 +177,23 @@ def _describe(problem: ErrorDetails) -> str:
     if problem["type"] == "union_tag_invalid":
         context = problem["ctx"]
         field = context["discriminator"].strip("'")
-        return f"{key}.{field}={_shown(context['tag'])}: expected one of {context['expected_tags']}"
+        tags = context["expected_tags"]
+        nearest = _nearest(f"{key}.{field}", context["tag"], tags)
+        return f"{key}.{field}={_shown(context['tag'])}: expected one of {tags}{nearest}"
     expected = problem["msg"].removeprefix("Value error, ").replace("Input should be", "expected", 1)
-    return f"{key}={_shown(problem['input'])}: {expected}"
+    options = expected if problem["type"] in ("literal_error", "enum", "value_error") else ""
+    return f"{key}={_shown(problem['input'])}: {expected}{_nearest(key, problem['input'], options)}"
+
+
+def _nearest(key: str, given: object, expected: str) -> str:
+    """`; did you mean key=name?` of the names in what was expected; "" where none is near."""
+    one = given[0] if isinstance(given, list | tuple) and len(given) == 1 else given
+    if not isinstance(one, str):
+        return ""
+    quoted_or_compound = re.findall(r"'([^']+)'|\b([a-z]+(?:_[a-z]+)+)\b", expected)
+    names = [name for pair in quoted_or_compound for name in pair if name and name != one]
+    nearest = did_you_mean(one, names, f"{key}=")
+    return f"; {nearest}" if nearest else ""
 
 
 def _untagged(location: Sequence[str]) -> list[str]:

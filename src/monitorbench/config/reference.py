@@ -12,6 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
@@ -159,7 +160,7 @@ def _type(annotation: Any, metadata: Any = ()) -> str:
         return "mapping"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return "settings"
-    if isinstance(annotation, type) and hasattr(annotation, "__members__"):
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
         return "one of " + ", ".join(f"`{one.value}`" for one in annotation)
     return _PLAIN.get(annotation, "any value") + limits
 
@@ -208,8 +209,9 @@ def _meanings(model: type[BaseModel]) -> Mapping[str, str]:
         (body,) = ast.parse(inspect.cleandoc("\n" + inspect.getsource(one))).body
         assert isinstance(body, ast.ClassDef)
         for field, text in zip(body.body, body.body[1:], strict=False):
-            is_text = isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
+            if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+                continue
+            if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
                 found[field.target.id] = " ".join(str(text.value.value).split())
     return found
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
-from monitorbench.corpus.store import read_split, reading, shards_of
+from monitorbench.corpus.store import n_rows, read_split, reading, shards_of
 from monitorbench.prompts.published import published_prompt
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.records import Sample, Split
@@ -40,14 +40,16 @@ def write_chats(study: Study, directory: Path) -> Path:
     """`chat-<prompt>-<hash of the views>/<split>.jsonl`: TRL's conversational prompt-completion format.
 
     `prompt` is the monitor's system and user turn, `completion` the answer up to the label word (with the
-    evidence prompt: how its JSON begins); `id` names the sample. Split views hold.
+    evidence prompt: how its JSON begins); `id` names the sample. Split views hold; a split
+    without samples has no file.
     Trainers other than `train/sft.py` render it by themselves, so their token ids may differ from ours.
     """
     if study.prompt.shots:
         raise ConfigError(f"prompt={study.prompt.name}: training uses zero-shot prompts; expected one")
     prompt = published_prompt(directory, study.prompt)
     wording = PromptWording(prompt)
-    views = {split: study.dataset.view(split.value) for split in _splits_of(directory)}
+    filled = [split for split in _splits_of(directory) if n_rows(directory, split)]
+    views = {split: study.dataset.view(split.value) for split in filled}
     chosen = content_hash({split: view.model_dump(mode="json") for split, view in views.items()})
     folder = directory / f"chat-{prompt.name}-{chosen}"
     for split, view in views.items():

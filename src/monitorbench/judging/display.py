@@ -6,7 +6,6 @@ plain line now and then.
 
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -17,13 +16,11 @@ from rich.table import Column
 from rich.text import Text
 
 from monitorbench.records import Label, Sample, Verdict
-from monitorbench.runs.progress import SECONDS_BETWEEN_LINES
+from monitorbench.runs.progress import SECONDS_BETWEEN_LINES, Speed, on_screen, time_left
 from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import VerdictLog
 
 _SECONDS_BETWEEN_TRACKED = 2.0
-_WINDOW_SECONDS = 30.0
-_SECONDS_BETWEEN_MARKS = 0.5
 _log = logging.getLogger(__name__)
 
 
@@ -41,6 +38,9 @@ class JudgingNumbers(NamedTuple):
     cost: float | None
     """None where nothing has a price."""
     eta_seconds: float | None
+    """None until it means something (`runs.progress`); 0 at the end."""
+    seconds: float
+    """Since this process began to judge."""
 
 
 class Judging:
@@ -55,44 +55,38 @@ class Judging:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`reused`: verdicts that the log had; they count, but for no speed."""
-        self._total, self._priced, self._clock = total, priced, clock
+        self._priced = priced
         self._scored = dict.fromkeys(Label, 0)
         self._wrong = dict.fromkeys(Label, 0)
-        self._done = self._n_unscored = 0
+        self._n_unscored = 0
         self._cost = 0.0
+        self.n_reused = 0
         for label, verdict in reused:
             self._count(label, verdict)
-        self.n_reused = self._done
-        self._marks = deque([(clock(), self._done)])
+            self.n_reused += 1
+        self._speed = Speed(total, self.n_reused, clock=clock)
 
     def add(self, label: Label, verdict: Verdict) -> None:
         """Count one verdict on a sample whose true label is `label`."""
         self._count(label, verdict)
-        now = self._clock()
-        if now - self._marks[-1][0] >= _SECONDS_BETWEEN_MARKS:
-            self._marks.append((now, self._done))
-        # The oldest stays just outside the window, so that verdicts in rare bursts have a speed too.
-        while len(self._marks) > 2 and now - self._marks[1][0] >= _WINDOW_SECONDS:
-            self._marks.popleft()
+        self._speed.add()
 
     def numbers(self) -> JudgingNumbers:
         """The numbers as of now."""
-        began, done_then = self._marks[0]
-        seconds = self._clock() - began
-        speed = (self._done - done_then) / seconds if seconds > 0 and self._done > done_then else None
+        speed = self._speed
         return JudgingNumbers(
-            done=self._done,
-            total=self._total,
-            verdicts_per_second=speed,
+            done=speed.done,
+            total=speed.total,
+            verdicts_per_second=speed.a_second,
             miss_rate=self._rate(Label.MISBEHAVIOR),
             false_alarm_rate=self._rate(Label.BENIGN),
             n_unscored=self._n_unscored,
             cost=self._cost if self._priced else None,
-            eta_seconds=(self._total - self._done) / speed if speed else None,
+            eta_seconds=speed.seconds_left,
+            seconds=speed.seconds,
         )
 
     def _count(self, label: Label, verdict: Verdict) -> None:
-        self._done += 1
         self._cost += verdict.cost
         if verdict.label is None:
             self._n_unscored += 1
@@ -106,7 +100,7 @@ class Judging:
 
 def shown(numbers: JudgingNumbers) -> list[str]:
     """The numbers as a person reads them, plain ASCII, at most 78 columns with single spaces between."""
-    speed, eta = numbers.verdicts_per_second, numbers.eta_seconds
+    speed = numbers.verdicts_per_second
     parts = [
         f"{numbers.done}/{numbers.total}",
         "-/s" if speed is None else f"{speed:.1f}/s" if speed < 99.95 else f"{speed:.0f}/s",
@@ -117,9 +111,7 @@ def shown(numbers: JudgingNumbers) -> list[str]:
     if numbers.cost is not None:
         decimals = 4 if numbers.cost < 1 else 2 if numbers.cost < 1000 else 0
         parts.append(f"cost {numbers.cost:.{decimals}f}")
-    minutes, seconds = divmod(round(eta or 0), 60)
-    parts.append("ETA -" if eta is None else f"ETA {minutes // 60}:{minutes % 60:02}:{seconds:02}")
-    return parts
+    return [*parts, time_left(numbers.eta_seconds, numbers.seconds)]
 
 
 def _or_dash(rate: float | None) -> str:
@@ -183,14 +175,12 @@ def judging(
 ) -> Iterator[JudgingDisplay]:
     """Show how an evaluation goes: verdicts done, speed, MR, FAR, unscored, cost, time left.
 
-    `keys` are those of `samples`. Verdicts that the log holds already count in all but the speed, and the
-    first line says how many. A failure's last numbers are shown, too.
+    `keys` are those of `samples`. Verdicts that the log holds already count in all but the speed. A failure's
+    last numbers are shown, too.
     """
     pairs = zip(samples, keys, strict=True)
     reused = [(sample.label, log.entries[key]) for sample, key in pairs if key in log.entries]
     counts = Judging(len(samples), reused, priced=priced)
-    of = f" of {len(samples)}; the {len(reused)} in the log count below" if reused else ""
-    _log.info("%s: judging %d%s", name, len(samples) - len(reused), of)
     console = Console(stderr=True)
     bar = judging_bar(counts, console) if console.is_terminal else None
     display = JudgingDisplay(name, counts, track, bar)
@@ -198,7 +188,7 @@ def judging(
         if bar is None:
             yield display
         else:
-            with bar:
+            with on_screen(bar):
                 yield display
     finally:
         display.end()

@@ -16,6 +16,7 @@ from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.display import judging
+from monitorbench.judging.expected import expected, in_words, measured_pace
 from monitorbench.judging.identity import RECORDED_PROMPT, adapter_base
 from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, judge_spec, open_judge
 from monitorbench.judging.known_verdicts import is_done, take_known_verdicts
@@ -25,6 +26,7 @@ from monitorbench.prompts.few_shot import Shots, draw_shots
 from monitorbench.prompts.published import published_prompt
 from monitorbench.records import Sample, Split, reasons_in_words
 from monitorbench.runs.directory import RunDirectory, read_checked, read_manifest
+from monitorbench.runs.run_folders import evaluation_run
 from monitorbench.runs.tracking import tracking
 from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
 
@@ -86,6 +88,10 @@ def _judge(
         keys, questions = judge.pending(samples)
         questions = take_known_verdicts(run, questions, log)
         what, priced = f"{name}, {spec.prompt.name}", study.engine.prices is not None
+        if questions and not study.monitor.verdicts:
+            pace = measured_pace(study.paths.runs, spec.identity)
+            coming = expected(questions, spec)
+            _log.info("%s: %s", what, in_words(coming, len(samples), pace, study.engine, judge.spent))
         judge.ask(questions, lambda: judging(what, samples, keys, log, track, priced=priced))
         found = [log.entries.get(key) or judge.failed.get(key) for key in keys]
         if judge.adapter_change is not None:
@@ -148,7 +154,7 @@ def planned_evaluation(study: Study, data: Path) -> Planned:
         "view": study.dataset.view(study.evaluate.split).model_dump(mode="json"),
         "judge": spec.identity,
     }
-    run = RunDirectory(study.paths.runs / "evaluate", f"{name}-{prompt.name}", identity)
+    run = evaluation_run(study.paths.runs, name, prompt.name, identity)
     return Planned(run, name, spec)
 
 

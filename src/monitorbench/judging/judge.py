@@ -76,6 +76,11 @@ class Judge:
         self.adapter_change: float | None = None
         """What the adapter changes on the first question that was asked; None without one."""
 
+    @property
+    def spent(self) -> float:
+        """What the answers and failures in the logs cost, in the currency of the prices."""
+        return _spent(self._log, self._failures)
+
     def verdicts(self, samples: Sequence[Sample]) -> list[Verdict]:
         """One verdict a sample, in their order; samples without a verdict in the log are judged.
 
@@ -186,13 +191,17 @@ def open_judge(
         models,
         f"monitor={spec.monitor.name} {where}={spec.prompt.name}",
         identity=spec.identity,
-        spent=sum(verdict.cost for verdict in log.entries.values())
-        + sum(failure.verdict.cost for failure in failures.entries.values()),
+        spent=_spent(log, failures),
     )
     try:
         yield Judge(model, log, failures, spec.shots)
     finally:
         model.close()
+
+
+def _spent(log: VerdictLog, failures: FailureLog) -> float:
+    failed = sum(failure.verdict.cost for failure in failures.entries.values())
+    return sum(verdict.cost for verdict in log.entries.values()) + failed
 
 
 def _too_long(question: Question, prompt: Prompt) -> Verdict:

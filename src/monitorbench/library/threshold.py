@@ -55,9 +55,7 @@ class Threshold(Shown):
 
     def _title(self) -> str:
         return (
-            "No threshold keeps the promise"
-            if self.threshold is None
-            else f"Flag above {number(self.threshold)}"
+            "No threshold keeps the promise" if self.threshold is None else f"Flag above {self.threshold:.6g}"
         )
 
     def _rows(self) -> Sequence[Row]:

@@ -13,8 +13,9 @@ from monitorbench import strict_json
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.corpus.store import read_split
+from monitorbench.judging.recorded import read_recorded
 from monitorbench.library.shown import Row, Shown
-from monitorbench.records import Sample, Split
+from monitorbench.records import Sample, Split, UnscoredReason
 from monitorbench.runs.directory import MANIFEST, read_finished, read_manifest
 from monitorbench.runs.verdict_log import read_run
 from monitorbench.sources import fetch
@@ -134,9 +135,7 @@ def _rows_of(path: Path, data: str | Path | None, monitor: str | None) -> Iterat
         if data is None:
             raise ValueError(f"{path}: a verdict file; name the dataset it is of, as in data='dataset.jsonl'")
         name = path.name.removesuffix(".jsonl").removeprefix("verdicts-")
-        yield from _joined(
-            str(path), monitor or name, "", _samples(Path(data)), recorded_verdicts(path), None
-        )
+        yield from _joined(str(path), monitor or name, "", _samples(Path(data)), _recorded(path), None)
         return
     if not path.is_dir():
         raise ValueError(f"{path}: not there; expected a run's folder, a folder of runs or a verdict file")
@@ -173,40 +172,13 @@ def _samples(data: Path) -> dict[str, Sample]:
     return {sample.id: sample for sample in team_jsonl.load(files)}
 
 
-def recorded_verdicts(path: Path) -> dict[str, dict[str, Any]]:
-    """By sample id the lines of a verdict file (`examples/README.md`); `UserError` with the line."""
-    found: dict[str, dict[str, Any]] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = strict_json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{path} line {number}: no JSON object ({error})") from None
-        if problem := _problem(row, found):
-            raise UserError(f"{path} line {number}: {problem}")
-        found[row["sample_id"]] = row
+def _recorded(path: Path) -> dict[str, dict[str, Any]]:
+    """By sample id what a verdict file (docs/data-formats.md) says."""
+    found = {one.sample_id: one.model_dump(mode="json") for one in read_recorded(path).values()}
+    for one in found.values():
+        if one["label"] is None:
+            one["unscored"] = one["unscored"] or UnscoredReason.NO_LABEL.value
     return found
-
-
-def _problem(row: Any, earlier: Mapping[str, Any]) -> str:
-    """What is wrong with a line; "" for nothing."""
-    if not isinstance(row, dict) or not isinstance(row.get("sample_id"), str):
-        return "no verdict; expected an object with sample_id, label, score and unscored"
-    if row["sample_id"] in earlier:
-        return f"sample {row['sample_id']} has a verdict on an earlier line"
-    label, score = row.get("label"), row.get("score")
-    if label not in (None, "misbehavior", "benign"):
-        return f"label {label!r}; expected misbehavior, benign or null"
-    if (label is None) != isinstance(row.get("unscored"), str):
-        return "expected a label, or the reason in 'unscored' why there is none"
-    for name in ("score", *_TAKEN):
-        value = row.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
-            return f"{name} {value!r}; expected a number >= 0, or null"
-    if score is not None and score > 1:
-        return f"score {score!r}; expected a number from 0 to 1, or null"
-    return ""
 
 
 def _joined(

@@ -48,6 +48,11 @@ def folder_of(study: Study) -> Path:
     return study.paths.runs / "studies" / name
 
 
+def group_of(study: Study) -> str:
+    """What W&B shows a probe's runs under: `tracking.group`, or the name of their folder."""
+    return study.tracking.group or folder_of(study).name
+
+
 def training_study(study: Study, point: Point) -> Study:
     """The study that trains a point; `ConfigError` where its objective and the other settings don't fit."""
     training = study.training.model_dump(mode="json")
@@ -66,6 +71,5 @@ def evaluation_study(study: Study, adapter: Path | None) -> Study:
 
 def _changed(study: Study, changes: Mapping[str, Any]) -> Study:
     tree = {**study.model_dump(mode="json"), **changes}
-    tracking = tree["tracking"]
-    tree["tracking"] = {**tracking, "group": tracking["group"] or folder_of(study).name}
+    tree["tracking"] = {**tree["tracking"], "group": group_of(study)}
     return validate(json.dumps(tree))

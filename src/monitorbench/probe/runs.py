@@ -20,7 +20,7 @@ from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.probe.points import evaluation_study, folder_of, points, training_study
 from monitorbench.runs.directory import RunDirectory, is_finished
 from monitorbench.runs.files import write_atomically
-from monitorbench.runs.training_run import training_run
+from monitorbench.runs.run_folders import training_run
 from monitorbench.sweeps.child import run_child, stage_command
 
 _SCRIPTS = {"train": "train/sft.py", "evaluate": "eval/evaluate.py"}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from monitorbench.config.base import ConfigError
 from monitorbench.config.study import Study
-from monitorbench.probe.points import points
+from monitorbench.probe.points import group_of, points
 
 
 def probe(study: Study) -> Path:
@@ -24,4 +24,5 @@ def probe(study: Study) -> Path:
         return score.probe(study)
 
     chosen = study.probe.model_copy(update={"runs": runs_of(study)})
-    return score.probe(study.model_copy(update={"probe": chosen}))
+    grouped = study.tracking.model_copy(update={"group": group_of(study)})  # as its runs are
+    return score.probe(study.model_copy(update={"probe": chosen, "tracking": grouped}))

@@ -16,6 +16,7 @@ from monitorbench.report.scores import read_scores
 from monitorbench.report.tables.tables import show_tables
 from monitorbench.runs.directory import kind_of, read_checked, read_finished, record_files
 from monitorbench.runs.files import write_atomically
+from monitorbench.runs.tracking import track_results
 
 
 def report(study: Study) -> Path:
@@ -51,9 +52,11 @@ def report(study: Study) -> Path:
         other_points=study.report.other_points,
     )
     write_atomically(directory / "report.html", page)
-    record_files(directory, "report.html")
+    written = [directory / "report.html"]
     if judged.runs:
-        write_atomically(directory / browsable.PAGE, render_samples(results, judged.runs))
-        record_files(directory, browsable.PAGE)
+        written.append(directory / browsable.PAGE)
+        write_atomically(written[-1], render_samples(results, judged.runs))
+    record_files(directory, *(file.name for file in written))
+    track_results(study, directory, "report", files=written)
     show_tables(results)
     return directory

@@ -1,4 +1,4 @@
-"""A run directory: `<name>-<hash>`, with `config.json`, `manifest.json`, `code.diff` and results.
+"""A run directory: `<what it is of>-<hash>`, with `config.json`, `manifest.json`, `code.diff` and results.
 
 The hash covers what decides the result: the settings a stage reads and the identities of its
 inputs, never a path. So the same command finds its own results again, finished or half-way.
@@ -38,6 +38,9 @@ _UNRECORDED = frozenset(("wandb", "server.log"))
 """What others write, and nothing here reads."""
 _REMEDY = "restore it, or remove the folder and run the same command again"
 
+_LONGEST_NAME = 255
+"""Bytes that a file system takes."""
+
 _PACKAGES = (
     "torch",
     "transformers",
@@ -54,10 +57,25 @@ _PACKAGES = (
 class RunDirectory:
     """One stage's run. `done` says whether its results are complete."""
 
-    def __init__(self, parent: Path, name: str, identity: Mapping[str, Any]) -> None:
-        """Name the directory; nothing is written before `recording`."""
+    def __init__(
+        self, parent: Path, name: str, identity: Mapping[str, Any], *, formerly: str | None = None
+    ) -> None:
+        """Name the directory; nothing is written before `recording`.
+
+        Args:
+            parent: the folder of the stage's runs.
+            name: what a person knows the run by.
+            identity: what decides the results.
+            formerly: the name that an older version gave such a run; one that is there under it is this run.
+
+        """
         self.identity = {"schema_version": SCHEMA_VERSION, **identity}
-        self.path = parent / f"{name}-{content_hash(self.identity)}"
+        digest = content_hash(self.identity)
+        self.path = parent / f"{name}-{digest}"
+        old = parent / f"{formerly}-{digest}"
+        could_be = formerly is not None and len(os.fsencode(old.name)) <= _LONGEST_NAME
+        if could_be and old.is_dir() and not self.path.is_dir():
+            self.path = old
         self._is_owned = False
 
     @property

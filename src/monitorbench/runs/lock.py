@@ -52,3 +52,21 @@ def locked(path: Path, *, wait: bool = False) -> Iterator[int]:
         if stream in _held:  # not in a forked child
             _held.discard(stream)
             os.close(stream)
+
+
+def is_locked(directory: Path) -> bool:
+    """Whether a process is writing to a run's directory now; False where nobody ever did."""
+    try:
+        stream = os.open(directory / DIRECTORY_LOCK, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        # Shared, so that two who ask don't see each other; it is let go at once.
+        fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(stream)
+    return False

@@ -1,56 +1,160 @@
-"""A stage's progress on stderr: a bar in a terminal, a line now and then elsewhere."""
+"""A stage's progress on stderr: a bar in a terminal, a line now and then elsewhere.
+
+A time left is said once it means something: after 5 s, and after 20 items or 5 % of what there was to do, but
+never fewer than 5 items (`means_something`), by the speed of the last half minute. Until then it is a dash.
+"""
 
 import logging
+import math
+import sys
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
 
 SECONDS_BETWEEN_LINES = 15.0
+_FEW_SECONDS = 5.0
+_FEWEST, _FEW, _FEW_SHARE = 5, 20, 0.05
+_WINDOW_SECONDS = 30.0
+_SECONDS_BETWEEN_MARKS = 0.5
 _log = logging.getLogger(__name__)
+
+
+def means_something(done: int, of: int, seconds: float) -> bool:
+    """Whether a time left can be said after `done` of the `of` items of this process, in `seconds`."""
+    return seconds >= _FEW_SECONDS and done >= min(_FEW, max(_FEWEST, _FEW_SHARE * of))
+
+
+class Speed:
+    """How fast items are done, over the last half minute or so; what earlier processes did is no speed."""
+
+    def __init__(self, total: int, done: int = 0, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """`done` of `total` items were done before."""
+        self.total, self.done, self._clock = total, done, clock
+        self._done_before, self._began = done, clock()
+        self._marks = deque([(self._began, done)])
+        self._last, self._longest_wait = self._began, 0.0
+
+    def add(self, items: int = 1) -> None:
+        """Note that so many more are done."""
+        self.done += items
+        now = self._clock()
+        self._longest_wait, self._last = max(self._longest_wait, now - self._last), now
+        if now - self._marks[-1][0] >= _SECONDS_BETWEEN_MARKS:
+            self._marks.append((now, self.done))
+        # The oldest stays just outside the window, so that items in rare bursts have a speed too.
+        while len(self._marks) > 2 and now - self._marks[1][0] >= _WINDOW_SECONDS:
+            self._marks.popleft()
+
+    @property
+    def seconds(self) -> float:
+        """Since this process began."""
+        return self._clock() - self._began
+
+    @property
+    def a_second(self) -> float | None:
+        """Items a second; None before the first of this process."""
+        began, done_then = self._marks[0]
+        seconds = self._clock() - began
+        return (self.done - done_then) / seconds if seconds > 0 and self.done > done_then else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """None until it means something; 0 where nothing is left."""
+        if self.done >= self.total:
+            return 0.0
+        here, left = self.done - self._done_before, self.total - self.done
+        if not means_something(here, self.total - self._done_before, self.seconds):
+            return None
+        (began, done_then), now = self._marks[0], self._clock()
+        waited = now - self._last
+        # Items come in bursts: between two of them the time left falls, and only a stall lets it grow.
+        until, since = (now, 0.0) if waited > 2 * self._longest_wait else (self._last, waited)
+        return max(left * (until - began) / (self.done - done_then) - since, 1.0)
+
+
+def time_left(seconds_left: float | None, seconds: float) -> str:
+    """`ETA 0:01:20`, `ETA -` while it is not known, and at the end `in 0:02:03`, the time it took."""
+    if seconds_left is None:
+        return "ETA -"
+    return f"ETA {clock_time(seconds_left)}" if seconds_left else f"in {clock_time(seconds)}"
+
+
+def clock_time(seconds: float) -> str:
+    """Hours, minutes and seconds; what is more than nothing is at least one second."""
+    minutes, rest = divmod(math.ceil(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
 class Ticker:
     """Counts what is done; `advance` may be called as often as one likes."""
 
-    def __init__(self, name: str, total: int, bar: Progress | None) -> None:
-        self._name, self._total, self._bar = name, total, bar
-        self._task = bar.add_task(name, total=total) if bar else None
-        self._done = 0
+    def __init__(self, name: str, speed: Speed, bar: Progress | None) -> None:
+        self._name, self._speed, self._bar = name, speed, bar
+        self._task = bar.add_task(name, total=speed.total, completed=speed.done) if bar else None
         self._said_at = time.monotonic()
 
     def advance(self, by: int = 1) -> None:
         """Note that so many more are done."""
-        self._done += by
+        speed = self._speed
+        speed.add(by)
         if self._bar is not None and self._task is not None:
             self._bar.advance(self._task, by)
-        elif self._done >= self._total or time.monotonic() - self._said_at >= SECONDS_BETWEEN_LINES:
+        elif speed.done >= speed.total or time.monotonic() - self._said_at >= SECONDS_BETWEEN_LINES:
             self._said_at = time.monotonic()
-            _log.info("%s: %d/%d", self._name, self._done, self._total)
+            left = time_left(speed.seconds_left, speed.seconds)
+            _log.info("%s: %d/%d, %s", self._name, speed.done, speed.total, left)
+
+
+class TimeLeft(ProgressColumn):
+    """The time left beside a bar."""
+
+    def __init__(self, speed: Speed) -> None:
+        self._speed = speed
+        super().__init__()
+
+    def render(self, task: Task) -> Text:
+        """See `time_left`."""
+        return Text(time_left(self._speed.seconds_left, self._speed.seconds), no_wrap=True)
 
 
 @contextmanager
 def progress(name: str, total: int) -> Iterator[Ticker]:
     """Show how far a loop of `total` steps is."""
     console = Console(stderr=True)
+    speed = Speed(total)
     if not console.is_terminal:
-        yield Ticker(name, total, None)
+        yield Ticker(name, speed, None)
         return
     columns = (
         TextColumn("{task.description:<28}"),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        TimeLeft(speed),
     )
-    with Progress(*columns, console=console) as bar:
-        yield Ticker(name, total, bar)
+    bar = Progress(*columns, console=console)
+    with on_screen(bar):
+        yield Ticker(name, speed, bar)
+
+
+@contextmanager
+def on_screen(bar: Progress) -> Iterator[None]:
+    """Show a bar; lines that are logged meanwhile go above it instead of across it."""
+    stderr = sys.stderr
+    handlers = [
+        handler
+        for handler in logging.getLogger().handlers
+        if isinstance(handler, logging.StreamHandler) and handler.stream is stderr
+    ]
+    with bar:
+        for handler in handlers:
+            handler.setStream(sys.stderr)  # which is the bar's now
+        try:
+            yield
+        finally:
+            for handler in handlers:
+                handler.setStream(stderr)

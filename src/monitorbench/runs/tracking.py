@@ -1,17 +1,19 @@
 """Weights & Biases: the only place that imports it, and late.
 
 Promises: whatever W&B does, the stage continues. It is started, fed and ended in a thread of its own, so
-`log` neither waits nor fails; what goes wrong is one warning line. It prints nothing. Offline, nothing
-connects anywhere; no key is written.
+`log`, `table` and `artifact` neither wait nor fail; what goes wrong is one warning line. It prints nothing.
+Offline, nothing connects anywhere; no key is written.
 """
 
 import importlib.util
 import logging
 import os
 import queue
+import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,25 +23,65 @@ _INIT_SECONDS = 30.0
 _FINISH_SECONDS = 30.0
 """How long the last numbers may take to be uploaded; what is not is still in the run directory."""
 
+_SECRET = re.compile(r"key|token|secret|passw|auth|credential", re.IGNORECASE)
+"""Fields of `engine.extra_body` whose values stay here."""
+_OURS = "MONITORBENCH_WANDB_DATA_DIR"
+"""The environment variable that says which `WANDB_DATA_DIR` was set here."""
 _log = logging.getLogger(__name__)
 
 
 class Track:
-    """Takes a run's numbers while it runs. Without `begin` it drops them."""
+    """Takes a run's numbers while it runs, and its results. Without `begin` it drops them."""
 
     def __init__(self, begin: Callable[[], Any] | None = None, after_seconds: float = 0.0) -> None:
         """`begin` starts a W&B run; it is called in the thread, `after_seconds` after the first numbers."""
         self._begin, self._after_seconds = begin, after_seconds
-        self._queue: queue.SimpleQueue[tuple[int, dict[str, float]] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Callable[[Any], None] | None] = queue.SimpleQueue()
         self._closed = threading.Event()
         self._exit_code = 0
         self._thread: threading.Thread | None = None
 
     def log(self, numbers: Mapping[str, float | None], step: int) -> None:
         """Hand numbers over; those that are None are left out. Steps may repeat but never decrease."""
+        known = {name: value for name, value in numbers.items() if value is not None}
+        self._put(lambda run: run.log(known, step=step))
+
+    def table(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Hand a table over; its columns are the keys of all rows, in their order."""
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        data = [[row.get(column) for column in columns] for row in rows]
+
+        def put(run: Any) -> None:
+            import wandb
+
+            run.log({name: wandb.Table(columns=columns, data=data, allow_mixed_types=True)})
+
+        self._put(put)
+
+    def artifact(self, name: str, kind: str, *paths: Path) -> None:
+        """Hand files, and all files of folders, over as the artifact `name` of type `kind`.
+
+        They are not copied: offline, `wandb sync` reads them where they are.
+        """
+        plain = re.sub(r"[^\w.-]", "_", name, flags=re.ASCII)[:128]
+
+        def put(run: Any) -> None:
+            import wandb
+
+            artifact = wandb.Artifact(plain, type=kind)
+            for path in paths:
+                for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+                    if file.is_file():
+                        inside = file.relative_to(path if path.is_dir() else path.parent)
+                        artifact.add_file(str(file), name=inside.as_posix(), policy="immutable")
+            run.log_artifact(artifact)
+
+        self._put(put)
+
+    def _put(self, entry: Callable[[Any], None]) -> None:
         if self._begin is None:
             return
-        self._queue.put((step, {name: value for name, value in numbers.items() if value is not None}))
+        self._queue.put(entry)
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, args=(self._begin,), daemon=True)
             self._thread.start()
@@ -60,8 +102,7 @@ class Track:
         try:
             run = begin()
             while (entry := self._queue.get()) is not None:
-                step, numbers = entry
-                run.log(numbers, step=step)
+                entry(run)
             run.finish(exit_code=self._exit_code)
         except Exception as error:  # it may be anything: a full disk, no network, a bug of theirs
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -80,7 +121,7 @@ def tracking(study: Study, run_path: Path, job: str, *, is_first: bool = True) -
     if settings.mode == "disabled" or not is_first:
         track = Track()
     elif importlib.util.find_spec("wandb") is None:
-        _log.warning("W&B: wandb is not installed; continuing without it (tracking=none turns it off)")
+        _say_not_installed()
         track = Track()
     else:
         track = Track(lambda: _begin(study, run_path, job), settings.after_seconds)
@@ -90,6 +131,33 @@ def tracking(study: Study, run_path: Path, job: str, *, is_first: bool = True) -
         exit_code = 0
     finally:
         track.close(exit_code)
+
+
+def track_results(
+    study: Study,
+    run_path: Path,
+    job: str,
+    *,
+    tables: Callable[[], Mapping[str, Sequence[Mapping[str, Any]]]] = dict,
+    files: Sequence[Path] = (),
+) -> None:
+    """Track what a short stage ends with: `tables` by name, and `files` as one artifact of type `job`.
+
+    Only where runs of any length are tracked (`tracking.after_seconds=0`).
+    """
+    if study.tracking.mode == "disabled" or study.tracking.after_seconds:
+        return
+    with tracking(study, run_path, job) as track:
+        for name, rows in tables().items():
+            track.table(name, rows)
+        if files:
+            track.artifact(f"{job}-{run_path.name}", job, *files)
+
+
+@cache
+def _say_not_installed() -> None:
+    """Once a process: a command may have many stages."""
+    _log.warning("W&B: wandb is not installed; continuing without it (tracking=none turns it off)")
 
 
 def tracked_step(loss: float, learning_rate: float | None, tokens: int, seconds: float) -> dict[str, float]:
@@ -117,6 +185,9 @@ def _begin(study: Study, run_path: Path, job: str) -> Any:
     # Read when wandb is imported: its crash reports would go out even offline, and its banner to stderr.
     os.environ["WANDB_ERROR_REPORTING"] = "false"
     os.environ["WANDB_SILENT"] = "true"
+    # Where it keeps tables until they are uploaded, else in the home folder; a person's own choice stays.
+    if os.environ.get("WANDB_DATA_DIR", "") == os.environ.get(_OURS, ""):
+        os.environ["WANDB_DATA_DIR"] = os.environ[_OURS] = str((run_path / "wandb").resolve())
     import wandb
 
     chosen = study.tracking
@@ -131,7 +202,7 @@ def _begin(study: Study, run_path: Path, job: str) -> Any:
         job_type=job,
         name=run_path.name,
         dir=run_path,
-        config=study.model_dump(mode="json"),
+        config=_without_secrets(study.model_dump(mode="json")),
         settings=wandb.Settings(
             silent=True,
             console="off",
@@ -151,3 +222,17 @@ def _begin(study: Study, run_path: Path, job: str) -> Any:
             x_transaction_log_flush_interval=2.0,
         ),
     )
+
+
+def _without_secrets(tree: dict[str, Any]) -> dict[str, Any]:
+    """The settings with the values of fields that a request's own body may hide a key in left out."""
+    body = tree["engine"].get("extra_body")
+    if not body:
+        return tree
+    return {**tree, "engine": {**tree["engine"], "extra_body": _hidden(body)}}
+
+
+def _hidden(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: "hidden" if _SECRET.search(key) else _hidden(inner) for key, inner in value.items()}
+    return [_hidden(inner) for inner in value] if isinstance(value, list) else value

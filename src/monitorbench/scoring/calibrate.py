@@ -1,7 +1,7 @@
 """From a judge's verdicts on the calibration split to the operating point it is to be used at.
 
-Writes `runs/calibrate/<monitor>-<prompt>-<hash>/operating_point.json`. `thresholds` says what such a
-point promises, and what counts as evidence.
+Writes `runs/calibrate/<monitor>-<prompt>-<dataset>-<hash>/operating_point.json`. `thresholds` says what
+such a point promises, and what counts as evidence.
 """
 
 import json
@@ -16,6 +16,7 @@ from monitorbench.config.study import Study
 from monitorbench.records import Category
 from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
 from monitorbench.runs.files import write_atomically
+from monitorbench.runs.run_folders import dataset_name, run_name
 from monitorbench.scoring.calibration_split import (
     CalibrationScores,
     FittedOn,
@@ -44,8 +45,10 @@ def calibrate_run(study: Study) -> Path:
     parts = per_category(scored) if settings.per_category else (scored,)
     thresholds = [_threshold(part, settings) for part in parts]
     point = threshold_point(*thresholds)
-    identity = {"run": judged.directory.name, "point": point.model_dump(mode="json")}
-    run = RunDirectory(study.paths.runs / "calibrate", f"{judged.monitor}-{judged.prompt}", identity)
+    identity = {"run": judged.id, "point": point.model_dump(mode="json")}
+    name = run_name(judged.monitor, judged.prompt, dataset_name(judged.data.name))
+    formerly = f"{judged.monitor}-{judged.prompt}"
+    run = RunDirectory(study.paths.runs / "calibrate", name, identity, formerly=formerly)
     with run.recording(study) as results:
         write_atomically(run.path / _FILE, point.model_dump_json(indent=2) + "\n")
         results["operating_point"] = point.model_dump(mode="json")

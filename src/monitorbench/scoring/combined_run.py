@@ -20,8 +20,8 @@ from monitorbench.config.datasets import SplitView
 from monitorbench.config.study import Study
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.records import Label, Sample, Split, UnscoredReason, Verdict
-from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash
+from monitorbench.runs.run_folders import evaluation_run
 from monitorbench.runs.verdict_log import VerdictLog, open_verdict_log
 from monitorbench.scoring.cascade import Cascade, run_cascade
 from monitorbench.scoring.ensembles import Ensemble, combine
@@ -90,7 +90,7 @@ def write_combined(study: Study, rule: Ensemble | Cascade, runs: SplitRuns) -> P
         "judge": judge,
         "logs": [_sha256(member.run.directory / "verdicts.jsonl") for member in members],
     }
-    run = RunDirectory(study.paths.runs / "evaluate", f"{name}-{prompt}", identity)
+    run = evaluation_run(study.paths.runs, name, prompt, identity)
     if run.done:
         _log.info("combine: reusing %s", run.path)
         return run.path

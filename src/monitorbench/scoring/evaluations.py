@@ -20,6 +20,7 @@ from monitorbench.metrics.usage import UsageFacts, usage
 from monitorbench.records import TRANSPORT_FAILURES, Split, reasons_in_words
 from monitorbench.runs.directory import kind_of, read_finished
 from monitorbench.runs.files import content_hash
+from monitorbench.runs.run_folders import evaluation_id
 from monitorbench.runs.verdict_columns import Spent, VerdictColumns, read_verdict_columns
 from monitorbench.runs.verdict_log import FAILURES, VERDICTS, read_failures
 
@@ -28,6 +29,8 @@ class Evaluation(NamedTuple):
     """One evaluation run, read back."""
 
     directory: Path
+    id: str
+    """What names the run in content hashes."""
     monitor: str
     prompt: str
     has_adapter: bool
@@ -105,6 +108,7 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
     shared = ("weights", "prompt", "opening", "reasoning", "engine", "dtype", "context_tokens")
     return Evaluation(
         directory=directory,
+        id=evaluation_id(manifest),
         monitor=name,
         prompt=prompt,
         has_adapter=has_adapter,

@@ -13,9 +13,10 @@ from monitorbench.metrics.results import Results
 from monitorbench.records import Split
 from monitorbench.report.sections.decision import decision
 from monitorbench.report.tables.points import in_words
-from monitorbench.report.tables.tables import monitor_rows, show_tables, to_csv, transfer_rows
+from monitorbench.report.tables.tables import Row, monitor_rows, show_tables, to_csv, transfer_rows
 from monitorbench.runs.directory import RunDirectory, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
+from monitorbench.runs.tracking import track_results
 from monitorbench.scoring.evaluations import Evaluation, read_covered, with_distinct_names
 from monitorbench.scoring.measure import measured
 from monitorbench.scoring.points import PointAt, points_at
@@ -42,6 +43,7 @@ def score_run(study: Study) -> Path:
     for one in points:
         written += _write_at(study, directory, one)
     record_files(directory, *written)
+    track_results(study, directory, "score", tables=lambda: _tables(metrics))
     show_tables(metrics, stderr=True)  # a sweep's stdout has one directory a run
     for one in points:
         said = in_words(one.thresholds)
@@ -75,7 +77,7 @@ def probe(study: Study) -> Path:
     evaluations = with_distinct_names(evaluations)
     points = points_at(study.probe.operating_points, evaluations)
     identity = {
-        "runs": sorted(content_hash([e.directory.name, e.monitor, e.prompt]) for e in evaluations),
+        "runs": sorted(content_hash([e.id, e.monitor, e.prompt]) for e in evaluations),
         "resamples": study.probe.resamples,
         "auroc_margin": study.probe.auroc_margin,
         "seed": study.seed,
@@ -91,6 +93,7 @@ def probe(study: Study) -> Path:
         results["monitors"] = list(metrics["monitors"])
         results["operating_points"] = [str(one.directory) for one in points]
     _log.info("probe: %s", decision(metrics).sentence)
+    track_results(study, run.path, "probe", tables=lambda: _tables(metrics))
     return run.path
 
 
@@ -112,3 +115,9 @@ def _write_results(directory: Path, results: Results) -> list[str]:
     write_atomically(directory / "table.csv", to_csv(monitor_rows(results)))
     write_atomically(directory / "transfer.csv", to_csv(transfer_rows(results)))
     return ["metrics.json", "table.csv", "transfer.csv"]
+
+
+def _tables(results: Results) -> dict[str, list[Row]]:
+    """What W&B shows: `table.csv`, and `transfer.csv` where there are adapters."""
+    tables = {"by_cell": monitor_rows(results), "transfer": transfer_rows(results)}
+    return {name: rows for name, rows in tables.items() if rows}

@@ -16,7 +16,6 @@ from omegaconf.errors import OmegaConfBaseException
 
 from monitorbench.config.base import ConfigError
 from monitorbench.config.entry import Script, one_line
-from monitorbench.config.load import load
 from monitorbench.config.project import composing
 from monitorbench.config.study import Study
 
@@ -73,7 +72,7 @@ def expand(script: Script, overrides: Sequence[str]) -> list[Point]:
                     cfg, ["struct", "readonly"], False
                 ):  # as Hydra does before it calls a script
                     del cfg["hydra"]
-                points.append(Point(tuple(combination), load(cfg)))
+                points.append(Point(tuple(combination), script.study_of(cfg)))
             except (HydraException, OmegaConfBaseException, yaml.YAMLError, ConfigError) as error:
                 message = (
                     str(error)

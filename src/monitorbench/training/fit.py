@@ -1,6 +1,7 @@
 """The optimizer steps of a training: from the last checkpoint on, with a point of the curve now and then."""
 
 import logging
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,7 +10,6 @@ from accelerate import PartialState
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
 from monitorbench.engines.stored.adapter import Base
-from monitorbench.runs.progress import progress
 from monitorbench.runs.tracking import Track, tracked_step, tracked_validation
 from monitorbench.training import processes
 from monitorbench.training.callbacks import (
@@ -20,6 +20,7 @@ from monitorbench.training.callbacks import (
 )
 from monitorbench.training.checkpoints import SealCheckpoints, last_whole_checkpoint, step_of
 from monitorbench.training.curve import LearningCurve
+from monitorbench.training.display import TrainingDisplay, summary, training_display
 from monitorbench.training.model import restore_adapter, save_adapter
 from monitorbench.training.trainer import Work, arguments, make_trainer
 
@@ -47,22 +48,22 @@ def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> None:
     checkpoints, best = job.directory / CHECKPOINTS, job.directory / BEST
     resumed_from = last_whole_checkpoint(checkpoints)
 
+    done = step_of(resumed_from) if resumed_from else 0
+    if resumed_from:
+        _log.info("train: resuming from step %d", done)
+
     def measure(step: int, loss: float | None) -> bool:
-        _measure(curve, step, loss)
+        _measure(curve, step, loss, display)
         track.log(tracked_validation(curve.points[-1]), step)
         if patience and curve.best_step == step:
             save_adapter(job.model, best, job.base)
         return processes.anyone(curve.exhausted(patience))  # else rounding lets one stop and the other wait
 
-    with progress(name, training.max_steps) as ticker:
-        if resumed_from:
-            done = step_of(resumed_from)
-            _log.info("train: resuming from step %d", done)
-            ticker.advance(done)
+    with training_display(name, training.max_steps, done, training.validate_every) as display:
 
         def advance(step: OptimizerStep) -> None:
-            ticker.advance()
             n_tokens = tokens[step.number - 1]
+            display.step(step.loss, n_tokens, step.seconds)
             track.log(tracked_step(step.loss, step.learning_rate, n_tokens, step.seconds), step.number)
 
         trainer = make_trainer(
@@ -77,7 +78,7 @@ def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> None:
             ],
         )
         if not resumed_from:
-            _measure(curve, 0, None)
+            _measure(curve, 0, None, display)
             if patience and curve.points[0]["auroc"] is None:
                 raise UserError(
                     "training.early_stopping_patience: the validation split holds one label; expected "
@@ -87,6 +88,7 @@ def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> None:
         if not (resumed_from and curve.exhausted(patience)):
             trainer.train(resume_from_checkpoint=str(resumed_from) if resumed_from else None)
     raise_if_preempted(trainer.state)
+    _log.info("%s: %s", name, summary(curve.points, display.numbers()))
     PartialState().wait_for_everyone()
     if patience:
         _log.info(
@@ -95,10 +97,12 @@ def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> None:
         restore_adapter(job.model, best)
 
 
-def _measure(curve: LearningCurve, step: int, loss: float | None) -> None:
+def _measure(curve: LearningCurve, step: int, loss: float | None, display: TrainingDisplay) -> None:
     _log.info("train: step %d: judging the validation split", step)
+    began = time.perf_counter()
     curve.measure(step, loss)
     auroc = curve.points[-1]["auroc"]
+    display.validated(step, auroc, time.perf_counter() - began)
     shown = "none, a label has no score" if auroc is None else f"{auroc:.3f}"
     _log.info("train: step %d: AUROC on the validation split: %s", step, shown)
 

@@ -26,8 +26,8 @@ from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory
+from monitorbench.runs.run_folders import subset_name, training_run
 from monitorbench.runs.tracking import tracking
-from monitorbench.runs.training_run import subset_name, training_run
 from monitorbench.sources.fetch import find
 from monitorbench.training import processes
 from monitorbench.training.curve import LearningCurve
@@ -94,6 +94,7 @@ def train(study: Study) -> Path:
             "n_validation_dropped_too_long": len(validation) - len(short),
             **_finish(job, curve, renderer),
         }
+        track.artifact(f"adapter-{run.path.name}", "adapter", run.path / "adapter")
     _tidy(run.path)
     return run.path
 

@@ -97,8 +97,8 @@ DEFINITIONS = (
         "Candidates are the monitors with a calibrated threshold; without any, all monitors by their own "
         "answers. A candidate beats the baselines where against each of them the interval of the paired "
         "difference in expected cost lies below 0 (whole groups drawn; 1 − .05/k for k candidates; an "
-        "unscored answer counts as wrong). Of those that do, the one of least expected cost is named. Cost and "
-        "not AUROC, since a threshold is deployed and not a ranking. “Not shown worse” is not “as good”.",
+        "unscored answer counts as wrong). Of those that do, the one of least expected cost is named. Cost "
+        "and not AUROC, since a threshold is deployed and not a ranking. “Not shown worse” is not “as good”.",
     ),
     (
         "McNemar, Holm",

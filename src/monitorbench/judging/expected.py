@@ -1,0 +1,171 @@
+"""What an evaluation will take, said before its first question: samples, tokens, cost and time.
+
+Prompt tokens are exact for a model that is given token ids, and estimated by characters for an endpoint. Time
+and likely cost are there where verdicts of the same model, engine and prompt are in earlier runs
+(`measured_pace`); a planner may ask the same before anything is run.
+"""
+
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from monitorbench.config.base import UserError
+from monitorbench.config.engine import Engine, OpenAiEngine
+from monitorbench.engines.endpoint_limits import cost, estimated_tokens
+from monitorbench.judging.judge import JudgeSpec
+from monitorbench.judging.prompted import Question
+from monitorbench.runs.directory import read_manifest
+from monitorbench.runs.progress import clock_time
+from monitorbench.runs.verdict_log import VERDICTS
+
+_DECIDES_PACE = ("weights", "engine", "dtype", "request", "opening", "reasoning", "prompt")
+"""What of a judge's identity decides how long an answer takes; an adapter doesn't."""
+_ENOUGH = 2000
+"""Verdicts; older runs are not looked at."""
+_MOST_BYTES = 2**25
+"""Of one log."""
+_SCHEMA = pa.schema(
+    [
+        ("seconds", pa.float64()),
+        ("prompt_tokens", pa.int64()),
+        ("completion_tokens", pa.int64()),
+        ("cost", pa.float64()),
+    ]
+)
+
+
+class Pace(NamedTuple):
+    """What one verdict of a judge took, the mean over `n` of earlier runs."""
+
+    n: int
+    seconds: float
+    """The answer's share of the wall time; of an endpoint its own time, others running beside it."""
+    prompt_tokens: float
+    completion_tokens: float
+    cost: float
+    """In the currency of the prices; 0 without prices."""
+
+
+def measured_pace(runs: Path, judge: Mapping[str, Any]) -> Pace | None:
+    """What earlier evaluations in the folder `runs` measured of a judge, whatever its adapter; None: nothing.
+
+    `judge` is its identity (`judge_spec(…).identity`). Newest runs first, until there are 2000 verdicts. Of a
+    model of this process only runs on this platform count. A run that can't be read counts for nothing: the
+    stage that needs it reports it.
+    """
+    tables: list[pa.Table] = []
+    for log in _logs_of(runs, judge):
+        try:
+            tables.append(_measured(log))
+        except (OSError, pa.ArrowInvalid):
+            continue
+        if sum(table.num_rows for table in tables) >= _ENOUGH:
+            break
+    table = pa.concat_tables(tables) if tables else None
+    if table is None or not table.num_rows:
+        return None
+    means = (pc.mean(pc.fill_null(table[name], 0)).as_py() for name in _SCHEMA.names)
+    return Pace(table.num_rows, *means)
+
+
+def _logs_of(runs: Path, judge: Mapping[str, Any]) -> Iterator[Path]:
+    """The verdict logs of runs whose judge has the same pace, newest first."""
+    found: list[tuple[str, Path]] = []
+    for path in (runs / "evaluate").glob("*/manifest.json"):
+        log = path.parent / VERDICTS
+        try:
+            manifest = read_manifest(path.parent)
+        except UserError:
+            continue
+        other = manifest.get("identity", {}).get("judge", {})
+        same = all(other.get(name) == judge.get(name) for name in _DECIDES_PACE)
+        here = "request" in judge or manifest.get("machine", {}).get("platform") == platform.platform()
+        if same and here and log.is_file():
+            found.append((str(manifest.get("started", "")), log))
+    return (log for _, log in sorted(found, reverse=True))
+
+
+def _measured(log: Path) -> pa.Table:
+    """The columns of verdicts that were asked for: of a log's first megabytes, whole lines only."""
+    with log.open("rb") as stream:
+        whole = stream.read(_MOST_BYTES).rpartition(b"\n")[0]
+    if not whole:
+        return _SCHEMA.empty_table()
+    options = pj.ParseOptions(explicit_schema=_SCHEMA, unexpected_field_behavior="ignore")
+    read = pj.ReadOptions(block_size=2**24)
+    table = pj.read_json(pa.BufferReader(whole), read_options=read, parse_options=options)
+    return table.filter(pc.greater(table["seconds"], 0))  # a prompt that was too long took none
+
+
+def expected_seconds(pace: Pace, n: int, engine: Engine) -> float:
+    """How long `n` samples take: of an endpoint side by side, and within its limits by the minute."""
+    if not isinstance(engine, OpenAiEngine):
+        return pace.seconds * n
+    tokens = (pace.prompt_tokens + pace.completion_tokens) * n
+    return max(
+        pace.seconds * n / engine.concurrency,
+        60 * n / engine.requests_per_minute if engine.requests_per_minute else 0,
+        60 * tokens / engine.tokens_per_minute if engine.tokens_per_minute else 0,
+    )
+
+
+class Expected(NamedTuple):
+    """What the questions of an evaluation take."""
+
+    n: int
+    prompt_tokens: int
+    is_exact: bool
+    """False: `prompt_tokens` is estimated by characters."""
+    most_completion_tokens: int
+    """Reasoning included."""
+    most_cost: float | None
+    """None without prices. By `prompt_tokens`, so an estimate where these are; retries are not in it."""
+
+
+def expected(questions: Sequence[Question], judge: JudgeSpec) -> Expected:
+    """What is known of questions before they are asked; no model is run."""
+    is_exact = judge.engine.takes_token_ids
+    prompt_tokens = sum(_prompt_tokens(question, is_exact) for question in questions)
+    thinks = judge.monitor.reasoning
+    each = judge.prompt.max_new_tokens + (thinks.max_tokens if thinks else 0)
+    most, prices = each * len(questions), judge.engine.prices
+    most_cost = None if prices is None else cost(prices, prompt_tokens, 0, most)
+    return Expected(len(questions), prompt_tokens, is_exact, most, most_cost)
+
+
+def _prompt_tokens(question: Question, is_exact: bool) -> int:
+    if is_exact:
+        return len(question.request.token_ids)
+    return sum(estimated_tokens(len(message.content)) for message in question.request.messages)
+
+
+def in_words(this: Expected, of: int, pace: Pace | None, engine: Engine, spent: float = 0.0) -> str:
+    """One line: `28 of 40 samples to judge (12 known): 8,456 prompt tokens, at most 28 completion tokens; …`.
+
+    `of` is the number of all samples, `spent` what was paid of `engine.max_cost` before.
+    """
+    known = f" of {of} samples to judge ({of - this.n} known)" if this.n < of else " samples to judge"
+    about = "" if this.is_exact else "about "
+    parts = [
+        f"{this.n}{known}: {about}{this.prompt_tokens:,} prompt tokens"
+        f"{'' if this.is_exact else ' (by characters)'}, at most {this.most_completion_tokens:,} "
+        "completion tokens"
+    ]
+    if this.most_cost is not None:
+        likely = f", {_money(pace.cost * this.n)} at the measured pace" if pace and pace.cost else ""
+        parts.append(f"cost at most {about}{_money(this.most_cost)}{likely}")
+        if engine.max_cost is not None and spent + this.most_cost > engine.max_cost:
+            parts.append(f"engine.max_cost={engine.max_cost:g} may end it before ({_money(spent)} spent)")
+    if pace is not None:
+        seconds = clock_time(expected_seconds(pace, this.n, engine))
+        parts.append(f"about {seconds} by {pace.n:,} verdicts of before")
+    return "; ".join(parts)
+
+
+def _money(amount: float) -> str:
+    return f"{amount:,.{4 if amount < 1 else 2}f}"

@@ -1,0 +1,206 @@
+"""A training on stderr: steps, loss, the last validation, speed and the time left.
+
+One line of a terminal; elsewhere a plain line every 15 s and after the last step.
+"""
+
+import logging
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task
+from rich.table import Column
+from rich.text import Text
+
+from monitorbench.runs.progress import (
+    SECONDS_BETWEEN_LINES,
+    clock_time,
+    means_something,
+    on_screen,
+    time_left,
+)
+
+_SMOOTHED = 10
+_TIMED = 20
+_log = logging.getLogger(__name__)
+
+
+class TrainingNumbers(NamedTuple):
+    """How far a training is."""
+
+    done: int
+    total: int
+    """Optimizer steps."""
+    loss: float | None
+    """The mean over the last ten steps; None before the first of this process."""
+    auroc: float | None
+    """On the validation split; None where there is none yet, or no label has a score."""
+    validated_at: int | None
+    """The step of `auroc`."""
+    tokens_per_second: float | None
+    """Over the last 20 steps, validation and checkpoints left out."""
+    seconds_left: float | None
+    """Steps and validations together; None until it means something (`runs.progress`), 0 at the end."""
+    seconds: float
+    """Since this process began."""
+
+
+class TrainingCourse:
+    """Counts steps and validations as they come. It knows no display."""
+
+    def __init__(
+        self,
+        total: int,
+        done: int,
+        validate_every: int,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`done` of `total` steps were taken before."""
+        self._total, self._done, self._done_before = total, done, done
+        self._every, self._clock, self._began = validate_every, clock, clock()
+        self._losses = deque[float](maxlen=_SMOOTHED)
+        self._steps = deque[tuple[int, float]](maxlen=_TIMED)
+        self._stepping = 0.0
+        self._validations: list[float] = []
+        self._auroc: float | None = None
+        self._validated_at: int | None = None
+
+    def step(self, loss: float, tokens: int, seconds: float) -> None:
+        """Note one optimizer step."""
+        self._done += 1
+        self._losses.append(loss)
+        self._steps.append((tokens, seconds))
+        self._stepping += seconds
+
+    def validated(self, step: int, auroc: float | None, seconds: float) -> None:
+        """Note a validation after `step` steps."""
+        self._auroc, self._validated_at = auroc, step
+        self._validations.append(seconds)
+
+    def numbers(self) -> TrainingNumbers:
+        """The numbers as of now."""
+        seconds = sum(seconds for _, seconds in self._steps)
+        return TrainingNumbers(
+            done=self._done,
+            total=self._total,
+            loss=statistics.fmean(self._losses) if self._losses else None,
+            auroc=self._auroc,
+            validated_at=self._validated_at,
+            tokens_per_second=sum(tokens for tokens, _ in self._steps) / seconds if seconds else None,
+            seconds_left=self._seconds_left(),
+            seconds=self._clock() - self._began,
+        )
+
+    def _seconds_left(self) -> float | None:
+        """Steps at the median of the last 20, and the validations that are due at their mean."""
+        since = self._done_before if self._validated_at is None else self._validated_at
+        due = sum(
+            step % self._every == 0 or step == self._total for step in range(since + 1, self._total + 1)
+        )
+        if self._done >= self._total and not due:
+            return 0.0
+        here, of = self._done - self._done_before, self._total - self._done_before
+        if not means_something(here, of, self._stepping):
+            return None
+        a_step = statistics.median(seconds for _, seconds in self._steps)
+        validation = statistics.fmean(self._validations) if self._validations else 0.0
+        return max((self._total - self._done) * a_step + due * validation, 1.0)
+
+
+def shown(numbers: TrainingNumbers) -> list[str]:
+    """The numbers as a person reads them, plain ASCII, at most 78 columns with single spaces between."""
+    at = "" if numbers.auroc is None else f" at {numbers.validated_at}"
+    speed = numbers.tokens_per_second
+    return [
+        f"{numbers.done}/{numbers.total}",
+        f"loss {_or_dash(numbers.loss)}",
+        f"AUROC {_or_dash(numbers.auroc)}{at}",
+        *([] if speed is None else [f"{speed:.0f} tokens/s"]),
+        time_left(numbers.seconds_left, numbers.seconds),
+    ]
+
+
+def summary(points: Sequence[Mapping[str, Any]], numbers: TrainingNumbers) -> str:
+    """One line at the end, from the learning curve (`metrics.results.CurvePoint`) and the last numbers."""
+    trained = [point for point in points if point["step"]]
+    parts = [f"{numbers.done} steps, {clock_time(numbers.seconds)}"]
+    if trained:
+        parts.append(f"loss {_or_dash(trained[0]['loss'])} -> {_or_dash(trained[-1]['loss'])}")
+        parts.append(
+            f"AUROC on validation {_or_dash(points[0]['auroc'])} -> {_or_dash(trained[-1]['auroc'])}"
+        )
+    scored = [point for point in trained if point["auroc"] is not None]
+    if scored and (best := max(scored, key=lambda point: point["auroc"])) is not trained[-1]:
+        parts.append(f"best {best['auroc']:.3f} at step {best['step']}")
+    if numbers.tokens_per_second is not None:
+        parts.append(f"{numbers.tokens_per_second:,.0f} tokens/s")
+    return "; ".join(parts)
+
+
+def _or_dash(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+class TrainingDisplay:
+    """What `training_display` yields: takes steps and validations."""
+
+    def __init__(self, name: str, course: TrainingCourse, bar: Progress | None) -> None:
+        self._name, self._course, self._bar = name, course, bar
+        self._said_at = time.monotonic()
+
+    def step(self, loss: float, tokens: int, seconds: float) -> None:
+        """Note one optimizer step: its loss, its tokens, and how long it took."""
+        self._course.step(loss, tokens, seconds)
+        if self._bar is not None:
+            self._bar.advance(self._bar.task_ids[0])
+            return
+        numbers, now = self._course.numbers(), time.monotonic()
+        if numbers.done == numbers.total or now - self._said_at >= SECONDS_BETWEEN_LINES:
+            self._said_at = now
+            _log.info("%s: step %s", self._name, ", ".join(shown(numbers)))
+
+    def validated(self, step: int, auroc: float | None, seconds: float) -> None:
+        """Note a validation after `step` steps."""
+        self._course.validated(step, auroc, seconds)
+
+    def numbers(self) -> TrainingNumbers:
+        """The numbers as of now."""
+        return self._course.numbers()
+
+
+class _Numbers(ProgressColumn):
+    """The numbers beside the bar."""
+
+    def __init__(self, course: TrainingCourse) -> None:
+        self._course = course
+        super().__init__()
+
+    def render(self, task: Task) -> Text:
+        return Text(" ".join(shown(self._course.numbers())), no_wrap=True, overflow="ellipsis")
+
+
+@contextmanager
+def training_display(name: str, total: int, done: int, validate_every: int) -> Iterator[TrainingDisplay]:
+    """Show how a training of `total` optimizer steps goes, `done` of them taken before."""
+    course = TrainingCourse(total, done, validate_every)
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield TrainingDisplay(name, course, None)
+        return
+    bar = training_bar(course, console)
+    with on_screen(bar):
+        yield TrainingDisplay(name, course, bar)
+
+
+def training_bar(course: TrainingCourse, console: Console) -> Progress:
+    """One line of a terminal: the numbers, and a bar in what they leave of its width."""
+    rest = BarColumn(bar_width=None, table_column=Column(ratio=1))
+    bar = Progress(rest, _Numbers(course), console=console, expand=True)
+    numbers = course.numbers()
+    bar.add_task("", total=numbers.total, completed=numbers.done)
+    return bar

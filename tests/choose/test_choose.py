@@ -1,0 +1,114 @@
+"""The main job in one, with recorded monitors: real data, real stages, the page and the sentence."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from command import ROOT, monitorbench
+
+EXAMPLES = ROOT / "examples"
+FILES = [EXAMPLES / "verdicts-smollm2_135m.jsonl", EXAMPLES / "verdicts-qwen2_5_coder_0_5b.jsonl"]
+DATA = ("dataset=jsonl", f"dataset.path={EXAMPLES / 'dataset.jsonl'}", "tracking=none", "calibrate.alpha=0.1")
+
+
+def chosen(folder: Path, *files: Path, more: tuple[str, ...] = ()) -> tuple[int, str, str]:
+    ran = monitorbench("choose", f"monitors=[{','.join(map(str, files))}]", *DATA, *more, folder=folder)
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+def test_two_recorded_monitors_give_a_page_and_a_sentence(tmp_path: Path):
+    """Otherwise: the headline question is answered nowhere; and a second run would do everything again."""
+    code, out, err = chosen(tmp_path, *FILES)
+    assert code == 0, err
+    directory = tmp_path / out.splitlines()[-1]
+    assert (directory / "report.html").stat().st_size > 10_000
+    metrics = json.loads((directory / "metrics.json").read_text())
+    assert {"smollm2_135m", "qwen2_5_coder_0_5b"} <= set(metrics["monitors"])
+    assert set(metrics["operating_points"]) == {"smollm2_135m", "qwen2_5_coder_0_5b"}
+    # What the shipped verdicts show, by hand: two monitors at chance.
+    assert re.search(r"deploy none", out)
+    runs = sorted(path.name for path in (tmp_path / "runs" / "evaluate").iterdir())
+    assert len(runs) == 4
+    again = chosen(tmp_path, *FILES)
+    assert again[1].splitlines()[-1] == out.splitlines()[-1]
+    assert "judging" not in again[2]
+
+
+def perfect(folder: Path) -> Path:
+    """Verdicts of one who knows every label, with a score that says so."""
+    ids = json.loads(
+        json.dumps([json.loads(line)["sample_id"] for line in FILES[0].read_text().splitlines()])
+    )
+    labels = {}
+    data = next((folder / "data").iterdir())
+    from monitorbench.corpus.store import read_split
+    from monitorbench.records import Split
+
+    for split in (Split.CALIBRATION, Split.TEST):
+        labels |= {sample.id: sample.label for sample in read_split(data, split)}
+    file = folder / "verdicts-knows.jsonl"
+    file.write_text(
+        "\n".join(
+            json.dumps(
+                {
+                    "sample_id": one,
+                    "label": labels[one],
+                    "score": 0.9 if labels[one] == "misbehavior" else 0.1 + n / 10_000,
+                }
+            )
+            for n, one in enumerate(ids)
+        )
+    )
+    return file
+
+
+def test_a_monitor_that_knows_is_the_one_to_deploy(tmp_path: Path):
+    """Otherwise: the answer would be the same whatever the monitors are worth."""
+    chosen(tmp_path, FILES[0])
+    code, out, err = chosen(tmp_path, FILES[0], perfect(tmp_path))
+    assert code == 0, err
+    said = " ".join(out.split())
+    assert "Deploy knows, flag above" in said
+    assert "promised ≤ 10 % with 95 % confidence on 51 benign questions" in said
+
+
+def test_too_few_questions_for_the_promise_say_how_many_more(tmp_path: Path):
+    """Otherwise: a threshold without evidence, or an end without an answer."""
+    code, out, err = chosen(tmp_path, FILES[0], more=("calibrate.alpha=0.01",))
+    assert code == 0, err
+    assert "Too few questions: 248 more" in " ".join(out.split())  # 299 for FAR <= 1 % at 95 %, 51 are there
+
+
+def test_a_plan_writes_nothing(tmp_path: Path):
+    """Otherwise: asking what it costs already costs it."""
+    code, out, _ = chosen(tmp_path, *FILES, more=("plan=true",))
+    assert code == 0
+    assert out.count("to be judged") == 4
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("smolm2_135m", "did you mean smollm2_135m?"),
+        ("nothing.jsonl", "no such file"),
+        ("a:b:c", "no such monitor"),
+        ("smollm2_135m:dirrect", "prompt=dirrect"),
+    ],
+)
+def test_an_entry_that_is_no_monitor_is_one_line(tmp_path: Path, entry: str, said: str):
+    """Otherwise: a traceback, or a judge that was not meant."""
+    ran = monitorbench("choose", f"monitors=['{entry}']", *DATA, folder=tmp_path)
+    assert ran.returncode == 2
+    assert said in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_sample_without_a_line_is_refused(tmp_path: Path):
+    """Otherwise: a monitor is measured on the samples that somebody liked."""
+    short = tmp_path / "short.jsonl"
+    short.write_text("\n".join(FILES[0].read_text().splitlines()[:-1]))
+    code, _, err = chosen(tmp_path, short)
+    assert code == 1
+    assert "no line for sample" in err.splitlines()[-1]

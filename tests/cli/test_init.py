@@ -1,0 +1,56 @@
+"""A project of one's own: its settings compose, come first, and nothing of a person's is overwritten."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command import ROOT, monitorbench
+
+from monitorbench.cli.init import FILES, main
+from monitorbench.config.base import UserError
+
+
+def test_a_project_composes_as_it_is_written(tmp_path: Path):
+    """Otherwise: the first thing that a new user gets does not work."""
+    assert monitorbench("init", "own", folder=tmp_path).returncode == 0
+    project = tmp_path / "own"
+    (project / "samples.jsonl").write_text((ROOT / "examples" / "dataset.jsonl").read_text())
+    planned = monitorbench("choose", "experiment=first", "plan=true", folder=project)
+    assert planned.returncode == 0, planned.stderr
+    assert "smollm2_135m" in planned.stdout
+    assert "own" in planned.stdout
+    assert {path.name for path in project.iterdir()} == {"monitorbench.yaml", "conf", "samples.jsonl"}
+
+
+def test_its_settings_come_before_those_of_the_package(tmp_path: Path):
+    """Otherwise: an edited copy of a monitor would silently be the package's."""
+    monitorbench("init", ".", folder=tmp_path)
+    mine = (ROOT / "conf/monitor/smollm2_135m.yaml").read_text().replace("smollm2_135m", "mine")
+    (tmp_path / "conf/monitor/smollm2_135m.yaml").write_text(mine)
+    shown = monitorbench("evaluate", "monitor=smollm2_135m", "--cfg", "job", folder=tmp_path).stdout
+    assert "name: mine" in shown
+    # The package's own in a folder that is no project, though there is a conf/ in it.
+    (tmp_path / "monitorbench.yaml").unlink()
+    shown = monitorbench("evaluate", "monitor=smollm2_135m", "--cfg", "job", folder=tmp_path).stdout
+    assert "name: smollm2_135m" in shown
+
+
+def test_help_and_completion_know_the_projects_options(tmp_path: Path):
+    """Otherwise: what one has added can be found nowhere."""
+    monitorbench("init", ".", folder=tmp_path)
+    shown = monitorbench("evaluate", "--help", folder=tmp_path).stdout
+    assert "experiment=demo, first" in shown
+    asked = {"MONITORBENCH_COMPLETE": "monitorbench evaluate dataset="}
+    words = monitorbench("completion", "values", folder=tmp_path, environment=asked).stdout.split()
+    assert {"own", "starter"} <= set(words)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_nothing_that_is_there_is_changed(tmp_path: Path, name: str):
+    """Otherwise: a second `init` takes somebody's settings away."""
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(UserError, match="is there already"):
+        main([str(tmp_path)])
+    assert json.dumps((tmp_path / name).read_text()) == '"mine"'
+    assert sum(path.is_file() for path in tmp_path.rglob("*")) == 1

@@ -1,0 +1,52 @@
+"""The tutorial's notebooks run, and show what they say they show."""
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "docs" / "notebooks"
+PAGES = sorted(page.stem for page in (FOLDER.parent / "tutorial").glob("*.md"))
+SAME_EVERYWHERE = [name for name in PAGES if name != "model"]
+"""A model's scores depend on what a machine multiplies in hardware."""
+
+
+def results(notebook: Any) -> list[str]:
+    """What the cells' last expressions showed."""
+    return [
+        output.data["text/plain"]
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if output.output_type == "execute_result"
+    ]
+
+
+def test_every_page_of_the_tutorial_has_a_notebook():
+    assert sorted(path.stem for path in FOLDER.glob("*.ipynb")) == PAGES
+    for page in PAGES:
+        assert f"../notebooks/{page}.ipynb" in (FOLDER.parent / "tutorial" / f"{page}.md").read_text()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_is_kept_was_run_and_names_no_machine(name: str):
+    text = (FOLDER / f"{name}.ipynb").read_text(encoding="utf-8")
+    assert results(nbformat.reads(text, as_version=4))
+    assert "/tmp/" not in text
+    assert "/home/" not in text
+    assert "\\u001b" not in text
+
+
+@pytest.mark.parametrize("name", SAME_EVERYWHERE)
+def test_a_notebook_runs_and_shows_the_same(name: str):
+    run = runpy.run_path(str(FOLDER / "execute.py"))["executed"](FOLDER / f"{name}.ipynb")
+    assert results(run) == results(nbformat.read(FOLDER / f"{name}.ipynb", as_version=4))
+
+
+@pytest.mark.slow
+def test_the_notebook_with_a_model_runs():
+    """Twenty-eight verdicts of a real model: a minute on two cores."""
+    run = runpy.run_path(str(FOLDER / "execute.py"))["executed"](FOLDER / "model.ipynb")
+    assert any("28 verdicts" in text for text in results(run))

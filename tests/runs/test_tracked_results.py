@@ -1,0 +1,120 @@
+"""Tables, pages and adapters in W&B: the real package, offline, read back from its file."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+from test_tracking import needs_wandb, records
+
+from monitorbench.config.load import load
+from monitorbench.config.study import Study
+from monitorbench.runs.tracking import track_results
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from monitorbench.config.study import Study
+from monitorbench.runs.tracking import track_results, tracking
+
+study = Study.model_validate_json(sys.stdin.read())
+path = Path(sys.argv[1])
+(path / "adapter" / "part").mkdir(parents=True)
+(path / "adapter" / "weights.bin").write_bytes(b"0123")
+(path / "adapter" / "part" / "more.json").write_text("{}")
+(path / "report.html").write_text("<p>")
+if sys.argv[2] == "train":
+    with tracking(study, path, "train") as track:
+        track.artifact("adapter-base+all/code-0a", "adapter", path / "adapter")
+else:
+    rows = [{"cell": "a", "miss_rate": 0.5}, {"cell": "b", "miss_rate": None, "note": "x"}]
+    track_results(study, path, "score", tables=lambda: {"by_cell": rows}, files=[path / "report.html"])
+"""
+
+
+def tracked(study: Study, path: Path, stage: str) -> list[Any]:
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("WANDB_", "MONITORBENCH_WANDB"))}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(path), stage],
+        input=study.model_dump_json(),
+        env={**env, "HOME": str(path.parent / "home"), "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    return records(path)
+
+
+def artifacts(found: list[Any], kind: str) -> list[Any]:
+    return [
+        r.artifact for r in found if r.WhichOneof("record_type") == "artifact" and r.artifact.type == kind
+    ]
+
+
+@needs_wandb
+def test_the_table_and_the_page_are_there(tmp_path: Path, compose_study: Callable[..., Study]) -> None:
+    """A study's page in W&B would have curves and no result; a table in the home folder is not synced from
+    another machine.
+    """
+    found = tracked(compose_study("score", "tracking=wandb_offline", "run=r"), tmp_path / "run-0a", "score")
+    (table,) = (tmp_path / "run-0a" / "wandb").glob("offline-run-*/files/media/table/by_cell_*.json")
+    written = json.loads(table.read_text())
+    assert written["columns"] == ["cell", "miss_rate", "note"]
+    assert written["data"] == [["a", 0.5, None], ["b", None, "x"]]
+    (page,) = artifacts(found, "score")
+    assert page.name == "score-run-0a"
+    (entry,) = page.manifest.contents
+    assert (entry.path, Path(entry.local_path)) == ("report.html", tmp_path / "run-0a" / "report.html")
+    staged = [entry.local_path for one in artifacts(found, "run_table") for entry in one.manifest.contents]
+    assert staged
+    assert all(Path(one).is_relative_to(tmp_path / "run-0a" / "wandb") for one in staged)
+    assert found[-1].exit.exit_code == 0
+
+
+@needs_wandb
+def test_an_adapter_is_an_artifact(tmp_path: Path, compose_study: Callable[..., Study]) -> None:
+    """The weights of the run that one chose in W&B would have to be looked for on a cluster's disk."""
+    key = "sk-0123456789"
+    study = compose_study(
+        "train",
+        "tracking=wandb_offline",
+        "engine=openai_api",
+        f"+engine.extra_body.my_api_key={key}",
+        "+engine.extra_body.reasoning_effort=low",
+    )
+    found = tracked(study, tmp_path / "run-0a", "train")
+    (adapter,) = artifacts(found, "adapter")
+    assert adapter.name == "adapter-base_all_code-0a"  # W&B takes no other characters
+    assert [entry.path for entry in adapter.manifest.contents] == ["part/more.json", "weights.bin"]
+    files = [file for file in (tmp_path / "run-0a").rglob("*") if file.is_file()]
+    assert not any(key.encode() in file.read_bytes() for file in files), "a key in a request's own fields"
+    (run,) = [record.run for record in found if record.WhichOneof("record_type") == "run"]
+    config = {item.key: json.loads(item.value_json) for item in run.config.update}
+    assert config["engine"]["extra_body"] == {"my_api_key": "hidden", "reasoning_effort": "low"}
+
+
+@pytest.mark.parametrize("choice", ["none", "wandb_long"])
+def test_short_stages_cost_nothing(
+    tmp_path: Path, compose_study: Callable[..., Study], monkeypatch: pytest.MonkeyPatch, choice: str
+) -> None:
+    """Every `score.py` would take two seconds longer for people who have never heard of W&B."""
+    monkeypatch.setattr("monitorbench.runs.tracking._begin", lambda *_: pytest.fail("started"))
+    study = compose_study("score", f"tracking={choice}", "run=r")
+    track_results(study, tmp_path, "score", tables=lambda: pytest.fail("made a table"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_runs_of_an_experiment_are_a_group(compose_study: Callable[..., Study]) -> None:
+    """Two experiments over one dataset would be one heap."""
+    tree = OmegaConf.create(compose_study("evaluate").model_dump(mode="json"))
+    assert load(tree).tracking.group is None
+    assert load(tree, "probe/cpu").tracking.group == "starter-probe/cpu"
+    tree.tracking.group = "mine"
+    assert load(tree, "probe/cpu").tracking.group == "mine"

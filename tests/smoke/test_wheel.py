@@ -1,0 +1,100 @@
+"""The wheel in an empty environment: from `pip install` to a page, without torch, from any folder."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command import ROOT
+
+pytestmark = pytest.mark.slow
+SECONDS = 60
+"""From the installation to the page, as it is promised to a new user on two cores."""
+
+
+def run(*command: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """In an environment without this one's packages."""
+    kept = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    return subprocess.run(list(map(str, command)), cwd=folder, env=kept, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `bin` of an environment with the wheel and what it asks for."""
+    folder = tmp_path_factory.mktemp("wheel")
+    tree = folder / "tree"  # building writes beside the sources
+    git = run("git", "clone", "--quiet", ROOT, tree, folder=folder)
+    assert git.returncode == 0, git.stderr
+    built = run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", folder, tree, folder=folder)
+    assert built.returncode == 0, built.stderr
+    made = run(sys.executable, "-m", "venv", folder / "env", folder=folder)
+    assert made.returncode == 0, made.stderr
+    pip = folder / "env" / "bin" / "pip"
+    done = run(pip, "install", "--quiet", next(folder.glob("*.whl")), folder=folder)
+    assert done.returncode == 0, done.stderr
+    return folder / "env" / "bin"
+
+
+def test_choose_on_recorded_monitors_ends_in_a_page(installed: Path, tmp_path: Path):
+    """Otherwise: nothing of it can be installed, or the first page takes a deep-learning framework."""
+    absent = run(installed / "python", "-c", "import torch", folder=tmp_path)
+    assert "No module named 'torch'" in absent.stderr
+    files = [ROOT / "examples" / f"verdicts-{name}.jsonl" for name in ("smollm2_135m", "qwen2_5_coder_0_5b")]
+    began = time.monotonic()
+    ran = run(
+        installed / "monitorbench",
+        "choose",
+        f"monitors=[{','.join(map(str, files))}]",
+        "dataset=jsonl",
+        f"dataset.path={ROOT / 'examples' / 'dataset.jsonl'}",
+        "calibrate.alpha=0.1",
+        folder=tmp_path,
+    )
+    taken = time.monotonic() - began
+    assert ran.returncode == 0, ran.stderr
+    page = tmp_path / ran.stdout.splitlines()[-1] / "report.html"
+    assert "No monitor beats the baselines" in page.read_text(encoding="utf-8")
+    # A promise to a person, not a benchmark: it takes a tenth of this on an idle machine.
+    assert taken < SECONDS
+    scored = run(
+        installed / "monitorbench",
+        "score",
+        f"run={sorted((tmp_path / 'runs' / 'evaluate').glob('smollm2*'))[0]}",
+        folder=tmp_path,
+    )
+    assert scored.returncode in (0, 1), scored.stderr
+    assert "Traceback" not in scored.stderr
+
+
+def test_a_pilots_decision_needs_nothing_else(installed: Path, tmp_path: Path):
+    """Otherwise: the second question, whether intervening helps, takes a checkout."""
+    ran = run(
+        installed / "monitorbench",
+        "pilot",
+        f"outcomes={ROOT / 'examples' / 'outcomes.jsonl'}",
+        folder=tmp_path,
+    )
+    assert ran.returncode == 0, ran.stderr
+    decision = json.loads((tmp_path / ran.stdout.splitlines()[-1] / "decision.json").read_text())
+    assert decision
+
+
+def test_a_model_without_its_extra_is_one_line(installed: Path, tmp_path: Path):
+    """Otherwise: a traceback for somebody who has not installed the heavy part."""
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "config.json").write_text("{}")
+    (tmp_path / "weights" / "model.safetensors").write_bytes(b"")
+    ran = run(
+        installed / "monitorbench",
+        "evaluate",
+        "monitor=smollm2_135m",
+        "monitor.package=null",
+        "monitor.path=weights",
+        "tracking=none",
+        folder=tmp_path,
+    )
+    assert ran.returncode == 1
+    assert "expected pip install 'monitorbench[cpu]'" in ran.stderr.splitlines()[-1]
