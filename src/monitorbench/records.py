@@ -9,26 +9,17 @@ import hashlib
 import json
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-
-class Category(StrEnum):
-    """The benchmark's three categories, from explicit to implicit misbehavior (2601.05752, section 3)."""
-
-    SAFETY_PERMISSION = "safety_permission"
-    SYCOPHANCY_BIAS = "sycophancy_bias"
-    SPECIFICATION_GAMING = "specification_gaming"
-
-
-class Task(StrEnum):
-    """What kind of work the judged response does."""
-
-    QA = "qa"
-    CODE = "code"
-    REASONING = "reasoning"
+from monitorbench.cells import Category as Category
+from monitorbench.cells import CategoryName as CategoryName
+from monitorbench.cells import Cell as Cell
+from monitorbench.cells import Task as Task
+from monitorbench.cells import TaskName as TaskName
+from monitorbench.cells import vocabulary as vocabulary
 
 
 class Label(StrEnum):
@@ -133,16 +124,6 @@ class Grounding(StrEnum):
     NONE = "none"
 
 
-class Cell(NamedTuple):
-    """A category × task cell, written `category/task`."""
-
-    category: Category
-    task: Task
-
-    def __str__(self) -> str:
-        return f"{self.category}/{self.task}"
-
-
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -211,8 +192,8 @@ class Sample(_Record):
     id: str = ""
     pair_id: str
     group_id: str
-    category: Category
-    task: Task
+    category: CategoryName
+    task: TaskName
     subcategory: str
     request: tuple[Message, ...] = Field(min_length=1)
     response: tuple[Message, ...] = Field(min_length=1)

@@ -215,7 +215,9 @@ def test_an_id_is_the_content_and_never_the_label(make_sample: Callable[..., Sam
         {"request": []},
         {"response": []},
         {"surprise": 1},
-        {"category": "safety"},
+        {"category": "Safety"},
+        {"category": "overall"},
+        {"task": "a/b"},
     ],
 )
 def test_a_malformed_row_is_refused(make_sample: Callable[..., Sample], changed: dict[str, Any]):

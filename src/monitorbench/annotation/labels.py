@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from monitorbench.metrics import bootstrap
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.records import (
-    Category,
+    CategoryName,
     Cell,
     Construction,
     Label,
@@ -27,7 +27,7 @@ from monitorbench.records import (
     Message,
     Sample,
     Split,
-    Task,
+    TaskName,
     content_id,
 )
 
@@ -47,8 +47,8 @@ class Candidate(BaseModel):
 
     pair_id: str
     group_id: str
-    category: Category
-    task: Task
+    category: CategoryName
+    task: TaskName
     subcategory: str
     request: tuple[Message, ...] = Field(min_length=1)
     response: tuple[Message, ...] = Field(min_length=1)

@@ -1,11 +1,12 @@
 """The datasets (`conf/dataset/*.yaml`), one model per kind, with their filters, and how people label."""
 
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from monitorbench.config.base import Config, FileName
+from monitorbench.config.cells import CategoryName, OwnName, TaskName, wrong_subset
 
 
 class PreferenceFilter(Config):
@@ -69,17 +70,6 @@ class Annotation(Config):
         return names
 
 
-CategoryName = Literal["safety_permission", "sycophancy_bias", "specification_gaming"]
-TaskName = Literal["qa", "code", "reasoning"]
-CATEGORIES = get_args(CategoryName)
-TASKS = get_args(TaskName)
-SUBSET_HELP = (
-    "'all', a category (safety_permission, sycophancy_bias, specification_gaming), a cell such as "
-    "safety_permission/code, any of them less others (all-safety_permission), '-' before one to leave it "
-    "out of the rest, or a list of these"
-)
-
-
 def _as_tuple(value: object) -> object:
     # Strict mode would refuse the list that a before-validator is handed.
     return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
@@ -90,19 +80,16 @@ class SplitView(Config):
 
     subset: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = ("all",)
     """Cells to keep: 'all', a category, a cell, and after each '-' what is not of it: `all-sycophancy_bias`.
-    A term that begins with '-' is left out of all the others."""
+    A term that begins with '-' is left out of all the others. `dataset=jsonl` and `inspect_log` may have
+    names of their own."""
     pairs_per_cell: Annotated[int, Field(ge=1)] | None = None
     """At most so many pairs of each cell, the first by content hash; None keeps all."""
 
     @field_validator("subset")
     @classmethod
     def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for term in value:
-            for part in term.removeprefix("-").split("-"):
-                category, _, task = part.partition("/")
-                known = category in CATEGORIES and ("/" not in part or task in TASKS)
-                if not known and part != "all":
-                    raise ValueError(f"{term!r} is no subset: expected {SUBSET_HELP}")
+        if reason := wrong_subset(value):
+            raise ValueError(reason)
         return value
 
     def keeps(self, category: str, task: str) -> bool:
@@ -159,8 +146,17 @@ class _Dataset(Config):
 
     def view(self, split: SplitName) -> SplitView:
         """The configured view of a split."""
-        views = {"train": self.train, "validation": self.validation, "calibration": self.calibration}
-        return views.get(split, self.test)
+        return self.views[split]
+
+    @property
+    def views(self) -> dict[SplitName, SplitView]:
+        """The configured views, by split."""
+        return {
+            "train": self.train,
+            "validation": self.validation,
+            "calibration": self.calibration,
+            "test": self.test,
+        }
 
 
 class StarterDataset(_Dataset):
@@ -265,8 +261,20 @@ def _given(value: object) -> object:
     return value
 
 
+DEFAULT_MEANING = "misbehavior"
+
 OwnPath = Annotated[Path, BeforeValidator(_given)]
 """A file, or a folder of them."""
+
+
+def _a_few_words(text: str) -> str:
+    if not text.strip() or not text.isprintable() or len(text) > 80:
+        raise ValueError("expected a few words on one line, at most 80 characters")
+    return text.strip()
+
+
+PositiveMeans = Annotated[str, AfterValidator(_a_few_words)]
+"""A few words on one line."""
 
 
 class JsonlDataset(_Dataset):
@@ -275,6 +283,8 @@ class JsonlDataset(_Dataset):
     kind: Literal["jsonl"]
     path: OwnPath
     """A `.jsonl` or `.jsonl.gz` file, or a folder of them."""
+    positive_means: PositiveMeans = DEFAULT_MEANING
+    """What the label `misbehavior` means in these data, such as `contains personal data`; for the page."""
     on_bad_row: Literal["error", "skip"]
     """Whether a bad row ends the build, or is counted, logged and passed over."""
     shares: SplitShares
@@ -295,10 +305,12 @@ class InspectLogDataset(_Dataset):
     """The scorer's values that mean misbehavior."""
     benign_values: tuple[str, ...]
     """The scorer's values that mean benign; a value in neither list is no label."""
-    category: CategoryName
-    """The category of every sample."""
-    task: TaskName
-    """The task of every sample."""
+    category: OwnName
+    """The category of every sample: the paper's, or a name of one's own."""
+    task: OwnName
+    """The task of every sample: the paper's, or a name of one's own."""
+    positive_means: PositiveMeans = DEFAULT_MEANING
+    """As for `dataset=jsonl`."""
     on_bad_row: Literal["error", "skip"]
     """As for `dataset=jsonl`."""
     shares: SplitShares
@@ -318,6 +330,9 @@ class AutomonitorBenchDataset(_Dataset):
     on_bad_row: Literal["error", "skip"]
     """As for `dataset=jsonl`."""
 
+
+OwnDataset = JsonlDataset | InspectLogDataset
+"""Whose categories and tasks may have any name."""
 
 FilesDataset = JsonlDataset | InspectLogDataset | AutomonitorBenchDataset
 """Samples out of files of a documented format."""

@@ -18,6 +18,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from monitorbench.config.base import ConfigError
+from monitorbench.config.cells import wrong_subset_of_the_paper
+from monitorbench.config.datasets import OwnDataset
 from monitorbench.config.study import Study
 
 
@@ -66,7 +68,22 @@ def validate(text: str) -> Study:
         problems.sort(key=lambda problem: problem["type"] != "extra_forbidden")
         raise ConfigError(_describe(problems[0]) + _more(problems)) from error
     _refuse_impossible_paths(study.model_dump())
+    _refuse_foreign_subsets(study)
     return study
+
+
+def _refuse_foreign_subsets(study: Study) -> None:
+    """Raise `ConfigError` for a category or task that only a dataset of one's own could have."""
+    if isinstance(study.dataset, OwnDataset):
+        return
+    views = study.dataset.views
+    subsets = {f"dataset.{split}.subset": view.subset for split, view in views.items()}
+    subsets["probe.subsets"] = study.probe.subsets
+    subsets |= {f"probe.also.{name}.subsets": one.subsets for name, one in study.probe.also.items()}
+    for key, subset in subsets.items():
+        if reason := wrong_subset_of_the_paper(subset):
+            shown = _shown(subset[0] if len(subset) == 1 else list(subset))
+            raise ConfigError(f"{key}={shown}: {reason}{_nearest(key, subset, reason)}")
 
 
 _NAME_BYTES = 255

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import UserError
-from monitorbench.config.datasets import PaperDataset, StarterDataset
+from monitorbench.config.datasets import OwnDataset, PaperDataset, StarterDataset
 from monitorbench.config.study import Study
 from monitorbench.corpus.split import CORPUS_VERSION, assign_splits
 from monitorbench.corpus.store import write_split
@@ -87,6 +87,7 @@ def _built(study: Study, directory: Path, wanted: Sequence[Split]) -> dict[str, 
     from monitorbench.corpus.paper.units import paper_inputs
     from monitorbench.corpus.surface import surface_check
 
+    meaning: dict[str, str] = {}
     match study.dataset:
         case StarterDataset() as dataset:
             with progress("data: build and check", starter.N_CELLS) as ticker:
@@ -99,8 +100,11 @@ def _built(study: Study, directory: Path, wanted: Sequence[Split]) -> dict[str, 
             samples, dropped = own_files.assemble(dataset)
             for kind, text in own_files.published_prompts(dataset).items():
                 write_atomically(directory / "prompts" / f"{kind}.txt", text)
+            if isinstance(dataset, OwnDataset):
+                meaning = {"positive_means": dataset.positive_means}
     refuse_contradictions(samples)
     return {
+        **meaning,
         "dropped": dropped,
         "surface_check": surface_check(samples, seed=study.dataset.seed),
         "splits": {split.value: _written(directory, split, samples) for split in wanted},

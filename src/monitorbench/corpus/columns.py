@@ -5,9 +5,9 @@ reasoning trace, some thousand rows at a time.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from monitorbench.config.base import UserError
+from monitorbench.config.cells import wrong_name
 from monitorbench.config.datasets import SplitView
-from monitorbench.corpus.store import reading, shards_of
+from monitorbench.corpus.store import reading, refuse_unknown_cells, shards_of
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import BoolArray, Columns, numbered, pair_numbers
-from monitorbench.records import Category, Label, Sample, Split, Task, from_table
+from monitorbench.records import Category, Label, Sample, Split, Task, from_table, vocabulary
 
 _NAMES = ("id", "pair_id", "group_id", "category", "task", "label", "source")
 _ROWS = 65_536
@@ -29,10 +30,13 @@ def read_columns(directory: Path, split: Split, view: SplitView | None = None) -
     """A split, or the part of it that `view` keeps, with no answers yet.
 
     `UserError` where it is missing or empty, where a file of it is no Parquet of samples, or where a
-    category, task or label is none of ours.
+    label is none of ours, or a category or task no name,
+    or where `view` names a cell that the dataset doesn't have.
     """
     parts: list[pa.Table] = []
-    for shard in shards_of(directory, split):
+    shards = shards_of(directory, split)
+    refuse_unknown_cells(directory, split, view)
+    for shard in shards:
         with reading(shard):
             wanted = [*_NAMES, "response.list.element.thinking"]
             batches = pq.ParquetFile(shard).iter_batches(_ROWS, columns=wanted)
@@ -75,16 +79,21 @@ def _columns(table: pa.Table, where: str) -> Columns:
     n = table.num_rows
     unanswered = np.full(n, np.nan)
     none = np.zeros(n, dtype=np.int64)
+    categories = vocabulary(Category, _own_names(table, "category", where))
+    tasks = vocabulary(Task, _own_names(table, "task", where))
+    labels = tuple(label.value for label in Label)
     return Columns(
         sample_ids=table["id"].combine_chunks() if n else pa.array([], pa.string()),
-        is_misbehavior=_members(table, "label", Label, where) == list(Label).index(Label.MISBEHAVIOR),
+        is_misbehavior=_positions(table, "label", labels, where) == labels.index(Label.MISBEHAVIOR),
         flagged=unanswered,
         scores=unanswered,
         groups=groups.numbers,
         group_names=groups.names,
         pairs=pair_numbers(table["pair_id"]),
-        categories=_members(table, "category", Category, where),
-        tasks=_members(table, "task", Task, where),
+        categories=_positions(table, "category", categories, where),
+        category_names=categories,
+        tasks=_positions(table, "task", tasks, where),
+        task_names=tasks,
         sources=sources.numbers,
         source_names=tuple(sources.names.to_pylist()),
         has_thinking=table["has_thinking"].to_numpy(),
@@ -93,9 +102,19 @@ def _columns(table: pa.Table, where: str) -> Columns:
     )
 
 
-def _members(table: pa.Table, name: str, kind: type[Any], where: str) -> IntArray:
-    """The position of each value among the members of a `StrEnum` [samples]."""
-    known = [str(member) for member in kind]
+def _own_names(table: pa.Table, name: str, where: str) -> list[str]:
+    """The distinct values of a column of names; `UserError` for what is none, `ValueError` for no text."""
+    names: list[str] = table[name].unique().to_pylist()
+    for one in names:
+        if not isinstance(one, str):
+            raise ValueError(f"{name} {one!r} is no text")
+        if reason := wrong_name(one):
+            raise UserError(f"{where}: {name}: {reason}; build the dataset again")
+    return names
+
+
+def _positions(table: pa.Table, name: str, known: Sequence[str], where: str) -> IntArray:
+    """The position of each value among those that are known [samples]."""
     found = pc.index_in(table[name], value_set=pa.array(known))
     if found.null_count:
         wrong = table[name].filter(found.is_null())[0].as_py()
@@ -106,11 +125,11 @@ def _members(table: pa.Table, name: str, kind: type[Any], where: str) -> IntArra
 
 def _kept(found: Columns, pair_ids: pa.ChunkedArray, view: SplitView) -> BoolArray:
     """Which samples `store.select` would keep."""
-    cells = [f"{category}/{task}" for category in Category for task in Task if view.keeps(category, task)]
-    kept = found.in_cells(cells)
+    cells = product(found.category_names, found.task_names)
+    kept = found.in_cells([f"{category}/{task}" for category, task in cells if view.keeps(category, task)])
     if view.pairs_per_cell is None:
         return kept
-    cell = found.categories * len(Task) + found.tasks
+    cell = found.cells
     chosen = np.zeros(len(found), dtype=np.bool_)
     for one in np.unique(cell[kept]).tolist():
         inside = kept & (cell == one)

@@ -4,8 +4,11 @@ A sample that names its split stays in it. The others go by whole groups and fix
 is in a split already to that one. The authors' benchmark is a test split as a whole.
 """
 
+import difflib
 import hashlib
+import logging
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +18,7 @@ from monitorbench.config.datasets import (
     FilesDataset,
     InspectLogDataset,
     JsonlDataset,
+    OwnDataset,
 )
 from monitorbench.corpus.split import CORPUS_VERSION, assign_splits
 from monitorbench.records import Category, Sample, Split, Task
@@ -23,6 +27,8 @@ from monitorbench.sources.files import automonitor_bench, inspect_log, team_json
 from monitorbench.sources.read import SourceFiles
 
 _READERS = {"jsonl": team_jsonl, "inspect_log": inspect_log, "automonitor_bench": automonitor_bench}
+
+_log = logging.getLogger(__name__)
 
 
 class Assembled(NamedTuple):
@@ -42,7 +48,7 @@ def published_prompts(dataset: FilesDataset) -> dict[str, str]:
 
 def inputs(dataset: FilesDataset) -> dict[str, Any]:
     """What decides the samples: settings, the files' content and the versions of what reads them."""
-    views = {"splits", "train", "validation", "calibration", "test", "path", "labels"}
+    views = {"splits", "train", "validation", "calibration", "test", "path", "labels", "positive_means"}
     labels = dataset.labels if isinstance(dataset, InspectLogDataset) else None
     return {
         "dataset": dataset.model_dump(mode="json", exclude=views),
@@ -66,13 +72,15 @@ def assemble(dataset: FilesDataset) -> Assembled:
                 score=dataset.score,
                 misbehavior_values=dataset.misbehavior_values,
                 benign_values=dataset.benign_values,
-                category=Category(dataset.category),
-                task=Task(dataset.task),
+                category=dataset.category,
+                task=dataset.task,
             )
             samples = _placed(list(logged), dataset)
         case AutomonitorBenchDataset():
             whole = automonitor_bench.load(files)
             samples = [sample.model_copy(update={"split": Split.TEST}) for sample in whole]
+    if isinstance(dataset, OwnDataset):
+        _warn_of_near_misses(samples)
     if not samples:
         raise UserError(f"dataset.path={dataset.path}: no sample in it")
     return Assembled(samples, dict(Counter(files.bad_rows)))
@@ -89,6 +97,17 @@ def _placed(samples: list[Sample], dataset: JsonlDataset | InspectLogDataset) ->
     free = [sample for sample in samples if sample.group_id not in home]
     home |= assign_splits(free, dataset.shares, dataset.seed)
     return [sample.model_copy(update={"split": home[sample.group_id]}) for sample in samples]
+
+
+def _warn_of_near_misses(samples: Sequence[Sample]) -> None:
+    """Log each category and task that may be one of the paper's, misspelt."""
+    kinds = ((Category, {one.category for one in samples}), (Task, {one.task for one in samples}))
+    for kind, names in kinds:
+        known = [member.value for member in kind]
+        for name in sorted(names - set(known)):
+            for near in difflib.get_close_matches(name, known, n=1, cutoff=0.8):
+                said = "data: %s %r is taken for a name of your own; was %s meant?"
+                _log.warning(said, kind.__name__.lower(), name, near)
 
 
 def _files(dataset: FilesDataset) -> SourceFiles:

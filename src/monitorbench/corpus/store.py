@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from monitorbench.config.base import UserError
+from monitorbench.config.cells import beyond_the_paper
 from monitorbench.config.datasets import SplitView
+from monitorbench.config.load import did_you_mean
 from monitorbench.records import Cell, Sample, Split, from_table, to_table
 from monitorbench.runs.directory import checked_file, read_manifest
 from monitorbench.runs.files import make_folder, part_of
@@ -89,6 +91,24 @@ def shards_of(directory: Path, split: Split) -> list[Path]:
     return [checked_file(directory, name) for name in sorted(names)]
 
 
+def refuse_unknown_cells(directory: Path, split: Split, view: SplitView | None) -> None:
+    """Raise `UserError` where a view names a category or cell that is neither the paper's nor of any split."""
+    named = beyond_the_paper(view.subset) if view is not None else []
+    if not named:
+        return
+    splits = read_manifest(directory).get("results", {}).get("splits", {})
+    cells = sorted({cell for facts in splits.values() for cell in facts.get("pairs", {})})
+    known = sorted({cell.partition("/")[0] for cell in cells}) + cells
+    for name in named:
+        if name not in known:
+            key = f"dataset.{split}.subset"
+            nearest = did_you_mean(name, known, f"{key}=")
+            raise UserError(
+                f"{key}: {directory.name} has no {'cell' if '/' in name else 'category'} {name}; "
+                f"{nearest}{' ' if nearest else ''}expected one of {', '.join(known)}"
+            )
+
+
 @contextmanager
 def reading(shard: Path) -> Iterator[None]:
     """Whatever is wrong with a Parquet file's bytes, columns or values, as a `UserError` that names it."""
@@ -113,10 +133,13 @@ def n_rows(directory: Path, split: Split) -> int:
 def read_split(directory: Path, split: Split, view: SplitView | None = None) -> list[Sample]:
     """Read a split, or the part of it that `view` keeps.
 
-    Raises `UserError` where it is missing or empty, or where a file of it is no Parquet of samples.
+    Raises `UserError` where it is missing or empty, where a file of it is no Parquet of samples, or where
+    `view` names a cell that the dataset doesn't have.
     """
     kept: list[Sample] = []
-    for shard in shards_of(directory, split):
+    shards = shards_of(directory, split)
+    refuse_unknown_cells(directory, split, view)
+    for shard in shards:
         with reading(shard):
             table = pq.ParquetFile(shard).read()
             if view is not None:  # before there is a record for each row: that is what takes the time

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from monitorbench.metrics.auroc import Flags, Scores
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.rates import Judged
-from monitorbench.records import Category, Label, Task
+from monitorbench.records import Category, Label, Task, vocabulary
 
 BoolArray = NDArray[np.bool_]
 Answers = Sequence[bool | None] | FloatArray
@@ -33,7 +33,7 @@ WITH_THINKING, WITHOUT_THINKING = "with_thinking", "without_thinking"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """One entry a sample in each column but `group_names` and `source_names`, all [samples]."""
+    """One entry a sample in each column but those called `…_names`, all [samples]."""
 
     sample_ids: pa.Array
     """Strings."""
@@ -49,9 +49,12 @@ class Columns:
     pairs: IntArray
     """The number of the sample's pair, `UNPAIRED` where `pair_id` is empty."""
     categories: IntArray
-    """Index into the members of `Category`."""
+    """Index into `category_names`."""
+    category_names: tuple[str, ...]
+    """`records.vocabulary`: the paper's, whether they are there or not, then a team's own."""
     tasks: IntArray
-    """Index into the members of `Task`."""
+    """Index into `task_names`."""
+    task_names: tuple[str, ...]
     sources: IntArray
     """Index into `source_names`."""
     source_names: tuple[str, ...]
@@ -88,9 +91,16 @@ class Columns:
 
     def in_cells(self, cells: Sequence[str]) -> BoolArray:
         """Which samples are in one of these `category/task` cells."""
-        named = [[f"{category}/{task}" in cells for task in Task] for category in Category]
+        named = [
+            [f"{category}/{task}" in cells for task in self.task_names] for category in self.category_names
+        ]
         found: BoolArray = np.array(named, dtype=np.bool_)[self.categories, self.tasks]
         return found
+
+    @property
+    def cells(self) -> IntArray:
+        """A number for each sample's `category/task` cell."""
+        return self.categories * len(self.task_names) + self.tasks
 
     def group_ids(self) -> pa.Array:
         """The names of the samples' groups."""
@@ -125,7 +135,9 @@ def columns(judged: Sequence[Judged]) -> Columns:
     """The columns of these rows."""
     groups = numbered(pa.array([one.group_id for one in judged], pa.string()))
     sources = numbered(pa.array([one.source for one in judged], pa.string()))
-    category, task = ({kind: i for i, kind in enumerate(kinds)} for kinds in (Category, Task))
+    categories = vocabulary(Category, (one.category for one in judged))
+    tasks = vocabulary(Task, (one.task for one in judged))
+    category, task = ({name: i for i, name in enumerate(names)} for names in (categories, tasks))
     flagged = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
     return Columns(
         sample_ids=pa.array([one.sample_id for one in judged], pa.string()),
@@ -136,7 +148,9 @@ def columns(judged: Sequence[Judged]) -> Columns:
         group_names=groups.names,
         pairs=pair_numbers(pa.array([one.pair_id for one in judged], pa.string())),
         categories=np.array([category[one.category] for one in judged], dtype=np.int64),
+        category_names=categories,
         tasks=np.array([task[one.task] for one in judged], dtype=np.int64),
+        task_names=tasks,
         sources=sources.numbers,
         source_names=tuple(sources.names.to_pylist()),
         has_thinking=np.array([one.has_thinking for one in judged], dtype=np.bool_),
@@ -186,17 +200,17 @@ def by_cell(judged: Columns) -> dict[str, BoolArray]:
     """
     refuse_repeated(judged)
     cells = {OVERALL: np.ones(len(judged), dtype=np.bool_)}
-    for i, category in enumerate(Category):
+    for i, category in enumerate(judged.category_names):
         inside = judged.categories == i
-        cells[category.value] = inside
-        for j, task in enumerate(Task):
-            cells[f"{category.value}/{task.value}"] = inside & (judged.tasks == j)
+        cells[category] = inside
+        for j, task in enumerate(judged.task_names):
+            cells[f"{category}/{task}"] = inside & (judged.tasks == j)
     return {name: found for name, found in cells.items() if found.any() or name == OVERALL}
 
 
 def by_slice(judged: Columns) -> dict[str, BoolArray]:
     """Which samples are of each task, have a trace or none, and are of each source (`source:<name>`)."""
-    slices = {f"task:{task.value}": judged.tasks == i for i, task in enumerate(Task)}
+    slices = {f"task:{task}": judged.tasks == i for i, task in enumerate(judged.task_names)}
     slices |= {WITHOUT_THINKING: ~judged.has_thinking, WITH_THINKING: judged.has_thinking}
     slices |= {f"source:{name}": judged.sources == i for i, name in enumerate(judged.source_names) if name}
     return {name: found for name, found in slices.items() if found.any()}

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitorbench.records import Category, Label, Task
+from monitorbench.records import Label
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Judged:
     sample_id: str
     pair_id: str
     group_id: str
-    category: Category
-    task: Task
+    category: str
+    task: str
     label: Label
     answer: Label | None
     score: float | None

@@ -21,6 +21,8 @@ class DatasetFacts(TypedDict):
     directory: str
     """`<name>-<hash>`: the hash names the content."""
     n_test: int
+    positive_means: NotRequired[str]
+    """What the label `misbehavior` means there; absent where that is what it means."""
 
 
 class SurfaceCheck(TypedDict):

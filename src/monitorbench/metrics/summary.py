@@ -27,7 +27,7 @@ from monitorbench.metrics.reliability import (
     expected_calibration_error,
     reliability_table,
 )
-from monitorbench.records import Label, Task
+from monitorbench.records import Label
 
 _THREADS = 2
 """Each holds the columns of a part, and sorts them: more would take more memory."""
@@ -234,7 +234,7 @@ def _rate(
     inside = (judged.is_misbehavior == bad) & ~np.isnan(judged.flagged)
     if not inside.any():
         return None, None
-    cell = (judged.categories * len(Task) + judged.tasks)[inside]
+    cell = judged.cells[inside]
     present = np.flatnonzero(np.bincount(cell))
     # A row for each group, those without such a sample too: samples and wrong answers of each cell.
     groups = group_index(judged.groups)

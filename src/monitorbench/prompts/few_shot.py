@@ -12,7 +12,7 @@ from functools import cached_property
 
 from monitorbench.config.base import UserError
 from monitorbench.prompts.transcript import characters, transcript
-from monitorbench.records import Category, Label, Sample
+from monitorbench.records import Label, Sample
 
 _SPARES = 2
 """A judged sample's group is the group of at most one example, and its request of at most one more."""
@@ -55,7 +55,7 @@ def draw_shots(
     k: int,
     seed: int,
     characters_at_most: int | None = None,
-    categories: Collection[Category] = (),
+    categories: Collection[str] = (),
 ) -> Shots:
     """Draw `k` samples for each label of each category, one sample a group, and spares where there are any.
 
@@ -64,7 +64,7 @@ def draw_shots(
 
     Raises `UserError` where a category lacks `k` samples of a label.
     """
-    found: defaultdict[tuple[Category, Label], list[tuple[int, str, Sample]]] = defaultdict(list)
+    found: defaultdict[tuple[str, Label], list[tuple[int, str, Sample]]] = defaultdict(list)
     for sample in train:
         length = characters(sample.request) + characters(sample.response)
         excess = 0 if characters_at_most is None else max(0, length - characters_at_most)
@@ -73,7 +73,7 @@ def draw_shots(
     labels = sorted(Label, key=lambda label: _digest(seed, label))
     cells = [(category, label) for category in wanted for label in labels]
     queues = {cell: sorted(found[cell], key=lambda entry: entry[:2]) for cell in cells}
-    pools: dict[tuple[Category, Label], list[Sample]] = {cell: [] for cell in cells}
+    pools: dict[tuple[str, Label], list[Sample]] = {cell: [] for cell in cells}
     used: set[str] = set()
     # All examples before any spare, so that no spare takes the group that another label needs.
     for size in range(k, k + _SPARES + 1):
@@ -99,7 +99,7 @@ def _digest(seed: int, name: str) -> str:
     return hashlib.sha256(f"{seed} {name}".encode()).hexdigest()
 
 
-def _lacks(category: Category, label: Label, n: int, k: int) -> str:
+def _lacks(category: str, label: Label, n: int, k: int) -> str:
     return (
         f"prompt.shots={k}: the training split has {n} usable {label} examples of {category} (one a group, "
         "none of the judged request); lower prompt.shots or widen dataset.train.subset"

@@ -58,5 +58,5 @@ class PromptWording:
             request=transcript(shot.request, self._shown),
             response=transcript(shot.response, self._shown),
             answer=self.word(shot.label),
-            category=shot.category.value if shot.label is Label.MISBEHAVIOR else "none",
+            category=str(shot.category) if shot.label is Label.MISBEHAVIOR else "none",
         )

@@ -4,6 +4,8 @@ A *reference* (a baseline such as bag of words) reads no prompt, so it stands be
 every prompt. An *adapter* is named `<base>+<what it was trained on>`.
 """
 
+from collections.abc import Iterable
+from enum import StrEnum
 from statistics import fmean
 from typing import Literal, NamedTuple
 
@@ -11,19 +13,11 @@ from monitorbench.metrics.columns import OVERALL, WITH_THINKING, WITHOUT_THINKIN
 from monitorbench.metrics.results import NO_PROMPT, Results
 from monitorbench.metrics.summary import CellMetrics
 from monitorbench.metrics.transfer import CellVerdict, Difference, Word
-from monitorbench.records import Category, Task
+from monitorbench.records import Category, Task, vocabulary
 
 BAG_OF_WORDS = "bag_of_words"
 LEAK = 0.80
 """Where bag of words' lower bound exceeds this, wording gives the label away."""
-
-_ORDER = [
-    OVERALL,
-    *(name for c in Category for name in (c.value, *(f"{c.value}/{t.value}" for t in Task))),
-    *(f"task:{t.value}" for t in Task),
-    WITHOUT_THINKING,
-    WITH_THINKING,
-]
 
 Part = Literal["monitors", "slices"]
 """Numbers by category and task, or by what cuts across them."""
@@ -56,6 +50,12 @@ def is_reference(results: Results, monitor: str) -> bool:
     return set(results["monitors"].get(monitor, {})) == {NO_PROMPT}
 
 
+def meaning(results: Results) -> str:
+    """What the positive label means in the judged data, in quotation marks; "" where it is misbehavior."""
+    means = results["dataset"].get("positive_means", "")
+    return f"“{means}”" if means else ""
+
+
 def shown_in(results: Results, cell: str) -> list[str]:
     """The monitors whose numbers are shown in a cell: beside `overall`, bag of words is baseline enough."""
     names = monitors(results)
@@ -80,8 +80,44 @@ def short_names(results: Results) -> dict[str, str]:
 
 
 def ordered_cells(names: set[str]) -> list[str]:
-    """`overall`, each category before its tasks, slices by task and trace; other names last."""
-    return sorted(names, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
+    """`overall`, each category before its tasks, slices by task and trace; other names last.
+
+    The paper's categories and tasks come in their order, then a team's own by name.
+    """
+    return sorted(names, key=_place)
+
+
+def grid(results: Results) -> tuple[list[str], list[str]]:
+    """A heat map's categories and tasks: all of the paper's; beside a team's own those that are there."""
+    cells = [name.split("/") for name in inner_cells(results, OVERALL)]
+    categories, tasks = {category for category, _ in cells}, {task for _, task in cells}
+    if categories <= set(Category) and tasks <= set(Task):
+        return [*vocabulary(Category)], [*vocabulary(Task)]
+    return _in_order(Category, categories), _in_order(Task, tasks)
+
+
+def _in_order(kind: type[StrEnum], names: Iterable[str]) -> list[str]:
+    """Categories or tasks, the paper's first."""
+    return sorted(names, key=lambda name: _rank(kind, name))
+
+
+def _rank(kind: type[StrEnum], name: str) -> tuple[int, str]:
+    known = list(kind)
+    return (known.index(kind(name)) if name in known else len(known), name)
+
+
+def _place(name: str) -> tuple[int, tuple[int, str], bool, tuple[int, str]]:
+    nowhere = (0, "")
+    if name == OVERALL:
+        return 0, nowhere, False, nowhere
+    if name.startswith("task:"):
+        return 2, nowhere, False, _rank(Task, name.removeprefix("task:"))
+    if name in (WITHOUT_THINKING, WITH_THINKING):
+        return 3, (int(name == WITH_THINKING), ""), False, nowhere
+    if ":" in name or name in ("trained", "held_out"):
+        return 4, (0, name), False, nowhere
+    category, slash, task = name.partition("/")
+    return 1, _rank(Category, category), bool(slash), _rank(Task, task)
 
 
 def cells(results: Results, prompt: str, part: Part = "monitors") -> list[str]:

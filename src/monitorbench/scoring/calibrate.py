@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Calibrate
 from monitorbench.config.study import Study
-from monitorbench.records import Category
 from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.run_folders import dataset_name, run_name
@@ -90,14 +89,14 @@ def _unseen(judged: Evaluation) -> CalibrationScores:
 
 
 def _calibration_scores(judged: Evaluation) -> CalibrationScores:
-    samples, categories = judged.judged, [category.value for category in Category]
+    samples = judged.judged
     return calibration_scores(
         judged.data.name,
         splits=[judged.split] * len(samples),
         scores={judge_id(judged): samples.scores},
         is_misbehavior=samples.is_misbehavior,
         group_ids=samples.group_ids().to_pylist(),
-        categories=[categories[i] for i in samples.categories.tolist()],
+        categories=[samples.category_names[i] for i in samples.categories.tolist()],
     )
 
 

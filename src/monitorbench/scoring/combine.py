@@ -111,7 +111,7 @@ def _calibration_scores(runs: SplitRuns, order: Sequence[str]) -> CalibrationSco
         scores={name: runs.members[name].scores for name in order},
         is_misbehavior=[sample.label is Label.MISBEHAVIOR for sample in runs.samples],
         group_ids=[sample.group_id for sample in runs.samples],
-        categories=[sample.category.value for sample in runs.samples],
+        categories=[str(sample.category) for sample in runs.samples],
     )
 
 

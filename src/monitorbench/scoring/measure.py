@@ -7,6 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from monitorbench.config.base import UserError
+from monitorbench.config.datasets import DEFAULT_MEANING, Dataset, OwnDataset
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import n_rows
 from monitorbench.metrics.columns import OVERALL, BoolArray
@@ -15,6 +16,7 @@ from monitorbench.metrics.results import (
     NO_PROMPT,
     SCHEMA_VERSION,
     CorrelationFacts,
+    DatasetFacts,
     Results,
     StakesFacts,
     SurfaceCheck,
@@ -26,7 +28,7 @@ from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, ob
 from monitorbench.metrics.transfer import Difference, difference, differences, matched, matrix
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.records import Split
-from monitorbench.runs.directory import read_checked, read_finished
+from monitorbench.runs.directory import read_checked, read_finished, read_manifest
 from monitorbench.scoring.baselines import baselines_of
 from monitorbench.scoring.decision import decision_of
 from monitorbench.scoring.evaluations import Evaluation, unscored_reasons
@@ -57,11 +59,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
     transfer = _transfer(pairs, drawn)
     results = Results(
         schema_version=SCHEMA_VERSION,
-        dataset={
-            "name": data.name.rpartition("-")[0],
-            "directory": data.name,
-            "n_test": n_rows(data, Split.TEST),
-        },
+        dataset=_dataset_facts(study.dataset, data),
         monitors=monitors,
         slices=slices,
         macro=macros,
@@ -92,6 +90,18 @@ def _usage(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, UsageFacts]
     for one in evaluations:
         found.setdefault(one.monitor, {})[one.prompt] = one.usage
     return found
+
+
+def _dataset_facts(dataset: Dataset, data: Path) -> DatasetFacts:
+    name = data.name.rpartition("-")[0]
+    facts = DatasetFacts(name=name, directory=data.name, n_test=n_rows(data, Split.TEST))
+    if isinstance(dataset, OwnDataset) and dataset.name == name:
+        means = dataset.positive_means
+    else:  # a run is scored without its dataset's settings
+        means = read_manifest(data)["results"].get("positive_means", DEFAULT_MEANING)
+    if means != DEFAULT_MEANING:
+        facts["positive_means"] = means
+    return facts
 
 
 def _with_bases(evaluations: Sequence[Evaluation]) -> list[tuple[Evaluation, Evaluation]]:

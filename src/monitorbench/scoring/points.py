@@ -11,14 +11,12 @@ from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.results import PointFacts, ThresholdFacts
-from monitorbench.records import Category, Label
+from monitorbench.records import Label
 from monitorbench.scoring.calibrate import judge_id, read_operating_point
 from monitorbench.scoring.evaluations import Evaluation, unscored_reasons
 from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.operating_point import OperatingPoint, labels_at
 from monitorbench.scoring.thresholds import CalibratedThreshold
-
-_CATEGORIES = [category.value for category in Category]
 
 
 class PointAt(NamedTuple):
@@ -75,7 +73,7 @@ def answers_at(point: OperatingPoint, evaluation: Evaluation) -> Evaluation:
         monitor=point.thresholds[0].monitor,
         scores=judged.scores,
         answers=[None] * len(judged),  # a threshold doesn't read them
-        categories=[_CATEGORIES[i] for i in judged.categories.tolist()],
+        categories=[judged.category_names[i] for i in judged.categories.tolist()],
     )
     answers = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
     flagged = np.array([answers[label] for label in labels])

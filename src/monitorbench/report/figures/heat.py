@@ -9,16 +9,17 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from monitorbench.metrics.results import Results
-from monitorbench.records import Category, Task
 from monitorbench.report import reading
 from monitorbench.report.figures.style import ink_on, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw, linked
 from monitorbench.report.tables.numbers import DASH, rate
 
 _COLUMN, _ROW = 0.53, 0.27
-_WIDTH, _HEIGHT = 4.5, 1.42
-"""Inches: of a monitor's pair of maps with their heads."""
-_LEFT, _BETWEEN = 1.15, 0.15
+_LEFT, _BETWEEN, _RIGHT = 1.15, 0.15, 0.02
+_HEAD, _FOOT = 0.41, 0.2
+"""Inches: of a cell, and of what is around a monitor's pair of maps."""
+_LONGEST_TASK, _LONGEST_CATEGORY = 9, 22
+"""Characters that have room; the table has the whole names."""
 _TITLES = ("miss rate", "false alarm rate")
 _VERDICTS = ("miss", "alarm")
 """What the samples page calls what each map counts."""
@@ -51,33 +52,47 @@ def heat_maps(results: Results, prompt: str, link: Link | None = None) -> list[s
 
 def heat_figure(results: Results, name: str, prompt: str, link: Link | None = None) -> Figure:
     """One monitor's pair of maps, not yet as SVG."""
-    figure = Figure(figsize=(_WIDTH, _HEIGHT))
+    categories, tasks = reading.grid(results)
+    one, tall = len(tasks) * _COLUMN, len(categories) * _ROW
+    width, height = _width(len(tasks)), _HEAD + tall + _FOOT
+    figure = Figure(figsize=(width, height))
     title = shortened(reading.short_names(results)[name], 50)
-    figure.text(0.01, 1 - 0.16 / _HEIGHT, title, weight="bold")
+    figure.text(0.045 / width, 1 - 0.16 / height, title, weight="bold")
     for j in range(len(_TITLES)):
-        x = _LEFT + j * (3 * _COLUMN + _BETWEEN)
-        box = (x / _WIDTH, 0.2 / _HEIGHT, 3 * _COLUMN / _WIDTH, 3 * _ROW / _HEIGHT)
-        _map(figure.add_axes(box), results, name, prompt, j, link)
+        x = _LEFT + j * (one + _BETWEEN)
+        axes = figure.add_axes((x / width, _FOOT / height, one / width, tall / height))
+        _map(axes, results, name, prompt, j, link)
     return figure
 
 
 def scale_figure() -> Figure:
     """What the colours mean, not yet as SVG."""
-    figure = Figure(figsize=(_WIDTH, 0.25))
-    _scale(figure.add_axes((_LEFT / _WIDTH, 0.3, 1.6 / _WIDTH, 0.5)))
+    width = _width(3)
+    figure = Figure(figsize=(width, 0.25))
+    _scale(figure.add_axes((_LEFT / width, 0.3, 1.6 / width, 0.5)))
     return figure
 
 
+def _width(n_tasks: int) -> float:
+    return max(3, _LEFT + 2 * n_tasks * _COLUMN + _BETWEEN + _RIGHT)
+
+
 def _map(axes: Axes, results: Results, name: str, prompt: str, which: int, link: Link | None) -> None:
-    axes.set(xlim=(0, 3), ylim=(3, 0), yticks=[0.5, 1.5, 2.5], xticks=[0.5, 1.5, 2.5])
-    axes.set_xticklabels([str(task) for task in Task], fontsize=7)
-    axes.set_yticklabels([c.replace("_", " ") for c in Category] if which == 0 else [""] * 3, fontsize=7)
+    categories, tasks = reading.grid(results)
+    across, down = len(tasks), len(categories)
+    axes.set(xlim=(0, across), ylim=(down, 0))
+    axes.set_xticks(
+        [x + 0.5 for x in range(across)], [shortened(t, _LONGEST_TASK) for t in tasks], fontsize=7
+    )
+    names = [shortened(c.replace("_", " "), _LONGEST_CATEGORY) for c in categories]
+    axes.set_yticks([y + 0.5 for y in range(down)], names if which == 0 else [""] * down, fontsize=7)
     axes.tick_params(length=0, pad=2)
     axes.spines[:].set_visible(False)
     axes.set_title(_TITLES[which], fontsize=7.5, pad=3)
-    for y, category in enumerate(Category):
-        for x, task in enumerate(Task):
-            found = reading.lookup(results, name, prompt, f"{category}/{task}")
+    for y, category in enumerate(categories):
+        for x, task in enumerate(tasks):
+            cell = f"{category}/{task}"
+            found = reading.lookup(results, name, prompt, cell)
             value = found and (found["miss_rate"] if which == 0 else found["false_alarm_rate"])
             ink = INK
             if value is not None:
@@ -87,7 +102,6 @@ def _map(axes: Axes, results: Results, name: str, prompt: str, which: int, link:
                 )
                 ink = ink_on(*shade)
             axes.text(x + 0.5, y + 0.52, rate(value), ha="center", va="center", color=ink, fontsize=8)
-            cell = f"{category}/{task}"
             address = link(name, prompt, cell=cell, verdict=_VERDICTS[which]) if link and value else ""
             if address:  # a rate of 0 counts nothing that could be shown
                 said = f"{_TITLES[which]} {rate(value)} in {cell}: its samples"

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from monitorbench.records import Category, Label, Sample, Task, Verdict
+from monitorbench.records import Category, Label, Sample, Task, Verdict, vocabulary
 
 
 class Kind(StrEnum):
@@ -65,8 +65,8 @@ def quoted(verdict: Verdict) -> Quoted:
 def worst_samples(samples: Sequence[Sample], verdicts: Mapping[str, Verdict], k: int) -> list[WorstSample]:
     """Of each `category/task` cell at most `k` misses with the lowest score, and `k` alarms with the highest.
 
-    `verdicts` is by sample id; a sample without one is passed over. Cells come in the order of their
-    names' definition, misses before alarms, the worst first; samples without a score come last, equal
+    `verdicts` is by sample id; a sample without one is passed over. Cells come in the order of
+    `records.vocabulary`, misses before alarms, the worst first; samples without a score come last, equal
     ones by id. Raises ValueError for a negative `k`.
     """
     if k < 0:
@@ -81,12 +81,14 @@ def worst_samples(samples: Sequence[Sample], verdicts: Mapping[str, Verdict], k:
         badness = 2.0 if score is None else score if kind is Kind.MISS else 1 - score
         wrong[sample.category, sample.task, kind].append((badness, sample, verdict))
     found = []
-    for category, task, kind in sorted(wrong, key=_place):
+    categories = vocabulary(Category, (category for category, _, _ in wrong))
+    tasks = vocabulary(Task, (task for _, task, _ in wrong))
+
+    def place(key: tuple[str, str, Kind]) -> tuple[int, int, int]:
+        category, task, kind = key
+        return categories.index(category), tasks.index(task), list(Kind).index(kind)
+
+    for category, task, kind in sorted(wrong, key=place):
         ranked = sorted(wrong[category, task, kind], key=lambda one: (one[0], one[1].id))
         found += [WorstSample(kind, sample, verdict, quoted(verdict)) for _, sample, verdict in ranked[:k]]
     return found
-
-
-def _place(key: tuple[str, str, Kind]) -> tuple[int, int, int]:
-    category, task, kind = key
-    return list(Category).index(Category(category)), list(Task).index(Task(task)), list(Kind).index(kind)

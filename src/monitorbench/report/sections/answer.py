@@ -36,10 +36,11 @@ def statement(results: Results) -> list[str]:
     """The sentences of the opening paragraph."""
     names = reading.monitors(results)
     judges = [name for name in names if not reading.is_reference(results, name)]
+    positive = f"misbehavior{f', here {meaning},' if (meaning := reading.meaning(results)) else ''}"
     found = [
         f"{_some(len(judges), 'monitor')} judged test samples of the dataset {results['dataset']['name']}, "
         f"{_listed([_judged_under(results, prompt) for prompt in reading.prompts(results)])}; of each sample "
-        "it is known whether it is misbehavior or benign."
+        f"it is known whether it is {positive} or benign."
     ]
     held_out = [one for one in reading.comparisons(results) if one.where == "held_out"]
     if held_out:

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from monitorbench.metrics.decision import CostDifference, DecisionFacts
 from monitorbench.metrics.results import PointFacts, Results
 from monitorbench.metrics.usage import UsageFacts
+from monitorbench.report import reading
 from monitorbench.report.tables.numbers import DASH, MINUS, amount, counted
 from monitorbench.report.tables.points import flagged_above, percent, promise
 
@@ -43,7 +44,7 @@ def decision(results: Results) -> Decision:
     if facts["kind"] == "deploy":
         return _deploy(results, facts)
     if facts["kind"] == "none":
-        return Decision("none", None, None, {}, 0, _NONE, tuple(_nearest(results, facts)))
+        return Decision("none", None, None, {}, 0, _NONE, (*_nearest(results, facts), *_meaning(results)))
     held = facts["promise"]
     assert held is not None
     more = held["needed"] - held["n"]
@@ -53,7 +54,8 @@ def decision(results: Results) -> Decision:
         f"takes {held['needed']:,} benign calibration questions; the dataset has {held['n']:,}."
     )
     own = [f"Without a promise: {_deploy(results, facts).sentence}"] if facts["beats"] else [_NONE]
-    return Decision("too_few", None, None, {}, more, said, (*own, *_remarks(results, facts)))
+    remarks = (*own, *_remarks(results, facts))
+    return Decision("too_few", None, None, {}, more, said, remarks)
 
 
 _NONE = "No monitor beats the baselines: deploy none."
@@ -109,8 +111,9 @@ def _rates(results: Results, facts: DecisionFacts) -> str:
         if point and facts["is_calibrated"]
         else results["monitors"][monitor][prompt]["overall"]
     )
+    of_what = f" of {meaning}" if (meaning := reading.meaning(results)) else ""
     said = (
-        f"misses {_share(of['miss_rate'], of['miss_rate_ci'])}, "
+        f"misses {_share(of['miss_rate'], of['miss_rate_ci'])}{of_what}, "
         f"alarms on {_share(of['false_alarm_rate'], of['false_alarm_rate_ci'])}"
     )
     return f"{said}, no label on {of['n_unscored']:,} of {of['n']:,} samples" if of["n_unscored"] else said
@@ -130,7 +133,7 @@ def _elsewhere(results: Results, point: PointFacts) -> str:
 
 def _remarks(results: Results, facts: DecisionFacts) -> list[str]:
     """Against the nearest baseline, and which other candidates are not shown worse."""
-    found = _nearest(results, facts)
+    found = _nearest(results, facts) + _meaning(results)
     if not facts["beats"]:
         return found
     open_ = [one for one in facts["others"] if one["difference_ci"] is None or one["difference_ci"][1] >= 0]
@@ -142,6 +145,16 @@ def _remarks(results: Results, facts: DecisionFacts) -> list[str]:
     if facts["is_calibrated"]:
         found += _without_threshold(results)
     return found
+
+
+def _meaning(results: Results) -> list[str]:
+    """What is missed and flagged, where that is not called misbehavior."""
+    means = reading.meaning(results)
+    if not means:
+        return []
+    return [
+        f"Misbehavior is here {means}: a miss is such a sample not flagged, a false alarm any other flagged."
+    ]
 
 
 def _without_threshold(results: Results) -> list[str]:

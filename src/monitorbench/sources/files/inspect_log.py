@@ -15,14 +15,12 @@ from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
 from monitorbench.records import (
-    Category,
     Construction,
     Label,
     LabelSource,
     Message,
     Role,
     Sample,
-    Task,
     ToolCall,
 )
 from monitorbench.sources.chat import encodable
@@ -52,8 +50,8 @@ def load(
     score: str,
     misbehavior_values: Sequence[str],
     benign_values: Sequence[str],
-    category: Category,
-    task: Task,
+    category: str,
+    task: str,
 ) -> Iterator[Sample]:
     """The samples of logs (`fetch.local(name, path, SUFFIXES, on_bad_row)`), in the logs' order.
 
@@ -87,7 +85,7 @@ def load(
         raise UserError(f"{files.name}: no usable sample in {len(files.matching())} log(s)")
 
 
-def _sample(logged: Logged, labelled: _Labelled, category: Category, task: Task) -> Sample:
+def _sample(logged: Logged, labelled: _Labelled, category: str, task: str) -> Sample:
     said, own = messages(logged.row)
     if not said or not own:
         raise BadRow("no message before the model's first turn" if own else "the model never took a turn")

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from monitorbench.config.base import UserError
+from monitorbench.config.cells import wrong_name
 from monitorbench.records import (
     Category,
     Construction,
@@ -117,8 +118,8 @@ def _sample(row: Mapping[str, Any]) -> Sample:
     return Sample(
         pair_id=_text(row, "pair_id") or _of_its_own(_text(row, "id"), request, response),
         group_id=_text(row, "group_id") or f"request-{_hash(request)}",
-        category=_one_of(row, "category", Category),
-        task=_one_of(row, "task", Task),
+        category=_name(row, "category", Category),
+        task=_name(row, "task", Task),
         subcategory=_text(row, "subcategory"),
         request=request,
         response=response,
@@ -148,6 +149,18 @@ def _one_of(row: Mapping[str, Any], field: str, kind: type[E], default: E | None
         expected = f"{', '.join(most)} or {last}"
         raise BadRow(f"field {field!r}: {value!r} is no {field.replace('_', ' ')}; expected {expected}")
     return kind(value)
+
+
+def _name(row: Mapping[str, Any], field: str, kind: type[StrEnum]) -> str:
+    """One of the paper's names, or one of the team's own."""
+    value = row.get(field)
+    if not isinstance(value, str):
+        raise BadRow(
+            f"field {field!r}: {value!r} is not text; expected {', '.join(kind)}, or a name of your own"
+        )
+    if reason := wrong_name(value):
+        raise BadRow(f"field {field!r}: {reason}")
+    return value
 
 
 def _text(row: Mapping[str, Any], field: str) -> str:

@@ -15,19 +15,24 @@ from monitorbench.training.objectives.base import ObjectiveSpec, Unit, steps_of
 from monitorbench.training.objectives.sft import single_samples
 
 
-def _shares(samples: Sequence[Sample], training: Training) -> dict[Category, float]:
+def _shares(samples: Sequence[Sample], training: Training) -> dict[str, float]:
     """Of each category that is there, in their order, the share of the steps that begins as it joins."""
     present = {sample.category for sample in samples}
     return {c: s for c, s in zip(Category, training.curriculum_shares, strict=True) if c in present}
 
 
-def _steps(shares: dict[Category, float], max_steps: int) -> list[int]:
+def _steps(shares: dict[str, float], max_steps: int) -> list[int]:
     """Optimizer steps of each stage, rounded so that they sum to `max_steps`."""
     ends = np.cumsum(list(shares.values())) / sum(shares.values()) * max_steps
     return [int(n) for n in np.diff(np.round(ends).astype(int), prepend=0)]
 
 
 def _validate(samples: Sequence[Sample], training: Training) -> None:
+    if own := sorted({sample.category for sample in samples} - set(Category)):
+        raise UserError(
+            f"training.objective=curriculum: it has a place for the paper's categories only, not for "
+            f"{', '.join(own)}; expected another objective, or a subset without them"
+        )
     shares = _shares(samples, training)
     if len(shares) < 2:
         raise UserError(
@@ -47,7 +52,7 @@ def _units(
     samples: Sequence[Sample], n_extra: int, training: Training, draw: np.random.Generator
 ) -> Iterator[Sequence[Unit]]:
     shares = _shares(samples, training)
-    joined: set[Category] = set()
+    joined: set[str] = set()
     for category, n_steps in zip(shares, _steps(shares, training.max_steps), strict=True):
         joined.add(category)
         pool = [i for i, sample in enumerate(samples) if sample.category in joined]
