@@ -140,8 +140,8 @@ def refuse_ambiguous_names(samples: Sequence[Sample]) -> None:
     for category, task in sorted({(sample.category, sample.task) for sample in samples}):
         if f"{category}_{task}" in categories:
             raise UserError(
-                f"category {category}_{task} and cell {category}/{task}: runs over the one and the other would "
-                "have one name; rename one of them"
+                f"category {category}_{task} and cell {category}/{task}: runs over both would have one "
+                "name; rename one of them"
             )
 
 
