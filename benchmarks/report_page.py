@@ -4,9 +4,9 @@
 
 The texts are of the starter's own words, drawn one by one, so that no phrase comes twice and they compress
 worse than real ones would; `long` answers have ten times as many. Three monitors judged each, one with
-quotes. Chromium opens both pages from their files: until all of the report is laid out, until the samples page shows
-its list, until a filter of it is applied, a text is found in all samples, and a pair is shown. Prints a
-table and writes `runs/benchmarks/report_page/measured.json`.
+quotes. Chromium opens both pages from their files: until all of the report is laid out, until the samples
+page shows its list, until a filter of it is applied, a text is found in all samples, and a pair is shown.
+Prints a table and writes `runs/benchmarks/report_page/measured.json`.
 """
 
 import json
