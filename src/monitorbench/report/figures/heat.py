@@ -1,6 +1,8 @@
 """Category × task heat maps of both rates, as SVG strings: where a monitor misses, where it cries wolf."""
 
+from collections.abc import Sequence
 from functools import partial
+from textwrap import wrap
 from typing import Protocol
 
 from matplotlib import colormaps
@@ -15,11 +17,13 @@ from monitorbench.report.figures.svg import INK, MARK, draw, linked
 from monitorbench.report.tables.numbers import DASH, rate
 
 _COLUMN, _ROW = 0.53, 0.27
-_LEFT, _BETWEEN, _RIGHT = 1.15, 0.15, 0.02
-_HEAD, _FOOT = 0.41, 0.2
-"""Inches: of a cell, and of what is around a monitor's pair of maps."""
-_LONGEST_TASK, _LONGEST_CATEGORY = 9, 22
-"""Characters that have room; the table has the whole names."""
+_WIDTH, _LEFT, _BETWEEN = 4.5, 1.15, 0.15
+_HEAD, _TITLE, _FOOT, _LINE = 0.41, 0.25, 0.2, 0.11
+"""Inches: of a cell, and of what is around the maps."""
+_BESIDE = 3
+"""So many tasks have room twice in a row; with more the second map is below the first."""
+_OF_TASK, _OF_CATEGORY = (9, 3), (20, 2)
+"""Characters and lines that a name has room for; the table has the whole names."""
 _TITLES = ("miss rate", "false alarm rate")
 _VERDICTS = ("miss", "alarm")
 """What the samples page calls what each map counts."""
@@ -53,42 +57,52 @@ def heat_maps(results: Results, prompt: str, link: Link | None = None) -> list[s
 def heat_figure(results: Results, name: str, prompt: str, link: Link | None = None) -> Figure:
     """One monitor's pair of maps, not yet as SVG."""
     categories, tasks = reading.grid(results)
-    one, tall = len(tasks) * _COLUMN, len(categories) * _ROW
-    width, height = _width(len(tasks)), _HEAD + tall + _FOOT
+    across, down = len(tasks) * _COLUMN, len(categories) * _ROW
+    foot = _FOOT + _LINE * max(_label(task, _OF_TASK).count("\n") for task in tasks)
+    if len(tasks) <= _BESIDE:
+        width, height = _WIDTH, _HEAD + down + foot
+        corners = [(_LEFT, foot), (_LEFT + across + _BETWEEN, foot)]
+    else:
+        width, height = max(_WIDTH, _LEFT + across + 0.02), _HEAD + _TITLE + 2 * (down + foot)
+        corners = [(_LEFT, foot + down + _TITLE + foot), (_LEFT, foot)]
     figure = Figure(figsize=(width, height))
     title = shortened(reading.short_names(results)[name], 50)
     figure.text(0.045 / width, 1 - 0.16 / height, title, weight="bold")
-    for j in range(len(_TITLES)):
-        x = _LEFT + j * (one + _BETWEEN)
-        axes = figure.add_axes((x / width, _FOOT / height, one / width, tall / height))
-        _map(axes, results, name, prompt, j, link)
+    for which, (x, y) in enumerate(corners):
+        axes = figure.add_axes((x / width, y / height, across / width, down / height))
+        _head(axes, categories if x == _LEFT else [""] * len(categories), tasks, which)
+        _map(axes, results, name, prompt, which, link)
     return figure
 
 
 def scale_figure() -> Figure:
     """What the colours mean, not yet as SVG."""
-    width = _width(3)
-    figure = Figure(figsize=(width, 0.25))
-    _scale(figure.add_axes((_LEFT / width, 0.3, 1.6 / width, 0.5)))
+    figure = Figure(figsize=(_WIDTH, 0.25))
+    _scale(figure.add_axes((_LEFT / _WIDTH, 0.3, 1.6 / _WIDTH, 0.5)))
     return figure
 
 
-def _width(n_tasks: int) -> float:
-    return max(3, _LEFT + 2 * n_tasks * _COLUMN + _BETWEEN + _RIGHT)
+def _label(name: str, room: tuple[int, int]) -> str:
+    """A name on as few lines as it needs."""
+    longest, most = room
+    lines = wrap(name.replace("_", " "), longest, max_lines=most, placeholder="…")
+    return "\n".join(shortened(line, longest) for line in lines)
+
+
+def _head(axes: Axes, categories: Sequence[str], tasks: Sequence[str], which: int) -> None:
+    axes.set(xlim=(0, len(tasks)), ylim=(len(categories), 0))
+    axes.set_xticks(
+        [x + 0.5 for x in range(len(tasks))], [_label(task, _OF_TASK) for task in tasks], fontsize=7
+    )
+    names = [_label(category, _OF_CATEGORY) for category in categories]
+    axes.set_yticks([y + 0.5 for y in range(len(categories))], names, fontsize=7, linespacing=0.95)
+    axes.tick_params(length=0, pad=2)
+    axes.spines[:].set_visible(False)
+    axes.set_title(_TITLES[which], fontsize=7.5, pad=3)
 
 
 def _map(axes: Axes, results: Results, name: str, prompt: str, which: int, link: Link | None) -> None:
     categories, tasks = reading.grid(results)
-    across, down = len(tasks), len(categories)
-    axes.set(xlim=(0, across), ylim=(down, 0))
-    axes.set_xticks(
-        [x + 0.5 for x in range(across)], [shortened(t, _LONGEST_TASK) for t in tasks], fontsize=7
-    )
-    names = [shortened(c.replace("_", " "), _LONGEST_CATEGORY) for c in categories]
-    axes.set_yticks([y + 0.5 for y in range(down)], names if which == 0 else [""] * down, fontsize=7)
-    axes.tick_params(length=0, pad=2)
-    axes.spines[:].set_visible(False)
-    axes.set_title(_TITLES[which], fontsize=7.5, pad=3)
     for y, category in enumerate(categories):
         for x, task in enumerate(tasks):
             cell = f"{category}/{task}"
