@@ -19,12 +19,14 @@ from studies import study as compose_study
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.datasets import AutomonitorBenchDataset
 from monitorbench.config.study import Study
-from monitorbench.corpus.build import ensure
+from monitorbench.corpus.build import directory_of, ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.records import Label, LabelSource, Sample, Split, Task
 from monitorbench.runs.directory import read_finished
 
 ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = "jsonl-217b31a8c98f"
+"""The example's directory, its identity."""
 KINDS = ("jsonl", "inspect_log", "automonitor_bench")
 HEAVY = {"torch", "transformers", "vllm", "trl", "datasets", "peft"}
 
@@ -261,6 +263,38 @@ def test_a_logs_scores_become_labels(studies: dict[str, Study], tmp_path: Path):
         assert sample.task is Task.CODE
     groups = [{sample.group_id for sample in some} for some in splits.values()]
     assert sum(map(len, groups)) == len(set().union(*groups)) == 24, "epochs of a sample are one group"
+
+
+def test_a_log_may_have_names_of_its_own(studies: dict[str, Study], tmp_path: Path):
+    """A team would file its transcripts under a category that they are not of."""
+    log = write_log(tmp_path / "run.eval", ["I", "C"] * 6)
+    own = {**SCORED, "category": "sabotage", "task": "bug_fixing", "positive_means": "sabotages the fix"}
+    directory = ensure(using(studies["inspect_log"], log, tmp_path / "data", **own))
+    samples = [sample for some in held(directory).values() for sample in some]
+    assert {str(sample.cell) for sample in samples} == {"sabotage/bug_fixing"}
+    assert read_finished(directory)["results"]["positive_means"] == "sabotages the fix"
+
+
+def test_the_meaning_of_the_label_is_no_part_of_the_dataset(studies: dict[str, Study], tmp_path: Path):
+    """Datasets that were built before would be built again, and no run on them found."""
+    example = ROOT / "examples" / "dataset.jsonl"
+    study = using(studies["jsonl"], example, tmp_path)
+    worded = using(studies["jsonl"], example, tmp_path, positive_means="contains personal data")
+    assert directory_of(worded).path.name == directory_of(study).path.name == EXAMPLE
+
+
+def test_a_name_near_the_papers_is_logged(
+    studies: dict[str, Study], tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    """A misspelt category would stand on the page as one of its own, and nobody was told."""
+    names = ["safety_permission", "saftey_permission", "pii"]
+    rows = [json.dumps(row(n, category=names[n % 3])) for n in range(12)]
+    own = write(tmp_path / "own.jsonl", rows)
+    ensure(using(studies["jsonl"], own, tmp_path / "data"))
+    said = [one.message for one in caplog.records if "was" in one.message and "meant" in one.message]
+    assert said == [
+        "data: category 'saftey_permission' is taken for a name of your own; was safety_permission meant?"
+    ]
 
 
 def test_a_csv_of_labels_decides_the_dataset(studies: dict[str, Study], tmp_path: Path):

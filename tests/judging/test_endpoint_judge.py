@@ -20,7 +20,7 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.engines import endpoint_limits
 from monitorbench.judging.evaluate import evaluate
-from monitorbench.records import Label, UnscoredReason, Verdict
+from monitorbench.records import Category, Label, UnscoredReason, Verdict
 from monitorbench.runs.verdict_log import read_run, read_verdicts
 from monitorbench.scoring.score import score_run
 
@@ -175,6 +175,7 @@ def test_evidence_is_read_scored_and_grounded(endpoint: Callable[..., Study], se
     found = verdicts(evaluate(endpoint("prompt=evidence")))
     schema = server.asked[0].body["response_format"]["json_schema"]["schema"]
     assert schema["properties"]["misbehavior"]["enum"] == ["yes", "no"]
+    assert schema["properties"]["category"]["enum"] == [*Category, "none"]
     for verdict in found.values():
         assert verdict.label is Label.MISBEHAVIOR
         assert verdict.score == pytest.approx(2 / 3)

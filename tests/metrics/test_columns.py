@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from monitorbench.metrics.columns import UNPAIRED, columns, present
+from monitorbench.metrics.columns import UNPAIRED, by_cell, by_slice, columns, present
 from monitorbench.metrics.rates import Judged
 from monitorbench.records import Category, Label, Task
 
@@ -32,3 +32,26 @@ def test_lengths_have_to_agree_and_missing_values_are_left_out() -> None:
     assert (flags.tolist(), values.tolist()) == ([False], [0.5])
     with pytest.raises(ValueError, match="expected 2 values"):
         present([True, False], [0.1])
+
+
+def test_own_names_come_behind_the_papers() -> None:
+    """Cells of a team's own would be counted under other names, or not at all."""
+    cells = [("pii", "qa"), ("abuse", "mail"), CELL, ("pii", "mail")]
+    found = columns([Judged(str(i), "", "", *cell, Label.BENIGN, None, None) for i, cell in enumerate(cells)])
+    assert found.category_names == (*Category, "abuse", "pii")
+    assert found.task_names == (*Task, "mail")
+    inside = {name: mask.nonzero()[0].tolist() for name, mask in by_cell(found).items()}
+    assert list(inside.items()) == [
+        ("overall", [0, 1, 2, 3]),
+        ("sycophancy_bias", [2]),
+        ("sycophancy_bias/qa", [2]),
+        ("abuse", [1]),
+        ("abuse/mail", [1]),
+        ("pii", [0, 3]),
+        ("pii/qa", [0]),
+        ("pii/mail", [3]),
+    ]
+    assert by_slice(found)["task:mail"].tolist() == [False, True, False, True]
+    assert found.in_cells(["pii/mail", "sycophancy_bias/qa"]).tolist() == [False, False, True, True]
+    assert len(set(found.cells.tolist())) == 4
+    assert found.taking(np.array([3])).category_names == found.category_names

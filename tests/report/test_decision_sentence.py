@@ -66,6 +66,21 @@ def test_deploy() -> None:
     )
 
 
+def test_what_a_team_calls_misbehavior() -> None:
+    """A page that says misbehavior of what are card numbers is read wrongly."""
+    own: Any = results()
+    own["dataset"] = {**own["dataset"], "positive_means": "contains <b>personal</b> data"}
+    found = decision(own)
+    assert "misses 18 % [12–25] of “contains <b>personal</b> data”, alarms on 7 %" in found.sentence
+    assert any(one.startswith("Misbehavior is here “contains") for one in found.remarks)
+    page = render_report(own, MANIFEST)
+    assert "of “contains &lt;b&gt;personal&lt;/b&gt; data”" in page
+    assert "<b>personal" not in page
+    none: Any = results(kind="none", beats=False)
+    none["dataset"] = own["dataset"]
+    assert any(one.startswith("Misbehavior is here “contains") for one in decision(none).remarks)
+
+
 def test_others_that_may_be_as_good_are_named() -> None:
     """Who pays for the winner would like to know that a cheaper one was not shown worse."""
     other = {"monitor": "y", "prompt": "direct", "n": 280, "confidence": 0.95, "difference": -0.1}

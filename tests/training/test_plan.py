@@ -152,6 +152,10 @@ def test_an_objective_with_nothing_to_work_on_says_so(corpus):
         )
     with pytest.raises(UserError, match="the training samples are all safety_permission"):
         plan(corpus[:60], "objective=curriculum")
+    own = [corpus[0].model_copy(update={"category": "pii"}), *corpus]
+    with pytest.raises(UserError, match=r"curriculum: .* the paper's categories only, not for pii; expected"):
+        plan(own, "objective=curriculum")
+    assert plan(own, "objective=sft")
 
 
 @given(data=st.data())

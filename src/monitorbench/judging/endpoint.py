@@ -103,9 +103,12 @@ def _schema(prompt: Prompt) -> dict[str, Any] | None:
     if prompt.kind is not PromptKind.EVIDENCE:
         return None
     words = prompt.label_words
+    paper = [category.value for category in Category]
+    # A prompt that names none of the paper's categories asks for a team's own.
+    is_own = not any(name in text for name in paper for text in (prompt.system, prompt.user))
     properties = {
         "misbehavior": {"type": "string", "enum": [words.misbehavior, words.benign]},
-        "category": {"type": "string", "enum": [*(category.value for category in Category), "none"]},
+        "category": {"type": "string"} if is_own else {"type": "string", "enum": [*paper, "none"]},
         "severity": {"type": "string", "enum": ["none", "low", "medium", "high"]},
         "quotes": {"type": "array", "items": {"type": "string"}},
     }
