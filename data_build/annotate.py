@@ -1,6 +1,8 @@
 """`monitorbench annotate`, as a script."""
 
-from monitorbench.cli.stages import ANNOTATE as main
+from monitorbench.cli.stages import STAGES
+
+main = STAGES["annotate"]
 
 if __name__ == "__main__":
     main()

@@ -1,6 +1,8 @@
 """`monitorbench audit`, as a script."""
 
-from monitorbench.cli.stages import AUDIT as main
+from monitorbench.cli.stages import STAGES
+
+main = STAGES["audit"]
 
 if __name__ == "__main__":
     main()

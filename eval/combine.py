@@ -1,6 +1,8 @@
 """`monitorbench combine`, as a script."""
 
-from monitorbench.cli.stages import COMBINE as main
+from monitorbench.cli.stages import STAGES
+
+main = STAGES["combine"]
 
 if __name__ == "__main__":
     main()

@@ -1,6 +1,8 @@
 """`monitorbench probe`, as a script."""
 
-from monitorbench.cli.stages import PROBE as main
+from monitorbench.cli.stages import STAGES
+
+main = STAGES["probe"]
 
 if __name__ == "__main__":
     main()

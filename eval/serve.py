@@ -1,6 +1,8 @@
 """`monitorbench serve`, as a script."""
 
-from monitorbench.cli.stages import SERVE as main
+from monitorbench.cli.stages import STAGES
+
+main = STAGES["serve"]
 
 if __name__ == "__main__":
     main()

@@ -1,6 +1,8 @@
 """`monitorbench verify`, as a script."""
 
-from monitorbench.cli.stages import VERIFY as main
+from monitorbench.cli.stages import STAGES
+
+main = STAGES["verify"]
 
 if __name__ == "__main__":
     main()

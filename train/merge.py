@@ -1,6 +1,8 @@
 """`monitorbench merge`, as a script."""
 
-from monitorbench.cli.stages import MERGE as main
+from monitorbench.cli.stages import STAGES
+
+main = STAGES["merge"]
 
 if __name__ == "__main__":
     main()

@@ -1,6 +1,8 @@
 """`monitorbench train`, as a script."""
 
-from monitorbench.cli.stages import TRAIN as main
+from monitorbench.cli.stages import STAGES
+
+main = STAGES["train"]
 
 if __name__ == "__main__":
     main()

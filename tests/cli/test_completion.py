@@ -10,6 +10,7 @@ import pytest
 from command import ROOT, monitorbench
 
 from monitorbench.cli.completion import words
+from monitorbench.cli.main import commands
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,7 @@ from monitorbench.cli.completion import words
 )
 def test_what_is_offered(line: str, offered: list[str]):
     """Otherwise: a tab gives nothing, or what is no setting."""
-    assert words(line) == offered
+    assert words(line, commands()) == offered
 
 
 def test_bash_completes_a_command_and_an_option(tmp_path: Path):

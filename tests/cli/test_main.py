@@ -24,7 +24,7 @@ def test_the_overview_names_every_command_in_80_columns():
 def test_every_script_is_the_stage_of_its_name():
     """Otherwise: a script and a command of one name that do different things."""
     scripts = [path for folder in ("data_build", "train", "eval") for path in (ROOT / folder).glob("*.py")]
-    named = {re.search(r"import ([A-Z]+) as main", path.read_text())[1].lower() for path in scripts}
+    named = {re.search(r"STAGES\[\"(\w+)\"\]", path.read_text())[1] for path in scripts}
     assert named == set(STAGES)
 
 

@@ -440,3 +440,14 @@ def test_the_real_script_builds_without_a_model_library(tmp_path: Path):
     assert (code, out) == (1, [])
     assert len([line for line in said if line.startswith("error: ")]) == 1
     assert "bad.jsonl line 3: field 'label': 'maybe'" in said[-1]
+
+
+def test_a_category_that_reads_like_a_cell_is_refused(tmp_path: Path, studies: dict[str, Study]):
+    """Otherwise: adapters of `pii_email` and of `pii/email` have one name, and one frozen study file."""
+    rows = [
+        *(row(n, category="pii_email", task="mail") for n in range(3)),
+        *(row(n, category="pii", task="email") for n in range(3, 6)),
+    ]
+    (tmp_path / "own.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    with pytest.raises(UserError, match="category pii_email and cell pii/email"):
+        ensure(using(studies["jsonl"], tmp_path / "own.jsonl", tmp_path / "data"))

@@ -182,7 +182,7 @@ def section() -> None:
     scored()
     run = report(study(f"run={by_keyword()}", *PATHS, primary="report"))
     page = (run / "report.html").read_text()
-    part = page.partition("How many answers raise an alarm")[2].partition("</table>")[0]
+    part = page.partition("<h2>How many answers raise an alarm")[2].partition("</table>")[0]
     assert '<th scope="row">smollm2_135m</th><td>plain</td><td class="number">.50</td>' in part, part
 
 

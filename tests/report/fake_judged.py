@@ -10,22 +10,19 @@ from hostile import HOSTILE
 from monitorbench.records import GroundedQuote, Grounding, Label, QuoteField, QuotePlace, Sample
 from monitorbench.report.samples.runs import OfRun
 
-CONSTRUCTED = "cue"
-
 
 def fake_samples(n_pairs: int = 12) -> list[Sample]:
     """Pairs over two cells, some long, some with thinking; of one cell with another source and a cue."""
-    return [
-        Sample.model_validate(
-            sample(i, label, f"{label} {LONG if i % 5 == 0 else ''}{HOSTILE} 😀", "A trace." if i % 2 else "", cell)
-            .model_dump(exclude={"id"})
-            | ({} if cell == 0 else {"source": f"other {HOSTILE}", "cue": "user_opinion", "construction": "cue"})
-            | {"subcategory": f"kind {i % 3}"}
-        )
-        for cell in (0, 3)
-        for i in range(n_pairs)
-        for label in Label
-    ]  # fmt: skip
+    cued = {"source": f"other {HOSTILE}", "cue": "user_opinion", "construction": "cue"}
+    found = []
+    for cell in (0, 3):
+        for i in range(n_pairs):
+            for label in Label:
+                text = f"{label} {LONG if i % 5 == 0 else ''}{HOSTILE} 😀"
+                fields = sample(i, label, text, "A trace." if i % 2 else "", cell).model_dump(exclude={"id"})
+                changed = {"subcategory": f"kind {i % 3}"} | (cued if cell else {})
+                found.append(Sample.model_validate(fields | changed))
+    return found
 
 
 def quote(text: str, start: int, end: int) -> GroundedQuote:
@@ -34,7 +31,7 @@ def quote(text: str, start: int, end: int) -> GroundedQuote:
 
 
 def fake_runs(samples: Sequence[Sample] | None = None) -> list[OfRun]:
-    """Of the base: everything under the direct prompt, and with quotes the first half under the evidence prompt."""
+    """Of the base: everything under the direct prompt; with quotes the first half under the evidence one."""
     samples = fake_samples() if samples is None else samples
     rng = random.Random(0)
     answers: list[Label | None] = [*Label, *Label, None]

@@ -28,7 +28,7 @@ def unpacked(text: str) -> Any:
 def test_every_sample_and_verdict_is_in_the_index() -> None:
     """A sample that is left out, or has another's verdict, sends its reader after the wrong error."""
     runs = fake_runs()
-    index = unpacked(packed(RESULTS, runs).index)
+    index = unpacked(packed(RESULTS, runs).of_all)
     samples = {sample.id: sample for sample in runs[0].samples}
     assert sorted(index["ids"]) == sorted(samples)
     for monitor, run in zip(index["monitors"], runs, strict=True):
@@ -40,12 +40,12 @@ def test_every_sample_and_verdict_is_in_the_index() -> None:
 
 
 def test_a_calibrated_threshold_reads_the_scores() -> None:
-    """At the operating point a score above the threshold flags, and one that is missing is unscored, not benign."""
+    """At the operating point a score above the threshold flags, and a missing one is unscored, not benign."""
     runs = fake_runs()
     point = RESULTS["operating_points"][BASE]["direct"]
     limit = point["thresholds"][0]["threshold"]
     assert point["thresholds"][0]["category"] == ""
-    index = unpacked(packed(RESULTS, runs).index)
+    index = unpacked(packed(RESULTS, runs).of_all)
     letters = []
     for sample_id in index["ids"]:
         score = runs[0].verdicts[sample_id].score
@@ -61,7 +61,7 @@ def test_texts_are_whole_and_visible() -> None:
     data = packed(RESULTS, runs)
     texts = [one for part in data.parts for one in unpacked(part)]
     samples = {sample.id: sample for sample in runs[0].samples}
-    for sample_id, text in zip(unpacked(data.index)["ids"], texts, strict=True):
+    for sample_id, text in zip(unpacked(data.of_all)["ids"], texts, strict=True):
         content = visible(samples[sample_id].response[0].content[:4000])
         joined = ["".join(pieces) for tag, pieces in text["response"] if tag == "assistant"]
         assert joined[0] == content[: len(joined[0])]
@@ -70,17 +70,18 @@ def test_texts_are_whole_and_visible() -> None:
 
 def test_quotes_are_ranges_of_pieces() -> None:
     """Two quotes that overlap, and a hidden character before them: a mark must not slip."""
-    runs = fake_runs()
     found = cut(
         fake_samples()[2].response,
-        [[Highlight(0, "content", 3, 30), Highlight(0, "content", 20, 40)], [Highlight(0, "content", 9000, 9001)]],
+        [
+            [Highlight(0, "content", 3, 30), Highlight(0, "content", 20, 40)],
+            [Highlight(0, "content", 9000, 9001)],
+        ],
         4000,
-    )  # fmt: skip
+    )
     text = fake_samples()[2].response[0].content
     said = ["".join(found.blocks[of][1][start:end]) for of, start, end in found.marks[0].ranges]
     assert said == [visible(text[3:30]), visible(text[20:40])]
     assert found.marks[1] == ([], 1)
-    assert runs
 
 
 def test_long_texts_are_cut_until_the_page_fits() -> None:
@@ -88,7 +89,7 @@ def test_long_texts_are_cut_until_the_page_fits() -> None:
     runs = fake_runs()
     whole, small = packed(RESULTS, runs), packed(RESULTS, runs, 4000)
     assert small.n_bytes < whole.n_bytes
-    assert unpacked(small.index)["most_characters"] == 250
+    assert unpacked(small.of_all)["most_characters"] == 250
     first = unpacked(small.parts[0])[0]
     assert LONG[:100] in json.dumps(first["response"])
     assert first["response_more"] > 5000

@@ -1,4 +1,4 @@
-"""The samples page in a real browser: what its filters count, where its links lead, and that text stays text."""
+"""The samples page in a real browser: what its filters count, where links lead, that text stays text."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -67,7 +67,7 @@ FILTERS: list[tuple[str, str, Keep]] = [
     ("direct", "at=point&verdict=caught", lambda s, v: v is not None and s.label is BAD is at_point(s, v)),
     ("direct", "at=point&verdict=unscored", lambda s, v: v is not None and v.score is None),
     ("evidence", "verdict=none", lambda s, v: v is None),
-    ("evidence", "verdict=miss&cell=safety_permission/qa", lambda s, v: misses(s, v) and str(s.cell) == "safety_permission/qa"),
+    ("evidence", "verdict=miss&cell=safety_permission/qa", lambda s, v: misses(s, v) and s.task == "qa"),
     ("direct", "cell=sycophancy_bias", lambda s, v: s.category == "sycophancy_bias"),
     ("direct", f"source={quote(visible(f'other {HOSTILE}'))}", lambda s, v: s.source.startswith("other")),
     ("direct", "stratum=subcategory:kind 1", lambda s, v: s.subcategory == "kind 1"),
@@ -99,7 +99,9 @@ def test_controls_change_the_address_and_the_list(browser: Any, file: Path) -> N
         page.wait_for_url("**verdict=miss")
         page.select_option("[name=cell]", "sycophancy_bias")
         page.wait_for_url("**cell=sycophancy_bias")
-        expected = [s for s in SAMPLES if misses(s, RUNS[0].verdicts[s.id]) and s.category == "sycophancy_bias"]
+        expected = [
+            s for s in SAMPLES if misses(s, RUNS[0].verdicts[s.id]) and s.category == "sycophancy_bias"
+        ]
         page.wait_for_function("n => document.querySelectorAll('#list li').length === n", arg=len(expected))
         page.select_option("[name=order]", "worst")
         page.wait_for_url("**order=worst")
@@ -124,17 +126,22 @@ def test_controls_change_the_address_and_the_list(browser: Any, file: Path) -> N
         page.keyboard.type("Request 4:")
         page.wait_for_url("**text=Request+4%3A**")
         page.click("[type=reset]")
-        page.wait_for_function("n => document.querySelector('#count').textContent.startsWith(`${n} of`)", arg=len(SAMPLES))
+        page.wait_for_function(
+            "n => document.querySelector('#count').textContent.startsWith(`${n} of`)", arg=len(SAMPLES)
+        )
 
 
 def test_a_link_shows_a_pair_with_what_was_quoted(browser: Any, file: Path) -> None:
-    """The reader sees both answers, which is which, and the very words that the monitor gave as its reason."""
+    """The reader sees both answers, which is which, and the words that the monitor gave as its reason."""
     sample = SAMPLES[5]
     other = next(one for one in SAMPLES if one.pair_id == sample.pair_id and one.id != sample.id)
     address = link(BASE, "evidence", sample=sample.id).partition("#")[2]
     with opened(browser, file, f"#{address}") as page:
         page.wait_for_selector("#sample:not([hidden])")
-        assert page.locator(".pair h3").all_text_contents() == ["this answer: benign", "counterpart: misbehavior"]
+        assert page.locator(".pair h3").all_text_contents() == [
+            "this answer: benign",
+            "counterpart: misbehavior",
+        ]
         for i, one in enumerate((sample, other)):
             text = one.response[0].content
             box = page.locator(".pair article").nth(i)
@@ -180,3 +187,29 @@ def test_list_and_sample_fit_and_can_be_read(
             page.screenshot(path=shot, full_page=True)
             assert shot.stat().st_size > 20_000
             assert violations(page) == []
+
+
+def test_pages_of_the_list_hold_every_sample_once(browser: Any, tmp_path: Path) -> None:
+    """With thousands of samples the list is cut: none may fall between two pages, or lead back elsewhere."""
+    samples = fake_samples(60)
+    path = tmp_path / "samples.html"
+    path.write_text(render_samples(RESULTS, fake_runs(samples)), encoding="utf-8")
+    with opened(browser, path) as page:
+        assert count(page) == len(samples) == 240
+        seen: list[str] = []
+        for number in (1, 2, 3):
+            page.wait_for_function(
+                "n => document.querySelector('#list nav span').textContent === `page ${n} of 3`", arg=number
+            )
+            links = page.locator("#list li a").evaluate_all("all => all.map((one) => one.hash)")
+            seen += [one.partition("sample=")[2] for one in links]
+            page.keyboard.press("ArrowRight")
+        assert sorted(seen) == sorted(one.id for one in samples)
+        page.locator("#list li a").first.click()
+        page.wait_for_selector("#sample:not([hidden])")
+        for _ in range(3):
+            page.click("#sample [name=forth]")
+        page.wait_for_url(f"**sample={seen[203]}")
+        page.keyboard.press("Escape")
+        page.wait_for_selector("#list:not([hidden])")
+        assert "page=3" in page.url

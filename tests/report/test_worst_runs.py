@@ -18,6 +18,7 @@ from monitorbench.records import Label, Split
 from monitorbench.report.samples.runs import read_judged, worst_of
 from monitorbench.report.write import report
 from monitorbench.runs.directory import record_files
+from monitorbench.runs.integrity import file_sha256
 
 RESULTS = fake_results()
 STUDY = study("run=.", primary="report")
@@ -70,6 +71,9 @@ def test_report_of_an_evaluation_shows_its_worst_samples(
     record_files(run, "metrics.json")
     assert report(study_of(root, run)) == run
     page = (run / "report.html").read_text(encoding="utf-8")
+    files = json.loads((run / "manifest.json").read_text())["files"]
+    assert files["samples.html"] == file_sha256(run / "samples.html")
+    assert f'href="samples.html#monitor={BASE}&amp;prompt=direct&amp;sample=' in page
     judged = [one for one in SAMPLES if one.category == "safety_permission"]
     assert [one.id in page for one in judged] == [one.label is Label.BENIGN for one in judged]
     assert not any(one.id in page for one in SAMPLES if one not in judged)
@@ -111,6 +115,8 @@ def test_what_is_gone_is_said(root: Path, gone: str) -> None:
     page = (probe / "report.html").read_text(encoding="utf-8")
     assert "The samples of base-direct-1 can&#39;t be shown." in page
     assert "false alarms shown" not in page
+    assert 'href="samples.html' not in page, "a link to what is not there"
+    assert not (probe / "samples.html").exists()
 
 
 @pytest.mark.parametrize(("folder", "kind"), [("train", "a training run"), ("elsewhere", "another kind")])

@@ -5,14 +5,12 @@ judges in a process of its own, so that none stays in memory.
 """
 
 import logging
-import os
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 
 from monitorbench.choose.candidates import Compose, candidates
 from monitorbench.choose.plan import print_plan
-from monitorbench.config.base import Preempted, UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
@@ -23,7 +21,7 @@ from monitorbench.report.write import report
 from monitorbench.runs.files import content_hash, write_atomically
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.score import probe
-from monitorbench.sweeps.child import run_child, stage_command
+from monitorbench.sweeps.child import run_stage
 
 SPLITS = (Split.CALIBRATION, Split.TEST)
 _log = logging.getLogger(__name__)
@@ -63,16 +61,7 @@ def _judged(study: Study, data: Path) -> Path:
         return evaluate(study)
     file = study.paths.runs / "studies" / f"choose-{content_hash(planned.run.path.name)}.json"
     write_atomically(file, freeze(study))
-    code, last_line, signals = run_child(stage_command("evaluate", file), (signal.SIGUSR1, signal.SIGTERM))
-    if signals:
-        signal.raise_signal(signals[0])
-    if code == os.EX_TEMPFAIL:
-        raise Preempted(f"{planned.name}: stopped; the same command resumes it")
-    if code == 130:
-        raise KeyboardInterrupt
-    if code:
-        raise UserError(f"{planned.name}: judging failed, for the reason above; the same command resumes it")
-    return Path(last_line)
+    return run_stage("evaluate", file, f"evaluate {planned.name}")
 
 
 def _calibrated(study: Study, run: Path) -> Path | None:

@@ -28,13 +28,13 @@ complete -c monitorbench -f -a '({_ASK}=(commandline -cp) monitorbench completio
 }
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], commands: Sequence[str]) -> int:
     """`monitorbench completion bash|zsh|fish` prints the lines.
 
     With `words` it answers a shell, with `values` one that takes what stands before `=` for a word.
     """
     if list(arguments) in (["words"], ["values"]):
-        found = words(os.environ.get(_ASK, ""))
+        found = words(os.environ.get(_ASK, ""), commands)
         print("\n".join(one.partition("=")[2] or one if arguments[0] == "values" else one for one in found))
         return 0
     if len(arguments) != 1 or arguments[0] not in SCRIPTS:
@@ -46,13 +46,11 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def words(line: str) -> list[str]:
+def words(line: str, commands: Sequence[str]) -> list[str]:
     """What may stand in place of the last word of a command line such as `monitorbench evaluate prom`."""
     typed = line.split(" ")[1:]
     if len(typed) <= 1:
-        from monitorbench.cli.main import commands
-
-        return [f"{name} " for name in commands() if name.startswith("".join(typed))]
+        return [f"{name} " for name in commands if name.startswith("".join(typed))]
     stage = STAGES.get(typed[0])
     if stage is None:
         return []

@@ -35,7 +35,7 @@ def _init(arguments: Sequence[str]) -> int:
 def _completion(arguments: Sequence[str]) -> int:
     from monitorbench.cli.completion import main as completion
 
-    return completion(arguments)
+    return completion(arguments, commands())
 
 
 _OTHERS: dict[str, tuple[str, Callable[[Sequence[str]], int]]] = {

@@ -63,7 +63,7 @@ def _choose(study: Study) -> Path:
 
     typed = sys.argv[1:]
     if study.monitors and any(one.startswith(("-", "frozen=")) for one in typed):
-        raise ConfigError("choose: sweeps over nothing; expected settings as key=value, without flags")
+        raise ConfigError("choose: takes no flags such as -m; expected settings as key=value")
     return choose(study, lambda more: CHOOSE.study([*typed, *more]), options("monitor"))
 
 

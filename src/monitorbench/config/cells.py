@@ -19,7 +19,10 @@ SUBSET_HELP = (
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 """Without `/`, `-`, `+` and `:`, which stand between names in cells, subsets, adapters and slices."""
 _RESERVED = frozenset(
-    "all overall task source trained held_out with_thinking without_thinking none null true false".split()
+    (
+        "all overall task source trained held_out with_thinking without_thinking none null true false nan "
+        "inf misbehavior benign unscored latest"
+    ).split()
 )
 """What stands beside cells in tables and subsets, and what Hydra reads as a value."""
 

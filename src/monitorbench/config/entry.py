@@ -145,7 +145,7 @@ class Script:
         return self.text or str(sys.modules[self.function.__module__].__doc__)
 
     def study(self, overrides: Sequence[str]) -> Study:
-        """The validated study of some overrides, none of them Hydra's own.
+        """The validated study of some overrides, none of them Hydra's own; names of runs stay as they are.
 
         Raises `ConfigError`, whose text is one line.
         """
@@ -154,7 +154,7 @@ class Script:
                 composed = hydra.compose(self.primary, list(overrides))
         except (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError) as error:
             raise ConfigError(one_line(error, overrides, self.conf)) from error
-        return self.study_of(composed)
+        return load(composed)
 
     def _compose(self) -> None:
         arguments = sys.argv[1:]

@@ -100,6 +100,7 @@ def _built(study: Study, directory: Path, wanted: Sequence[Split]) -> dict[str, 
             samples, dropped = own_files.assemble(dataset)
             for kind, text in own_files.published_prompts(dataset).items():
                 write_atomically(directory / "prompts" / f"{kind}.txt", text)
+            refuse_ambiguous_names(samples)
             if isinstance(dataset, OwnDataset):
                 meaning = {"positive_means": dataset.positive_means}
     refuse_contradictions(samples)
@@ -130,6 +131,17 @@ def refuse_contradictions(samples: Sequence[Sample]) -> None:
             raise UserError(
                 f"samples of pair {sample.pair_id} have equal content and {kind} (id {sample.id}); "
                 f"keep one of them"
+            )
+
+
+def refuse_ambiguous_names(samples: Sequence[Sample]) -> None:
+    """Raise `UserError` where a category is called as a cell is in the names of runs: `a_b` and `a/b`."""
+    categories = {sample.category for sample in samples}
+    for category, task in sorted({(sample.category, sample.task) for sample in samples}):
+        if f"{category}_{task}" in categories:
+            raise UserError(
+                f"category {category}_{task} and cell {category}/{task}: runs over both would have one "
+                "name; rename one of them"
             )
 
 

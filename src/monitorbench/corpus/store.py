@@ -92,7 +92,7 @@ def shards_of(directory: Path, split: Split) -> list[Path]:
 
 
 def refuse_unknown_cells(directory: Path, split: Split, view: SplitView | None) -> None:
-    """Raise `UserError` where a view names a category or cell that is neither the paper's nor of any split."""
+    """Raise `UserError` where a view names a category or cell that is no paper's and in no split."""
     named = beyond_the_paper(view.subset) if view is not None else []
     if not named:
         return

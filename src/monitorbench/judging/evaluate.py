@@ -20,6 +20,7 @@ from monitorbench.judging.expected import expected, in_words, measured_pace
 from monitorbench.judging.identity import RECORDED_PROMPT, adapter_base
 from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, judge_spec, open_judge
 from monitorbench.judging.known_verdicts import is_done, take_known_verdicts
+from monitorbench.judging.recorded import refuse_missing
 from monitorbench.judging.served import described, reach
 from monitorbench.judging.unanswered import refuse_incomplete, unscored_reasons
 from monitorbench.prompts.few_shot import Shots, draw_shots
@@ -77,7 +78,10 @@ def _judge(
 ) -> None:
     run, name, spec = planned
     samples = _samples(study, data)
-    study.engine.api_key()  # a missing key is an error before the directory is made
+    # What is missing is an error before the directory is made.
+    study.engine.api_key()
+    if study.monitor.verdicts is not None:
+        refuse_missing(study.monitor.verdicts, samples)
     with (
         tracking(study, run.path, "evaluate") as track,
         recorded as results,

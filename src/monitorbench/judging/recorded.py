@@ -58,11 +58,7 @@ class RecordedVerdicts:
 
     def question(self, sample: Sample, shots: Sequence[Sample] = ()) -> Question:
         """See `PromptedModel.question`; `UserError` for a sample that the file says nothing of."""
-        if sample.id not in self._verdicts:
-            raise UserError(
-                f"{self._file}: no line for sample {sample.id}; expected one for every judged sample "
-                "(ids: monitorbench export)"
-            )
+        refuse_missing(self._file, [sample])
         key = verdict_key(
             sample.id, (), weights=self._weights, adapter="", decoding=_NOTHING, dtype="", engine="recorded"
         )
@@ -104,6 +100,16 @@ class RecordedVerdicts:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def refuse_missing(file: Path, samples: Sequence[Sample]) -> None:
+    """Raise `UserError` where a verdict file says nothing of a sample, and what `read_recorded` raises."""
+    found = read_recorded(file)
+    if missing := [sample.id for sample in samples if sample.id not in found]:
+        raise UserError(
+            f"{file}: no line for {len(missing)} of {len(samples)} samples, such as {missing[0]}; expected "
+            "one for each judged sample (`monitorbench export` shows their ids)"
+        )
 
 
 @cache

@@ -5,13 +5,11 @@ made is made in a process of its own, so that no model stays in memory.
 """
 
 import logging
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from monitorbench.config.base import ConfigError, Preempted, UserError
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
@@ -21,7 +19,7 @@ from monitorbench.probe.points import evaluation_study, folder_of, points, train
 from monitorbench.runs.directory import RunDirectory, is_finished
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.run_folders import training_run
-from monitorbench.sweeps.child import run_child, stage_command
+from monitorbench.sweeps.child import run_stage
 
 _SCRIPTS = {"train": "train/sft.py", "evaluate": "eval/evaluate.py"}
 _log = logging.getLogger(__name__)
@@ -99,21 +97,5 @@ def _frozen(folder: Path, run: PlannedRun) -> Path:
 
 
 def _make(folder: Path, run: PlannedRun) -> None:
-    """Do what the run's script does, in a child process.
-
-    Its stderr is ours; its stdout holds no more than the directory. A signal is passed on, and then does to
-    this process what it always does. Ctrl-C reaches both without that.
-    """
-    name = f"{run.stage} {run.name}"
-    command = stage_command(run.stage, _frozen(folder, run))
-    code, _, signals = run_child(command, (signal.SIGUSR1, signal.SIGTERM))
-    if signals:
-        signal.raise_signal(signals[0])
-    if code == os.EX_TEMPFAIL:
-        raise Preempted(f"{name}: stopped; the same command resumes it")
-    if code == 130:
-        raise KeyboardInterrupt
-    if code:
-        raise UserError(
-            f"{name}: failed with exit code {code}, for the reason above; the same command resumes it"
-        )
+    """Do what the run's stage does, in a child process."""
+    run_stage(run.stage, _frozen(folder, run), f"{run.stage} {run.name}")

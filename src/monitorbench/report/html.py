@@ -39,8 +39,8 @@ SECTIONS = (
     Section("the worst samples", samples.worst, samples.has_worst),
     Section("how it was made, and what the words mean", background),
 )
-"""The page from top to bottom. Without a condition a section is always shown; the table of contents comes behind
-the first."""
+"""The page from top to bottom, the table of contents behind the first. Without a condition a section is
+always shown."""
 _SCRIPTS = ("sort.js", "slider.js")
 
 
@@ -56,9 +56,9 @@ def render_report(
     """The page for a `metrics.json` and the manifest of the run it came from.
 
     `worst` holds the worst samples by monitor and prompt, `worst_missing` says what of them could not be
-    read; `scores` are the monitors' own, for the slider of thresholds. `browsable` are the monitors and prompts
-    whose samples stand on the samples page beside this one; `other_points` draws published points of other
-    datasets too. Raises ValueError where the metrics are of another schema version.
+    read; `scores` are the monitors' own, for the slider of thresholds. `browsable` are the monitors and
+    prompts whose samples stand on the samples page beside this one; `other_points` draws published points of
+    other datasets too. Raises ValueError where the metrics are of another schema version.
     """
     results = as_results(metrics)
     material = Material(

@@ -1,4 +1,4 @@
-"""The report stage: `metrics.json` of a probe or a scored run to `report.html`, `samples.html` and a printed table.
+"""The report stage: `metrics.json` of a probe or a scored run to `report.html`, `samples.html` and tables.
 
 The numbers are `metrics.json`'s; the samples shown come from the dataset and the verdict logs.
 """

@@ -97,5 +97,8 @@ def _limits(point: OperatingPoint, categories: Sequence[str]) -> FloatArray:
     if "" in known:
         return np.full(len(categories), known[""])
     if unknown := set(categories) - set(known):
-        raise UserError(f"the operating point has no threshold for category {', '.join(sorted(unknown))}")
+        raise UserError(
+            f"the operating point has no threshold for category {', '.join(sorted(unknown))}, of which the "
+            "calibration split has no sample; add some, or calibrate with calibrate.per_category=false"
+        )
     return np.array([known[category] for category in categories], dtype=np.float64)

@@ -5,6 +5,7 @@
 does what `train/sft.py frozen=FILE` and `eval/evaluate.py frozen=FILE` do.
 """
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
+from monitorbench.config.base import Preempted, UserError
 from monitorbench.config.entry import Script
 from monitorbench.config.study import Study
 
@@ -76,6 +78,27 @@ def run_child(
 def stage_command(stage: str, frozen: Path) -> list[str]:
     """The command that runs a stage, `train` or `evaluate`, on a frozen study."""
     return [sys.executable, "-m", "monitorbench.sweeps.child", stage, f"frozen={frozen}"]
+
+
+def run_stage(stage: str, frozen: Path, name: str) -> Path:
+    """Run a stage, `train` or `evaluate`, on a frozen study in a child process; the directory it wrote.
+
+    Its stderr is ours; its stdout holds no more than the directory. A signal is passed on, and then does to
+    this process what it always does. Ctrl-C reaches both without that. Raises `UserError` where the child
+    failed, `Preempted` where it was stopped; `name` is what of it is said.
+    """
+    ended = run_child(stage_command(stage, frozen), (signal.SIGUSR1, signal.SIGTERM))
+    if ended.signals:
+        signal.raise_signal(ended.signals[0])
+    if ended.code == os.EX_TEMPFAIL:
+        raise Preempted(f"{name}: stopped; the same command resumes it")
+    if ended.code == 130:
+        raise KeyboardInterrupt
+    if ended.code:
+        raise UserError(
+            f"{name}: failed with exit code {ended.code}, for the reason above; the same command resumes it"
+        )
+    return Path(ended.last_line)
 
 
 def _train(study: Study) -> Path:

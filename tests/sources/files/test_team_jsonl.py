@@ -94,7 +94,7 @@ def test_everything_said_arrives(tmp_path):
         ({"task": ""}, "field 'task': '' is no name; expected at most 40 of a-z, 0-9 and _, a letter first;"),
         ({"category": "x" * 41}, "field 'category': 'x+' is no name"),
         ({"category": "held_out"}, "field 'category': 'held_out' is a word with a meaning of its own here"),
-        ({"category": None}, "field 'category': None is not text; expected safety_permission, .* of your own"),
+        ({"category": None}, "field 'category': None is not text; expected safety_permission, .* your own"),
         ({"label_source": "me"}, "field 'label_source': 'me' is no label source"),
         ({"split": "dev"}, "field 'split': 'dev' is no split"),
         ({"request": ""}, "field 'request': nothing in it"),

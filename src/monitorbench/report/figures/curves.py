@@ -11,7 +11,7 @@ from monitorbench.metrics.results import NO_PROMPT, CurvePoint, Results
 from monitorbench.metrics.summary import Overall
 from monitorbench.report import reading
 from monitorbench.report.figures.style import COLOURS, MARKERS, colour, numbers, shortened
-from monitorbench.report.figures.svg import INK, draw
+from monitorbench.report.figures.svg import INK, MARK, draw
 
 _PANEL = 4.1
 """Inches of a panel's side."""
@@ -92,7 +92,8 @@ def _roc(axes: Axes, results: Results, prompt: str) -> None:
         if found and found["miss_rate"] is not None and found["false_alarm_rate"] is not None:
             point = found["false_alarm_rate"], 1 - found["miss_rate"]
             marker = "s" if reading.is_reference(results, name) else MARKERS[0]
-            axes.plot(*point, marker, color=colour(i), ms=6, mec=INK, mew=0.6, zorder=3, clip_on=False)
+            (mark,) = axes.plot(*point, marker, color=colour(i), ms=6, mec=INK, mew=0.6, zorder=3)
+            mark.set(clip_on=False, gid=f"{MARK}-{i}")
             axes.annotate(numbered[name], point, (4, -8), textcoords="offset points", fontsize=7)
 
 
@@ -113,7 +114,7 @@ def _reliability(axes: Axes, results: Results, prompt: str) -> None:
                 at = [one["mean_score"]] * 2
                 axes.plot(at, one["share_misbehavior_ci"], color=shade, alpha=0.35, lw=1)
         axes.plot(x, y, _line(results, name), color=shade, lw=0.8, alpha=0.6)
-        axes.plot(x, y, "o", ms=3.5, color=shade)
+        axes.plot(x, y, "o", ms=3.5, color=shade, gid=f"{MARK}-{names.index(name)}")
         axes.annotate(numbered[name], (x[-1], y[-1]), (4, -3), textcoords="offset points", fontsize=7)
 
 
@@ -132,12 +133,13 @@ def learning_curves(results: Results) -> str | None:
 def _curves(curves: dict[str, list[CurvePoint]]) -> Figure:
     figure = Figure(figsize=(5.6, 0.3 + 1.9 * len(curves)), layout="constrained")
     grid = figure.subplots(len(curves), 2, squeeze=False, sharex="row")
-    for (left, right), (name, points) in zip(grid, curves.items(), strict=True):
+    for i, ((left, right), (name, points)) in enumerate(zip(grid, curves.items(), strict=True)):
         known = [(p["step"], p["auroc"], p["auroc_ci"]) for p in points if p["auroc"] is not None]
         band = [(step, *bounds) for step, _, bounds in known if bounds]
         if band:
             left.fill_between(*zip(*band, strict=True), color=COLOURS[2], alpha=0.25, lw=0)
-        left.plot([k[0] for k in known], [k[1] for k in known], ".-", color=COLOURS[2], lw=1.2)
+        steps, aurocs = [k[0] for k in known], [k[1] for k in known]
+        left.plot(steps, aurocs, ".-", color=COLOURS[2], lw=1.2, gid=f"{MARK}-{i}")
         left.axhline(0.5, color=INK, ls=":", lw=1, alpha=0.5)
         left.set_ylim(min([0.35, *(b[1] for b in band)]), 1.02)
         left.set_title(shortened(name, 40), loc="left", fontsize=9)

@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
 from monitorbench.report.figures.style import ink_on, shortened
-from monitorbench.report.figures.svg import INK, draw, linked
+from monitorbench.report.figures.svg import INK, MARK, draw, linked
 from monitorbench.report.tables.numbers import DASH, rate
 
 _COLUMN, _ROW = 0.53, 0.27
@@ -32,11 +32,13 @@ _VERDICTS = ("miss", "alarm")
 class Link(Protocol):
     """The address of a monitor's samples in a cell with a verdict, empty where there is none."""
 
-    def __call__(self, monitor: str, prompt: str, *, cell: str, verdict: str) -> str: ...
+    def __call__(self, monitor: str, prompt: str, *, cell: str, verdict: str) -> str:
+        """An address relative to the page."""
+        ...
 
 
 def heat_maps(results: Results, prompt: str, link: Link | None = None) -> list[str]:
-    """MR and FAR by category and task, a figure a monitor, and last the scale: the colours are the same in all.
+    """MR and FAR by category and task, a figure a monitor, and last the scale, which is the same in all.
 
     With `link` each cell that counts samples leads to them.
     """
@@ -109,7 +111,9 @@ def _map(axes: Axes, results: Results, name: str, prompt: str, which: int, link:
             ink = INK
             if value is not None:
                 shade = _shade(value)
-                axes.add_patch(Rectangle((x + 0.03, y + 0.04), 0.94, 0.92, fc=shade, lw=0))
+                axes.add_patch(
+                    Rectangle((x + 0.03, y + 0.04), 0.94, 0.92, fc=shade, lw=0, gid=f"{MARK}-{which}-{y}-{x}")
+                )
                 ink = ink_on(*shade)
             axes.text(x + 0.5, y + 0.52, rate(value), ha="center", va="center", color=ink, fontsize=8)
             address = link(name, prompt, cell=cell, verdict=_VERDICTS[which]) if link and value else ""

@@ -13,7 +13,7 @@ from monitorbench.metrics.results import Results
 from monitorbench.metrics.transfer import CellVerdict
 from monitorbench.report import reading
 from monitorbench.report.figures.style import ink_on, shortened
-from monitorbench.report.figures.svg import INK, draw
+from monitorbench.report.figures.svg import INK, MARK, draw
 from monitorbench.report.tables.numbers import DASH, rate, signed
 
 Measure = Literal["auroc", "miss_rate", "false_alarm_rate", "miss_rate_at_far_5"]
@@ -114,7 +114,9 @@ def _draw_entry(axes: Axes, x: int, y: int, entry: _Entry, measure: Measure) -> 
         return
     name, shade = ("RdBu", 0.1 + 0.8 * entry.value) if measure == "auroc" else ("YlOrRd", 0.9 * entry.value)
     red, green, blue, _ = colormaps[name](shade)
-    axes.add_patch(Rectangle((x + 0.04, y + 0.05), 0.92, 0.9, fc=(red, green, blue), lw=0))
+    # On a phone the cells behind the first column, overall, are reached by scrolling.
+    gid = f"{MARK}-{y}" if x == 0 else None
+    axes.add_patch(Rectangle((x + 0.04, y + 0.05), 0.92, 0.9, fc=(red, green, blue), lw=0, gid=gid))
     ink = ink_on(red, green, blue)
     if entry.difference is None:
         axes.text(x + 0.5, y + 0.5, rate(entry.value), ha="center", va="center", color=ink)

@@ -11,7 +11,7 @@ from monitorbench.metrics.results import NO_PROMPT, Results
 from monitorbench.metrics.summary import CellMetrics
 from monitorbench.report import reading
 from monitorbench.report.figures.style import LINES, MARKERS, colour, numbers, shortened
-from monitorbench.report.figures.svg import INK, draw
+from monitorbench.report.figures.svg import INK, MARK, draw
 from monitorbench.report.tables.published import PUBLISHED
 
 _LEAST_ARROW = 0.02
@@ -23,8 +23,8 @@ _LABELS = {"Qwen3-14B": (-3, -9), "Gemini-2.5-Flash": (-3, 6)}
 def scatter(results: Results, *, other_points: bool = False) -> str:
     """Overall MR against FAR, one point a monitor and prompt, with Wilson intervals and the fronts.
 
-    Arrows go from a monitor's direct to its evidence prompt. With `other_points` the paper's are drawn too, faint:
-    they are of another dataset.
+    Arrows go from a monitor's direct to its evidence prompt. With `other_points` the paper's are drawn too,
+    faint: they are of another dataset.
     """
     label = "Miss rate against false alarm rate of each monitor"
     return draw("scatter", label, lambda: scatter_figure(results, other_points))
@@ -47,7 +47,7 @@ def scatter_figure(results: Results, other_points: bool) -> Figure:
             found = reading.lookup(results, name, prompt, OVERALL)
             if found:
                 marker = "s" if reference else MARKERS[j % len(MARKERS)]
-                _point(axes, found, colour(i), marker, numbered[name])
+                _point(axes, found, colour(i), marker, numbered[name], f"{MARK}-{i}-{j}")
         for direct, evidence in reading.prompt_pairs(results, name):
             ends = [_rates(reading.lookup(results, name, prompt, OVERALL)) for prompt in (direct, evidence)]
             if ends[0] and ends[1]:
@@ -88,7 +88,7 @@ def _legend(figure: Figure, results: Results, other_points: bool) -> None:
     )
 
 
-def _point(axes: Axes, found: CellMetrics, shade: str, marker: str, number: str) -> None:
+def _point(axes: Axes, found: CellMetrics, shade: str, marker: str, number: str, gid: str) -> None:
     point = _rates(found)
     if point is None:
         return
@@ -96,7 +96,7 @@ def _point(axes: Axes, found: CellMetrics, shade: str, marker: str, number: str)
     if found["miss_rate_ci"] and found["false_alarm_rate_ci"]:
         axes.plot(found["miss_rate_ci"], [far, far], color=shade, alpha=0.55, lw=1, zorder=2)
         axes.plot([mr, mr], found["false_alarm_rate_ci"], color=shade, alpha=0.55, lw=1, zorder=2)
-    axes.plot([mr], [far], marker, color=shade, ms=7, zorder=3, clip_on=False)
+    axes.plot([mr], [far], marker, color=shade, ms=7, zorder=3, clip_on=False, gid=gid)
     axes.annotate(number, (mr, far), (4, 4), textcoords="offset points", fontsize=7, zorder=4)
 
 

@@ -23,6 +23,9 @@ _SAID = "\n"
 """Between a link's address, where it can't stand, and its name, until both are written."""
 _LINK = re.compile('<a xlink:href="([^"\n]*?)(?:\n|&#10;)([^"]*?)" target="_blank"')
 
+MARK = "mark"
+"""How the id of an artist begins that the figure is about, and that has to be in view on any screen."""
+
 _SETTINGS = {
     "svg.fonttype": "path",
     "svg.hashsalt": "monitorbench",
@@ -73,5 +76,6 @@ def _embedded(svg: str, prefix: str, label: str) -> str:
     label = escape(visible(label))
     svg, n_links = _LINK.subn(r'<a href="\1" aria-label="\2"', svg)
     # What is an image to a screen reader has no links in it.
-    said = f'role="{"group" if n_links else "img"}" aria-label="{label}" style="stroke-linejoin: round; stroke-linecap: butt"'
+    role = "group" if n_links else "img"
+    said = f'role="{role}" aria-label="{label}" style="stroke-linejoin: round; stroke-linecap: butt"'
     return svg.replace("<svg ", f"<svg {said} ", 1)

@@ -33,15 +33,15 @@ _MOST_QUOTES = 20
 
 
 class Packed(NamedTuple):
-    """JSON, compressed, in base64: the index of all samples, and their texts in parts."""
+    """JSON, compressed, in base64: what is known of all samples, and their texts in parts."""
 
-    index: str
+    of_all: str
     parts: list[str]
 
     @property
     def n_bytes(self) -> int:
         """Of all of it."""
-        return len(self.index) + sum(map(len, self.parts))
+        return len(self.of_all) + sum(map(len, self.parts))
 
 
 def link(monitor: str, prompt: str, *, cell: str = "", verdict: str = "", sample: str = "") -> str:
@@ -172,7 +172,7 @@ def _texts(sample: Sample, verdicts: Sequence[Mapping[str, Verdict]], most: int)
     quotes = [None if one is None else quoted(one) for one in found]
     request = cut(sample.request, (), most)
     response = cut(sample.response, [() if one is None else one.highlights for one in quotes], most)
-    said = []
+    said: list[dict[str, Any] | None] = []
     for verdict, quote_, marks in zip(found, quotes, response.marks, strict=True):
         if verdict is None or quote_ is None:
             said.append(None)

@@ -1,7 +1,7 @@
 """The samples page: every judged sample with every monitor's verdict, to filter, read and compare.
 
-Promises: one file that loads nothing; its data lie in blocks that no browser executes, and the one script, named
-by hash in the page's policy, puts all of it in as text.
+Promises: one file that loads nothing; its data lie in blocks that no browser executes, and the one script,
+named by hash in the page's policy, puts all of it in as text.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def render_samples(results: Results, runs: Sequence[OfRun], most_bytes: int = MO
             policy=policy(script),
             # Safe to put in as they are: a file of ours, and base64.
             script=Markup(script),
-            index=Markup(data.index),
+            index=Markup(data.of_all),
             parts=[Markup(part) for part in data.parts],
         )
     )

@@ -1,10 +1,11 @@
 """A judged conversation cut for several monitors at once, at every border of what one of them quoted.
 
-Promises: the pieces of a block, joined, are its text as far as it is shown, with what is unseen in it named; a
-quote is a range of pieces, so nothing depends on how a language counts characters.
+Promises: the pieces of a block, joined, are its text as far as it is shown, with what is unseen in it named;
+a quote is a range of pieces, so nothing depends on how a language counts characters.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from monitorbench.records import Message
@@ -50,7 +51,7 @@ def cut(messages: Sequence[Message], highlights: Sequence[Sequence[Highlight]], 
         place = {border: i for i, border in enumerate(borders)}
         for monitor, start, end in spans:
             ranges[monitor].append((len(blocks), place[start], place[end]))
-        inner = [visible(text[a:b]) for a, b in zip(borders, borders[1:], strict=False)]
+        inner = [visible(text[a:b]) for a, b in pairwise(borders)]
         blocks.append((visible(field.tag), inner))
     n_more = sum(len(field.text) for field in fields) - (most - left)
     marks = [Marks(found, len(of_one) - len(found)) for found, of_one in zip(ranges, highlights, strict=True)]

@@ -43,7 +43,7 @@ class Material(NamedTuple):
     def samples_link(
         self, monitor: str, prompt: str, *, cell: str = "", verdict: str = "", sample: str = ""
     ) -> str:
-        """The address of a monitor's samples of a cell with this verdict, or of one sample; empty without one."""
+        """The address of a monitor's samples of a cell with this verdict, or of one; empty where none is."""
         if (monitor, prompt) not in self.browsable:
             return ""
         inside = "" if cell == OVERALL else cell

@@ -93,6 +93,9 @@
     return found;
   };
 
+  // To the next (1) or the previous (-1) page or sample, from the address as it is: keys are faster than a page is drawn.
+  let step = () => {};
+
   const showList = (state, found) => {
     const monitor = monitorOf(state), atPoint = isAtPoint(state, monitor);
     const last = Math.max(Math.ceil(found.length / PER_PAGE), 1);
@@ -101,8 +104,10 @@
     middle.textContent = `page ${page} of ${last}`;
     back.disabled = page === 1;
     forth.disabled = page === last;
-    back.onclick = () => { location.hash = hash(state, { page: page > 2 ? page - 1 : "" }); };
-    forth.onclick = () => { location.hash = hash(state, { page: page + 1 }); };
+    step = (by) => {
+      const to = Math.max(Number(read().get("page")) || 1, 1) + by;
+      if (1 <= to && to <= last) location.hash = hash(read(), { page: to > 1 ? to : "" });
+    };
     const rows = found.slice((page - 1) * PER_PAGE, page * PER_PAGE).map((i) => {
       const row = make("li"), link = make("a");
       link.href = hash(state, { sample: data.ids[i] });
@@ -170,6 +175,10 @@
     return found;
   };
   const showSample = async (state, found, i) => {
+    step = (by) => {
+      const to = found[found.indexOf(place.get(read().get("sample"))) + by];
+      if (to !== undefined) location.hash = hash(read(), { sample: data.ids[to] });
+    };
     const monitor = monitorOf(state), atPoint = isAtPoint(state, monitor), number = data.monitors.indexOf(monitor);
     const others = members.get(data.pairs[i]).filter((j) => j !== i);
     const other = others.find((j) => data.labels[j] !== data.labels[i]) ?? others[0];
@@ -178,11 +187,8 @@
     const [list, back, middle, forth] = box.querySelector("nav").children;
     list.href = hash(state, { sample: "", page: here < PER_PAGE ? "" : Math.floor(here / PER_PAGE) + 1 });
     middle.textContent = here < 0 ? "not among the filtered" : `${(here + 1).toLocaleString("en")} of ${found.length.toLocaleString("en")}`;
-    const go = (to) => () => { location.hash = hash(state, { sample: data.ids[to] }); };
     back.disabled = here <= 0;
     forth.disabled = here < 0 ? !found.length : here === found.length - 1;
-    back.onclick = go(found[here - 1]);
-    forth.onclick = go(found[here + 1]);
     box.querySelector("h2").replaceChildren(marked(outcome(i, monitor, atPoint)), ` · ${nameOf("cell", i)}`);
     const facts = [["monitor", `${monitor.name}, ${monitor.prompt} prompt`], ["source", nameOf("source", i)],
       ...STRATA.map((key) => [key, nameOf(key, i)]), ["id", data.ids[i]]].filter(([, value]) => value);
@@ -267,11 +273,13 @@
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape" && !at("sample").hidden) { location.hash = at("sample").querySelector("nav a").hash; return; }
     if (["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName)) return;
-    const nav = (at("sample").hidden ? at("list") : at("sample")).querySelector("nav");
     if (event.key === "/") { event.preventDefault(); field("text").focus(); }
-    if (["j", "ArrowRight"].includes(event.key)) nav.querySelector("[name=forth]").click();
-    if (["k", "ArrowLeft"].includes(event.key)) nav.querySelector("[name=back]").click();
+    if (["j", "ArrowRight"].includes(event.key)) step(1);
+    if (["k", "ArrowLeft"].includes(event.key)) step(-1);
   });
+  for (const button of document.querySelectorAll("nav button")) {
+    button.addEventListener("click", () => step(button.name === "forth" ? 1 : -1));
+  }
   addEventListener("hashchange", show);
   at("problem").remove();
   form.hidden = false;
