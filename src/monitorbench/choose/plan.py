@@ -14,7 +14,7 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import Planned, planned_evaluation
-from monitorbench.judging.expected import measured_pace
+from monitorbench.judging.expected import expected_seconds, measured_pace
 from monitorbench.judging.served import described
 from monitorbench.records import Split
 from monitorbench.runs.progress import clock_time
@@ -54,4 +54,4 @@ def _duration(study: Study, planned: Planned, n: int) -> str:
     if pace is None:
         return "not measured"
     paid = f", ${n * pace.cost:.2f}" if pace.cost else ""
-    return f"{clock_time(n * pace.seconds)}{paid}"
+    return f"{clock_time(expected_seconds(pace, n, study.engine))}{paid}"

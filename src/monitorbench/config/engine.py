@@ -207,6 +207,10 @@ class _InProcess(Config):
     prices: ClassVar[None] = None
     max_failed: ClassVar[float] = 0.0
     max_cost: ClassVar[None] = None
+    concurrency: ClassVar[int] = 1
+    """A verdict's seconds are its share of a batch's."""
+    requests_per_minute: ClassVar[None] = None
+    tokens_per_minute: ClassVar[None] = None
     server: ClassVar[None] = None
     serves: ClassVar[None] = None
 

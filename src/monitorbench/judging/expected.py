@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from monitorbench.config.base import UserError
-from monitorbench.config.engine import Engine, OpenAiEngine
+from monitorbench.config.engine import Engine
 from monitorbench.engines.endpoint_limits import cost, estimated_tokens
 from monitorbench.judging.judge import JudgeSpec
 from monitorbench.judging.prompted import Question
@@ -104,8 +104,6 @@ def _measured(log: Path) -> pa.Table:
 
 def expected_seconds(pace: Pace, n: int, engine: Engine) -> float:
     """How long `n` samples take: of an endpoint side by side, and within its limits by the minute."""
-    if not isinstance(engine, OpenAiEngine):
-        return pace.seconds * n
     tokens = (pace.prompt_tokens + pace.completion_tokens) * n
     return max(
         pace.seconds * n / engine.concurrency,
