@@ -12,7 +12,8 @@ from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import CellMetrics, macro, of_parts, overall
 from monitorbench.metrics.trade_off import pareto_front
 from monitorbench.metrics.trainings import ObjectivePair, objective_tests, over_seeds
-from monitorbench.metrics.transfer import difference, differences, matrix
+from monitorbench.metrics.transfer import difference, differences, differences_over_seeds
+from monitorbench.metrics.words import matrix
 from monitorbench.records import Category, Label, Task
 
 CELLS = [
@@ -197,6 +198,8 @@ def fake_results() -> Results:
         ),
         "correlation": {prompt: {"r": -0.4, "r_ci": None, "n": 3} for prompt in shapes},
         "transfer": transfer,
+        "effects": transfer,
+        "adapters": {name: [name] for name in TRAINED_ON},
         "matrix": matrix(transfer, 0.05),
         "seeds": over_seeds({f"{BASE}+twice": {0: names[1], 1: names[2]}}, monitors),
         "objectives": objective_tests(
@@ -224,3 +227,19 @@ MANIFEST = {
     "started": "2026-01-01T00:00:00+00:00",
     "seconds": 812.4,
 }
+
+
+def of_two_seeds() -> Results:
+    """The same, the two adapters taken for two seeds of one training."""
+    found = fake_results()
+    family, (first, second) = f"{BASE}+twice", TRAINED_ON
+    base, *tuned = (columns(verdicts(name, "direct", 20, 0.0)) for name in (BASE, first, second))
+    inside = base.in_cells(TRAINED_ON[first])
+    parts = by_cell(base) | {"trained": inside, "held_out": ~inside}
+    effects = {family: {"direct": differences_over_seeds(base, tuned, parts, **DRAWS)}}
+    return {
+        **found,
+        "effects": effects,
+        "adapters": {family: [first, second]},
+        "matrix": matrix(effects, 0.05),
+    }

@@ -7,10 +7,10 @@ import re
 from typing import Any
 
 import pytest
-from fake_results import BASE, MANIFEST, fake_results
+from fake_results import BASE, MANIFEST, fake_results, of_two_seeds
 from rich.console import Console
 
-from monitorbench.metrics.transfer import Word
+from monitorbench.metrics.words import Word
 from monitorbench.report import reading
 from monitorbench.report.figures import matrix as figures_matrix
 from monitorbench.report.html import render_report
@@ -28,7 +28,11 @@ def test_every_word_has_a_row_with_its_numbers():
     rows = probe_tables.word_rows(RESULTS, SHORTS)
     words = RESULTS["matrix"]["words"]
     assert len(rows) == sum(len(cells) for by in words.values() for cells in by.values())
-    row = next(r for r in rows if (r.adapter, r.prompt, r.cell) == ("+all", "direct", "sycophancy_bias/qa"))
+    row = next(
+        r
+        for r in rows
+        if (r.training, r.prompt, r.cell) == ("+all (this adapter)", "direct", "sycophancy_bias/qa")
+    )
     told = words[ALL]["direct"]["sycophancy_bias/qa"]
     d = RESULTS["transfer"][ALL]["direct"]["sycophancy_bias/qa"]
     assert row.word == told["word"]
@@ -39,7 +43,8 @@ def test_every_word_has_a_row_with_its_numbers():
         signed(d["miss_rate_at_far_5_difference"]),
     ]
     assert row.is_trained
-    assert not row.changes[3].p, "not among the corrected tests"
+    assert row.changes[3].p
+    assert row.detectable == rate(told["detectable_auroc_difference"])
 
 
 def test_words_are_in_the_terminal_the_csv_and_the_page():
@@ -61,18 +66,43 @@ def test_words_are_in_the_terminal_the_csv_and_the_page():
     assert f"Holm over {RESULTS['matrix']['n_tests']} tests" in out.getvalue()
 
 
-def test_a_word_that_rests_on_finding_nothing_is_marked():
-    """`no change` over an interval of ±.3 is no finding; unmarked it would pass for one."""
+def test_finding_nothing_stands_beside_what_would_have_been_found():
+    """Alone it passes for `no change`, which an interval of ±.3 does not show."""
     told: Any = copy.deepcopy(RESULTS["matrix"]["words"][ALL]["direct"]["overall"])
-    for word, shown, mark in [
-        (Word.NO_CHANGE, False, " ~"),
-        (Word.NO_CHANGE, True, ""),
-        (Word.THRESHOLD_MOVED, False, " ~"),
-        (Word.IMPROVED, False, ""),
-    ]:
-        told |= {"word": word.value, "auroc_shown_unchanged": shown}
-        assert figures_matrix.word(told) == word.value + mark
+    told |= {"word": Word.NO_DIFFERENCE_FOUND.value, "detectable_auroc_difference": 0.31}
+    assert figures_matrix.word(told) == "none found\nwould see .31"
+    assert figures_matrix.word(told | {"detectable_auroc_difference": None}).endswith("see none")
+    assert figures_matrix.word(told | {"word": Word.IMPROVED.value}) == "improved"
     assert figures_matrix.word(None) == ""
+
+
+def test_several_seeds_are_one_training_and_one_seed_is_this_adapter():
+    """What one seed did is printed as what the training does, in the paper too."""
+    found = of_two_seeds()
+    out = io.StringIO()
+    print_words(Console(file=out, width=80), found)
+    page = render_report(found, MANIFEST)
+    for text in (out.getvalue(), page):
+        assert "+twice over 2 seeds" in text
+        assert "this adapter" not in text.replace("of a single\nseed is about this adapter", "")
+        assert "no change" not in text
+    (row,) = [one for one in probe_tables.word_rows(found, {}) if one.cell == "overall"]
+    d = found["effects"][f"{BASE}+twice"]["direct"]["overall"]
+    assert (row.training, row.changes[0].value) == (
+        f"{BASE}+twice over 2 seeds",
+        signed(d["auroc_difference"]),
+    )
+    rows = {row["training"]: row for row in transfer_rows(found) if row["cell"] == "overall"}
+    assert list(rows) == [f"{BASE}+twice", *found["adapters"][f"{BASE}+twice"]]
+    assert rows[f"{BASE}+twice"]["word"]
+    assert not rows[ALL]["word"]
+    out = io.StringIO()
+    print_words(Console(file=out, width=80), RESULTS)
+    assert "this adapter" in out.getvalue()
+    assert "seeds" not in out.getvalue()
+    texts = [text.get_text() for text in figures_matrix.matrix_figure(found, "direct", "auroc").axes[0].texts]
+    spread = found["seeds"][f"{BASE}+twice"]["spread"]["direct"]["overall"]["auroc"]
+    assert rate(spread["mean"]) in texts
 
 
 @pytest.mark.parametrize("measure", figures_matrix.MEASURES)
@@ -85,7 +115,9 @@ def test_a_matrix_has_its_numbers(measure: Any):
     change: Any = RESULTS["transfer"][ALL]["direct"]["overall"]
     assert texts & {signed(change[f"{measure}_difference"]) + star for star in ("", "*")}
     told = RESULTS["matrix"]["words"][ALL]["direct"]["overall"]
-    assert (figures_matrix.word(told).replace(" ", "\n", 1) in texts) == (measure == "auroc")
+    word = figures_matrix.word(told)
+    shown = word if "\n" in word else word.replace(" ", "\n", 1)
+    assert (shown in texts) == (measure == "auroc")
 
 
 def test_the_words_are_counted_by_where_was_trained():
@@ -94,8 +126,9 @@ def test_the_words_are_counted_by_where_was_trained():
     n = sum("/" in c for by in RESULTS["matrix"]["words"].values() for p in by.values() for c in p)
     numbers = [int(re.search(r"Of (\d+)", text)[1]) for text in (trained, held_out)]  # type: ignore[index]
     assert sum(numbers) == n
-    assert "it was not trained on" in held_out
-    assert sum(map(int, re.findall(r" in (\d+)", held_out))) == numbers[1]
+    assert "was not trained on" in held_out
+    counted = re.sub(r" \(.*?\)", "", held_out)
+    assert sum(map(int, re.findall(r" in (\d+)", counted))) == numbers[1]
 
 
 def test_seeds_and_objectives_are_said_plainly():
@@ -132,8 +165,9 @@ def test_the_papers_cells_stand_beside_ours_of_the_same_training_only():
 def test_a_run_without_adapters_has_no_empty_tables():
     """Headings over nothing make a reader look for what is missing."""
     found: Any = copy.deepcopy(RESULTS)
-    found |= {"transfer": {}, "seeds": {}, "objectives": [], "trained_on": {}, "tests": []}
-    found["matrix"] = {"words": {}, "n_tests": 0, "level": 0.05, "auroc_margin": 0.05}
+    found |= {"transfer": {}, "effects": {}, "adapters": {}, "seeds": {}, "objectives": []}
+    found |= {"trained_on": {}, "tests": []}
+    found["matrix"] = {"words": {}, "n_tests": 0, "level": 0.05, "power": 0.8, "auroc_margin": 0.05}
     page = render_report(found, MANIFEST)
     for heading in (
         "Several seeds",

@@ -13,7 +13,7 @@ from fake_worst import fake_worst
 from hostile import HOSTILE as HOSTILE_TEXT
 from test_report_tables import renamed
 
-from monitorbench.metrics.transfer import matrix
+from monitorbench.metrics.words import matrix
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import curves as figures_learning
 from monitorbench.report.figures import heat as figures_heat
@@ -94,7 +94,16 @@ def test_hostile_names_stay_text() -> None:
     found = renamed(RESULTS, f"{BASE}+all", f"{BASE}+{HOSTILE}")
     found["dataset"] |= {"name": HOSTILE}
     found["surface_check"][HOSTILE] = {"auroc": None, "auroc_ci": None, "n": 0}
-    by_monitor = ("monitors", "transfer", "slices", "macro", "overall", "operating_points", "usage")
+    by_monitor = (
+        "monitors",
+        "transfer",
+        "effects",
+        "slices",
+        "macro",
+        "overall",
+        "operating_points",
+        "usage",
+    )
     for by_prompt in (
         *(of_one for key in by_monitor for of_one in found[key].values()),
         *found["matrix"]["words"].values(),
@@ -199,8 +208,12 @@ def test_undefined_numbers_and_missing_parts_still_make_a_report() -> None:
     assert "Learning curves" not in html
     assert "NaN" not in html
     assert not re.search(r"\bnan\b", html)
-    empty = ("transfer", "trained_on", "pareto", "surface_check", "slices", "macro", "overall", "correlation")
-    bare = found | {key: {} for key in empty} | {"tests": [], "matrix": matrix({}, 0.05)}
+    empty = ("transfer", "effects", "adapters", "trained_on", "pareto", "surface_check", "slices", "macro")
+    bare = (
+        found
+        | {key: {} for key in (*empty, "overall", "correlation")}
+        | {"tests": [], "matrix": matrix({}, 0.05)}
+    )
     bare["monitors"] = {"bag_of_words": found["monitors"]["bag_of_words"]}
     assert_self_contained(render_report(bare, {}))
 

@@ -32,8 +32,12 @@ def renamed(results, old: str, new: str):
     """The same results with a monitor under another name."""
     found = copy.deepcopy(results)
     by_monitor = ("monitors", "slices", "macro", "overall", "transfer", "trained_on", "learning_curves")
-    for key in (*by_monitor, "operating_points", "usage"):
+    for key in (*by_monitor, "effects", "adapters", "operating_points", "usage"):
         found[key] = {new if name == old else name: value for name, value in found[key].items()}
+    found["adapters"] = {
+        training: [new if name == old else name for name in names]
+        for training, names in found["adapters"].items()
+    }
     words = found["matrix"]["words"]
     found["matrix"]["words"] = {new if name == old else name: value for name, value in words.items()}
     found["pareto"] = {p: [new if n == old else n for n in names] for p, names in found["pareto"].items()}
@@ -149,7 +153,7 @@ def test_wide_numbers_keep_the_columns() -> None:
 
 def test_trained_cells_and_bag_of_words_beside_them() -> None:
     """A held-out difference beside the wrong cells' bag of words would be a false comparison."""
-    compared = {(one.adapter, one.where): one for one in reading.comparisons(RESULTS)}
+    compared = {(one.training, one.where): one for one in reading.comparisons(RESULTS)}
     numbers = RESULTS["monitors"]["bag_of_words"]["none"]
     trained = compared[f"{BASE}+safety_permission", "trained"]
     assert trained.n_cells == 2
@@ -168,7 +172,7 @@ def test_trained_cells_and_bag_of_words_beside_them() -> None:
 
 def test_results_of_another_schema_are_refused() -> None:
     """An old file read as a new one would show wrong numbers without a word."""
-    with pytest.raises(ValueError, match="schema_version: got 1, expected 3"):
+    with pytest.raises(ValueError, match="schema_version: got 1, expected 4"):
         as_results({"schema_version": 1})
     with pytest.raises(ValueError, match="got None"):
         as_results([])

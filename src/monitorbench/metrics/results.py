@@ -7,10 +7,11 @@ from monitorbench.metrics.decision import DecisionFacts
 from monitorbench.metrics.significance import RateTest
 from monitorbench.metrics.summary import CellMetrics, Macro, Overall
 from monitorbench.metrics.trainings import ObjectiveTest, Seeds
-from monitorbench.metrics.transfer import Difference, Matrix
+from monitorbench.metrics.transfer import Difference
 from monitorbench.metrics.usage import UsageFacts
+from monitorbench.metrics.words import Matrix
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 NO_PROMPT = "none"
 
 
@@ -117,8 +118,13 @@ class Results(TypedDict):
     transfer: dict[str, dict[str, dict[str, Difference]]]
     """Adapter, prompt, cell; the cells of `monitors`, and `trained` and `held_out`: all test cells it
     was trained on, and all others."""
+    effects: dict[str, dict[str, dict[str, Difference]]]
+    """Training, prompt, cell, as `transfer`: of several seeds their mean under the name without the seed, of
+    one seed the adapter."""
+    adapters: dict[str, list[str]]
+    """Training: its adapters, in the order of their seeds."""
     matrix: Matrix
-    """`transfer` in words."""
+    """`effects` in words."""
     seeds: dict[str, Seeds]
     """By adapter without its seed: what several seeds of one training came to."""
     objectives: list[ObjectiveTest]

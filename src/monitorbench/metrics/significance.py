@@ -25,6 +25,7 @@ from monitorbench.metrics.auroc import Flags, clustered_variance, components
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index, interval_of_totals, ratio
 from monitorbench.metrics.columns import Answers, BoolArray, Columns, aligned
 from monitorbench.metrics.rates import Interval, as_list
+from monitorbench.metrics.sensitivity import smallest_p
 
 _NORMAL_FROM = 10_000
 """Degrees of freedom from which Student's t is taken for normal."""
@@ -118,13 +119,20 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in adjusted]
 
 
-def auroc_difference_p(
-    first: FloatArray, second: FloatArray, is_misbehavior: BoolArray, groups: IntArray
-) -> float | None:
-    """P of equal AUROCs over the samples that both gave a score; all [samples].
+class Spread(NamedTuple):
+    """A difference and the variance of it over draws of whole groups."""
 
-    Obuchowski's variance of the difference (1997, section 2) and Student's t with groups − 1 degrees of
-    freedom; at least 2^(1 − groups), the smallest p of swapping the two monitors group by group.
+    difference: float
+    variance: float
+    n_groups: int
+
+
+def auroc_difference_variance(
+    first: FloatArray, second: FloatArray, is_misbehavior: BoolArray, groups: IntArray
+) -> Spread | None:
+    """Second minus first over samples that both gave a score; Obuchowski's variance (1997, section 2).
+
+    All [samples]; None where a class is missing, and where fewer than two groups could differ.
     """
     kept = ~np.isnan(first) & ~np.isnan(second)
     flags, index = is_misbehavior[kept], groups[kept]
@@ -134,9 +142,20 @@ def auroc_difference_p(
     n_groups = int(index.max()) + 1
     change = components(second[kept], flags) - components(first[kept], flags)
     variance = clustered_variance(change, flags, index) if n_groups > 1 else None
-    if variance is None:
-        return None
-    return max(_two_sided(float(change[flags].mean()), variance, n_groups - 1), 2.0 ** (1 - n_groups))
+    return None if variance is None else Spread(float(change[flags].mean()), max(0.0, variance), n_groups)
+
+
+def difference_p(of: Spread) -> float:
+    """P of no difference: Student's t with groups − 1 degrees of freedom; at least `smallest_p`."""
+    return max(_two_sided(of.difference, of.variance, of.n_groups - 1), smallest_p(of.n_groups))
+
+
+def auroc_difference_p(
+    first: FloatArray, second: FloatArray, is_misbehavior: BoolArray, groups: IntArray
+) -> float | None:
+    """P of equal AUROCs over the samples that both gave a score; all [samples]."""
+    spread = auroc_difference_variance(first, second, is_misbehavior, groups)
+    return None if spread is None else difference_p(spread)
 
 
 def rate_difference_p(
@@ -161,7 +180,7 @@ def rate_difference_p(
     spread = sums - sizes * mean
     variance = n_groups / (n_groups - 1) * float(spread @ spread) / len(change) ** 2
     exact = mcnemar(int(np.count_nonzero(change < 0)), int(np.count_nonzero(change > 0)))
-    return max(_two_sided(mean, variance, n_groups - 1), exact, 2.0 ** (1 - n_groups))
+    return max(_two_sided(mean, variance, n_groups - 1), exact, smallest_p(n_groups))
 
 
 def _two_sided(difference: float, variance: float, degrees: int) -> float:

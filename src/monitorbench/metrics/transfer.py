@@ -1,45 +1,53 @@
-"""What fine-tuning changed: a tuned monitor minus its base, sample by sample, and that change in a word.
+"""What fine-tuning changed: a tuned monitor minus its base, of one adapter or of several seeds.
 
 Promises: both monitors are compared over the same samples (for AUROC those with two scores, for a
 rate those with two answers), and both are resampled on the same draw of groups, so what a hard
 question does to both cancels out.
 
-A word rests on three tests of tuned against base over the same samples: AUROC, miss rate and false alarm
-rate (`significance`). A difference counts where its p, corrected by Holm over *all* tests of the matrix
-(every adapter, prompt and cell), is below `LEVEL`:
-
-- *improved*: AUROC rose;
-- *discrimination lost*: AUROC fell;
-- *threshold moved*: no difference in AUROC was found, but one in MR or FAR;
-- *no change*: none was found in any of the three.
-
-Not finding a difference does not show that there is none. So beside the last two stands whether AUROC was
-*shown* unchanged: its 95 % interval lies within the margin that somebody chose. None of the words is given
-where AUROC can't be had (an engine without log-probabilities, one label).
+One adapter's difference is over questions alone, and says what *this adapter* does. Of several seeds of one
+training it is the mean difference with seeds and questions both random (`replicates`), and says what *the
+training* does. Both have one shape; `words` puts either in a word.
 """
 
-from collections.abc import Iterator, Mapping
-from enum import StrEnum
+from collections.abc import Mapping, Sequence
+from math import sqrt
 from typing import TypedDict
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from monitorbench.metrics.auroc import paired_auroc_difference
-from monitorbench.metrics.columns import OVERALL, Columns, by_cell, refuse_repeated
+from monitorbench.metrics.columns import Columns, by_cell, refuse_repeated
 from monitorbench.metrics.low_far import paired_low_far_difference
 from monitorbench.metrics.rates import as_list
-from monitorbench.metrics.significance import auroc_difference_p, compare, holm, rate_difference_p
-
-LEVEL = 0.05
-MEASURES = ("auroc", "miss_rate", "false_alarm_rate")
+from monitorbench.metrics.replicates import (
+    Estimate,
+    auroc_over_seeds,
+    low_far_over_seeds,
+    rate_over_seeds,
+)
+from monitorbench.metrics.significance import (
+    auroc_difference_variance,
+    compare,
+    difference_p,
+    rate_difference_p,
+)
 
 
 class Difference(TypedDict):
-    """Tuned minus base over the same samples. Intervals: both on the same groups, 95 %."""
+    """Tuned minus base over the same samples. Intervals: both on the same groups, 95 %.
+
+    Of several seeds: the mean of their differences, its intervals and p values from `replicates`.
+    """
 
     n: int
     """Samples judged by both."""
+    n_groups: int
+    """Their questions."""
+    n_seeds: int
+    """Trainings that differ in the seed alone; 1: one adapter."""
     n_both_with_score: int
     """Those that both gave a score: what the AUROC difference is over."""
     n_both_answered: int
@@ -69,6 +77,12 @@ class Difference(TypedDict):
     """See `significance`: two-sided, not corrected."""
     miss_rate_p: float | None
     false_alarm_rate_p: float | None
+    auroc_se: float | None
+    """Standard error of the AUROC difference; of one adapter by Obuchowski's variance."""
+    auroc_degrees: float | None
+    """Its degrees of freedom, for Student's t."""
+    auroc_seed_sd: float | None
+    """Standard deviation of the seeds' AUROC differences; None of one adapter."""
 
 
 def difference(base: Columns, tuned: Columns, *, resamples: int, seed: int) -> Difference:
@@ -122,8 +136,11 @@ def _difference(base: Columns, tuned: Columns, resamples: int, seed: int) -> Dif
     both = compare(base.flagged, tuned.flagged, flags, groups, **drawn)
     low_far = paired_low_far_difference(base.scores, tuned.scores, flags, groups, 0.05, **drawn)
     answers = (base.flagged, tuned.flagged, flags, groups)
+    spread = auroc_difference_variance(base.scores, tuned.scores, flags, groups)
     return Difference(
         n=len(base),
+        n_groups=len(np.unique(groups)),
+        n_seeds=1,
         n_both_with_score=curves.n,
         n_both_answered=both.miss_rate.n + both.false_alarm_rate.n,
         auroc_base=curves.base,
@@ -139,98 +156,69 @@ def _difference(base: Columns, tuned: Columns, resamples: int, seed: int) -> Dif
         miss_rate_at_far_5_difference=low_far.difference,
         miss_rate_at_far_5_difference_ci=as_list(low_far.interval),
         miss_rate_at_far_5_p=low_far.p_value,
-        auroc_p=auroc_difference_p(base.scores, tuned.scores, flags, groups),
+        auroc_p=None if spread is None else difference_p(spread),
         miss_rate_p=rate_difference_p(*answers, of=True),
         false_alarm_rate_p=rate_difference_p(*answers, of=False),
+        auroc_se=None if spread is None else sqrt(spread.variance),
+        auroc_degrees=None if spread is None else spread.n_groups - 1.0,
+        auroc_seed_sd=None,
     )
 
 
-class Word(StrEnum):
-    """What happened in a cell."""
+def differences_over_seeds(
+    base: Columns,
+    tuned: Sequence[Columns],
+    parts: Mapping[str, NDArray[np.bool_]],
+    *,
+    resamples: int,
+    seed: int,
+) -> dict[str, Difference]:
+    """The mean over at least two seeds minus the base, in each part (a mask [samples] of the base's).
 
-    IMPROVED = "improved"
-    THRESHOLD_MOVED = "threshold moved"
-    DISCRIMINATION_LOST = "discrimination lost"
-    NO_CHANGE = "no change"
-
-
-class CellVerdict(TypedDict):
-    """What training did to one cell: one adapter, under one prompt."""
-
-    word: str | None
-    """A value of `Word`."""
-    auroc_shown_unchanged: bool | None
-    """Whether the 95 % interval of the AUROC difference lies within ± the margin; None without one."""
-    auroc_p_holm: float | None
-    miss_rate_p_holm: float | None
-    false_alarm_rate_p_holm: float | None
+    Raises ValueError where two hold different samples.
+    """
+    found = [matched(base, one) for one in tuned]
+    return {
+        name: _over_seeds(base.taking(inside), [one.taking(inside) for one in found], resamples, seed)
+        for name, inside in parts.items()
+    }
 
 
-class Matrix(TypedDict):
-    """The words of a transfer matrix, and what they rest on."""
-
-    words: dict[str, dict[str, dict[str, CellVerdict]]]
-    """Adapter, prompt, cell: `overall` and each `category/task`."""
-    n_tests: int
-    """The family of Holm's correction."""
-    level: float
-    auroc_margin: float
-
-
-Transfer = Mapping[str, Mapping[str, Mapping[str, Difference]]]
-
-
-def matrix(transfer: Transfer, auroc_margin: float) -> Matrix:
-    """The words of all differences of `results["transfer"]`; `auroc_margin` in (0, 1]."""
-    entries = list(_entries(transfer))
-    ps = [
-        (i, name, p)
-        for i, (*_, d) in enumerate(entries)
-        for name in MEASURES
-        if (p := _p(d, name)) is not None
-    ]
-    corrected: list[dict[str, float]] = [{} for _ in entries]
-    for (i, name, _), value in zip(ps, holm([p for *_, p in ps]), strict=True):
-        corrected[i][name] = value
-    words: dict[str, dict[str, dict[str, CellVerdict]]] = {}
-    for (adapter, prompt, cell, d), found in zip(entries, corrected, strict=True):
-        bounds = d["auroc_difference_ci"]
-        words.setdefault(adapter, {}).setdefault(prompt, {})[cell] = CellVerdict(
-            word=_word(d, found),
-            auroc_shown_unchanged=(-auroc_margin <= bounds[0] and bounds[1] <= auroc_margin)
-            if bounds
-            else None,
-            auroc_p_holm=found.get("auroc"),
-            miss_rate_p_holm=found.get("miss_rate"),
-            false_alarm_rate_p_holm=found.get("false_alarm_rate"),
-        )
-    return Matrix(words=words, n_tests=len(ps), level=LEVEL, auroc_margin=auroc_margin)
+def _over_seeds(base: Columns, tuned: Sequence[Columns], resamples: int, seed: int) -> Difference:
+    curves = auroc_over_seeds(base, tuned)
+    missed, alarms = (rate_over_seeds(base, tuned, of=label) for label in (True, False))
+    low_far = low_far_over_seeds(base, tuned, resamples=resamples, seed=seed)
+    answered = ~np.isnan(base.flagged) & ~np.isnan([one.flagged for one in tuned]).any(axis=0)
+    scored = ~np.isnan(base.scores) & ~np.isnan([one.scores for one in tuned]).any(axis=0)
+    before, ranked = curves or (None, None)
+    far_before, far_after, far_change = low_far or (None, None, None)
+    return Difference(
+        n=len(base),
+        n_groups=len(np.unique(base.groups)),
+        n_seeds=len(tuned),
+        n_both_with_score=int(np.count_nonzero(scored)),
+        n_both_answered=int(np.count_nonzero(answered)),
+        auroc_base=before,
+        auroc_tuned=before + ranked.mean if before is not None and ranked else None,
+        auroc_difference=ranked and ranked.mean,
+        auroc_difference_ci=_interval(ranked),
+        miss_rate_difference=missed and missed.mean,
+        miss_rate_difference_ci=_interval(missed),
+        false_alarm_rate_difference=alarms and alarms.mean,
+        false_alarm_rate_difference_ci=_interval(alarms),
+        miss_rate_at_far_5_base=far_before,
+        miss_rate_at_far_5_tuned=far_after,
+        miss_rate_at_far_5_difference=far_change and far_change.mean,
+        miss_rate_at_far_5_difference_ci=_interval(far_change),
+        miss_rate_at_far_5_p=far_change and far_change.p_value,
+        auroc_p=ranked and ranked.p_value,
+        miss_rate_p=missed and missed.p_value,
+        false_alarm_rate_p=alarms and alarms.p_value,
+        auroc_se=ranked and ranked.standard_error,
+        auroc_degrees=ranked and ranked.degrees,
+        auroc_seed_sd=ranked and ranked.seed_sd,
+    )
 
 
-def _entries(transfer: Transfer) -> Iterator[tuple[str, str, str, Difference]]:
-    """Each `category/task` cell, and `overall`; a category would count its cells' samples a second time."""
-    for adapter, by_prompt in transfer.items():
-        for prompt, by_name in by_prompt.items():
-            for cell, difference in by_name.items():
-                if cell == OVERALL or "/" in cell:
-                    yield adapter, prompt, cell, difference
-
-
-def _p(difference: Difference, measure: str) -> float | None:
-    match measure:
-        case "auroc":
-            return difference["auroc_p"]
-        case "miss_rate":
-            return difference["miss_rate_p"]
-        case _:
-            return difference["false_alarm_rate_p"]
-
-
-def _word(difference: Difference, corrected: Mapping[str, float]) -> str | None:
-    change = difference["auroc_difference"]
-    if change is None or "auroc" not in corrected:
-        return None
-    if corrected["auroc"] < LEVEL:
-        return (Word.IMPROVED if change > 0 else Word.DISCRIMINATION_LOST).value
-    moved = any(corrected.get(name, 1.0) < LEVEL for name in ("miss_rate", "false_alarm_rate"))
-    return (Word.THRESHOLD_MOVED if moved else Word.NO_CHANGE).value
+def _interval(estimate: Estimate | None) -> list[float] | None:
+    return None if estimate is None else list(estimate.interval())

@@ -12,7 +12,8 @@ from typing import Literal, NamedTuple
 from monitorbench.metrics.columns import OVERALL, WITH_THINKING, WITHOUT_THINKING
 from monitorbench.metrics.results import NO_PROMPT, Results
 from monitorbench.metrics.summary import CellMetrics
-from monitorbench.metrics.transfer import CellVerdict, Difference, Word
+from monitorbench.metrics.transfer import Difference
+from monitorbench.metrics.words import CellVerdict
 from monitorbench.records import Category, Task, vocabulary
 
 BAG_OF_WORDS = "bag_of_words"
@@ -70,8 +71,8 @@ def base_of(monitor: str) -> str:
 
 
 def short_names(results: Results) -> dict[str, str]:
-    """`+all` for `smollm2_135m+all`, where only one base is there to be meant."""
-    names = monitors(results)
+    """`+all` for `smollm2_135m+all`, where only one base is there to be meant; of trainings too."""
+    names = list(dict.fromkeys([*monitors(results), *results["effects"]]))
     one_base = len({base_of(name) for name in names if not is_reference(results, name)}) == 1
     return {
         name: name.removeprefix(base_of(name)) if one_base and name != base_of(name) else name
@@ -133,8 +134,9 @@ def lookup(
     return results[part].get(monitor, {}).get(shown, {}).get(cell)
 
 
-def is_trained(results: Results, adapter: str, cell: str) -> bool:
-    """Whether an adapter was trained on a cell; on an aggregate: on every tested cell of it."""
+def is_trained(results: Results, training: str, cell: str) -> bool:
+    """Whether a training (or adapter) was on a cell; on an aggregate: on every tested cell of it."""
+    adapter = results["adapters"].get(training, [training])[0]
     terms = results["trained_on"].get(adapter, [])
     inside = inner_cells(results, cell)
     return bool(inside) and all(one in terms or one.partition("/")[0] in terms for one in inside)
@@ -150,22 +152,30 @@ def inner_cells(results: Results, cell: str) -> list[str]:
     ]
 
 
-def cell_verdict(results: Results, adapter: str, prompt: str, cell: str) -> CellVerdict | None:
-    """The word of an adapter's cell, where the matrix has one."""
-    return results["matrix"]["words"].get(adapter, {}).get(prompt, {}).get(cell)
+def cell_verdict(results: Results, training: str, prompt: str, cell: str) -> CellVerdict | None:
+    """The word of a training's cell, where the matrix has one."""
+    return results["matrix"]["words"].get(training, {}).get(prompt, {}).get(cell)
 
 
-def is_sure(verdict: CellVerdict) -> bool:
-    """Whether a word rests on differences found, or on an AUROC that was shown unchanged."""
-    if verdict["word"] in (Word.IMPROVED, Word.DISCRIMINATION_LOST, None):
-        return True
-    return bool(verdict["auroc_shown_unchanged"])
+def n_seeds(results: Results, training: str) -> int:
+    """How many adapters a statement about a training rests on."""
+    return len(results["adapters"].get(training, [training]))
+
+
+def training_of(results: Results, adapter: str) -> str:
+    """The training of an adapter; the adapter itself where its training has one seed."""
+    return next((name for name, adapters in results["adapters"].items() if adapter in adapters), adapter)
+
+
+def matrix_rows(results: Results) -> list[str]:
+    """The rows of a transfer matrix: as `shown_in`, the adapters of several seeds as their one training."""
+    return list(dict.fromkeys(training_of(results, name) for name in shown_in(results, "")))
 
 
 class Compared(NamedTuple):
-    """An adapter against its base on a set of cells."""
+    """A training, of one seed or of several, against its base on a set of cells."""
 
-    adapter: str
+    training: str
     prompt: str
     where: str
     n_cells: int
@@ -182,21 +192,21 @@ class Beside(NamedTuple):
 
 
 def comparisons(results: Results) -> list[Compared]:
-    """Each adapter and prompt: overall, on the cells it was trained on, on the others; none empty.
+    """Each training and prompt: overall, on the cells it was trained on, on the others; none empty.
 
     Where it was trained on all of them, overall is the same and left out.
     """
     found: list[Compared] = []
     everything = inner_cells(results, OVERALL)
-    for adapter, by_prompt in results["transfer"].items():
-        trained = [cell for cell in everything if is_trained(results, adapter, cell)]
+    for training, by_prompt in results["effects"].items():
+        trained = [cell for cell in everything if is_trained(results, training, cell)]
         held_out = [cell for cell in everything if cell not in trained]
         for prompt, by_cell in by_prompt.items():
             for where, inside in ((OVERALL, everything), ("trained", trained), ("held_out", held_out)):
                 same = where == OVERALL and not held_out and "trained" in by_cell
                 if where in by_cell and by_cell[where]["n"] and not same:
                     beside = bag_of_words_on(results, inside)
-                    found.append(Compared(adapter, prompt, where, len(inside), by_cell[where], beside))
+                    found.append(Compared(training, prompt, where, len(inside), by_cell[where], beside))
     return found
 
 

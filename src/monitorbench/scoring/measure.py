@@ -10,7 +10,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import DEFAULT_MEANING, Dataset, OwnDataset
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import n_rows
-from monitorbench.metrics.columns import OVERALL, BoolArray
+from monitorbench.metrics.columns import OVERALL, BoolArray, by_cell
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.results import (
     NO_PROMPT,
@@ -25,8 +25,15 @@ from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import CellMetrics, Macro, Overall
 from monitorbench.metrics.trade_off import pareto_front, pearson
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, objective_tests, over_seeds
-from monitorbench.metrics.transfer import Difference, difference, differences, matched, matrix
+from monitorbench.metrics.transfer import (
+    Difference,
+    difference,
+    differences,
+    differences_over_seeds,
+    matched,
+)
 from monitorbench.metrics.usage import UsageFacts
+from monitorbench.metrics.words import matrix
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_checked, read_finished, read_manifest
 from monitorbench.scoring.baselines import baselines_of
@@ -57,6 +64,8 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
         macros.setdefault(monitor, {})[prompt] = known["macro"]
         overalls.setdefault(monitor, {})[prompt] = known["overall"]
     transfer = _transfer(pairs, drawn)
+    families = _families([tuned for _, tuned in pairs])
+    effects = _effects(transfer, families, pairs, drawn)
     results = Results(
         schema_version=SCHEMA_VERSION,
         dataset=_dataset_facts(study.dataset, data),
@@ -67,8 +76,10 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
         unscored=_unscored(evaluations),
         stakes=cast(StakesFacts, study.stakes.model_dump()),
         transfer=transfer,
-        matrix=matrix(transfer, study.probe.auroc_margin),
-        seeds=over_seeds(_families(evaluations), monitors),
+        effects=effects,
+        adapters=_adapters(effects, families),
+        matrix=matrix(effects, study.probe.auroc_margin),
+        seeds=over_seeds(families, monitors),
         objectives=objective_tests(_objective_pairs([tuned for _, tuned in pairs]), **drawn),
         tests=rate_tests(_matches(pairs), **drawn),
         correlation=_correlations(monitors),
@@ -140,6 +151,40 @@ def _transfer(
                 found[name] = difference(base.judged.taking(inside), tuned.judged.taking(inside), **drawn)
         transfer.setdefault(tuned.monitor, {})[tuned.prompt] = found
     return transfer
+
+
+def _effects(
+    transfer: Mapping[str, dict[str, dict[str, Difference]]],
+    families: Mapping[str, Mapping[int, str]],
+    pairs: Sequence[tuple[Evaluation, Evaluation]],
+    drawn: Drawn,
+) -> dict[str, dict[str, dict[str, Difference]]]:
+    """Training, prompt, cell: of several seeds under one prompt their mean, of one the adapter."""
+    found: dict[str, dict[str, dict[str, Difference]]] = {}
+    of_seeds = {name: family for family, by_seed in families.items() for name in by_seed.values()}
+    grouped: dict[tuple[str, str], list[tuple[Evaluation, Evaluation]]] = {}
+    for base, tuned in pairs:
+        grouped.setdefault((of_seeds.get(tuned.monitor, tuned.monitor), tuned.prompt), []).append(
+            (base, tuned)
+        )
+    for (family, prompt), members in grouped.items():
+        if len(members) == 1:
+            name = members[0][1].monitor
+            found.setdefault(name, {})[prompt] = transfer[name][prompt]
+            continue
+        base, first = members[0]
+        parts = by_cell(base.judged)
+        parts |= {name: one for name, one in _parts(first).items() if first.trained_on and one.any()}
+        seeds = [tuned.judged for _, tuned in members]
+        found.setdefault(family, {})[prompt] = differences_over_seeds(base.judged, seeds, parts, **drawn)
+    return found
+
+
+def _adapters(
+    effects: Mapping[str, object], families: Mapping[str, Mapping[int, str]]
+) -> dict[str, list[str]]:
+    """Of each training its adapters."""
+    return {name: [*families[name].values()] if name in families else [name] for name in effects}
 
 
 def _matches(pairs: Sequence[tuple[Evaluation, Evaluation]]) -> list[Match]:

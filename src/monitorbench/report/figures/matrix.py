@@ -1,6 +1,6 @@
 """The transfer matrix, each monitor on each test cell, as SVG: AUROC with its words, and the rates."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from matplotlib import colormaps
@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.transfer import CellVerdict
+from monitorbench.metrics.words import CellVerdict, Word
 from monitorbench.report import reading
 from monitorbench.report.figures.style import ink_on, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
@@ -40,7 +40,9 @@ class _Entry(NamedTuple):
 
 
 def transfer_matrix(results: Results, prompt: str, measure: Measure = "auroc") -> str:
-    """A number of each monitor on each test cell; under an adapter's, its difference from the base.
+    """A number of each monitor on each test cell; under a training's, its difference from the base.
+
+    Of several seeds it is their mean.
 
     AUROC's has the words too.
     """
@@ -51,11 +53,11 @@ def transfer_matrix(results: Results, prompt: str, measure: Measure = "auroc") -
 
 def matrix_figure(results: Results, prompt: str, measure: Measure) -> Figure:
     """The same, not yet as SVG."""
-    rows, shorts = reading.shown_in(results, ""), reading.short_names(results)
+    rows, shorts = reading.matrix_rows(results), reading.short_names(results)
     columns = [OVERALL, *reading.inner_cells(results, OVERALL)]
     has_words = measure == "auroc" and bool(results["transfer"])
     row = _ROW + (_WORD if has_words else 0)
-    labels = [shortened(shorts[name], 30) for name in rows]
+    labels = [shortened(_label(results, name, shorts), 30) for name in rows]
     left = 0.25 + 0.075 * max(map(len, labels))
     width, height = left + _COLUMN * len(columns) + 0.1, 0.62 + row * len(rows) + 0.1
     figure = Figure(figsize=(width, height))
@@ -72,7 +74,7 @@ def matrix_figure(results: Results, prompt: str, measure: Measure) -> Figure:
             _draw_entry(axes, x, y, _entry(results, name, prompt, cell, measure), measure)
     for y, name in enumerate(rows):
         for x, cell in enumerate(columns):
-            if name in results["transfer"] and reading.is_trained(results, name, cell):
+            if name in results["effects"] and reading.is_trained(results, name, cell):
                 box = Rectangle((x + 0.04, y + 0.05), 0.92, 0.9, fill=False, ec=INK, lw=1.6, clip_on=False)
                 axes.add_patch(box)
     _column_heads(axes, columns, _ROW / row)
@@ -80,32 +82,53 @@ def matrix_figure(results: Results, prompt: str, measure: Measure) -> Figure:
 
 
 def _entry(results: Results, name: str, prompt: str, cell: str, measure: Measure) -> _Entry:
-    found = reading.lookup(results, name, prompt, cell)
-    change = results["transfer"].get(name, {}).get(prompt, {}).get(cell)
+    change = results["effects"].get(name, {}).get(prompt, {}).get(cell)
     verdict = reading.cell_verdict(results, name, prompt, cell)
-    p, value, difference = None, None, None
+    value, p, difference = _value(results, name, prompt, cell, measure), None, None
     match measure:
         case "auroc":
-            value, difference = found and found["auroc"], change and change["auroc_difference"]
-            p = verdict and verdict["auroc_p_holm"]
+            difference, p = change and change["auroc_difference"], verdict and verdict["auroc_p_holm"]
         case "miss_rate":
-            value, difference = found and found["miss_rate"], change and change["miss_rate_difference"]
+            difference = change and change["miss_rate_difference"]
             p = verdict and verdict["miss_rate_p_holm"]
         case "false_alarm_rate":
-            value = found and found["false_alarm_rate"]
             difference = change and change["false_alarm_rate_difference"]
             p = verdict and verdict["false_alarm_rate_p_holm"]
         case "miss_rate_at_far_5":
-            value = found and found["miss_rate_at_far_5"]
             difference = change and change["miss_rate_at_far_5_difference"]
+            p = verdict and verdict["miss_rate_at_far_5_p_holm"]
     return _Entry(value, difference, p is not None and p < results["matrix"]["level"], word(verdict))
 
 
+def _value(results: Results, name: str, prompt: str, cell: str, measure: Measure) -> float | None:
+    """A monitor's number, or the mean over a training's seeds."""
+    if family := results["seeds"].get(name):
+        spread = family["spread"].get(prompt, {}).get(cell, {}).get(measure)
+        return spread and spread["mean"]
+    found = reading.lookup(results, name, prompt, cell)
+    if found is None:
+        return None
+    return {
+        "auroc": found["auroc"],
+        "miss_rate": found["miss_rate"],
+        "false_alarm_rate": found["false_alarm_rate"],
+        "miss_rate_at_far_5": found["miss_rate_at_far_5"],
+    }[measure]
+
+
 def word(verdict: CellVerdict | None) -> str:
-    """The word of a cell; a tilde where it rests on no difference found in AUROC, and none was excluded."""
+    """The word of a cell, and where no difference was found the smallest AUROC difference it would show."""
     if verdict is None or verdict["word"] is None:
         return ""
-    return verdict["word"] + ("" if reading.is_sure(verdict) else " ~")
+    if verdict["word"] != Word.NO_DIFFERENCE_FOUND:
+        return verdict["word"]
+    least = verdict["detectable_auroc_difference"]
+    return "none found\n" + (f"would see {rate(least)}" if least is not None else "would see none")
+
+
+def _label(results: Results, name: str, shorts: Mapping[str, str]) -> str:
+    n = reading.n_seeds(results, name)
+    return f"{shorts.get(name, name)} ({n} seeds)" if n > 1 else shorts.get(name, name)
 
 
 def _draw_entry(axes: Axes, x: int, y: int, entry: _Entry, measure: Measure) -> None:
@@ -128,7 +151,7 @@ def _draw_entry(axes: Axes, x: int, y: int, entry: _Entry, measure: Measure) -> 
     weight = "bold" if entry.is_told else "normal"
     axes.text(x + 0.5, y + places[1], text, ha="center", va="center", color=ink, fontsize=8, weight=weight)
     if has_word:
-        text = entry.word.replace(" ", "\n", 1)
+        text = entry.word if "\n" in entry.word else entry.word.replace(" ", "\n", 1)
         axes.text(x + 0.5, y + 0.75, text, ha="center", va="center", color=ink, fontsize=6.5, linespacing=1.0)
 
 

@@ -14,6 +14,7 @@ from monitorbench.report import reading
 from monitorbench.report.reading import BAG_OF_WORDS, Compared
 from monitorbench.report.sections.decision import decision
 from monitorbench.report.sections.section import Material, fill
+from monitorbench.report.tables import probe as probe_tables
 from monitorbench.report.tables.numbers import Finding, finding, interval, rate, signed, signed_interval
 
 _ALWAYS = 0.95
@@ -55,11 +56,11 @@ def statement(results: Results) -> list[str]:
 def details(results: Results) -> list[str]:
     """One sentence for each comparison, and what the reader has to mind."""
     compared = [one for one in reading.comparisons(results) if one.where != OVERALL]
-    found = [_comparison(one) for one in compared]
+    found = [_comparison(results, one) for one in compared]
     found += [
-        f"{adapter} was trained on every tested cell: it has no held-out cell."
-        for adapter in results["transfer"]
-        if reading.is_trained(results, adapter, OVERALL)
+        f"{training} was trained on every tested cell: it has no held-out cell."
+        for training in results["effects"]
+        if reading.is_trained(results, training, OVERALL)
     ]
     judges = [name for name in reading.monitors(results) if not reading.is_reference(results, name)]
     found += [text for name in judges for text in _one_sided(results, name)]
@@ -75,8 +76,10 @@ def details(results: Results) -> list[str]:
 def _held_out_headline(held_out: Sequence[Compared]) -> str:
     findings = [finding(one.difference["auroc_difference_ci"]) for one in held_out]
     better, worse = findings.count(Finding.BETTER), findings.count(Finding.WORSE)
-    of = f"of {_some(len(findings), 'comparison')} of an adapter with its base"
-    where = "on cells the adapter was not trained on"
+    seeds = [one.difference["n_seeds"] for one in held_out]
+    tuned = "an adapter" if max(seeds) == 1 else "a training over its seeds"
+    of = f"of {_some(len(findings), 'comparison')} of {tuned} with its base"
+    where = "on cells it was not trained on"
     if not better and not worse:
         return f"No difference in AUROC was found in any {of} {where}."
     return (
@@ -112,7 +115,7 @@ def _bag_of_words_headline(results: Results, judges: Sequence[str]) -> str:
     return f"The AUROC interval of {_listed(above)} lies above that of {beside}.{rest}"
 
 
-def _comparison(one: Compared) -> str:
+def _comparison(results: Results, one: Compared) -> str:
     difference = one.difference
     where = "it was trained on" if one.where == "trained" else "it was not trained on"
     bounds = difference["auroc_difference_ci"]
@@ -127,8 +130,9 @@ def _comparison(one: Compared) -> str:
         if bounds
         else ""
     )
+    subject = probe_tables.subject(results, one.training)
     return (
-        f"{one.adapter}, {one.prompt} prompt, {_some(one.n_cells, 'cell')} {where}: {in_words}{numbers} "
+        f"{subject}, {one.prompt} prompt, {_some(one.n_cells, 'cell')} {where}: {in_words}{numbers} "
         f"(n = {difference['n_both_with_score']})."
     )
 

@@ -15,9 +15,9 @@ from monitorbench.report.tables.published import ARXIV
 
 
 class _Difference(NamedTuple):
-    """An adapter beside its base on a set of cells."""
+    """A training beside its base on a set of cells."""
 
-    adapter: str
+    training: str
     prompt: str
     where: str
     n: int
@@ -35,7 +35,7 @@ def has_changes(material: Material) -> bool:
 
 
 def changes(material: Material) -> Markup:
-    """Every adapter against its base: differences, tests, and the transfer matrix."""
+    """Every training against its base: differences, tests, and the transfer matrix."""
     results, prompts = material.results, material.prompts
     values = {
         "differences": _differences(material),
@@ -103,7 +103,7 @@ def _differences(material: Material) -> list[_Difference]:
         found = finding(d["auroc_difference_ci"])
         rows.append(
             _Difference(
-                adapter=material.short_names.get(one.adapter, one.adapter),
+                training=probe_tables.subject(material.results, one.training, material.short_names),
                 prompt=one.prompt,
                 where=tables.where(one),
                 n=d["n_both_with_score"],

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.trainings import Spread
-from monitorbench.metrics.transfer import Word
+from monitorbench.metrics.words import CellVerdict, Word
 from monitorbench.report import reading
 from monitorbench.report.tables.numbers import (
     DASH,
@@ -27,14 +27,15 @@ class Change(NamedTuple):
 
 
 class WordRow(NamedTuple):
-    """One adapter in one test cell."""
+    """One training in one test cell."""
 
-    adapter: str
+    training: str
     prompt: str
     cell: str
     is_trained: bool
     word: str
-    is_sure: bool
+    detectable: str
+    """The smallest AUROC difference that it would have shown."""
     changes: tuple[Change, Change, Change, Change]
     """AUROC, MR, FAR, MR at FAR 5 %."""
 
@@ -61,13 +62,19 @@ class PaperRow(NamedTuple):
     word: str
 
 
+def subject(results: Results, training: str, shorts: Mapping[str, str] | None = None) -> str:
+    """What a sentence about a training is about: the training over its seeds, or this adapter alone."""
+    name, n = (shorts or {}).get(training, training), reading.n_seeds(results, training)
+    return f"{name} over {n} seeds" if n > 1 else f"{name} (this adapter)"
+
+
 def word_rows(results: Results, shorts: Mapping[str, str]) -> list[WordRow]:
     """Every word of the matrix with the numbers it rests on."""
     rows = []
-    for adapter, by_prompt in results["matrix"]["words"].items():
+    for training, by_prompt in results["matrix"]["words"].items():
         for prompt, by_cell in by_prompt.items():
             for cell in reading.ordered_cells(set(by_cell)):
-                verdict, d = by_cell[cell], results["transfer"][adapter][prompt][cell]
+                verdict, d = by_cell[cell], results["effects"][training][prompt][cell]
                 pairs = (
                     (d["auroc_difference"], d["auroc_difference_ci"], verdict["auroc_p_holm"]),
                     (d["miss_rate_difference"], d["miss_rate_difference_ci"], verdict["miss_rate_p_holm"]),
@@ -76,7 +83,11 @@ def word_rows(results: Results, shorts: Mapping[str, str]) -> list[WordRow]:
                         d["false_alarm_rate_difference_ci"],
                         verdict["false_alarm_rate_p_holm"],
                     ),
-                    (d["miss_rate_at_far_5_difference"], d["miss_rate_at_far_5_difference_ci"], None),
+                    (
+                        d["miss_rate_at_far_5_difference"],
+                        d["miss_rate_at_far_5_difference_ci"],
+                        verdict["miss_rate_at_far_5_p_holm"],
+                    ),
                 )
                 auroc, miss, alarm, low_far = (
                     Change(signed(value), signed_interval(bounds), "" if p is None else p_value(p))
@@ -84,37 +95,77 @@ def word_rows(results: Results, shorts: Mapping[str, str]) -> list[WordRow]:
                 )
                 rows.append(
                     WordRow(
-                        adapter=shorts.get(adapter, adapter),
+                        training=subject(results, training, shorts),
                         prompt=prompt,
                         cell=cell,
-                        is_trained=reading.is_trained(results, adapter, cell),
+                        is_trained=reading.is_trained(results, training, cell),
                         word=verdict["word"] or DASH,
-                        is_sure=reading.is_sure(verdict),
+                        detectable=_detectable(verdict),
                         changes=(auroc, miss, alarm, low_far),
                     )
                 )
     return rows
 
 
+def _detectable(verdict: CellVerdict) -> str:
+    if verdict["auroc_p_holm"] is None:
+        return DASH
+    least = verdict["detectable_auroc_difference"]
+    return "none" if least is None else rate(least)
+
+
 def counted_words(results: Results) -> list[str]:
-    """How often each word was given, on trained and on held-out test cells: a sentence each."""
+    """How often each word was given, on trained and on held-out test cells: a sentence each.
+
+    Trainings of several seeds apart from those of one, of which it is said that it is about these adapters.
+    """
     found = []
-    for trained in (True, False):
-        words = [
-            verdict["word"]
-            for adapter, by_prompt in results["matrix"]["words"].items()
-            for by_cell in by_prompt.values()
-            for cell, verdict in by_cell.items()
-            if "/" in cell and reading.is_trained(results, adapter, cell) == trained
-        ]
-        if not words:
-            continue
-        said = ", ".join(f"{word.value} in {words.count(word.value)}" for word in Word)
-        where = "an adapter was trained on" if trained else "it was not trained on"
-        unknown = words.count(None)
-        rest = f", not to be told in {unknown}" if unknown else ""
-        found.append(f"Of {len(words)} test cells that {where}: {said}{rest}.")
+    for several in (True, False):
+        for trained in (True, False):
+            verdicts = [
+                verdict
+                for training, by_prompt in results["matrix"]["words"].items()
+                if (reading.n_seeds(results, training) > 1) == several
+                for by_cell in by_prompt.values()
+                for cell, verdict in by_cell.items()
+                if "/" in cell and reading.is_trained(results, training, cell) == trained
+            ]
+            if verdicts:
+                found.append(_counted(verdicts, several=several, trained=trained))
     return found
+
+
+def _counted(verdicts: Sequence[CellVerdict], *, several: bool, trained: bool) -> str:
+    words = [verdict["word"] for verdict in verdicts]
+    said = [f"{word.value} in {n}" for word in Word if (n := words.count(word)) and word is not _NONE]
+    if unknown := words.count(None):
+        said.append(f"not to be told in {unknown}")
+    if n := words.count(_NONE):
+        said.append(f"{_NONE.value} in {n}{_seen(verdicts)}")
+    where = "trained on" if trained else "not trained on"
+    cells = f"{len(verdicts)} test cell{'s' if len(verdicts) > 1 else ''}"
+    if several:
+        what = f"Over its seeds, training came out on {cells} that it was {where} as follows"
+    else:
+        what = f"Of {cells} that an adapter was {where} (one seed, which says nothing of another)"
+    return f"{what}: {', '.join(said)}."
+
+
+_NONE = Word.NO_DIFFERENCE_FOUND
+
+
+def _seen(verdicts: Sequence[CellVerdict]) -> str:
+    """The smallest AUROC differences that cells without one would have shown."""
+    of_none = [verdict for verdict in verdicts if verdict["word"] == _NONE]
+    least = sorted(
+        value for verdict in of_none if (value := verdict["detectable_auroc_difference"]) is not None
+    )
+    if not least:
+        return ", where no AUROC difference could have been"
+    blind = len(of_none) - len(least)
+    reach = rate(least[0]) if len(least) == 1 else f"{rate(least[0])} to {rate(least[-1])}"
+    rest = f"; in {blind} none could have been" if blind else ""
+    return f" (found with 80 % power would have been an AUROC difference of {reach}{rest})"
 
 
 def seed_rows(results: Results) -> list[SeedRow]:
@@ -190,13 +241,16 @@ def paper_rows(results: Results, shorts: Mapping[str, str]) -> list[PaperRow]:
                 tuned = reading.lookup(results, adapter, prompt, one.tested_on)
                 if base is None or tuned is None:
                     continue
-                verdict = reading.cell_verdict(results, adapter, prompt, one.tested_on)
+                training = reading.training_of(results, adapter)
+                verdict = reading.cell_verdict(results, training, prompt, one.tested_on)
                 ours = (
                     f"MR {rate(base['miss_rate'])} → {rate(tuned['miss_rate'])}, "
                     f"FAR {rate(base['false_alarm_rate'])} → {rate(tuned['false_alarm_rate'])}, "
                     f"AUROC {rate(base['auroc'])} → {rate(tuned['auroc'])}"
                 )
                 word = verdict["word"] if verdict and verdict["word"] else DASH
+                if (n := reading.n_seeds(results, training)) > 1:
+                    word += f" (over {n} seeds)"
                 name = f"{shorts.get(adapter, adapter)}, {prompt}"
                 rows.append(PaperRow(one.trained_on, one.tested_on, theirs, name, ours, word))
     return rows
@@ -206,9 +260,9 @@ def _trained_on_all(results: Results, adapter: str) -> bool:
     return reading.is_trained(results, adapter, "overall")
 
 
-def words_of(results: Results, adapter: str, prompt: str) -> list[tuple[str, Sequence[str]]]:
-    """Each word that was given to an adapter, and the test cells of it; in the order of `Word`."""
-    by_cell = results["matrix"]["words"].get(adapter, {}).get(prompt, {})
+def words_of(results: Results, training: str, prompt: str) -> list[tuple[str, Sequence[str]]]:
+    """Each word that was given to a training, and the test cells of it; in the order of `Word`."""
+    by_cell = results["matrix"]["words"].get(training, {}).get(prompt, {})
     return [
         (word.value, cells)
         for word in Word

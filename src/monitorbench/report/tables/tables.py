@@ -16,7 +16,7 @@ from rich.text import Text
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.summary import CellMetrics
-from monitorbench.metrics.transfer import CellVerdict
+from monitorbench.metrics.words import CellVerdict
 from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
 from monitorbench.report.reading import Compared
@@ -58,10 +58,12 @@ _POINT_COLUMNS = (
 _WORD_COLUMNS = (("word", 22), ("cells", 54))
 _UNTOLD = CellVerdict(
     word=None,
-    auroc_shown_unchanged=None,
+    detectable_auroc_difference=None,
     auroc_p_holm=None,
     miss_rate_p_holm=None,
     false_alarm_rate_p_holm=None,
+    miss_rate_at_far_5_p_holm=None,
+    auroc_unchanged_p_holm=None,
 )
 _DIFFERENCE_COLUMNS = (
     ("tested on", 18),
@@ -104,18 +106,27 @@ def monitor_rows(results: Results) -> list[Row]:
 
 
 def transfer_rows(results: Results) -> list[Row]:
-    """`transfer.csv`: one row an adapter, prompt and cell, with `trained` and `held_out` as cells too."""
+    """`transfer.csv`: one row a training, prompt and cell, with `trained` and `held_out` as cells too.
+
+    Behind a training of several seeds comes each of its adapters, which has no words.
+    """
+    several = {
+        adapter: results["transfer"][adapter]
+        for adapters in results["adapters"].values()
+        for adapter in adapters
+        if adapter not in results["effects"]
+    }
     return [
         {
-            "adapter": adapter,
-            "base": reading.base_of(adapter),
-            "trained_on": ";".join(results["trained_on"].get(adapter, [])),
+            "training": name,
+            "base": reading.base_of(name),
+            "trained_on": ";".join(results["trained_on"].get(results["adapters"].get(name, [name])[0], [])),
             "prompt": prompt,
             "cell": cell,
             **_flat(by_cell[cell]),
-            **_flat(reading.cell_verdict(results, adapter, prompt, cell) or _UNTOLD),
+            **_flat(reading.cell_verdict(results, name, prompt, cell) or _UNTOLD),
         }
-        for adapter, by_prompt in results["transfer"].items()
+        for name, by_prompt in (results["effects"] | several).items()
         for prompt, by_cell in by_prompt.items()
         for cell in reading.ordered_cells(set(by_cell))
     ]
@@ -226,17 +237,18 @@ def print_unscored(console: Console, results: Results) -> None:
 
 
 def print_words(console: Console, results: Results) -> None:
-    """For each adapter and prompt: what happened in which cells, in the matrix's words."""
+    """For each training and prompt: what happened in which cells, in the matrix's words."""
     matrix = results["matrix"]
     if not matrix["words"]:
         return
     names = reading.short_names(results)
     _line(console, "")
     _line(console, f"What training did, against the base (Holm over {matrix['n_tests']} tests)", "bold")
-    for adapter, by_prompt in matrix["words"].items():
+    for training, by_prompt in matrix["words"].items():
         for prompt in by_prompt:
-            _line(console, f"{names.get(adapter, adapter)} · {prompt} prompt", "bold")
-            found = probe_tables.words_of(results, adapter, prompt)
+            subject = probe_tables.subject(results, training, names)
+            _line(console, f"{subject} · {prompt} prompt", "bold")
+            found = probe_tables.words_of(results, training, prompt)
             rows = [[f"  {word}", ", ".join(cells)] for word, cells in found]
             console.print(_block(console, _WORD_COLUMNS, rows))
     for sentence in (*probe_tables.counted_words(results), *probe_tables.objectives_in_words(results)):
@@ -244,17 +256,17 @@ def print_words(console: Console, results: Results) -> None:
 
 
 def print_differences(console: Console, results: Results) -> None:
-    """For each adapter and prompt: AUROC minus the base's, where it was trained and where not."""
+    """For each training and prompt: AUROC minus the base's, where it was trained and where not."""
     compared = reading.comparisons(results)
     if not compared:
         return
     names = reading.short_names(results)
     _line(console, "")
-    _line(console, "AUROC of each adapter minus its base's (same samples, 95 % intervals)", "bold")
+    _line(console, "AUROC of each training minus its base's (same samples, 95 % intervals)", "bold")
     console.print(_block(console, _DIFFERENCE_COLUMNS, [[name for name, _ in _DIFFERENCE_COLUMNS]], "dim"))
-    for adapter, prompt in dict.fromkeys((one.adapter, one.prompt) for one in compared):
-        _line(console, f"{names.get(adapter, adapter)} · {prompt} prompt", "bold")
-        here = [one for one in compared if (one.adapter, one.prompt) == (adapter, prompt)]
+    for training, prompt in dict.fromkeys((one.training, one.prompt) for one in compared):
+        _line(console, f"{probe_tables.subject(results, training, names)} · {prompt} prompt", "bold")
+        here = [one for one in compared if (one.training, one.prompt) == (training, prompt)]
         console.print(_block(console, _DIFFERENCE_COLUMNS, [_difference_row(one) for one in here]))
     _line(console, "Bag of words: AUROC over all its samples there; (mean): of its AUROCs by cell.", "dim")
 

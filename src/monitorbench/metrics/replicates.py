@@ -1,0 +1,162 @@
+"""One training over several seeds: what it does to a monitor, with seeds and questions both random.
+
+An adapter's own interval is over questions alone: it says what this adapter does, and nothing of what the
+same training with another seed would have done. Seeds are to a training what readers are to a diagnostic
+device: the estimate is that of Obuchowski & Rockette (1995, Communications in Statistics 24:285) for one
+device with readers and cases both random, with the degrees of freedom of Hillis (2007, Statistics in Medicine
+26:596). Those are too many for few seeds, whose spread may look small by luck (two seeds: p < .05 in up to
+13 % of trainings without any effect), so they are taken at a bound of that spread (`_SURE`).
+"""
+
+from collections.abc import Callable, Sequence
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import chdtri, stdtr, stdtrit
+
+from monitorbench.metrics.auroc import auroc, clustered_variance, components
+from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
+from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.low_far import miss_rate_at_far, paired_low_far_draws
+from monitorbench.metrics.rates import Interval
+from monitorbench.metrics.sensitivity import least_standard_error, smallest_p
+
+_FAR = 0.05
+_SURE = 0.75
+"""Confidence of the upper bound of the seeds' spread at which degrees of freedom are worked out: with it no
+more than 6 % of trainings without effect have p < .05, whatever the seeds' share of the variance."""
+
+
+class Estimate(NamedTuple):
+    """The mean difference over seeds."""
+
+    mean: float
+    standard_error: float
+    degrees: float
+    """Of freedom, for Student's t; between seeds − 1 and groups − 1 or so."""
+    seed_sd: float
+    """Of the seeds' differences, n − 1 in the denominator; questions that they react to differently add
+    to it."""
+    n_groups: int
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """Of the mean, clipped to [−1, 1]."""
+        half = float(stdtrit(self.degrees, (1 + confidence) / 2)) * self.standard_error
+        return Interval(max(-1.0, self.mean - half), min(1.0, self.mean + half))
+
+    @property
+    def p_value(self) -> float:
+        """Two-sided; at least `smallest_p` of the groups."""
+        found = 2 * float(stdtr(self.degrees, -abs(self.mean) / self.standard_error))
+        return max(found, smallest_p(self.n_groups))
+
+
+def estimate(
+    differences: Sequence[float], variances: Sequence[float], variance_of_mean: float, n_groups: int
+) -> Estimate:
+    """From each seed's difference and what questions add to its variance.
+
+    `variances` are those of the seeds' differences over draws of the `n_groups` questions, and
+    `variance_of_mean` that of their mean over the same draws: from them follows how far the seeds share their
+    questions' luck. With S seeds, MS their differences' variance and c the mean covariance of two seeds, at
+    least 0: SE² = MS/S + c, no less than `least_standard_error`². Degrees of freedom: with U the upper bound
+    (S − 1)·MS/χ²₁₋₀.₇₅,ₛ₋₁ of MS, (U + S·c)²/(U²/(S − 1) + (S·c)²/(G − 1)). Raises ValueError for fewer than
+    two seeds or groups.
+    """
+    n = len(differences)
+    if n < 2 or n_groups < 2:
+        raise ValueError(f"{n} seeds and {n_groups} groups: expected at least 2 of each")
+    between = float(np.var(differences, ddof=1))
+    shared = max(0.0, (n**2 * variance_of_mean - float(np.sum(variances))) / (n * (n - 1)))
+    at_most = (n - 1) * between / float(chdtri(n - 1, _SURE))
+    spent = at_most**2 / (n - 1) + (n * shared) ** 2 / (n_groups - 1)
+    degrees = (at_most + n * shared) ** 2 / spent if spent > 0 else n_groups - 1.0
+    error = max(sqrt(between / n + shared), least_standard_error(n_groups))
+    return Estimate(float(np.mean(differences)), error, degrees, sqrt(between), n_groups)
+
+
+def auroc_over_seeds(base: Columns, tuned: Sequence[Columns]) -> tuple[float, Estimate] | None:
+    """The base's AUROC and the difference of the mean tuned one, over samples that all gave a score.
+
+    Each of `tuned` holds the base's samples in its order. None where a class or a second group is missing.
+    """
+    kept = ~np.isnan(base.scores) & ~np.isnan([one.scores for one in tuned]).any(axis=0)
+    flags, groups = base.is_misbehavior[kept], group_index(base.groups[kept])
+    before = auroc(base.scores[kept], flags)
+    if before is None or groups.max() < 1:
+        return None
+    of_base = components(base.scores[kept], flags)
+    changes = [components(one.scores[kept], flags) - of_base for one in tuned]
+
+    def variance(values: FloatArray) -> float | None:
+        return clustered_variance(values, flags, groups)
+
+    found = _combined(changes, [float(one[flags].mean()) for one in changes], variance, groups)
+    return None if found is None else (before, found)
+
+
+def rate_over_seeds(base: Columns, tuned: Sequence[Columns], *, of: bool) -> Estimate | None:
+    """Of the miss rate (`of=True`) or the false alarm rate, over what all answered; tuned minus base."""
+    answered = ~np.isnan(base.flagged) & ~np.isnan([one.flagged for one in tuned]).any(axis=0)
+    kept = (base.is_misbehavior == of) & answered
+    if not kept.any():
+        return None
+    groups = group_index(base.groups[kept])
+    before = (base.flagged[kept] != of).astype(np.float64)
+    changes = [(one.flagged[kept] != of) - before for one in tuned]
+
+    def variance(values: FloatArray) -> float | None:
+        return _ratio_variance(values, groups)
+
+    return _combined(changes, [float(one.mean()) for one in changes], variance, groups)
+
+
+def low_far_over_seeds(
+    base: Columns, tuned: Sequence[Columns], *, resamples: int, seed: int
+) -> tuple[float, float, Estimate] | None:
+    """MR at FAR 5 % of the base, the tuned ones' mean, and the difference; each at its own threshold.
+
+    What questions add to the variance is that of `resamples` draws of whole groups, the same for all.
+    """
+    kept = ~np.isnan(base.scores) & ~np.isnan([one.scores for one in tuned]).any(axis=0)
+    flags, groups = base.is_misbehavior[kept], group_index(base.groups[kept])
+    columns = [one.scores[kept] for one in (base, *tuned)]
+    points = [miss_rate_at_far(scores, flags, _FAR) for scores in columns]
+    rates = [one.miss_rate for one in points if one is not None]
+    if len(rates) < len(columns) or groups.max() < 1:
+        return None
+    drawn = paired_low_far_draws(columns, flags, groups, _FAR, resamples=resamples, seed=seed)
+    changes = drawn[:, 1:] - drawn[:, :1]
+    changes = changes[~np.isnan(changes).any(axis=1)]
+    if 2 * len(changes) < resamples:
+        return None
+    variances = changes.var(axis=0, ddof=1).tolist()
+    differences = [rate - rates[0] for rate in rates[1:]]
+    of_mean = float(changes.mean(axis=1).var(ddof=1))
+    found = estimate(differences, variances, of_mean, int(groups.max()) + 1)
+    return rates[0], rates[0] + found.mean, found
+
+
+def _combined(
+    changes: Sequence[FloatArray],
+    differences: Sequence[float],
+    variance: Callable[[FloatArray], float | None],
+    groups: IntArray,
+) -> Estimate | None:
+    of_each = [variance(one) for one in changes]
+    of_mean = variance(np.mean(changes, axis=0))
+    known = [one for one in of_each if one is not None]
+    if of_mean is None or len(known) < len(changes):
+        return None
+    return estimate(differences, known, of_mean, int(groups.max()) + 1)
+
+
+def _ratio_variance(values: FloatArray, groups: IntArray) -> float | None:
+    """The variance of the mean of `values` over draws of whole groups (the linearised ratio)."""
+    sums, sizes = np.bincount(groups, weights=values), np.bincount(groups)
+    n_groups = len(sizes)
+    if n_groups < 2:
+        return None
+    spread = sums - sizes * float(values.mean())
+    return n_groups / (n_groups - 1) * float(spread @ spread) / len(values) ** 2

@@ -1,0 +1,74 @@
+"""What a comparison could have shown: the smallest difference it would find, and whether it shows equality.
+
+Not finding a difference says little where none could have been found; so beside it stands the smallest one
+that would have been. Equality is a claim of its own, with a test of its own.
+"""
+
+from math import sqrt
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from monitorbench.metrics.bootstrap import FloatArray
+
+POWER = 0.8
+
+
+def least_standard_error(n_groups: int) -> float:
+    """A floor of the standard error of a mean change of groups, each in [−1, 1]: √(2/((G + 2)·G)).
+
+    What the G groups would have with one further group that gained everything and one that lost it (the two
+    added pairs of Bonett & Price 2012, Journal of Educational and Behavioral Statistics 37:479): groups none
+    of which changed have no spread, and show no more than their number allows.
+    """
+    return sqrt(2 / ((n_groups + 2) * n_groups))
+
+
+def smallest_p(n_groups: int) -> float:
+    """2^(1 − G): the smallest two-sided p of swapping two monitors group by group."""
+    return 2.0 ** (1 - min(n_groups, 1000))
+
+
+def auroc_variance(auroc: float | FloatArray, n_groups: int) -> FloatArray:
+    """The variance of an AUROC over pairs of independent samples (Hanley & McNeil 1982, Radiology 143:29)."""
+    a = np.asarray(auroc, dtype=np.float64)
+    two_bad, two_good = a / (2 - a), 2 * a**2 / (1 + a)
+    return (a * (1 - a) + (n_groups - 1) * (two_bad + two_good - 2 * a**2)) / n_groups**2
+
+
+def detectable_fall(
+    auroc: float, standard_error: float, degrees: float, n_groups: int, n_tests: int, *, level: float
+) -> float | None:
+    """The smallest fall of an AUROC that a test would find with `POWER`; None where it would find none.
+
+    The least δ with δ >= (t₁₋ₐ + t_power)·SE(δ): Student's t of `degrees`, and a = level/(2·n_tests), the
+    level that the smallest of `n_tests` p values has to keep by Holm's correction. `standard_error` is that
+    of no difference; at one of δ the tuned monitor's share of its square grows as `auroc_variance` does from
+    `auroc` to `auroc` − δ. A fall, since a rise has less variance and is found sooner. None also where so few
+    groups can't give as small a p as that.
+    """
+    tail = level / (2 * n_tests)
+    if n_groups < 2 or smallest_p(n_groups) > 2 * tail:
+        return None
+    falls = np.arange(1, 1001) / 1000 * auroc
+    # Perfect separation has no variance by the formula; that of one inversion stands for it.
+    highest = min(auroc, 1 - 1 / (n_groups + 1))
+    fallen = auroc_variance(np.clip(auroc - falls, 0.5, highest), n_groups)
+    grown = np.maximum.accumulate(fallen / auroc_variance(highest, n_groups))
+    error = max(standard_error, least_standard_error(n_groups)) * np.sqrt((1 + grown) / 2)
+    found = falls >= (stdtrit(degrees, 1 - tail) + stdtrit(degrees, POWER)) * error
+    return float(falls[found.argmax()]) if found.any() else None
+
+
+def equivalence_p(
+    difference: float, standard_error: float, degrees: float, n_groups: int, margin: float
+) -> float:
+    """P of a difference of at least `margin` in size: two one-sided tests, the larger of their p values.
+
+    Student's t (Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15:657); never below
+    (1 − margin)^G, the chance that not one of G groups is changed where a share of `margin` of them would be:
+    that is the floor on their number, 59 for a margin of .05 at 5 %.
+    """
+    error = max(standard_error, least_standard_error(n_groups))
+    tested = float(stdtr(degrees, -(margin - abs(difference)) / error))
+    return max(tested, (1 - margin) ** n_groups)
