@@ -236,6 +236,7 @@ PROBE = _stage(
 
     monitorbench probe probe.runs=[runs/evaluate/A,runs/evaluate/B]
     monitorbench probe experiment=probe/cpu     # a study: its runs are found, or made, by what decides them
+    monitorbench probe experiment=probe/cpu probe.plan=true    # what it could show, and what it takes
 
 Prints the probe's run directory as its last line.
 """,

@@ -114,6 +114,17 @@ class Trainings(Config):
         return value
 
 
+class Assumed(Config):
+    """What a study's plan takes for granted where nothing is measured yet."""
+
+    auroc: Annotated[float, Field(gt=0.5, lt=1)] = 0.8
+    """The base's, where it has not judged the test split yet."""
+    correlation: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    """Of two monitors' AUROCs over draws of the questions: base and tuned, and two seeds."""
+    seed_sd: Annotated[float, Field(ge=0, lt=0.5)] = 0.02
+    """Standard deviation of AUROC over seeds of one training."""
+
+
 class Probe(Trainings):
     """`probe.py`: the runs, the base's among them; or a study, whose runs are found or made."""
 
@@ -128,4 +139,8 @@ class Probe(Trainings):
     resamples: Annotated[int, Field(ge=100)]
     """Draws of the paired cluster bootstrap."""
     auroc_margin: Annotated[float, Field(gt=0, le=1)] = 0.05
-    """AUROC counts as shown unchanged where the interval of its difference lies within ± this."""
+    """A cell's AUROC is called unchanged where a difference of this size or more is refuted."""
+    plan: bool = False
+    """Print what the study could show in each cell and what it takes, and do nothing."""
+    assumed: Assumed = Assumed()
+    """For `plan`."""

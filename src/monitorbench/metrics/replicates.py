@@ -69,11 +69,17 @@ def estimate(
         raise ValueError(f"{n} seeds and {n_groups} groups: expected at least 2 of each")
     between = float(np.var(differences, ddof=1))
     shared = max(0.0, (n**2 * variance_of_mean - float(np.sum(variances))) / (n * (n - 1)))
-    at_most = (n - 1) * between / float(chdtri(n - 1, _SURE))
-    spent = at_most**2 / (n - 1) + (n * shared) ** 2 / (n_groups - 1)
-    degrees = (at_most + n * shared) ** 2 / spent if spent > 0 else n_groups - 1.0
+    degrees = degrees_of_freedom(between, shared, n, n_groups)
     error = max(sqrt(between / n + shared), least_standard_error(n_groups))
     return Estimate(float(np.mean(differences)), error, degrees, sqrt(between), n_groups)
+
+
+def degrees_of_freedom(between: float, shared: float, n_seeds: int, n_groups: int) -> float:
+    """Of `estimate`: `between` is MS and `shared` c; at least 2 seeds and 2 groups."""
+    n = n_seeds
+    at_most = (n - 1) * between / float(chdtri(n - 1, _SURE))
+    spent = at_most**2 / (n - 1) + (n * shared) ** 2 / (n_groups - 1)
+    return (at_most + n * shared) ** 2 / spent if spent > 0 else n_groups - 1.0
 
 
 def auroc_over_seeds(base: Columns, tuned: Sequence[Columns]) -> tuple[float, Estimate] | None:

@@ -10,13 +10,23 @@ from monitorbench.probe.points import group_of, points
 def probe(study: Study) -> Path:
     """Lay `study.probe.runs`, or the runs of the study it names, side by side; returns the run directory.
 
-    Raises `ConfigError` where neither is named, else as `score.probe` and `runs.runs_of`.
+    With `study.probe.plan` only the study's plan is printed. Raises `ConfigError` where neither is named,
+    else as `score.probe` and `runs.runs_of`.
     """
     if not study.probe.runs and not points(study.probe):
         raise ConfigError(
             "probe.runs=[]: no run given; expected evaluation runs as probe.runs=[DIR,DIR], or a study as "
             "probe.subsets=[all,safety_permission/code]"
         )
+    if study.probe.plan:
+        if study.probe.runs:
+            raise ConfigError(
+                "probe.plan=true: for a study, not for runs; expected probe.subsets, no probe.runs"
+            )
+        from monitorbench.probe.plan import plan, print_plan
+
+        print_plan(plan(study), study)
+        return study.paths.runs
     from monitorbench.probe.runs import runs_of
     from monitorbench.scoring import score
 

@@ -1,0 +1,91 @@
+"""A study's plan on the real starter: what it counts, and that nothing is run."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.study import Study
+from monitorbench.probe.plan import plan, print_plan
+from monitorbench.probe.stage import probe
+
+
+@pytest.fixture
+def asked(
+    compose_study: Callable[..., Study], starter: Path, tmp_path: Path, tokenizer: Any
+) -> Callable[..., Study]:
+    """A study over the starter; its model is a folder of the tokenizer."""
+    folder = tmp_path / "model"
+    tokenizer.save_pretrained(folder)
+    (folder / "config.json").write_text('{"model_type": "llama"}')
+    (folder / "model.safetensors").write_bytes(b"weights")
+
+    def made(*overrides: str) -> Study:
+        return compose_study(
+            "probe",
+            f"paths.data={starter.parent}",
+            f"paths.runs={tmp_path / 'runs'}",
+            f"monitor.path={folder}",
+            *overrides,
+        )
+
+    return made
+
+
+def test_the_plan_counts_trainings_tests_and_pairs(asked: Callable[..., Study]):
+    """A study that was planned for other tests than it makes sees less than was promised."""
+    study = asked(
+        "probe.subsets=[all,safety_permission]", "probe.seeds=[0,1,2]", "dataset.test.pairs_per_cell=4"
+    )
+    found = plan(study)
+    cells = [one for one in found.cells if one.cell != "overall"]
+    assert found.n_trainings == 6
+    assert found.n_evaluations == 7
+    assert found.seeds == (3,)
+    assert found.n_tests == 2 * (len(cells) + 1) * 4
+    assert {one.n_pairs for one in cells} == {4}
+    assert found.training_tokens > 0
+    assert found.evaluation_tokens > 0
+    assert all(value is None for one in cells for value in one.detectable), "four pairs show nothing"
+    assert not study.paths.runs.exists()
+
+
+def test_more_questions_and_seeds_show_smaller_falls(asked: Callable[..., Study]):
+    """If it failed: somebody would pay for seeds that the plan says don't help."""
+    more = "+probe.also={more: {subsets: [all], seeds: [0, 1, 2, 3, 4]}}"
+    found = plan(
+        asked("probe.subsets=[safety_permission]", "probe.seeds=[0]", more, "probe.assumed.seed_sd=0")
+    )
+    overall, *cells = found.cells
+    assert found.seeds == (1, 5)
+    assert overall.cell == "overall"
+    one, five = overall.detectable
+    assert one is not None
+    assert five is not None
+    assert five < one < 0.3
+    assert all(cell.detectable[0] is None or cell.detectable[0] > one for cell in cells)
+    spread = plan(asked("probe.subsets=[all]", "probe.seeds=[0,1,2,3,4]", "probe.assumed.seed_sd=0.05"))
+    assert spread.cells[0].detectable[0] is None or spread.cells[0].detectable[0] > five
+
+
+def test_it_is_printed_in_80_columns_and_nothing_is_made(asked: Callable[..., Study], capsys: Any):
+    """A plan that started the study would be the wrong command to try."""
+    study = asked("probe.subsets=[all]", "probe.seeds=[0,1]", "probe.plan=true", "probe.make=true")
+    assert probe(study) == study.paths.runs
+    out = capsys.readouterr().out
+    assert "base AUROC" in out
+    assert "2 seeds" in out
+    assert "3 evaluations" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert not study.paths.runs.exists()
+    print_plan(plan(study), study)
+
+
+def test_what_it_cannot_plan_is_one_line(asked: Callable[..., Study], tmp_path: Path):
+    """Without the data no cell is known; with finished runs there is nothing to plan."""
+    with pytest.raises(UserError, match=r"not built.*data_build/build\.py"):
+        plan(asked("probe.subsets=[all]", f"paths.data={tmp_path / 'nothing'}"))
+    with pytest.raises(ConfigError, match=r"probe\.plan=true"):
+        probe(asked("probe.plan=true", "probe.runs=[runs/evaluate/a]"))
