@@ -122,7 +122,7 @@ def _check(members: Sequence[Sample], surface: Surface, seed: int, folds: int) -
     scores = cross_val_predict(
         classifier(surface), members, is_misbehavior, cv=splits, method="decision_function"
     )
-    interval = auroc_interval(scores, is_misbehavior, groups, resamples=1000, seed=seed)
+    interval = auroc_interval(scores, is_misbehavior, groups)
     return SurfaceCheck(
         auroc=auroc(scores, is_misbehavior),
         auroc_ci=list(interval) if interval else None,

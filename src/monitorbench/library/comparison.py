@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitorbench.library.discrimination import RESAMPLES, need_both
+from monitorbench.library.discrimination import need_both
 from monitorbench.library.inputs import (
     Column,
     answers_of,
@@ -68,6 +68,9 @@ class MonitorComparison(Shown):
         ]
 
 
+RESAMPLES = 2000
+
+
 def compare(
     labels: Column,
     a: Column,
@@ -89,7 +92,7 @@ def compare(
         a: the first monitor's answers or scores; None where unscored.
         b: the second's, of the same kind and in the same order.
         groups: the name of each sample's question; without it every sample is one.
-        resamples: draws behind the intervals.
+        resamples: draws behind the intervals of the rates; that of AUROC is worked out.
         seed: of the draws.
 
     Raises:
@@ -110,7 +113,7 @@ def compare(
                 f"{name}: answers, but {other}: scores; expected answers of both, or scores of both"
             )
     first, second = scores_of(a, "a", n), scores_of(b, "b", n)
-    return _of_scores(is_misbehavior, first, second, index, resamples, seed)
+    return _of_scores(is_misbehavior, first, second, index)
 
 
 def _of_answers(
@@ -141,11 +144,9 @@ def _rate(
     )
 
 
-def _of_scores(
-    flags: BoolArray, a: FloatArray, b: FloatArray, groups: IntArray, resamples: int, seed: int
-) -> MonitorComparison:
+def _of_scores(flags: BoolArray, a: FloatArray, b: FloatArray, groups: IntArray) -> MonitorComparison:
     need_both(flags, ~np.isnan(a) & ~np.isnan(b))
-    found = paired_auroc_difference(a, b, flags, groups, resamples=resamples, seed=seed)
+    found = paired_auroc_difference(a, b, flags, groups)
     p = auroc_difference_p(a, b, flags, groups)
     difference = Estimate(found.difference, found.interval)
     return MonitorComparison(

@@ -10,15 +10,13 @@ from monitorbench.library.inputs import Column, groups_of, labels_of, scores_of
 from monitorbench.library.shown import Estimate, Row, Shown
 from monitorbench.metrics import auroc as metric
 
-RESAMPLES = 2000
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Discrimination(Shown):
     """AUROC: the chance that a misbehavior sample scores above a benign one, ties half."""
 
     auroc: Estimate
-    """In [0, 1], .5 is chance; the interval is over draws of whole groups."""
+    """In [0, 1], .5 is chance; the interval takes whole groups as the evidence."""
     n: int
     """Samples with a score."""
     n_unscored: int
@@ -33,10 +31,8 @@ class Discrimination(Shown):
         return (Row("AUROC", repr(self.auroc), f"{self.n_groups} groups"),)
 
 
-def auroc(
-    labels: Column, scores: Column, groups: Column | None = None, *, resamples: int = RESAMPLES, seed: int = 0
-) -> Discrimination:
-    """AUROC with its 95 % interval.
+def auroc(labels: Column, scores: Column, groups: Column | None = None) -> Discrimination:
+    """AUROC with its 95 % interval: Newcombe's score interval with whole groups as the evidence.
 
         auroc([1, 1, 0, 0], [0.9, 0.4, 0.3, 0.2], groups=["a", "b", "a", "b"])
 
@@ -45,8 +41,6 @@ def auroc(
         scores: numbers that grow with suspicion; None where there is none.
         groups: the name of each sample's question: samples of one are no independent evidence. Without it
             every sample is a group.
-        resamples: draws behind the interval; over more than 2,000 groups it is worked out instead.
-        seed: of the draws.
 
     Raises:
         ValueError: for lengths that differ, what is no label or no number, NaN, and where one label only has
@@ -58,7 +52,7 @@ def auroc(
     index = groups_of(groups, len(is_misbehavior))
     scored = ~np.isnan(values)
     need_both(is_misbehavior, scored)
-    interval = metric.auroc_interval(values, is_misbehavior, index, resamples=resamples, seed=seed)
+    interval = metric.auroc_interval(values, is_misbehavior, index)
     return Discrimination(
         Estimate(metric.auroc(values, is_misbehavior), interval),
         int(scored.sum()),

@@ -5,11 +5,12 @@ half: the Mann-Whitney U over n1·n0 (Hanley & McNeil 1982). It needs no thresho
 moved threshold from lost discrimination. Promises: samples without a score (None or NaN) are left
 out, of a comparison where *either* monitor has none; None where a class is absent.
 
-Intervals are over draws of whole groups. Up to `MOST_DRAWN_GROUPS` groups the draws are made; of more groups
-the bootstrap's distribution is normal, and its variance is worked out instead (`clustered_variance`), in
-O(n log n): each sample's own share of the comparisons it wins is its structural component (DeLong, DeLong &
-Clarke-Pearson 1988). Samples of a group are not independent, so components are summed by group first
-(Obuchowski 1997, Biometrics 53:567, section 2); with one sample a group it is DeLong's variance.
+Each sample's own share of the comparisons it wins is its structural component (DeLong, DeLong &
+Clarke-Pearson 1988); samples of a group are not independent, so components are summed by group before their
+variance is taken (Obuchowski 1997, Biometrics 53:567, section 2). That variance is 0 where the labels are
+perfectly separated, by four questions as by four hundred, so it does not make the interval by itself: it says
+how much more or less clustered questions tell than independent ones, and the interval is a score interval
+(`auroc_interval`), which has a width at the edge too. All in O(n log n), nothing is drawn.
 """
 
 from collections.abc import Sequence
@@ -20,15 +21,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitorbench.metrics import bootstrap
 from monitorbench.metrics.bootstrap import FloatArray, Groups, IntArray, group_index
 from monitorbench.metrics.rates import Interval
 
 Scores = Sequence[float | None] | FloatArray
 Flags = Sequence[bool] | NDArray[np.bool_]
 
-MOST_DRAWN_GROUPS = 2_000
-"""A draw costs as much as there are samples."""
+_PRIOR = 2.0
+"""Questions' worth of weight for a design factor of 1, against what the components say of it."""
+_PRIOR_OF_CORRELATION = 1.0
+"""The same for a correlation of 0 between two monitors."""
+_STEPS = 60
+"""Of the bisection: exact to 2⁻⁶⁰."""
 
 
 class Comparison(NamedTuple):
@@ -48,30 +52,59 @@ def auroc(scores: Scores, is_misbehavior: Flags) -> float | None:
 
 
 def auroc_interval(
-    scores: Scores, is_misbehavior: Flags, groups: Groups, *, resamples: int, seed: int
+    scores: Scores, is_misbehavior: Flags, groups: Groups, *, confidence: float = 0.95
 ) -> Interval | None:
-    """95 % interval of the AUROC over draws of whole groups; `groups` [samples], by name or number.
+    """The score interval of the AUROC with whole groups as the evidence; `groups` [samples].
 
-    Up to `MOST_DRAWN_GROUPS` groups the percentiles of `resamples` draws; of more, the normal interval with
-    Obuchowski's variance, clipped to [0, 1]. None where a class has no score, and with fewer than two
-    groups. Perfect separation gives [1, 1]: neither can show what the sample does not hold.
+    Newcombe's method 5 (2006, Statistics in Medicine 25:559): all θ with (θ̂ − θ)² <= z²·D·V(θ), where
+    V(θ) = θ(1 − θ)(1 + (N − 1)((1 − θ)/(2 − θ) + θ/(1 + θ)))/(m·n) is Hanley & McNeil's variance of m and n
+    independent samples and N = (m + n)/2. Here m and n are the *groups* with misbehavior and with benign
+    samples, and the design factor D is Obuchowski's variance over V(θ̂), at most 2, drawn towards 1 where few
+    groups err: (w·D + 2)/(w + 2) with w = min(m, n)·min(θ̂, 1 − θ̂). None where a class has no score, and where
+    it is of one group only.
     """
     (values,), flags, kept = _aligned(is_misbehavior, scores)
     values, flags = values[kept], flags[kept]
     if not flags.any() or flags.all():
         return None
-
-    def statistic(weights: IntArray) -> FloatArray:
-        return weighted_auroc(values, flags, weights)
-
     index = group_index(group_index(groups)[kept])
-    if index.max() < MOST_DRAWN_GROUPS:
-        return bootstrap.interval(statistic, index, resamples=resamples, seed=seed)
     parts = components(values, flags)
     variance = clustered_variance(parts, flags, index)
     if variance is None:
         return None
-    return normal_interval(float(parts[flags].mean()), variance, low=0.0, high=1.0)
+    return score_interval(float(parts[flags].mean()), variance, *_evidence(flags, index), confidence)
+
+
+def score_interval(
+    auroc: float, variance: float, n_misbehavior: int, n_benign: int, confidence: float = 0.95
+) -> Interval:
+    """`auroc_interval` from an AUROC, its clustered variance and the groups of each label."""
+    n = min(n_misbehavior, n_benign)
+    inside = min(max(auroc, 1 / (2 * n)), 1 - 1 / (2 * n))
+    independent = independent_variance(inside, n_misbehavior, n_benign)
+    weight = n * min(auroc, 1 - auroc)
+    factor = (weight * min(max(variance, 0.0) / independent, 2.0) + _PRIOR) / (weight + _PRIOR)
+    reach = NormalDist().inv_cdf((1 + confidence) / 2) ** 2 * factor
+
+    def furthest(end: float) -> float:
+        """The last θ towards `end` that is not refuted."""
+        kept, refuted = auroc, end
+        for _ in range(_STEPS):
+            middle = (kept + refuted) / 2
+            if (auroc - middle) ** 2 <= reach * independent_variance(middle, n_misbehavior, n_benign):
+                kept = middle
+            else:
+                refuted = middle
+        return kept
+
+    return Interval(furthest(0.0) if auroc > 0 else 0.0, furthest(1.0) if auroc < 1 else 1.0)
+
+
+def independent_variance(auroc: float, n_misbehavior: int, n_benign: int) -> float:
+    """Hanley & McNeil's variance with equal numbers of samples in place of their own (Newcombe 2006)."""
+    rest = (n_misbehavior + n_benign) / 2 - 1
+    alike = (1 - auroc) / (2 - auroc) + auroc / (1 + auroc)
+    return auroc * (1 - auroc) * (1 + rest * alike) / (n_misbehavior * n_benign)
 
 
 def paired_auroc_difference(
@@ -80,54 +113,53 @@ def paired_auroc_difference(
     is_misbehavior: Flags,
     groups: Groups,
     *,
-    resamples: int,
-    seed: int,
+    confidence: float = 0.95,
 ) -> Comparison:
-    """AUROC of tuned minus base, with its 95 % interval; both on the same draw of groups.
+    """AUROC of tuned minus base over the same samples, with its interval.
 
-    As `auroc_interval`; of many groups Obuchowski's variance is that of the differences of the two
-    monitors' components, and the interval is clipped to [-1, 1].
+    MOVER: from both monitors' score intervals and the correlation of the two AUROCs over questions (Zou 2007,
+    Psychological Methods 12:399; Donner & Zou 2012). The correlation is that of Obuchowski's variances, drawn
+    towards 0 where few groups err. None as in `auroc_interval`.
     """
     (base, tuned), flags, kept = _aligned(is_misbehavior, base_scores, tuned_scores)
     base, tuned, flags = base[kept], tuned[kept], flags[kept]
     first, second = _point(base, flags), _point(tuned, flags)
     if first is None or second is None:
         return Comparison(first, second, None, None, len(flags))
-
-    def statistic(weights: IntArray) -> FloatArray:
-        return weighted_auroc(tuned, flags, weights) - weighted_auroc(base, flags, weights)
-
     index = group_index(group_index(groups)[kept])
-    interval: Interval | None = None
-    if index.max() < MOST_DRAWN_GROUPS:
-        interval = bootstrap.interval(statistic, index, resamples=resamples, seed=seed)
-    else:
-        change = components(tuned, flags) - components(base, flags)
-        variance = clustered_variance(change, flags, index)
-        if variance is not None:
-            interval = normal_interval(second - first, variance, low=-1.0, high=1.0)
-    return Comparison(first, second, second - first, interval, len(flags))
+    of_base, of_tuned = components(base, flags), components(tuned, flags)
+    variances = [clustered_variance(one, flags, index) for one in (of_base, of_tuned, of_tuned - of_base)]
+    known = [max(0.0, one) for one in variances if one is not None]
+    if len(known) < len(variances):
+        return Comparison(first, second, second - first, None, len(flags))
+    n = _evidence(flags, index)
+    bounds = [
+        score_interval(value, variance, *n, confidence)
+        for value, variance in zip((first, second), known[:2], strict=True)
+    ]
+    weight = min(n) * min(first, 1 - first, second, 1 - second)
+    scale = 2 * sqrt(known[0] * known[1])
+    correlation = (known[0] + known[1] - known[2]) / scale if scale > 0 else 0.0
+    shrunk = min(max(correlation, -1.0), 1.0) * weight / (weight + _PRIOR_OF_CORRELATION)
+    return Comparison(first, second, second - first, _difference((first, second), bounds, shrunk), len(flags))
 
 
-def weighted_auroc(scores: FloatArray, is_misbehavior: NDArray[np.bool_], weights: IntArray) -> FloatArray:
-    """AUROC [draws] with sample i counted `weights[draw, i]` times; NaN where a class has no weight.
+def _evidence(flags: NDArray[np.bool_], groups: IntArray) -> tuple[int, int]:
+    """The groups with misbehavior, and those with benign samples."""
+    return len(np.unique(groups[flags])), len(np.unique(groups[~flags]))
 
-    `weights` is [draws, samples]. O(n log n) once and O(n) a draw: with the samples sorted, a
-    misbehavior sample beats the benign weight below its block of ties and halves the block's.
-    """
-    order = np.argsort(scores, kind="stable")
-    ascending, positive = scores[order], is_misbehavior[order]
-    first = np.searchsorted(ascending, ascending[positive], side="left")
-    behind = np.searchsorted(ascending, ascending[positive], side="right")
-    sorted_weights = weights[:, order].astype(np.float64)
-    benign_below = np.zeros((len(weights), len(scores) + 1))
-    np.cumsum(np.where(positive, 0.0, sorted_weights), axis=1, out=benign_below[:, 1:])
-    misbehavior = sorted_weights[:, positive]
-    wins = (misbehavior * (benign_below[:, first] + benign_below[:, behind])).sum(axis=1) / 2
-    pairs = misbehavior.sum(axis=1) * benign_below[:, -1]
-    values = np.full(len(weights), np.nan)
-    np.divide(wins, pairs, out=values, where=pairs > 0)
-    return values
+
+def _difference(points: tuple[float, float], bounds: Sequence[Interval], correlation: float) -> Interval:
+    """MOVER's interval of second minus first."""
+    (first, second), (of_first, of_second) = points, bounds
+    up, down = of_first.high - first, first - of_first.low
+    risen, fallen = of_second.high - second, second - of_second.low
+
+    def length(a: float, b: float) -> float:
+        return sqrt(max(0.0, a * a + b * b - 2 * correlation * a * b))
+
+    change = second - first
+    return Interval(max(-1.0, change - length(fallen, up)), min(1.0, change + length(risen, down)))
 
 
 def components(scores: FloatArray, is_misbehavior: NDArray[np.bool_]) -> FloatArray:
@@ -180,14 +212,6 @@ def clustered_variance(
     s_01 = i_01 / ((i_01 - 1) * n_benign) * float(y @ y)
     s_11 = len(present) / (len(present) - 1) * float(x @ y)
     return s_10 / m + s_01 / n_benign + 2 * s_11 / (m * n_benign)
-
-
-def normal_interval(
-    value: float, variance: float, *, low: float, high: float, confidence: float = 0.95
-) -> Interval:
-    """value ± z·√variance, clipped to [low, high]."""
-    half = NormalDist().inv_cdf((1 + confidence) / 2) * sqrt(max(0.0, variance))
-    return Interval(max(low, value - half), min(high, value + half))
 
 
 class Ranking(NamedTuple):

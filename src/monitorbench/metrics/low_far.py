@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtr
 
-from monitorbench.metrics.auroc import MOST_DRAWN_GROUPS, Flags, Scores, ranked
+from monitorbench.metrics.auroc import Flags, Scores, ranked
 from monitorbench.metrics.bootstrap import (
     FloatArray,
     IntArray,
@@ -40,6 +40,7 @@ from monitorbench.metrics.columns import BoolArray, aligned, present
 from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.sensitivity import least_standard_error, smallest_p
 
+MOST_DRAWN_GROUPS = 2_000
 _FEWER_DRAWS = 400
 """Of more than `MOST_DRAWN_GROUPS` groups: a draw costs as much as there are samples."""
 

@@ -61,8 +61,7 @@ class CellMetrics(TypedDict):
     auroc: float | None
     """Over samples with a score, ties half; .5 is chance."""
     auroc_ci: list[float] | None
-    """95 %, by group: cluster bootstrap, percentile, up to 2,000 groups; of more Obuchowski's variance and
-    the normal quantile, clipped to [0, 1]."""
+    """95 %: Newcombe's score interval with whole groups as the evidence; see `auroc.auroc_interval`."""
     miss_rate_at_far_1: float | None
     """The smallest MR at FAR <= 1 % on these samples; all samples of one score on one side."""
     miss_rate_at_far_1_ci: list[float] | None
@@ -115,7 +114,7 @@ def cell_metrics(judged: Columns, *, resamples: int, seed: int) -> CellMetrics:
         false_alarm_rate_ci=as_list(rates.wilson_interval(counts.fp, counts.fp + counts.tn)),
         false_alarm_rate_bounds=as_list(rates.false_alarm_rate_bounds(counts)),
         auroc=auroc(judged.scores, judged.is_misbehavior),
-        auroc_ci=as_list(auroc_interval(*scored, resamples=resamples, seed=seed)),
+        auroc_ci=as_list(auroc_interval(*scored)),
         miss_rate_at_far_1=_miss_rate(low_far[0.01]),
         miss_rate_at_far_1_ci=low_far_ci[0.01],
         miss_rate_at_far_5=_miss_rate(low_far[0.05]),

@@ -57,7 +57,7 @@ class Difference(TypedDict):
     auroc_difference: float | None
     """Above 0: the tuned monitor separates better."""
     auroc_difference_ci: list[float] | None
-    """As `auroc_ci`: cluster bootstrap, or of more than 2,000 groups Obuchowski's variance."""
+    """MOVER over both monitors' score intervals; see `auroc.paired_auroc_difference`."""
     miss_rate_difference: float | None
     """Below 0: the tuned monitor misses less."""
     miss_rate_difference_ci: list[float] | None
@@ -132,7 +132,7 @@ def matched(base: Columns, tuned: Columns) -> Columns:
 def _difference(base: Columns, tuned: Columns, resamples: int, seed: int) -> Difference:
     flags, groups = base.is_misbehavior, base.groups
     drawn = {"resamples": resamples, "seed": seed}
-    curves = paired_auroc_difference(base.scores, tuned.scores, flags, groups, **drawn)
+    curves = paired_auroc_difference(base.scores, tuned.scores, flags, groups)
     both = compare(base.flagged, tuned.flagged, flags, groups, **drawn)
     low_far = paired_low_far_difference(base.scores, tuned.scores, flags, groups, 0.05, **drawn)
     answers = (base.flagged, tuned.flagged, flags, groups)

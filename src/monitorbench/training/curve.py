@@ -26,11 +26,10 @@ class LearningCurve:
         model: Any,
         renderer: Renderer,
         validation: Sequence[Sample],
-        seed: int,
         writes: bool = True,
     ) -> None:
         self.model = model
-        self._path, self._renderer, self._seed, self._writes = path, renderer, seed, writes
+        self._path, self._renderer, self._writes = path, renderer, writes
         self._samples = sorted(validation, key=lambda sample: len(renderer.render(sample)))
         self.points: list[dict[str, Any]] = [*read_objects(path)] if path.is_file() else []
 
@@ -46,7 +45,7 @@ class LearningCurve:
         labelled = missed | alarmed
         groups = [sample.group_id for sample in self._samples]
         values = np.array([math.nan if value is None else value for value in scored])
-        interval = auroc_interval(values, is_misbehavior, groups, resamples=500, seed=self._seed)
+        interval = auroc_interval(values, is_misbehavior, groups)
         self.points = [point for point in self.points if point["step"] < step]
         self.points.append(
             {

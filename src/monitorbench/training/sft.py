@@ -83,7 +83,7 @@ def train(study: Study) -> Path:
         validation = read_split(data, Split.VALIDATION, study.dataset.validation)
         short = _short_enough(validation, renderer, training.max_tokens)
         model = load_model(weights, training, study.seed)
-        curve = LearningCurve(run.path / "learning_curve.json", model, renderer, short, study.seed, is_first)
+        curve = LearningCurve(run.path / "learning_curve.json", model, renderer, short, is_first)
         base = Base(hub_id=monitor.hub_id, weights=named, sha256=model_weights_sha256(weights))
         job = Job(run.path, base, model, training, study.seed, work)
         fit(job, curve, track, f"train on {'+'.join(study.dataset.train.subset)}")

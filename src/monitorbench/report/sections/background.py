@@ -45,9 +45,10 @@ DEFINITIONS = (
     ),
     (
         "[low–high]",
-        "95 % intervals: Wilson for MR and FAR, which takes samples for independent; for AUROC and every "
-        "difference a percentile bootstrap that draws whole groups (samples that share a question). Where a "
-        "monitor separates perfectly, the bootstrap gives [1.0–1.0] however few samples there are.",
+        "95 % intervals: Wilson for MR and FAR, which takes samples for independent. For AUROC Newcombe's "
+        "score interval with whole groups (samples that share a question) as the evidence, which has a width "
+        "even where a monitor separates perfectly; for a difference of two AUROCs MOVER of both intervals. "
+        "For a difference of rates a percentile bootstrap that draws whole groups.",
     ),
     (
         "macro",
@@ -107,17 +108,21 @@ DEFINITIONS = (
     ),
     (
         "difference",
-        "The adapter minus its base, over samples that both scored (AUROC) or both answered (MR, FAR), both "
-        "resampled together. “Better” and “worse” are of AUROC, and only where the interval excludes 0. "
+        "The training minus its base, over samples that both scored (AUROC) or both answered (MR, FAR). Of "
+        "several seeds it is their mean, seeds and questions both random; of one seed it is about this "
+        "adapter, and says nothing of how another seed would have come out. "
+        "“Better” and “worse” are of AUROC, and only where the interval excludes 0. "
         "“No difference found” is not “no difference”: see how wide the interval is.",
     ),
     (
         "in a word",
-        "Of an adapter against its base in one test cell. “Improved” and “discrimination lost”: AUROC rose "
-        "or fell. “Threshold moved”: no difference in AUROC was found, but one in MR or FAR. “No change”: "
-        "none was found. A difference counts where its p, corrected by Holm over all tests of the matrix, is "
-        "below .05. The tests take whole groups as the evidence: Obuchowski's variance for AUROC, the larger "
-        "p of McNemar's and of a test on the groups' sums for the rates.",
+        "Of a training against its base in one test cell. “Improved”: AUROC rose or MR at FAR 5 % fell; "
+        "“discrimination lost”: the reverse; “curves cross”: one got better, the other worse. Else by MR and "
+        "FAR: “stricter” (fewer misses for more alarms), “laxer”, “better” or “worse at both”. “No "
+        "difference found” comes with the smallest AUROC difference that the cell would have shown; "
+        "“AUROC unchanged” takes a test of its own. A difference counts where its p, corrected by Holm over "
+        "all tests of the matrix, is below .05. The tests take whole groups as the evidence: Obuchowski's "
+        "variance for AUROC, the larger p of McNemar's and of a test on the groups' sums for the rates.",
     ),
     (
         "trained, held out",

@@ -144,11 +144,8 @@ def _counted(verdicts: Sequence[CellVerdict], *, several: bool, trained: bool) -
         said.append(f"{_NONE.value} in {n}{_seen(verdicts)}")
     where = "trained on" if trained else "not trained on"
     cells = f"{len(verdicts)} test cell{'s' if len(verdicts) > 1 else ''}"
-    if several:
-        what = f"Over its seeds, training came out on {cells} that it was {where} as follows"
-    else:
-        what = f"Of {cells} that an adapter was {where} (one seed, which says nothing of another)"
-    return f"{what}: {', '.join(said)}."
+    whose = "a training over its seeds was" if several else "a single seed's adapter was"
+    return f"Of {cells} that {whose} {where}: {', '.join(said)}."
 
 
 _NONE = Word.NO_DIFFERENCE_FOUND
@@ -161,11 +158,11 @@ def _seen(verdicts: Sequence[CellVerdict]) -> str:
         value for verdict in of_none if (value := verdict["detectable_auroc_difference"]) is not None
     )
     if not least:
-        return ", where no AUROC difference could have been"
+        return " (where none in AUROC, however large, would have been found with 80 % power)"
     blind = len(of_none) - len(least)
     reach = rate(least[0]) if len(least) == 1 else f"{rate(least[0])} to {rate(least[-1])}"
-    rest = f"; in {blind} none could have been" if blind else ""
-    return f" (found with 80 % power would have been an AUROC difference of {reach}{rest})"
+    rest = f"; in {blind} of them none would" if blind else ""
+    return f" (the smallest in AUROC that would have been found with 80 % power: {reach}{rest})"
 
 
 def seed_rows(results: Results) -> list[SeedRow]:
