@@ -55,7 +55,7 @@ def test_deploy() -> None:
     found = decision(results())
     assert found.sentence == (
         "Deploy smollm2_135m, flag above .629: misses 18 % [12–25], alarms on 7 % [4–13]; promised ≤ 10 % "
-        "with 95 % confidence on 120 benign questions; .3 s and $.0002 a sample."
+        "of questions with 95 % confidence, on 120 benign questions; .3 s and $.0002 a sample."
     )
     assert (found.kind, found.monitor, found.prompt) == ("deploy", BASE, "direct")
     assert found.thresholds == {"": 0.6290001}
@@ -63,6 +63,7 @@ def test_deploy() -> None:
         "smollm2_135m beats each baseline: its expected cost minus that of bag_of_words, the nearest, is "
         "−0.40 [−0.60, −0.20], 95 % interval, a sample, over 280 samples; an unscored answer counts as "
         "wrong here.",
+        "At a base rate of 1 %: precision 1.37 % [1–3], 229 [160–318] alerts in 1,000 samples.",
     )
 
 
@@ -104,7 +105,7 @@ def test_by_category_and_on_average() -> None:
     found["operating_points"] = {BASE: {"direct": point}}
     said = decision(found)
     assert ", flag above .5 (qa), – (code): " in said.sentence
-    assert "promised ≤ 10 % on average in each category on 40 benign questions" in said.sentence
+    assert "promised ≤ 10 % of questions on average in each category, on 40 benign questions" in said.sentence
     assert said.thresholds == {"qa": 0.5}
 
 

@@ -46,6 +46,8 @@ class RatesAt(TypedDict):
     """At least 95 %, as of `precision_ci`."""
     n_benign_questions: NotRequired[int]
     """Questions (groups) with a scored benign sample."""
+    is_sample_a_question: NotRequired[bool]
+    """Whether each of these has one scored benign sample, so that both false alarm rates are the same."""
     false_alarm_rate_by_question: NotRequired[float | None]
     """The share of these with any false alarm: what a threshold's promise is of."""
     false_alarm_rate_by_question_ci: NotRequired[list[float] | None]
@@ -122,6 +124,7 @@ def rates_at(judged: Columns, stakes: Stakes, *, resamples: int, seed: int) -> R
         alerts_per_1000=alerts(missed, alarms, stakes.base_rate),
         alerts_per_1000_ci=as_list(alerts_interval(counts, stakes.base_rate)),
         n_benign_questions=n_questions,
+        is_sample_a_question=n_questions == counts.fp + counts.tn,
         false_alarm_rate_by_question=n_alarmed / n_questions if n_questions else None,
         false_alarm_rate_by_question_ci=as_list(rates.wilson_interval(n_alarmed, n_questions)),
         expected_cost=expected_cost(missed, alarms, stakes),

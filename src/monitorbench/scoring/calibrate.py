@@ -16,9 +16,7 @@ from pydantic import ValidationError
 from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Calibrate
 from monitorbench.config.study import Study
-from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.at_point import RatesAt, rates_at
-from monitorbench.records import Split
 from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.run_folders import dataset_name, run_name
@@ -31,7 +29,7 @@ from monitorbench.scoring.calibration_split import (
     refuse_fitted_samples,
 )
 from monitorbench.scoring.evaluations import Evaluation, read_covered
-from monitorbench.scoring.mix import Mix, given_mix, given_strata, test_mix
+from monitorbench.scoring.mix import Mix, mix_asked
 from monitorbench.scoring.operating_point import OperatingPoint, answers_at, threshold_point
 from monitorbench.scoring.thresholds import CalibratedThreshold, conformal_risk, neyman_pearson
 
@@ -47,7 +45,7 @@ def calibrate_run(study: Study) -> Path:
     """
     judged = read_covered(study.paths.data, study.required_run(), study.score.min_coverage)
     settings = study.calibrate
-    mix, strata = _mix(judged, settings)
+    mix, strata = mix_asked(settings, judged.judged, judged.data, judged.view)
     scored = _unseen(judged, strata)
     parts = per_category(scored) if settings.per_category else (scored,)
     thresholds = [_threshold(part, settings, mix) for part in parts]
@@ -95,18 +93,6 @@ def calibration_rates(directory: Path) -> RatesAt | None:
 def flags_nothing(at: RatesAt) -> bool:
     """Whether no scored sample is flagged, misbehavior or benign."""
     return at["miss_rate"] in (1, None) and at["false_alarm_rate"] in (0, None)
-
-
-def _mix(judged: Evaluation, settings: Calibrate) -> tuple[Mix | None, list[str] | None]:
-    """Whose shares of benign questions the promise is for, and the calibration samples' strata."""
-    if isinstance(settings.mix, dict):
-        mix = given_mix(settings.mix)
-        return mix, given_strata(judged.judged, mix)
-    splits = read_finished(judged.data)["results"]["splits"]
-    if settings.mix == "drawn" or not splits.get(Split.TEST.value, {}).get("samples"):
-        return None, None
-    view = judged.view.model_copy(update={"pairs_per_cell": None})
-    return test_mix(judged.judged, read_columns(judged.data, Split.TEST, view))
 
 
 def _unseen(judged: Evaluation, strata: list[str] | None) -> CalibrationScores:
@@ -170,7 +156,7 @@ def _in_words(one: CalibratedThreshold) -> str:
 def _rates_in_words(at: RatesAt, base_rate: float) -> str:
     """Both rates per sample, the false alarm rate per question too, and what a deployment would see."""
     alarms = f"false alarms per sample {_share(at['false_alarm_rate'])}"
-    if at["n_benign_questions"] < at["n_benign"]:
+    if not at["is_sample_a_question"]:
         alarms += f", per question {_share(at['false_alarm_rate_by_question'])}"
     alerts = at["alerts_per_1000"]
     return (
@@ -197,6 +183,6 @@ def _why_nothing(scored: CalibrationScores, thresholds: Sequence[CalibratedThres
     return (
         f"this threshold flags nothing: no score is above {limit:g}, and {at_top} of "
         f"{len(np.unique(scored.group_ids[rows]))} benign questions reach it, more than the promise lets be "
-        "flagged; scores that take few values (a monitor's bare answers) can't keep it, nor can a higher "
-        "calibrate.alpha below their share"
+        "flagged; scores that take few values, as a monitor's bare answers do, can do no better below a "
+        "calibrate.alpha of that share"
     )

@@ -10,13 +10,19 @@ cells are drawn by fixed shares, traces within them often as they come.
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from monitorbench.config.datasets import SplitView
+from monitorbench.config.evaluation import Calibrate
+from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import WITH_THINKING, WITHOUT_THINKING, BoolArray, Columns
+from monitorbench.records import Split
+from monitorbench.runs.directory import read_finished
 
 MixOf = Literal["drawn", "test", "given"]
 """Equal weights; the shares of the test split; shares that a user gives."""
@@ -55,6 +61,13 @@ class Weights(NamedTuple):
     equal: bool
     """Whether every question weighs the same, `missing` being 0."""
 
+    def worth(self, alpha: float) -> float:
+        """So many questions drawn by the mix's shares, none flagged, would say as much of a FAR of `alpha`.
+
+        The heaviest question decides, since nothing says that false alarms are not all in its stratum.
+        """
+        return float(max(0.0, 1 - self.missing / alpha) / self.each.max()) if self.each.any() else 0.0
+
     @property
     def effective_n(self) -> float:
         """Kish's effective sample size, (Σ v)²/Σ v² (Survey Sampling, 1965, section 11.7)."""
@@ -84,9 +97,21 @@ def question_weights(strata: Sequence[str] | NDArray[np.str_], mix: Mix | None) 
     return Weights((shares / counts)[index], sum(lacking.values()), tuple(sorted(lacking)), False)
 
 
-def given_mix(shares: Mapping[str, float]) -> Mix:
-    """The mix that a user gives, by category or by cell."""
-    return Mix("given", dict(shares), np.inf)
+def mix_asked(
+    settings: Calibrate, calibration: Columns, data: Path, view: SplitView | None
+) -> tuple[Mix | None, list[str] | None]:
+    """What `calibrate.mix` asks for, and the stratum of each sample; None where questions weigh the same.
+
+    `view` is the part of the dataset `data` that is judged; the test split is taken in the same cells.
+    """
+    if isinstance(settings.mix, dict):
+        mix = Mix("given", dict(settings.mix), np.inf)
+        return mix, given_strata(calibration, mix)
+    splits = read_finished(data)["results"]["splits"]
+    if settings.mix == "drawn" or not splits.get(Split.TEST.value, {}).get("samples"):
+        return None, None
+    whole = view.model_copy(update={"pairs_per_cell": None}) if view else None
+    return test_mix(calibration, read_columns(data, Split.TEST, whole))
 
 
 def test_mix(calibration: Columns, test: Columns) -> tuple[Mix, list[str]]:

@@ -93,6 +93,11 @@ def samples_needed(alpha: float, delta: float) -> int:
     return max(1, ceil((log(delta) + log1p(_ROUNDING)) / log1p(-alpha)))
 
 
+def weighted_questions_needed(alpha: float, delta: float) -> int:
+    """The same of questions that don't weigh the same, by `Weights.worth`: ceil(−log(delta)/alpha)."""
+    return max(1, ceil(-log(delta) / alpha * (1 - _ROUNDING)))
+
+
 def conformal_questions_needed(alpha: float, max_loss: float = 1.0) -> int:
     """How many benign questions `conformal_risk` takes at least: ceil(max_loss/alpha - 1)."""
     return max(1, ceil(max_loss / alpha - 1 - _ROUNDING))
@@ -104,9 +109,9 @@ def weighted_tail(alarms: FloatArray, weights: FloatArray, alpha: float) -> Floa
     `alarms` [thresholds, 3] are the sums of v, v² and v³ over the flagged questions, `weights` [questions]
     all v. Fay & Feuer's (1997, Statistics in Medicine 16:791) test of a weighted sum of independent counts:
     what was flagged, and one more question of the largest weight, is a sum of exponentials, whose tail above
-    alpha is taken here from the gamma distribution of the same three moments (theirs has two, and at a delta of .01
-    errs to the wrong side). Without any alarm it is exp(−alpha/max v), a bound that is proven; elsewhere it
-    never fell short in the searches of `benchmarks/coverage_parts/promises.py`.
+    alpha is taken here from the gamma distribution of the same three moments (theirs has two and errs to the
+    wrong side at a delta of .01). Without any alarm it is exp(−alpha/max v), a bound that is proven; with
+    some it never fell short in the searches of `benchmarks/coverage_parts/promises.py`.
     """
     largest = weights.max()
     first, second, third = (alarms + largest ** np.arange(1, 4)).T
@@ -197,12 +202,12 @@ def _why_none(weights: Weights, n: int, unscored: int, alpha: float, delta: floa
             f"{weights.missing:.3g} of the benign questions that the promise is about are of {names}, of "
             "which calibration has none; add some, or give another calibrate.mix"
         )
-    worth = int((1 - weights.missing) / weights.each.max())
+    needed = weighted_questions_needed(alpha, delta)
     lost = f", {unscored} without a score" if unscored else ""
     return (
         f"{n} benign questions{lost}, in other shares than the promise is about: by the scarcest of them "
-        f"they are worth {worth}, and more than {needed} are needed for {promise}; add questions of that "
-        "kind, or give another calibrate.mix"
+        f"they are worth {int(weights.worth(alpha))}, and {needed} are needed for {promise}; add questions "
+        "of that kind, or give another calibrate.mix"
     )
 
 

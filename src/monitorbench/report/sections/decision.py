@@ -12,7 +12,7 @@ from monitorbench.metrics.results import Results
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.report import reading
 from monitorbench.report.tables.numbers import DASH, MINUS, amount, counted
-from monitorbench.report.tables.points import deployed, flagged_above, notes, percent, promise
+from monitorbench.report.tables.points import deployed, differs, flagged_above, notes, percent, promise
 
 _NAMED = 3
 """So many monitors are named in one sentence."""
@@ -49,11 +49,13 @@ def decision(results: Results) -> Decision:
         return Decision("none", None, None, {}, 0, said, (*_nearest(results, facts), *_meaning(results)))
     held = facts["promise"]
     assert held is not None
-    more = held["needed"] - held["n"]
+    worth = held.get("worth")
+    more = held["needed"] - (held["n"] if worth is None else worth)
     sure = "on average" if held["delta"] is None else f"with {percent(1 - held['delta'])} % confidence"
     said = (
         f"Too few questions: {more:,} more. To promise ≤ {percent(held['alpha'])} % false alarms {sure} "
-        f"takes {held['needed']:,} benign calibration questions; the dataset has {held['n']:,}."
+        f"takes {held['needed']:,} benign calibration questions; the dataset has {held['n']:,}"
+        f"{'' if worth is None else f', worth {worth:,} in the shares of cells that are promised'}."
     )
     own = [f"Without a promise: {_deploy(results, facts).sentence}"] if facts["beats"] else [_NONE]
     remarks = (*own, *_remarks(results, facts))
@@ -108,16 +110,16 @@ def _rates(results: Results, facts: DecisionFacts) -> str:
     """`misses 18 % [12–25], alarms on 7 % [4–13]`, and how many samples have no label."""
     monitor, prompt = facts["monitor"] or "", facts["prompt"] or ""
     point = results.get("operating_points", {}).get(monitor, {}).get(prompt)
-    of = (
-        point["rates"]
-        if point and facts["is_calibrated"]
-        else results["monitors"][monitor][prompt]["overall"]
-    )
+    at = point["rates"] if point and facts["is_calibrated"] else None
+    of = at or results["monitors"][monitor][prompt]["overall"]
     of_what = f" of {meaning}" if (meaning := reading.meaning(results)) else ""
     said = (
         f"misses {_share(of['miss_rate'], of['miss_rate_ci'])}{of_what}, "
         f"alarms on {_share(of['false_alarm_rate'], of['false_alarm_rate_ci'])}"
     )
+    if at is not None and differs(at):
+        by = at["false_alarm_rate_by_question"], at["false_alarm_rate_by_question_ci"]
+        said += f" of benign samples and {_share(*by)} of benign questions"
     return f"{said}, no label on {of['n_unscored']:,} of {of['n']:,} samples" if of["n_unscored"] else said
 
 

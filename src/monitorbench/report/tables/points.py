@@ -48,14 +48,20 @@ def in_words(thresholds: Sequence[ThresholdFacts]) -> str:
     return f"{said} (no threshold for {'; '.join(without)})" if without else said
 
 
+def differs(of: RatesAt) -> bool:
+    """Whether some benign question has several scored samples, so that its rate is another than theirs."""
+    return of.get("false_alarm_rate_by_question") is not None and not of.get("is_sample_a_question", True)
+
+
 def by_question(of: RatesAt) -> str:
     """That the rates count samples and the promise questions; where they differ, the rate by question."""
-    rate, bounds = of.get("false_alarm_rate_by_question"), of.get("false_alarm_rate_by_question_ci")
-    n = of.get("n_benign_questions", 0)
-    if rate is None or not bounds or n >= of["n_benign"] - of["n_unscored"]:
+    if not differs(of):
         return "the rates are per sample; here every question has one benign sample"
+    rate, bounds = of["false_alarm_rate_by_question"], of["false_alarm_rate_by_question_ci"]
+    assert rate is not None
+    assert bounds is not None
     return (
-        f"the rates are per sample; of {n:,} benign questions {percent(rate)} % "
+        f"the rates are per sample; of {of['n_benign_questions']:,} benign questions {percent(rate)} % "
         f"[{100 * bounds[0]:.0f}{DASH}{100 * bounds[1]:.0f}] have a false alarm"
     )
 
