@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, poisson
 
-from monitorbench.records import Split
+from monitorbench.metrics.columns import Columns, columns
+from monitorbench.metrics.rates import Judged
+from monitorbench.records import Category, Label, Split, Task
 from monitorbench.scoring.calibration_split import CalibrationScores, calibration_scores, per_category
-from monitorbench.scoring.mix import Mix, of_questions, question_weights
+from monitorbench.scoring.mix import Mix, mix_of_split, of_questions, question_weights
 from monitorbench.scoring.thresholds import (
     conformal_risk,
     neyman_pearson,
@@ -157,3 +159,39 @@ def test_a_question_in_two_cells_is_of_neither() -> None:
     groups = np.array([0, 0, 1, 2, 2])
     strata = np.array(["a/qa", "b/qa", "a/qa", "b/qa", "b/qa"])
     assert of_questions(groups, strata).tolist() == ["a/qa and b/qa", "a/qa", "b/qa"]
+
+
+def split(traces: dict[str, tuple[int, int]]) -> Columns:
+    """Benign samples of so many questions with and without a trace in each task."""
+    rows = [
+        Judged(
+            sample_id=f"{task}{i}",
+            pair_id="",
+            group_id=f"{task}{i}",
+            category=Category.SYCOPHANCY_BIAS,
+            task=Task(task),
+            label=Label.BENIGN,
+            answer=None,
+            score=0.5,
+        )
+        for task, (with_, without) in traces.items()
+        for i in range(with_ + without)
+    ]
+    found = columns(rows)
+    flags = np.array([i < traces[task][0] for task in traces for i in range(sum(traces[task]))])
+    by_id = dict(zip([row.sample_id for row in rows], flags, strict=True))
+    return replace(found, has_thinking=np.array([by_id[one] for one in found.sample_ids.to_pylist()]))
+
+
+def test_traces_count_where_both_splits_differ_in_them() -> None:
+    """Half of the test split reasons and a tenth of calibration: the promise would be for the other half."""
+    calibration = split({"qa": (4, 36), "code": (18, 22)})
+    mix, strata = mix_of_split(calibration, split({"qa": (120, 120), "code": (115, 125)}))
+    assert mix.weights == {
+        "sycophancy_bias/qa:with_thinking": 120,
+        "sycophancy_bias/qa:without_thinking": 120,
+        "sycophancy_bias/code": 240,
+    }
+    assert strata.count("sycophancy_bias/qa:with_thinking") == 4
+    assert strata.count("sycophancy_bias/code") == 40
+    assert not question_weights(strata, mix).equal

@@ -111,10 +111,10 @@ def mix_asked(
     if settings.mix == "drawn" or not splits.get(Split.TEST.value, {}).get("samples"):
         return None, None
     whole = view.model_copy(update={"pairs_per_cell": None}) if view else None
-    return test_mix(calibration, read_columns(data, Split.TEST, whole))
+    return mix_of_split(calibration, read_columns(data, Split.TEST, whole))
 
 
-def test_mix(calibration: Columns, test: Columns) -> tuple[Mix, list[str]]:
+def mix_of_split(calibration: Columns, test: Columns) -> tuple[Mix, list[str]]:
     """The test split's mix, and the stratum of each calibration sample."""
     traced = _cut_by_trace(calibration, test)
     held, used = (_strata(one, traced) for one in (calibration, test))
