@@ -119,16 +119,15 @@ def mix_of_split(calibration: Columns, test: Columns) -> tuple[Mix, list[str]]:
     traced = _cut_by_trace(calibration, test)
     held, used = (_strata(one, traced) for one in (calibration, test))
     benign = ~test.is_misbehavior
-    names = of_questions(test.groups[benign], np.asarray(used)[benign])
-    found, counts = np.unique(names, return_counts=True)
+    found, counts = np.unique(_of_questions(test.groups[benign], *used.taking(benign)), return_counts=True)
     counted = dict(zip(found.tolist(), counts.astype(float).tolist(), strict=True))
-    return Mix("test", counted, float(len(names))), held
+    return Mix("test", counted, float(counts.sum())), held.listed()
 
 
 def given_strata(calibration: Columns, mix: Mix) -> list[str]:
     """The stratum of each sample: its cell, or its category where the mix is by category."""
     if any("/" in name for name in mix.weights):
-        return _strata(calibration, frozenset())
+        return _strata(calibration, frozenset()).listed()
     return [calibration.category_names[i] for i in calibration.categories.tolist()]
 
 
@@ -137,25 +136,49 @@ def of_questions(groups: IntArray, strata: NDArray[np.str_]) -> NDArray[np.str_]
 
     A question with samples in several strata is of a stratum of its own, `first and second`.
     """
-    names, index = np.unique(strata, return_inverse=True)
-    pairs = np.unique(np.stack([groups, index], axis=1), axis=0)
+    names, codes = np.unique(strata, return_inverse=True)
+    return _of_questions(groups, codes, names)
+
+
+def _of_questions(groups: IntArray, codes: IntArray, names: NDArray[np.str_]) -> NDArray[np.str_]:
+    pairs = np.unique(groups * len(names) + codes)
+    group, code = np.divmod(pairs, max(len(names), 1))
+    several = np.append(group[1:] == group[:-1], False)
+    if not several.any():
+        found: NDArray[np.str_] = names[code]
+        return found
     joined: dict[int, str] = {}
-    for group, stratum in pairs.tolist():
+    for one, stratum in zip(group.tolist(), code.tolist(), strict=True):
         name = str(names[stratum])
-        joined[group] = f"{joined[group]} and {name}" if group in joined else name
-    return np.array([joined[group] for group in sorted(joined)], dtype=np.str_)
+        joined[one] = f"{joined[one]} and {name}" if one in joined else name
+    return np.array(list(joined.values()), dtype=np.str_)
 
 
-def _strata(columns: Columns, traced: frozenset[str]) -> list[str]:
-    cells = [
-        f"{columns.category_names[c]}/{columns.task_names[t]}"
-        for c, t in zip(columns.categories.tolist(), columns.tasks.tolist(), strict=True)
+class _Strata(NamedTuple):
+    """A stratum for each sample, by its number; a million of them need no million strings."""
+
+    codes: IntArray
+    names: NDArray[np.str_]
+
+    def taking(self, rows: BoolArray) -> "_Strata":
+        return _Strata(self.codes[rows], self.names)
+
+    def listed(self) -> list[str]:
+        found: list[str] = self.names[self.codes].tolist()
+        return found
+
+
+def _strata(columns: Columns, traced: frozenset[str]) -> _Strata:
+    """The cells, those in `traced` cut by whether there is a trace."""
+    names = [
+        f"{category}/{task}{trace}"
+        for category in columns.category_names
+        for task in columns.task_names
+        for trace in (f":{WITHOUT_THINKING}", f":{WITH_THINKING}")
     ]
-    thinking = columns.has_thinking.tolist()
-    return [
-        f"{cell}:{WITH_THINKING if has else WITHOUT_THINKING}" if cell in traced else cell
-        for cell, has in zip(cells, thinking, strict=True)
-    ]
+    kept = [name if (cell := name.partition(":")[0]) in traced else cell for name in names]
+    distinct, index = np.unique(np.array(kept, dtype=np.str_), return_inverse=True)
+    return _Strata(index[2 * columns.cells + columns.has_thinking], distinct)
 
 
 def _cut_by_trace(calibration: Columns, test: Columns) -> frozenset[str]:
@@ -164,12 +187,14 @@ def _cut_by_trace(calibration: Columns, test: Columns) -> frozenset[str]:
 
     counts: dict[str, list[list[int]]] = {}
     for row, columns in enumerate((calibration, test)):
-        cells = np.asarray(_strata(columns, frozenset()))
-        for cell in np.unique(cells[~columns.is_misbehavior]).tolist():
-            inside: BoolArray = (cells == cell) & ~columns.is_misbehavior
+        cells = _strata(columns, frozenset())
+        benign = ~columns.is_misbehavior
+        for code in np.unique(cells.codes[benign]).tolist():
+            inside: BoolArray = (cells.codes == code) & benign
             n = len(np.unique(columns.groups[inside]))
             n_with = len(np.unique(columns.groups[inside & columns.has_thinking]))
-            counts.setdefault(cell, [[0, 0], [0, 0]])[row] = [n_with, n - n_with]
+            table = counts.setdefault(str(cells.names[code]), [[0, 0], [0, 0]])
+            table[row] = [n_with, n - n_with]
     return frozenset(
         cell
         for cell, table in counts.items()
