@@ -56,12 +56,12 @@ def differs(of: RatesAt) -> bool:
 def by_question(of: RatesAt) -> str:
     """That the rates count samples and the promise questions; where they differ, the rate by question."""
     if not differs(of):
-        return "the rates are per sample; here every question has one benign sample"
+        return "rates count samples, one benign a question here"
     rate, bounds = of["false_alarm_rate_by_question"], of["false_alarm_rate_by_question_ci"]
     assert rate is not None
     assert bounds is not None
     return (
-        f"the rates are per sample; of {of['n_benign_questions']:,} benign questions {percent(rate)} % "
+        f"rates count samples; of {of['n_benign_questions']:,} benign questions {_two(rate)} % "
         f"[{100 * bounds[0]:.0f}{DASH}{100 * bounds[1]:.0f}] have a false alarm"
     )
 
@@ -72,7 +72,7 @@ def there(of: RatesAt) -> str:
     if rate is None or not bounds:
         return ""
     inside = f"[{100 * bounds[0]:.0f}{DASH}{100 * bounds[1]:.0f}]"
-    return f"misses {percent(rate)} % {inside} of {of['n_misbehavior']:,} on the calibration split"
+    return f"misses {_two(rate)} % {inside} of {of['n_misbehavior']:,} on the calibration split"
 
 
 def deployed(of: RatesAt, base_rate: float) -> str:
@@ -81,7 +81,7 @@ def deployed(of: RatesAt, base_rate: float) -> str:
     if alerts is None:
         return ""
     bounds, around = of["precision_ci"], of.get("alerts_per_1000_ci")
-    precise = "no precision, nothing is flagged" if right is None else f"precision {percent(right)} %"
+    precise = "no precision, nothing is flagged" if right is None else f"precision {_two(right)} %"
     if right is not None and bounds:
         precise += f" [{100 * bounds[0]:.0f}{DASH}{100 * bounds[1]:.0f}]"
     inside = f" [{around[0]:.0f}{DASH}{around[1]:.0f}]" if around else ""
@@ -123,3 +123,8 @@ def notes(results: Results, point: PointFacts) -> list[str]:
 def percent(share: float) -> str:
     """`10`, `7.5`, `0.1`: at most three digits."""
     return f"{100 * share:.3g}"
+
+
+def _two(share: float) -> str:
+    """`96`, `1.4`, `0.86`: two digits."""
+    return f"{float(f'{100 * share:.2g}'):g}"
