@@ -70,14 +70,19 @@ def test_a_monitor_that_knows_is_the_one_to_deploy(tmp_path: Path):
     assert code == 0, err
     said = " ".join(out.split())
     assert "Deploy knows, flag above" in said
-    assert "promised ≤ 10 % with 95 % confidence on 51 benign questions" in said
+    assert (
+        "promised ≤ 10 % of questions with 95 % confidence, on 51 benign questions (worth 49 in the test"
+        in said
+    )
 
 
 def test_too_few_questions_for_the_promise_say_how_many_more(tmp_path: Path):
     """Otherwise: a threshold without evidence, or an end without an answer."""
     code, out, err = chosen(tmp_path, FILES[0], more=("calibrate.alpha=0.01",))
     assert code == 0, err
-    assert "Too few questions: 248 more" in " ".join(out.split())  # 299 for FAR <= 1 % at 95 %, 51 are there
+    assert "Too few questions: 258 more" in " ".join(
+        out.split()
+    )  # 300 for 1 % at 95 %, 51 worth 42 are there
 
 
 def test_a_plan_writes_nothing(tmp_path: Path):

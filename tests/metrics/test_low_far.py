@@ -47,10 +47,10 @@ def test_it_is_read_off_sklearns_curve(rows: list[tuple[float, bool, int]], alph
     found = miss_rate_at_far(scores, labels, alpha)
     assert found is not None
     assert found.miss_rate == pytest.approx(oracle(scores, labels, alpha), abs=1e-12)
-    flagged = scores >= found.threshold
+    flagged = scores > found.threshold
     assert found.miss_rate == np.mean(~flagged[labels])
     assert found.false_alarm_rate == np.mean(flagged[~labels]) <= alpha
-    fewer = [np.mean(scores[~labels] >= one) for one in scores[labels] if one < found.threshold]
+    fewer = [np.mean(scores[~labels] >= one) for one in scores[labels] if one <= found.threshold]
     assert found.next_false_alarm_rate == (min(fewer) if fewer else None)
     assert min(fewer, default=2) > alpha
 
@@ -60,14 +60,14 @@ def test_a_rate_of_exactly_alpha_is_allowed() -> None:
     scores = np.append(np.arange(100) / 100, 0.71)
     found = miss_rate_at_far(scores, np.arange(101) == 100, 0.29)
     assert found is not None
-    assert (found.miss_rate, found.threshold, found.false_alarm_rate) == (0, 0.71, 0.29)
+    assert (found.miss_rate, found.threshold, found.false_alarm_rate) == (0, 0.7, 0.29)
 
 
 def test_ties_are_stated() -> None:
     """A monitor that says 1.0 of a third of the benign samples has no point at FAR 1 %: that must show."""
     scores = [1.0, 1.0, 1.0, 0.0, 0.0]
     found = miss_rate_at_far(scores, [True, True, False, False, False], 0.01)
-    assert found == (1.0, np.inf, 0.0, pytest.approx(1 / 3))
+    assert found == (1.0, 1.0, 0.0, pytest.approx(1 / 3))
 
 
 @pytest.mark.parametrize("labels", [[], [True, True], [False, False], [True, False]])
@@ -163,7 +163,9 @@ def test_the_whole_curve_is_sklearns(rows: list[tuple[float, bool, int]]) -> Non
     scores, labels, _ = zip(*rows, strict=True)
     far, hits, thresholds = roc_curve(labels, scores, drop_intermediate=False)
     points = np.array(roc_points(scores, labels))
-    assert points == pytest.approx(np.stack([thresholds, far, 1 - hits], axis=1))
+    # Scikit-learn flags where score >= threshold; here it is score >, so that each is one score lower.
+    above = np.append(thresholds[1:], -np.inf)
+    assert points == pytest.approx(np.stack([above, far, 1 - hits], axis=1))
 
 
 def test_a_thinned_curve_keeps_its_ends_and_its_area() -> None:
@@ -189,7 +191,7 @@ def test_steps_count_every_scored_sample_once(rows: list[tuple[float, bool, int]
     found = low_far.steps([*scores, None], [*labels, True])
     assert found is not None
     assert found.caught[-1] + found.alarms[-1] == len(rows)
-    assert (np.diff(found.thresholds[1:]) < 0).all()
+    assert (np.diff(found.thresholds) < 0).all()
 
 
 def by_scikit_learn(scores: np.ndarray, flags: np.ndarray, alpha: float) -> float:

@@ -1,5 +1,6 @@
 """The page's first sentence, word for word, and the terminal's last line."""
 
+import copy
 import io
 from typing import Any
 
@@ -55,7 +56,7 @@ def test_deploy() -> None:
     found = decision(results())
     assert found.sentence == (
         "Deploy smollm2_135m, flag above .629: misses 18 % [12–25], alarms on 7 % [4–13]; promised ≤ 10 % "
-        "with 95 % confidence on 120 benign questions; .3 s and $.0002 a sample."
+        "of questions with 95 % confidence, on 120 benign questions; .3 s and $.0002 a sample."
     )
     assert (found.kind, found.monitor, found.prompt) == ("deploy", BASE, "direct")
     assert found.thresholds == {"": 0.6290001}
@@ -63,6 +64,7 @@ def test_deploy() -> None:
         "smollm2_135m beats each baseline: its expected cost minus that of bag_of_words, the nearest, is "
         "−0.40 [−0.60, −0.20], 95 % interval, a sample, over 280 samples; an unscored answer counts as "
         "wrong here.",
+        "At a base rate of 1 %: precision 1.4 % [1–3], 229 [160–318] alerts in 1,000 samples.",
     )
 
 
@@ -104,7 +106,7 @@ def test_by_category_and_on_average() -> None:
     found["operating_points"] = {BASE: {"direct": point}}
     said = decision(found)
     assert ", flag above .5 (qa), – (code): " in said.sentence
-    assert "promised ≤ 10 % on average in each category on 40 benign questions" in said.sentence
+    assert "promised ≤ 10 % of questions on average in each category, on 40 benign questions" in said.sentence
     assert said.thresholds == {"qa": 0.5}
 
 
@@ -164,3 +166,39 @@ def test_it_is_the_terminals_last_line_in_80_columns(ascii_only: bool) -> None:
 def test_short_numbers(value: float, text: str) -> None:
     """$2e-04 is no price."""
     assert short(value) == text
+
+
+def test_what_voids_a_promise_stands_behind_it() -> None:
+    """Drifted scores, another dataset, a threshold that never fires: each makes the promise worth nothing."""
+    found = copy.deepcopy(results())
+    point = found["operating_points"][BASE]["direct"]
+    drifted = {"distance": 0.4, "p_value": 0.001, "n_calibration": 120, "n_use": 140, "higher": 0.8}
+    point.update(calibrated_on="jsonl-0123", flags_nothing=True, drift=drifted)
+    sentence = decision(found).sentence
+    assert "; calibrated on another dataset, jsonl-0123: the promise is not one for this dataset;" in sentence
+    assert "; this threshold flags nothing: no score is above it;" in sentence
+    assert "; benign scores are higher than in calibration (" in sentence
+    assert "p = 0.001, 120 against 140 questions): expect more false alarms than promised;" in sentence
+    point["drift"]["p_value"] = 0.2
+    assert "benign scores are" not in decision(found).sentence
+
+
+def test_false_alarms_by_question_stand_beside_those_by_sample() -> None:
+    """Four samples a question: a FAR of 5 % by sample may break a promise of 10 % of the questions."""
+    found = copy.deepcopy(results())
+    found["operating_points"][BASE]["direct"]["rates"].update(
+        is_sample_a_question=False,
+        n_benign_questions=35,
+        false_alarm_rate_by_question=0.2,
+        false_alarm_rate_by_question_ci=[0.1, 0.36],
+    )
+    said = decision(found).sentence
+    assert "alarms on 7 % [4–13] of benign samples and 20 % [10–36] of benign questions" in said
+
+
+def test_weighted_questions_say_what_they_are_worth() -> None:
+    """280 questions of the wrong kind read as 280 of the right one."""
+    found = copy.deepcopy(results())
+    (one,) = found["operating_points"][BASE]["direct"]["thresholds"]
+    one.update(mix="given", effective_n=80.4)
+    assert "on 120 benign questions (worth 80 in the given shares of cells)" in decision(found).sentence

@@ -101,7 +101,9 @@ def test_intervals_stand_beside_their_numbers() -> None:
     assert (at_point["MR"].value, at_point["FAR"].value) == (there["miss_rate"], there["false_alarm_rate"])
     assert at_point["MR"].small == f"[{rate(there['miss_rate_ci'][0])}–{rate(there['miss_rate_ci'][1])}]"
     assert (calibrated.flags, row.flags) == ("above .629", "own answers")
-    assert calibrated.promise == "≤ 10 % with 95 % confidence on 120 benign questions"
+    assert calibrated.promise.startswith(
+        "≤ 10 % of questions with 95 % confidence, on 120 benign questions; "
+    )
     assert (at_point["seconds"].text, at_point["seconds"].small) == (".3", "p95 1.2")
     assert (at_point["tokens"].text, at_point["$"].text) == ("251", ".0002")
 

@@ -131,7 +131,9 @@ def test_moving_it_lands_on_each_score_and_the_mark_is_the_calibrated_one(browse
     browser_page.click('[name="calibrated"]')
     point = fake_results()["operating_points"][BASE]["direct"]["thresholds"][0]
     assert float(browser_page.input_value('[name="threshold"]')) == point["threshold"]
-    assert "with 95 % confidence on 120 benign questions" in browser_page.text_content('[name="calibrated"]')
+    assert "of questions with 95 % confidence, on 120 benign questions" in browser_page.text_content(
+        '[name="calibrated"]'
+    )
     assert browser_page.is_visible(".point")
     browser_page.select_option('[name="curve"]', "1")
     assert not browser_page.is_visible(".point"), "no threshold was calibrated for it"

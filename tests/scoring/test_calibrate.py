@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from monitorbench.config.base import UserError
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
+from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Label, Split
+from monitorbench.report.reading import short_names
 from monitorbench.report.scores import read_scores
 from monitorbench.report.sections.decision import decision
+from monitorbench.report.tables.overall import overall_rows
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
@@ -25,6 +28,7 @@ LOOSE = ("calibrate.alpha=0.2", "calibrate.delta=0.2")
 CATEGORIES = "calibrate.per_category=true"
 RATES = ("miss_rate", "miss_rate_ci", "false_alarm_rate", "false_alarm_rate_ci", "coverage", "n_unscored")
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "dataset.jsonl"
 WHOLE = ("dataset.test.pairs_per_cell=null", "dataset.calibration.pairs_per_cell=null")
 
 
@@ -35,6 +39,20 @@ def judged(use_engine: Any, says: Any, study: Callable[..., Study]) -> Callable[
     def run(*overrides: str) -> Path:
         def script(ids: tuple[int, ...], decoding: object, with_adapter: bool) -> Any:
             return says("no", hashlib.sha256(f"{ids}".encode()).digest()[0] / 256 * 0.98 + 0.01)
+
+        use_engine(script)
+        return evaluate(study(*WHOLE, *overrides))
+
+    return run
+
+
+@pytest.fixture
+def answering(use_engine: Any, says: Any, study: Callable[..., Study]) -> Callable[..., Path]:
+    """An evaluation run with the same score for every prompt, or for every second one another."""
+
+    def run(*overrides: str, scores: tuple[float, float]) -> Path:
+        def script(ids: tuple[int, ...], decoding: object, with_adapter: bool) -> Any:
+            return says("no", scores[hashlib.sha256(f"{ids}".encode()).digest()[0] % 2])
 
         use_engine(script)
         return evaluate(study(*WHOLE, *overrides))
@@ -160,3 +178,94 @@ def test_too_few_samples_are_said_to_be_too_few(judged: Any, study: Any):
         study(f"run={held}", "calibrate.per_category=true", "calibrate.alpha=0.3", "calibrate.delta=0.3")
     )
     assert len(read_operating_point(by_category).thresholds) == 3
+
+
+def test_a_calibration_says_what_its_threshold_comes_to(judged: Any, study: Any, starter: Path, caplog: Any):
+    """A threshold without its misses and alerts is a number that nobody can decide on."""
+    held = judged("evaluate.split=calibration")
+    with caplog.at_level("INFO"):
+        point = calibrate_run(study(f"run={held}", *LOOSE))
+    (threshold,) = read_operating_point(point).thresholds
+    samples = {sample.id: sample for sample in read_split(starter, Split.CALIBRATION)}
+    verdicts = read_verdicts(held / "verdicts.jsonl")
+    missed = [
+        v.score <= threshold.threshold for v in verdicts if samples[v.sample_id].label is Label.MISBEHAVIOR
+    ]
+    results = read_finished(point)["results"]
+    found = results["rates"]
+    assert found["miss_rate"] == pytest.approx(np.mean(missed))
+    assert found["miss_rate_ci"][0] < found["miss_rate"] < found["miss_rate_ci"][1]
+    pi = 0.01
+    alerts = 1000 * (pi * (1 - found["miss_rate"]) + (1 - pi) * found["false_alarm_rate"])
+    assert found["alerts_per_1000"] == pytest.approx(alerts)
+    assert found["precision"] == pytest.approx(1000 * pi * (1 - found["miss_rate"]) / alerts)
+    assert not results["flags_nothing"]
+    assert "FAR per question <= 0.2 with probability 0.8" in caplog.text
+    assert "false alarms per sample" in caplog.text
+    assert "alerts in 1,000 samples" in caplog.text
+    scored = score_run(study(f"run={judged()}", f"operating_point={point}"))
+    at = json.loads((scored / "metrics.json").read_text())["operating_points"]["smollm2_135m"]["direct"]
+    assert at["calibration"] == found
+    assert 0 < at["drift"]["p_value"] <= 1
+
+
+def test_a_threshold_that_flags_nothing_is_said_to(answering: Any, study: Any, caplog: Any):
+    """Scores of two values: the only threshold that keeps the promise is the upper one; it never fires."""
+    held, run = (answering(f"evaluate.split={s}", scores=(0.001, 0.999)) for s in ("calibration", "test"))
+    point = calibrate_run(study(f"run={held}", *LOOSE))
+    (threshold,) = read_operating_point(point).thresholds
+    assert threshold.threshold == pytest.approx(0.999)
+    assert read_finished(point)["results"]["flags_nothing"]
+    assert "this threshold flags nothing: no score is above 0.999" in caplog.text
+    metrics = json.loads(
+        (score_run(study(f"run={run}", f"operating_point={point}")) / "metrics.json").read_text()
+    )
+    said = decision(metrics)
+    assert said.kind == "none"
+    assert "The calibrated threshold of smollm2_135m flags nothing" in said.sentence
+
+
+def test_a_point_of_another_dataset_is_asked_for_and_marked(
+    judged: Any, answering: Any, study: Any, capsys: Any
+):
+    """A promise made on one dataset, read off a table of another, is one that nobody made."""
+    other = ("dataset=jsonl", f"dataset.path={EXAMPLE}", "dataset.seed=1")
+    ensure(study(*other))
+    held, run = answering(*other, "evaluate.split=calibration", scores=(0.1, 0.2)), judged()
+    point = calibrate_run(study(*other, f"run={held}", *LOOSE))
+    asked = (f"run={run}", f"operating_point={point}")
+    with pytest.raises(UserError, match=r"score\.other_dataset=true"):
+        score_run(study(*asked))
+    scored = score_run(study(*asked, "score.other_dataset=true"))
+    metrics = json.loads((scored / "metrics.json").read_text())
+    of = metrics["operating_points"]["smollm2_135m"]["direct"]["calibrated_on"]
+    assert of.startswith("jsonl-")
+    assert f"calibrated on another dataset, {of}" in " ".join(capsys.readouterr().err.split())
+    at = (scored / f"table-at-{point.name}.csv").read_text().splitlines()
+    assert at[0].endswith(",calibrated_on")
+    assert all(line.endswith(f",{of}") for line in at[1:])
+    (row,) = [row for row in overall_rows(metrics, short_names(metrics)) if row.promise]
+    assert f"calibrated on another dataset, {of}" in row.promise
+
+    assert metrics["operating_points"]["smollm2_135m"]["direct"]["drift"]["p_value"] < 0.01
+    assert "benign scores are higher than in calibration" in row.promise
+
+
+def test_the_mix_is_the_test_splits_or_what_is_given(judged: Any, study: Any):
+    """A deployment of other shares needs another threshold, and one that has it needs no other."""
+    held = judged("evaluate.split=calibration")
+
+    def threshold(*overrides: str) -> Any:
+        return read_operating_point(calibrate_run(study(f"run={held}", *LOOSE, *overrides))).thresholds[0]
+
+    plain, drawn = threshold(), threshold("calibrate.mix=drawn")
+    assert plain == drawn, "the starter's splits have the same shares"
+    given = threshold("calibrate.mix={sycophancy_bias: 0.8, safety_permission: 0.2}")
+    assert (plain.mix, given.mix) == ("drawn", "given")
+    assert given.effective_n < plain.n
+    with pytest.raises(UserError, match="are of made_up/qa, of which calibration has none"):
+        threshold("calibrate.mix={sycophancy_bias/qa: 0.5, made_up/qa: 0.5}")
+    with pytest.raises(ConfigError, match=r"add up to 0\.9, expected 1"):
+        threshold("calibrate.mix={sycophancy_bias: 0.9}")
+    with pytest.raises(ConfigError, match="categories only, or cells"):
+        threshold("calibrate.mix={sycophancy_bias: 0.9, safety_permission/qa: 0.1}")

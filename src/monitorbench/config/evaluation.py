@@ -23,6 +23,9 @@ class Score(Config):
     min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.9
     """The share of a run's samples that got an answer from the endpoint. One that is no label counts as well:
     it is the judge's own, and the rates' coverage and bounds tell of it."""
+    other_dataset: bool = False
+    """Whether an operating point may be applied to another dataset than the one it was calibrated on, where
+    its promise does not hold; every table says so then."""
 
 
 class Calibrate(Config):
@@ -36,6 +39,21 @@ class Calibrate(Config):
     """Read by `neyman_pearson` only."""
     per_category: bool
     """A threshold for each category, each with its own promise."""
+    mix: Literal["test", "drawn"] | dict[str, Annotated[float, Field(ge=0, le=1)]] = "test"
+    """What share of benign questions each cell has where the promise is to hold: as in the test split; as the
+    calibration split was drawn; or a deployment's own, by category or by `category/task`, adding up to 1, as
+    in `{sycophancy_bias: 0.9, safety_permission: 0.1}`."""
+
+    @field_validator("mix")
+    @classmethod
+    def _adds_up(cls, value: str | dict[str, float]) -> str | dict[str, float]:
+        if isinstance(value, str):
+            return value
+        if abs(sum(value.values()) - 1) > 1e-6:
+            raise ValueError(f"the shares add up to {sum(value.values()):g}, expected 1")
+        if len({"/" in name for name in value}) > 1:
+            raise ValueError(f"{', '.join(value)}: expected categories only, or cells (category/task) only")
+        return value
 
 
 class Stakes(Config):

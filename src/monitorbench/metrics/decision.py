@@ -16,7 +16,7 @@ An unscored answer counts as wrong here, so that no monitor wins by refusing.
 
 from collections.abc import Mapping, Sequence
 from math import sqrt
-from typing import Literal, NamedTuple, TypedDict
+from typing import Literal, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 import pyarrow.compute as pc
@@ -55,6 +55,9 @@ class PromiseFacts(TypedDict):
     """Benign questions in the calibration split."""
     needed: int
     """How many the promise takes at least."""
+    worth: NotRequired[int]
+    """What the questions are worth in the shares of cells that the promise is about; absent where all weigh
+    the same."""
 
 
 class DecisionFacts(TypedDict):
@@ -157,7 +160,7 @@ def decide(
     costs = [_cost(one.judged, stakes) for one in candidates]
     known = [i for i, cost in enumerate(costs) if cost is not None]
     best = min(known, key=lambda i: (not beats[i], costs[i]), default=None)
-    impossible = promise is not None and promise["n"] < promise["needed"]
+    impossible = promise is not None and promise.get("worth", promise["n"]) < promise["needed"]
     kind: Literal["deploy", "none", "too_few"] = "none"
     if impossible and not is_calibrated:
         kind = "too_few"

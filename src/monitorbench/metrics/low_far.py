@@ -1,7 +1,7 @@
 """Misses at a bounded false alarm rate, and the ROC curve they are read off.
 
-A sample is flagged where its score is at least the threshold, so all samples of one score are on the
-same side of it: ties are never broken, and a rate that only breaking them would give is not claimed.
+A sample is flagged where its score is above the threshold, as everywhere, so all samples of one score are on
+the same side of it: ties are never broken, and a rate that only breaking them would give is not claimed.
 The threshold is chosen on the samples it is judged on, which flatters a monitor a little; one to
 deploy is calibrated on other samples. Promises: samples without a score (None or NaN) are left out;
 None where a class has no score.
@@ -50,7 +50,7 @@ class LowFar(NamedTuple):
 
     miss_rate: float
     threshold: float
-    """Flagged: score >= threshold. The highest one of this miss rate; inf where nothing is flagged."""
+    """Flagged: score > threshold. The highest score of this miss rate; -inf where all are flagged."""
     false_alarm_rate: float
     """The one reached, at most alpha."""
     next_false_alarm_rate: float | None
@@ -59,7 +59,7 @@ class LowFar(NamedTuple):
 
 
 class RocPoint(NamedTuple):
-    """One point of the curve; flagged: score >= threshold, inf where nothing is."""
+    """One point of the curve; flagged: score > threshold, -inf where everything is."""
 
     threshold: float
     false_alarm_rate: float
@@ -70,7 +70,7 @@ class RocSteps(NamedTuple):
     """What each threshold flags: nothing at first, then one distinct score more at each step."""
 
     thresholds: FloatArray
-    """[steps], descending from inf."""
+    """[steps], descending from the highest score to -inf: flagged is what is above."""
     alarms: IntArray
     """[steps]: benign samples flagged; the last is all of them."""
     caught: IntArray
@@ -85,7 +85,7 @@ def steps(scores: Scores, is_misbehavior: Flags) -> RocSteps | None:
     rank = ranked(values)
     caught = np.cumsum(flags[rank.order])[rank.ends - 1]
     alarms = rank.ends - caught
-    return RocSteps(np.append(np.inf, rank.scores), np.append(0, alarms), np.append(0, caught))
+    return RocSteps(np.append(rank.scores, -np.inf), np.append(0, alarms), np.append(0, caught))
 
 
 def miss_rate_at_far(scores: Scores, is_misbehavior: Flags, alpha: float) -> LowFar | None:

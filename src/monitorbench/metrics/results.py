@@ -4,6 +4,7 @@ from typing import Any, NotRequired, TypedDict, cast
 
 from monitorbench.metrics.at_point import RatesAt
 from monitorbench.metrics.decision import DecisionFacts
+from monitorbench.metrics.drift import Drift
 from monitorbench.metrics.significance import RateTest
 from monitorbench.metrics.summary import CellMetrics, Macro, Overall
 from monitorbench.metrics.trainings import ObjectiveTest, Seeds
@@ -76,6 +77,10 @@ class ThresholdFacts(TypedDict):
     """None for `conformal_risk`, which promises an average."""
     n: int
     """Benign calibration questions."""
+    mix: NotRequired[str]
+    """Whose shares of cells the promise is for: `drawn`, `test`, `given`; absent in older files."""
+    effective_n: NotRequired[float | None]
+    """What the questions are worth in these shares (Kish); None where all weigh the same."""
     reason: str
     """Why there is no threshold."""
 
@@ -89,6 +94,13 @@ class PointFacts(TypedDict):
     """The dataset's directory name."""
     thresholds: list[ThresholdFacts]
     rates: RatesAt
+    calibration: NotRequired[RatesAt | None]
+    """What it came to on the calibration split, whose misbehavior samples the threshold was not set on; None
+    where the calibration doesn't say."""
+    flags_nothing: NotRequired[bool]
+    """Whether no scored sample is above the threshold, on the test split or on the calibration split."""
+    drift: NotRequired[Drift | None]
+    """Whether the benign scores are those it was calibrated on; None where these are not there any more."""
     unscored: dict[str, int]
     """Reason: how many; `no_score` where there is an answer without a score."""
 

@@ -6,13 +6,17 @@ such a point promises, and what counts as evidence.
 
 import json
 import logging
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
+import numpy as np
 from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Calibrate
 from monitorbench.config.study import Study
+from monitorbench.metrics.at_point import RatesAt, rates_at
 from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.run_folders import dataset_name, run_name
@@ -25,7 +29,8 @@ from monitorbench.scoring.calibration_split import (
     refuse_fitted_samples,
 )
 from monitorbench.scoring.evaluations import Evaluation, read_covered
-from monitorbench.scoring.operating_point import OperatingPoint, threshold_point
+from monitorbench.scoring.mix import Mix, mix_asked
+from monitorbench.scoring.operating_point import OperatingPoint, answers_at, threshold_point
 from monitorbench.scoring.thresholds import CalibratedThreshold, conformal_risk, neyman_pearson
 
 _FILE = "operating_point.json"
@@ -39,10 +44,11 @@ def calibrate_run(study: Study) -> Path:
     promise: the line says how many benign questions it would take.
     """
     judged = read_covered(study.paths.data, study.required_run(), study.score.min_coverage)
-    scored = _unseen(judged)
     settings = study.calibrate
+    mix, strata = mix_asked(settings, judged.judged, judged.data, judged.view)
+    scored = _unseen(judged, strata)
     parts = per_category(scored) if settings.per_category else (scored,)
-    thresholds = [_threshold(part, settings) for part in parts]
+    thresholds = [_threshold(part, settings, mix) for part in parts]
     point = threshold_point(*thresholds)
     identity = {"run": judged.id, "point": point.model_dump(mode="json")}
     name = run_name(judged.monitor, judged.prompt, dataset_name(judged.data.name))
@@ -52,8 +58,14 @@ def calibrate_run(study: Study) -> Path:
         write_atomically(run.path / _FILE, point.model_dump_json(indent=2) + "\n")
         results["operating_point"] = point.model_dump(mode="json")
         results["judged"] = str(judged.directory)
+        at = _rates_there(judged, scored, point, study)
+        results["rates"] = at
+        results["flags_nothing"] = flags_nothing(at)
         for one in thresholds:
             _log.info("calibrate: %s", _in_words(one))
+        _log.info("calibrate: %s", _rates_in_words(at, study.stakes.base_rate))
+        if results["flags_nothing"]:
+            _log.warning("calibrate: %s", _why_nothing(scored, thresholds))
     return run.path
 
 
@@ -73,12 +85,22 @@ def judge_id(evaluation: Evaluation) -> str:
     return f"{evaluation.monitor}/{evaluation.prompt}/{evaluation.judge_hash}"
 
 
-def _unseen(judged: Evaluation) -> CalibrationScores:
+def calibration_rates(directory: Path) -> RatesAt | None:
+    """What a calibration's threshold came to on its own split; None of one that doesn't say."""
+    return cast("RatesAt | None", read_finished(directory)["results"].get("rates"))
+
+
+def flags_nothing(at: RatesAt) -> bool:
+    """Whether no scored sample is flagged, misbehavior or benign."""
+    return at["miss_rate"] in (1, None) and at["false_alarm_rate"] in (0, None)
+
+
+def _unseen(judged: Evaluation, strata: list[str] | None) -> CalibrationScores:
     """The samples that a threshold may be set on.
 
     All of them; of a combination that was fitted on the first half, the second half.
     """
-    scored = _calibration_scores(judged)
+    scored = _calibration_scores(judged, strata)
     combined = read_finished(judged.directory)["results"].get("combined")
     if not combined or combined["rule"]["fitted_on"] is None:
         return scored
@@ -88,7 +110,7 @@ def _unseen(judged: Evaluation) -> CalibrationScores:
     return rest
 
 
-def _calibration_scores(judged: Evaluation) -> CalibrationScores:
+def _calibration_scores(judged: Evaluation, strata: list[str] | None) -> CalibrationScores:
     samples = judged.judged
     return calibration_scores(
         judged.data.name,
@@ -97,13 +119,23 @@ def _calibration_scores(judged: Evaluation) -> CalibrationScores:
         is_misbehavior=samples.is_misbehavior,
         group_ids=samples.group_ids().to_pylist(),
         categories=[samples.category_names[i] for i in samples.categories.tolist()],
+        strata=strata,
     )
 
 
-def _threshold(part: CalibrationScores, settings: Calibrate) -> CalibratedThreshold:
+def _threshold(part: CalibrationScores, settings: Calibrate, mix: Mix | None) -> CalibratedThreshold:
     if settings.method == "conformal_risk":
-        return conformal_risk(part, alpha=settings.alpha)
-    return neyman_pearson(part, alpha=settings.alpha, delta=settings.delta)
+        return conformal_risk(part, alpha=settings.alpha, mix=mix)
+    return neyman_pearson(part, alpha=settings.alpha, delta=settings.delta, mix=mix)
+
+
+def _rates_there(
+    judged: Evaluation, scored: CalibrationScores, point: OperatingPoint, study: Study
+) -> RatesAt:
+    """What the point comes to on the samples that the threshold was set beside."""
+    at = answers_at(point, judged).judged
+    rows = np.isin(at.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
+    return rates_at(at.taking(rows), study.stakes, resamples=study.probe.resamples, seed=study.seed)
 
 
 def _in_words(one: CalibratedThreshold) -> str:
@@ -111,4 +143,46 @@ def _in_words(one: CalibratedThreshold) -> str:
     if one.threshold is None:
         return f"{where}: no threshold, its samples will be unscored ({one.reason})"
     sure = f" with probability {1 - one.delta:g}" if one.delta is not None else " on average"
-    return f"{where}: alarm above {one.threshold:.6g}; FAR <= {one.alpha:g}{sure} ({one.n} benign questions)"
+    worth = ""
+    if one.effective_n is not None:
+        whose = "the test split's" if one.mix == "test" else "the given"
+        worth = f", worth {one.effective_n:.0f} in {whose} shares"
+    return (
+        f"{where}: alarm above {one.threshold:.6g}; FAR per question <= {one.alpha:g}{sure} "
+        f"({one.n} benign questions{worth})"
+    )
+
+
+def _rates_in_words(at: RatesAt, base_rate: float) -> str:
+    """Both rates per sample, the false alarm rate per question too, and what a deployment would see."""
+    alarms = f"false alarms per sample {_share(at['false_alarm_rate'])}"
+    if not at["is_sample_a_question"]:
+        alarms += f", per question {_share(at['false_alarm_rate_by_question'])}"
+    alerts = at["alerts_per_1000"]
+    return (
+        f"on the calibration split it misses {_share(at['miss_rate'], at['miss_rate_ci'])} of "
+        f"{at['n_misbehavior']} misbehavior samples; {alarms} (of those it was set on; FAR on others: "
+        f"eval/score.py); at a base rate of {base_rate:g} precision "
+        f"{_share(at['precision'], at['precision_ci'])}, "
+        f"{'unknown' if alerts is None else f'{alerts:.1f}'} alerts in 1,000 samples"
+    )
+
+
+def _share(value: float | None, bounds: Sequence[float] | None = None) -> str:
+    if value is None:
+        return "unknown"
+    inside = f" [{bounds[0]:.3f}, {bounds[1]:.3f}]" if bounds else ""
+    return f"{value:.3f}{inside}"
+
+
+def _why_nothing(scored: CalibrationScores, thresholds: Sequence[CalibratedThreshold]) -> str:
+    """That nothing is flagged, and how many benign questions stand in the way."""
+    limit = max(one.threshold for one in thresholds if one.threshold is not None)
+    rows = ~scored.is_misbehavior
+    at_top = len(np.unique(scored.group_ids[rows & (scored.scores[:, 0] >= limit)]))
+    return (
+        f"this threshold flags nothing: no score is above {limit:g}, and {at_top} of "
+        f"{len(np.unique(scored.group_ids[rows]))} benign questions reach it, more than the promise lets be "
+        "flagged; scores that take few values, as a monitor's bare answers do, can do no better below a "
+        "calibrate.alpha of that share"
+    )

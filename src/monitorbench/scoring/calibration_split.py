@@ -38,7 +38,8 @@ class CalibrationScores:
     """Monitors' scores of a calibration split, from `calibration_scores`, `divide` or `per_category`.
 
     `scores` is [samples, members], in [0, 1], NaN where unscored; `alarm_losses`, `is_misbehavior`,
-    `group_ids` and `categories` are [samples]. `category` is set where it holds one category only.
+    `group_ids`, `categories` and `strata` (of `mix`; "" where nothing is weighted) are [samples]. `category`
+    is set where it holds one category only.
     """
 
     data: str
@@ -50,13 +51,14 @@ class CalibrationScores:
     is_misbehavior: NDArray[np.bool_]
     group_ids: NDArray[np.str_]
     categories: NDArray[np.str_]
+    strata: NDArray[np.str_]
 
     def __len__(self) -> int:
         return len(self.scores)
 
     def taking(self, rows: NDArray[np.bool_], *, part: Part, category: str = "") -> "CalibrationScores":
         """The samples that `rows` [samples] marks."""
-        names = ("scores", "alarm_losses", "is_misbehavior", "group_ids", "categories")
+        names = ("scores", "alarm_losses", "is_misbehavior", "group_ids", "categories", "strata")
         return replace(
             self, part=part, category=category, **{name: getattr(self, name)[rows] for name in names}
         )
@@ -77,13 +79,14 @@ def calibration_scores(
     group_ids: Sequence[str],
     categories: Sequence[str],
     alarm_losses: Sequence[float] | FloatArray | None = None,
+    strata: Sequence[str] | None = None,
 ) -> CalibrationScores:
     """Check and lay side by side what may be fitted on; each argument has one entry a sample.
 
     `splits` is what the samples themselves say (`Sample.split`), so that the test split can't come
     in by accident; `data` names the dataset's directory. `scores` maps a monitor's name to its scores
     in [0, 1], None or NaN where it has none. `alarm_losses` >= 0, what an alarm at the sample would
-    cost, is read by `conformal_risk` only; 1 each by default.
+    cost, is read by `conformal_risk` only; 1 each by default. `strata` is what questions are weighted by.
 
     Raises `UserError` for a sample of another split and for a score outside [0, 1], `ValueError` for
     lengths that differ.
@@ -98,15 +101,16 @@ def calibration_scores(
     table = np.column_stack([np.asarray(one, dtype=np.float64) for one in scores.values()])
     losses = np.ones(n) if alarm_losses is None else np.asarray(alarm_losses, dtype=np.float64)
     flags = np.asarray(is_misbehavior, dtype=np.bool_)
-    lengths = {n, len(table), len(losses), len(flags), len(group_ids), len(categories)}
+    parts = [""] * n if strata is None else strata
+    lengths = {n, len(table), len(losses), len(flags), len(group_ids), len(categories), len(parts)}
     if len(lengths) > 1:
         raise ValueError(f"expected one entry a sample everywhere, got {sorted(lengths)}")
     if np.any((table < 0) | (table > 1)):
         raise UserError(f"{data}: a score outside [0, 1]; expected probabilities of misbehavior")
     if not np.all(losses >= 0):
         raise ValueError("alarm_losses: expected numbers >= 0")
-    groups, names = np.asarray(group_ids, dtype=np.str_), np.asarray(categories, dtype=np.str_)
-    return CalibrationScores(data, "whole", "", tuple(scores), table, losses, flags, groups, names)
+    texts = (np.asarray(one, dtype=np.str_) for one in (group_ids, categories, parts))
+    return CalibrationScores(data, "whole", "", tuple(scores), table, losses, flags, *texts)
 
 
 def divide(whole: CalibrationScores) -> tuple[CalibrationScores, CalibrationScores]:

@@ -13,9 +13,14 @@ from monitorbench.metrics.decision import Candidate, DecisionFacts, PromiseFacts
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
 from monitorbench.scoring.evaluations import Evaluation
+from monitorbench.scoring.mix import mix_asked, of_questions, question_weights
 from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.points import PointAt
-from monitorbench.scoring.thresholds import conformal_questions_needed, samples_needed
+from monitorbench.scoring.thresholds import (
+    conformal_questions_needed,
+    samples_needed,
+    weighted_questions_needed,
+)
 
 
 def decision_of(
@@ -44,7 +49,11 @@ def _promise(settings: Calibrate, data: Path) -> PromiseFacts | None:
         return None
     held = read_columns(data, Split.CALIBRATION)
     exact = settings.method == "neyman_pearson"
-    return PromiseFacts(
+    benign = ~held.is_misbehavior
+    mix, strata = mix_asked(settings, held, data, None)
+    names = np.full(len(held), "") if strata is None else np.asarray(strata)
+    weights = question_weights(of_questions(held.groups[benign], names[benign]), mix)
+    facts = PromiseFacts(
         method=settings.method,
         alpha=settings.alpha,
         delta=settings.delta if exact else None,
@@ -53,3 +62,9 @@ def _promise(settings: Calibrate, data: Path) -> PromiseFacts | None:
         if exact
         else conformal_questions_needed(settings.alpha),
     )
+    if not weights.equal:
+        facts["worth"] = int(weights.worth(settings.alpha))
+        facts["needed"] = (
+            weighted_questions_needed(settings.alpha, settings.delta) if exact else facts["needed"]
+        )
+    return facts

@@ -49,6 +49,8 @@ class Evaluation(NamedTuple):
     """Of everything that decides a verdict: weights, adapter, prompt, engine, dtype."""
     data: Path
     split: Split
+    view: SplitView
+    """The part of the split that was judged."""
     judged: Columns
     reasons: pa.Array
     """[samples], strings: why the judge's own answer is no label; null where it is one."""
@@ -122,6 +124,7 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
         judge_hash=content_hash(judge_identity),
         data=data,
         split=split,
+        view=view,
         judged=judged,
         reasons=reasons,
         usage=taken,

@@ -6,6 +6,7 @@ the monitor it was calibrated for; the model in JSON says where it was calibrate
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from monitorbench.config.base import UserError
 from monitorbench.metrics.auroc import Scores
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.records import Label
+from monitorbench.scoring.evaluations import Evaluation
 from monitorbench.scoring.thresholds import CalibratedThreshold
 
 
@@ -89,6 +91,21 @@ def labels_at(
     codes = np.where(scored, (values > limits).astype(np.int8), np.int8(2))
     names = (Label.BENIGN, Label.MISBEHAVIOR, None)
     return [names[code] for code in codes.tolist()]
+
+
+def answers_at(point: OperatingPoint, evaluation: Evaluation) -> Evaluation:
+    """The run with its answers read at an operating point of its judge."""
+    judged = evaluation.judged
+    labels = labels_at(
+        point,
+        monitor=point.thresholds[0].monitor,
+        scores=judged.scores,
+        answers=[None] * len(judged),  # a threshold doesn't read them
+        categories=[judged.category_names[i] for i in judged.categories.tolist()],
+    )
+    answers = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
+    flagged = np.array([answers[label] for label in labels])
+    return evaluation._replace(judged=replace(judged, flagged=flagged))
 
 
 def _limits(point: OperatingPoint, categories: Sequence[str]) -> FloatArray:

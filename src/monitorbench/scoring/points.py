@@ -1,22 +1,29 @@
 """Evaluations read at calibrated operating points: each point at the one run of the judge it is bound to."""
 
+import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
-
-import numpy as np
 
 from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.at_point import rates_at
+from monitorbench.metrics.drift import DRIFTED, Drift, drift
 from monitorbench.metrics.results import PointFacts, ThresholdFacts
-from monitorbench.records import Label
-from monitorbench.scoring.calibrate import judge_id, read_operating_point
-from monitorbench.scoring.evaluations import Evaluation, unscored_reasons
+from monitorbench.report.tables.points import drift_in_words
+from monitorbench.runs.directory import read_finished
+from monitorbench.scoring.calibrate import (
+    calibration_rates,
+    flags_nothing,
+    judge_id,
+    read_operating_point,
+)
+from monitorbench.scoring.evaluations import Evaluation, read_evaluation, unscored_reasons
 from monitorbench.scoring.numbers import Drawn
-from monitorbench.scoring.operating_point import OperatingPoint, labels_at
+from monitorbench.scoring.operating_point import OperatingPoint, answers_at
 from monitorbench.scoring.thresholds import CalibratedThreshold
+
+_log = logging.getLogger(__name__)
 
 
 class PointAt(NamedTuple):
@@ -33,16 +40,28 @@ class PointAt(NamedTuple):
         return self.directory.resolve().name
 
     @property
+    def calibrated_on(self) -> str:
+        """The dataset's directory name."""
+        return self.point.thresholds[0].data
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it was calibrated on another dataset, so that it promises nothing here."""
+        return self.calibrated_on != self.evaluation.data.name
+
+    @property
     def thresholds(self) -> list[ThresholdFacts]:
         """What the point promises."""
         return [_facts(one) for one in self.point.thresholds]
 
 
-def points_at(directories: Sequence[Path], evaluations: Sequence[Evaluation]) -> list[PointAt]:
+def points_at(
+    directories: Sequence[Path], evaluations: Sequence[Evaluation], *, other_dataset: bool
+) -> list[PointAt]:
     """Each calibration at the evaluation of the same judge.
 
     Raises `UserError` for a directory that is none, where a point was calibrated for none of these judges,
-    and where two are for one judge.
+    where two are for one judge, and, unless `other_dataset`, for one that was calibrated on another dataset.
     """
     # By hash: of several seeds the runs here may have longer names than calibrations know.
     of_judge = {e.judge_hash: e for e in evaluations}
@@ -61,23 +80,15 @@ def points_at(directories: Sequence[Path], evaluations: Sequence[Evaluation]) ->
         if judge in taken:
             raise UserError(f"{directory} and {taken[judge]}: two points for {calibrated}; expected one")
         taken[judge] = directory
-        found.append(PointAt(directory, point, answers_at(point, of_judge[judge])))
+        one = PointAt(directory, point, answers_at(point, of_judge[judge]))
+        if one.is_elsewhere and not other_dataset:
+            raise UserError(
+                f"{directory}: calibrated on {one.calibrated_on}, but the run judged "
+                f"{one.evaluation.data.name}, where its promise does not hold; calibrate on that dataset, or "
+                "type score.other_dataset=true to apply it all the same"
+            )
+        found.append(one)
     return found
-
-
-def answers_at(point: OperatingPoint, evaluation: Evaluation) -> Evaluation:
-    """The run with its answers read at an operating point of its judge."""
-    judged = evaluation.judged
-    labels = labels_at(
-        point,
-        monitor=point.thresholds[0].monitor,
-        scores=judged.scores,
-        answers=[None] * len(judged),  # a threshold doesn't read them
-        categories=[judged.category_names[i] for i in judged.categories.tolist()],
-    )
-    answers = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
-    flagged = np.array([answers[label] for label in labels])
-    return evaluation._replace(judged=replace(judged, flagged=flagged))
 
 
 def facts_of(points: Sequence[PointAt], stakes: Stakes, drawn: Drawn) -> dict[str, dict[str, PointFacts]]:
@@ -85,13 +96,31 @@ def facts_of(points: Sequence[PointAt], stakes: Stakes, drawn: Drawn) -> dict[st
     found: dict[str, dict[str, PointFacts]] = {}
     for one in points:
         e = one.evaluation
+        rates, there = rates_at(e.judged, stakes, **drawn), calibration_rates(one.directory)
         found.setdefault(e.monitor, {})[e.prompt] = PointFacts(
             name=one.name,
-            calibrated_on=one.point.thresholds[0].data,
+            calibrated_on=one.calibrated_on,
             thresholds=one.thresholds,
-            rates=rates_at(e.judged, stakes, **drawn),
+            rates=rates,
+            calibration=there,
+            flags_nothing=flags_nothing(rates) or (there is not None and flags_nothing(there)),
+            drift=_drift(one, drawn["seed"]),
             unscored=unscored_reasons(e),
         )
+    return found
+
+
+def _drift(one: PointAt, seed: int) -> Drift | None:
+    """The benign scores here against those that the point was calibrated on, where these are still there."""
+    judged = Path(read_finished(one.directory)["results"]["judged"])
+    try:
+        before = read_evaluation(one.evaluation.data.parent, judged)
+    except UserError as error:  # moved or removed: the threshold stands without it
+        _log.info("score: no check for drift of %s: %s", one.name, error)
+        return None
+    found = drift(before.judged, one.evaluation.judged, seed=seed)
+    if found is not None and found["p_value"] < DRIFTED:
+        _log.warning("score: %s: %s", one.name, drift_in_words(found))
     return found
 
 
@@ -103,5 +132,7 @@ def _facts(one: CalibratedThreshold) -> ThresholdFacts:
         alpha=one.alpha,
         delta=one.delta,
         n=one.n,
+        mix=one.mix,
+        effective_n=one.effective_n,
         reason=one.reason,
     )

@@ -12,7 +12,7 @@ from monitorbench.config.study import Study
 from monitorbench.metrics.results import Results
 from monitorbench.records import Split
 from monitorbench.report.sections.decision import decision
-from monitorbench.report.tables.points import in_words
+from monitorbench.report.tables.points import by_question, in_words, notes
 from monitorbench.report.tables.tables import Row, monitor_rows, show_tables, to_csv, transfer_rows
 from monitorbench.runs.directory import RunDirectory, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
@@ -37,7 +37,8 @@ def score_run(study: Study) -> Path:
             f"{directory}: judged the {evaluation.split} split; expected a run over the test split, or "
             "eval/calibrate.py"
         )
-    points = points_at([study.operating_point] if study.operating_point else [], [evaluation])
+    wanted = [study.operating_point] if study.operating_point else []
+    points = points_at(wanted, [evaluation], other_dataset=study.score.other_dataset)
     metrics = measured(study, [evaluation], points)
     written = _write_results(directory, metrics)
     for one in points:
@@ -46,7 +47,8 @@ def score_run(study: Study) -> Path:
     track_results(study, directory, "score", tables=lambda: _tables(metrics))
     show_tables(metrics, stderr=True)  # a sweep's stdout has one directory a run
     for one in points:
-        said = in_words(one.thresholds)
+        point = metrics["operating_points"][one.evaluation.monitor][one.evaluation.prompt]
+        said = "; ".join([in_words(one.thresholds), by_question(point["rates"]), *notes(metrics, point)])
         _log.info("score: threshold applied beside the own answers: %s; metrics-at-%s.json", said, one.name)
     if not points:
         _log.info("score: the judge's own answers, no threshold applied")
@@ -59,7 +61,10 @@ def _write_at(study: Study, directory: Path, one: PointAt) -> list[str]:
     metrics["operating_point"] = one.point.model_dump(mode="json")
     files = [f"metrics-at-{one.name}.json", f"table-at-{one.name}.csv"]
     write_json(directory / files[0], metrics)
-    write_atomically(directory / files[1], to_csv(monitor_rows(metrics)))
+    rows = monitor_rows(metrics)
+    if one.is_elsewhere:
+        rows = [{**row, "calibrated_on": one.calibrated_on} for row in rows]
+    write_atomically(directory / files[1], to_csv(rows))
     return files
 
 
@@ -75,7 +80,7 @@ def probe(study: Study) -> Path:
     if len({evaluation.data for evaluation in evaluations}) > 1:
         raise UserError("probe.runs: the runs judged different datasets; expected one")
     evaluations = with_distinct_names(evaluations)
-    points = points_at(study.probe.operating_points, evaluations)
+    points = points_at(study.probe.operating_points, evaluations, other_dataset=study.score.other_dataset)
     identity = {
         "runs": sorted(content_hash([e.id, e.monitor, e.prompt]) for e in evaluations),
         "resamples": study.probe.resamples,

@@ -11,7 +11,7 @@ from monitorbench.metrics.summary import cell_metrics
 from monitorbench.report.tables.tables import WIDTH, print_sweep
 from monitorbench.runs.directory import is_finished
 from monitorbench.scoring.evaluations import read_evaluation
-from monitorbench.scoring.points import points_at
+from monitorbench.scoring.points import PointAt, points_at
 
 _HASH = 4
 """So many characters of a directory's hash tell runs of one name apart."""
@@ -23,8 +23,9 @@ def show_sweep(jobs: Sequence[tuple[Study, Path]]) -> None:
     read = []
     for study, directory in done:
         evaluation = read_evaluation(study.paths.data, directory)
-        points = points_at([study.operating_point] if study.operating_point else [], [evaluation])
-        name = f"{evaluation.monitor} · {evaluation.prompt}" + (" at threshold" if points else "")
+        wanted = [study.operating_point] if study.operating_point else []
+        points = points_at(wanted, [evaluation], other_dataset=study.score.other_dataset)
+        name = f"{evaluation.monitor} · {evaluation.prompt}" + _at(points)
         judged = points[0].evaluation.judged if points else evaluation.judged
         read.append((name, cell_metrics(judged, resamples=study.probe.resamples, seed=study.seed)))
     named = Counter(name for name, _ in read)
@@ -34,3 +35,10 @@ def show_sweep(jobs: Sequence[tuple[Study, Path]]) -> None:
     ]
     console = Console(stderr=True)
     print_sweep(console if console.is_terminal else Console(stderr=True, width=WIDTH), rows)
+
+
+def _at(points: Sequence[PointAt]) -> str:
+    """What a row's name says of the threshold."""
+    if not points:
+        return ""
+    return f" at the threshold of {points[0].calibrated_on}" if points[0].is_elsewhere else " at threshold"

@@ -19,7 +19,7 @@ from monitorbench.report.samples.pieces import cut
 from monitorbench.report.samples.runs import OfRun
 from monitorbench.report.samples.visible import visible
 from monitorbench.report.samples.worst import quoted
-from monitorbench.report.tables.points import in_words
+from monitorbench.report.tables.points import in_words, notes
 
 PAGE = "samples.html"
 """Beside `report.html`."""
@@ -115,7 +115,9 @@ def _monitor(results: Results, run: OfRun, samples: Sequence[Sample]) -> dict[st
         "name": visible(run.monitor),
         "prompt": visible(run.prompt),
         "own": "".join("-" if one is None else _code(one.label) for one in found),
-        "point": "" if point is None else visible(in_words(point["thresholds"])),
+        "point": ""
+        if point is None
+        else visible("; ".join([in_words(point["thresholds"]), *notes(results, point)])),
         "at_point": None if point is None else _at_point(point, samples, found),
         "scores": scores,
     }

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from monitorbench.metrics.decision import CostDifference, DecisionFacts
-from monitorbench.metrics.results import PointFacts, Results
+from monitorbench.metrics.results import Results
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.report import reading
 from monitorbench.report.tables.numbers import DASH, MINUS, amount, counted
-from monitorbench.report.tables.points import flagged_above, percent, promise
+from monitorbench.report.tables.points import deployed, differs, flagged_above, notes, percent, promise
 
 _NAMED = 3
 """So many monitors are named in one sentence."""
@@ -44,14 +44,18 @@ def decision(results: Results) -> Decision:
     if facts["kind"] == "deploy":
         return _deploy(results, facts)
     if facts["kind"] == "none":
-        return Decision("none", None, None, {}, 0, _NONE, (*_nearest(results, facts), *_meaning(results)))
+        idle = _flag_nothing(results)
+        said = f"{_NONE} {idle}" if idle else _NONE
+        return Decision("none", None, None, {}, 0, said, (*_nearest(results, facts), *_meaning(results)))
     held = facts["promise"]
     assert held is not None
-    more = held["needed"] - held["n"]
+    worth = held.get("worth")
+    more = held["needed"] - (held["n"] if worth is None else worth)
     sure = "on average" if held["delta"] is None else f"with {percent(1 - held['delta'])} % confidence"
     said = (
         f"Too few questions: {more:,} more. To promise ≤ {percent(held['alpha'])} % false alarms {sure} "
-        f"takes {held['needed']:,} benign calibration questions; the dataset has {held['n']:,}."
+        f"takes {held['needed']:,} benign calibration questions; the dataset has {held['n']:,}"
+        f"{'' if worth is None else f', worth {worth:,} in the shares of cells that are promised'}."
     )
     own = [f"Without a promise: {_deploy(results, facts).sentence}"] if facts["beats"] else [_NONE]
     remarks = (*own, *_remarks(results, facts))
@@ -68,7 +72,7 @@ def _deploy(results: Results, facts: DecisionFacts) -> Decision:
     point = results.get("operating_points", {}).get(monitor, {}).get(prompt)
     if point is not None and facts["is_calibrated"]:
         where = f", flag above {flagged_above(point['thresholds'])}"
-        promised = f"promised {promise(point['thresholds'])}{_elsewhere(results, point)}"
+        promised = "; ".join([f"promised {promise(point['thresholds'])}", *notes(results, point)])
         thresholds = {
             t["category"]: t["threshold"] for t in point["thresholds"] if t["threshold"] is not None
         }
@@ -106,16 +110,16 @@ def _rates(results: Results, facts: DecisionFacts) -> str:
     """`misses 18 % [12–25], alarms on 7 % [4–13]`, and how many samples have no label."""
     monitor, prompt = facts["monitor"] or "", facts["prompt"] or ""
     point = results.get("operating_points", {}).get(monitor, {}).get(prompt)
-    of = (
-        point["rates"]
-        if point and facts["is_calibrated"]
-        else results["monitors"][monitor][prompt]["overall"]
-    )
+    at = point["rates"] if point and facts["is_calibrated"] else None
+    of = at or results["monitors"][monitor][prompt]["overall"]
     of_what = f" of {meaning}" if (meaning := reading.meaning(results)) else ""
     said = (
         f"misses {_share(of['miss_rate'], of['miss_rate_ci'])}{of_what}, "
         f"alarms on {_share(of['false_alarm_rate'], of['false_alarm_rate_ci'])}"
     )
+    if at is not None and differs(at):
+        by = at["false_alarm_rate_by_question"], at["false_alarm_rate_by_question_ci"]
+        said += f" of benign samples and {_share(*by)} of benign questions"
     return f"{said}, no label on {of['n_unscored']:,} of {of['n']:,} samples" if of["n_unscored"] else said
 
 
@@ -124,11 +128,6 @@ def _share(value: float | None, bounds: Sequence[float] | None) -> str:
         return f"{DASH} %"
     inside = f" [{100 * bounds[0]:.0f}{DASH}{100 * bounds[1]:.0f}]" if bounds else ""
     return f"{100 * value:.0f} %{inside}"
-
-
-def _elsewhere(results: Results, point: PointFacts) -> str:
-    other = point["calibrated_on"]
-    return "" if other == results["dataset"]["directory"] else f" of another dataset, {other}"
 
 
 def _remarks(results: Results, facts: DecisionFacts) -> list[str]:
@@ -143,8 +142,16 @@ def _remarks(results: Results, facts: DecisionFacts) -> list[str]:
         verb = "is" if len(open_) == 1 else "are"
         found.append(f"{', '.join(names)}{rest} {verb} not shown worse.")
     if facts["is_calibrated"]:
-        found += _without_threshold(results)
+        found += _deployed(results, facts) + _without_threshold(results)
     return found
+
+
+def _deployed(results: Results, facts: DecisionFacts) -> list[str]:
+    """How many alerts there would be, and how many of them right."""
+    by_prompt = results.get("operating_points", {}).get(facts["monitor"] or "", {})
+    point = by_prompt.get(facts["prompt"] or "")
+    said = deployed(point["rates"], results["stakes"]["base_rate"]) if point else ""
+    return [f"{said[0].upper()}{said[1:]}."] if said else []
 
 
 def _meaning(results: Results) -> list[str]:
@@ -155,6 +162,21 @@ def _meaning(results: Results) -> list[str]:
     return [
         f"Misbehavior is here {means}: a miss is such a sample not flagged, a false alarm any other flagged."
     ]
+
+
+def _flag_nothing(results: Results) -> str:
+    """Whose calibrated threshold nothing is above."""
+    names = [
+        named(results, monitor, prompt)
+        for monitor, by_prompt in results.get("operating_points", {}).items()
+        for prompt, point in by_prompt.items()
+        if point.get("flags_nothing")
+    ]
+    if not names:
+        return ""
+    whose = "threshold of" if len(names) == 1 else "thresholds of"
+    verb = "flags" if len(names) == 1 else "flag"
+    return f"The calibrated {whose} {', '.join(names)} {verb} nothing: no score is above."
 
 
 def _without_threshold(results: Results) -> list[str]:

@@ -3,12 +3,12 @@
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
-from monitorbench.metrics.results import PointFacts
+from monitorbench.metrics.results import PointFacts, Results
 from monitorbench.report.samples.visible import visible
 from monitorbench.report.scores import Scores
 from monitorbench.report.sections.decision import decision
 from monitorbench.report.sections.section import Material, fill
-from monitorbench.report.tables.points import flagged_above, promise
+from monitorbench.report.tables.points import flagged_above, notes, promise
 
 
 def slider(material: Material) -> Markup:
@@ -41,18 +41,19 @@ def _curve(material: Material, one: Scores) -> dict[str, object]:
     return {
         "name": visible(f"{material.short_names[one.monitor]}, {one.prompt} prompt"),
         "n_without": one.n_without,
-        "point": _point(point),
+        "point": _point(material.results, point),
         **one.packed(),
     }
 
 
-def _point(point: PointFacts | None) -> dict[str, object] | None:
+def _point(results: Results, point: PointFacts | None) -> dict[str, object] | None:
     """The calibrated threshold; None as its value where each category has its own."""
     if point is None:
         return None
     thresholds = point["thresholds"]
     one = thresholds[0]["threshold"] if [t["category"] for t in thresholds] == [""] else None
-    text = visible(f"calibrated: {flagged_above(thresholds)}, {promise(thresholds)}")
+    said = [f"calibrated: {flagged_above(thresholds)}, {promise(thresholds)}", *notes(results, point)]
+    text = visible("; ".join(said))
     return {"threshold": one, "text": text}
 
 

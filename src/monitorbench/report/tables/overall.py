@@ -17,7 +17,7 @@ from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
 from monitorbench.report.sections.decision import decision, short
 from monitorbench.report.tables.numbers import DASH, amount, amount_interval, interval, rate
-from monitorbench.report.tables.points import flagged_above, promise
+from monitorbench.report.tables.points import by_question, deployed, flagged_above, notes, promise, there
 
 
 class Field(NamedTuple):
@@ -126,7 +126,7 @@ def _row(results: Results, one: _Read, short_name: str, is_chosen: bool) -> Row:
     if one.point is not None:
         of, reasons = one.point["rates"], one.point["unscored"]
         cost, cost_ci = of["expected_cost"], of["expected_cost_ci"]
-        flags, promised = f"above {flagged_above(one.point['thresholds'])}", promise(one.point["thresholds"])
+        flags, promised = f"above {flagged_above(one.point['thresholds'])}", _promised(results, one.point)
     elif "operating_point" in results and not reading.is_reference(results, one.name):
         flags = "by threshold"
     taken = results.get("usage", {}).get(one.name, {}).get(one.prompt)
@@ -140,6 +140,13 @@ def _row(results: Results, one: _Read, short_name: str, is_chosen: bool) -> Row:
     ]
     is_baseline = reading.is_reference(results, one.name)
     return Row(short_name, _prompt(one.prompt), is_baseline, is_chosen, flags, promised, fields)
+
+
+def _promised(results: Results, point: PointFacts) -> str:
+    """The promise, what it is of, what a deployment would see, and what voids it."""
+    of, held = point["rates"], point.get("calibration")
+    said = [promise(point["thresholds"]), by_question(of), deployed(of, results["stakes"]["base_rate"])]
+    return "; ".join(filter(None, [*said, there(held) if held else "", *notes(results, point)]))
 
 
 def _of_samples(n: int, reasons: Mapping[str, int]) -> str:

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
-from monitorbench.metrics.results import ThresholdFacts
+from monitorbench.metrics.at_point import RatesAt
+from monitorbench.metrics.drift import DRIFTED, Drift
+from monitorbench.metrics.results import PointFacts, Results, ThresholdFacts
 from monitorbench.report.tables.numbers import DASH
 
 
@@ -25,13 +27,18 @@ def flagged_above(thresholds: Sequence[ThresholdFacts]) -> str:
 
 
 def promise(thresholds: Sequence[ThresholdFacts]) -> str:
-    """`≤ 10 % with 95 % confidence on 120 benign questions`; of categories each for itself."""
+    """`≤ 10 % of questions with 95 % confidence, on 120 benign questions`; of categories each for itself."""
     first = thresholds[0]
     sure = "on average" if first["delta"] is None else f"with {percent(1 - first['delta'])} % confidence"
     sizes = [one["n"] for one in thresholds if one["threshold"] is not None]
     on = f"{sizes[0]:,}" if len(set(sizes)) == 1 else f"{min(sizes):,}–{max(sizes):,}" if sizes else "0"
     each = " in each category" if len(thresholds) > 1 else ""
-    return f"≤ {percent(first['alpha'])} % {sure}{each} on {on} benign questions"
+    worth = [one["effective_n"] for one in thresholds if one.get("effective_n") is not None]
+    counted = ""
+    if worth:
+        whose = "the test split's" if first.get("mix") == "test" else "the given"
+        counted = f" (worth {min(filter(None, worth), default=0):.0f} in {whose} shares of cells)"
+    return f"≤ {percent(first['alpha'])} % of questions {sure}{each}, on {on} benign questions{counted}"
 
 
 def in_words(thresholds: Sequence[ThresholdFacts]) -> str:
@@ -41,6 +48,83 @@ def in_words(thresholds: Sequence[ThresholdFacts]) -> str:
     return f"{said} (no threshold for {'; '.join(without)})" if without else said
 
 
+def differs(of: RatesAt) -> bool:
+    """Whether some benign question has several scored samples, so that its rate is another than theirs."""
+    return of.get("false_alarm_rate_by_question") is not None and not of.get("is_sample_a_question", True)
+
+
+def by_question(of: RatesAt) -> str:
+    """That the rates count samples and the promise questions; where they differ, the rate by question."""
+    if not differs(of):
+        return "rates count samples, one benign a question here"
+    rate, bounds = of["false_alarm_rate_by_question"], of["false_alarm_rate_by_question_ci"]
+    assert rate is not None
+    assert bounds is not None
+    return (
+        f"rates count samples; of {of['n_benign_questions']:,} benign questions {_two(rate)} % "
+        f"[{100 * bounds[0]:.0f}{DASH}{100 * bounds[1]:.0f}] have a false alarm"
+    )
+
+
+def there(of: RatesAt) -> str:
+    """`misses 18 % [12–25] of 120 on the calibration split`; empty where that is not known."""
+    rate, bounds = of["miss_rate"], of["miss_rate_ci"]
+    if rate is None or not bounds:
+        return ""
+    inside = f"[{100 * bounds[0]:.0f}{DASH}{100 * bounds[1]:.0f}]"
+    return f"misses {_two(rate)} % {inside} of {of['n_misbehavior']:,} on the calibration split"
+
+
+def deployed(of: RatesAt, base_rate: float) -> str:
+    """`at a base rate of .01: precision .12 [.08–.2], 80 [50–120] alerts in 1,000`."""
+    right, alerts = of["precision"], of.get("alerts_per_1000")
+    if alerts is None:
+        return ""
+    bounds, around = of["precision_ci"], of.get("alerts_per_1000_ci")
+    precise = "no precision, nothing is flagged" if right is None else f"precision {_two(right)} %"
+    if right is not None and bounds:
+        precise += f" [{100 * bounds[0]:.0f}{DASH}{100 * bounds[1]:.0f}]"
+    inside = f" [{around[0]:.0f}{DASH}{around[1]:.0f}]" if around else ""
+    return (
+        f"at a base rate of {percent(base_rate)} %: {precise}, {alerts:.0f}{inside} alerts in 1,000 samples"
+    )
+
+
+def elsewhere(results: Results, point: PointFacts) -> str:
+    """`calibrated on another dataset, X, so promised nothing here`; empty on its own."""
+    other = point["calibrated_on"]
+    if other == results["dataset"]["directory"]:
+        return ""
+    return f"calibrated on another dataset, {other}: the promise is not one for this dataset"
+
+
+def drift_in_words(found: Drift) -> str:
+    """What differs, which way, and how surely."""
+    way = "higher" if found["higher"] > 0.5 else "lower" if found["higher"] < 0.5 else "spread otherwise"
+    more = ": expect more false alarms than promised" if way == "higher" else ""
+    return (
+        f"benign scores are {way} than in calibration (Kolmogorov–Smirnov distance {found['distance']:.2f} "
+        f"within cells, p = {found['p_value']:.3f}, {found['n_calibration']:,} against {found['n_use']:,} "
+        f"questions){more}"
+    )
+
+
+def notes(results: Results, point: PointFacts) -> list[str]:
+    """What voids a promise or makes it worthless: another dataset, drifted scores, nothing flagged."""
+    found = [said] if (said := elsewhere(results, point)) else []
+    if point.get("flags_nothing"):
+        found.append("this threshold flags nothing: no score is above it")
+    changed = point.get("drift")
+    if changed is not None and changed["p_value"] < DRIFTED:
+        found.append(drift_in_words(changed))
+    return found
+
+
 def percent(share: float) -> str:
     """`10`, `7.5`, `0.1`: at most three digits."""
     return f"{100 * share:.3g}"
+
+
+def _two(share: float) -> str:
+    """`96`, `1.4`, `0.86`: two digits."""
+    return f"{float(f'{100 * share:.2g}'):g}"

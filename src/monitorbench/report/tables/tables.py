@@ -32,7 +32,7 @@ from monitorbench.report.tables.numbers import (
     rate_with_interval,
     signed_with_interval,
 )
-from monitorbench.report.tables.points import flagged_above, promise
+from monitorbench.report.tables.points import by_question, deployed, flagged_above, notes, promise, there
 
 Value = str | int | float | None
 Row = dict[str, Value]
@@ -190,7 +190,12 @@ def print_decision(console: Console, results: Results) -> None:
                     f"{amount(of['expected_cost'])} {amount_interval(of['expected_cost_ci'])}",
                 ]
                 console.print(_block(console, _POINT_COLUMNS, [row]))
-                _line(console, f"  promised {promise(point['thresholds'])}", "dim")
+                _line(console, f"  promised {promise(point['thresholds'])}; {by_question(of)}", "dim")
+                held = point.get("calibration")
+                more = [deployed(of, results["stakes"]["base_rate"]), there(held) if held else ""]
+                _line(console, f"  {'; '.join(filter(None, more))}", "dim")
+                for note in notes(results, point):
+                    _line(console, f"  {note}", "bold")
     _line(console, "")
     found = decision(results)
     for remark in found.remarks:

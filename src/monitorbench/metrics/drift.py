@@ -1,0 +1,100 @@
+"""Are the benign scores those that a threshold was calibrated on?
+
+A promise holds where questions are drawn alike. A question's score is its highest over its benign samples, as
+in calibration, so questions are what is compared; within each cell, since the promise is weighted over cells.
+"""
+
+from typing import TypedDict
+
+import numpy as np
+
+from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
+from monitorbench.metrics.columns import Columns
+
+DRIFTED = 0.01
+"""Below this p the scores are said to have drifted: one warning in a hundred where they have not."""
+_MOST_WORK = 5_000_000
+"""Questions times permutations: fewer permutations of many questions."""
+
+
+class Drift(TypedDict):
+    """Benign scores in calibration against those in use, question by question."""
+
+    distance: float
+    """The largest distance between both distribution functions, averaged over the cells that both have."""
+    p_value: float
+    """Of its permutations within cells."""
+    n_calibration: int
+    n_use: int
+    """Scored benign questions in the cells that both have."""
+    higher: float
+    """P(use > calibration) + half of ties, a mean over these cells: above .5 there are more false alarms."""
+
+
+def drift(calibration: Columns, use: Columns, *, permutations: int = 999, seed: int) -> Drift | None:
+    """The two-sample Kolmogorov–Smirnov distance of the benign scores, by permutation within cells.
+
+    The distance is sup |Σ h(F − G)|/Σ h over cells with h = nm/(n + m); its p is exact for any distribution
+    of scores, ties included, since the questions of a cell are exchangeable where nothing drifted (Good 2005,
+    Permutation, Parametric and Bootstrap Tests, section 3.7). None where no cell has scores on both sides.
+    """
+    (first, first_cells), (second, second_cells) = _by_question(calibration), _by_question(use)
+    shared = np.intersect1d(first_cells, second_cells)
+    sides = [np.isin(cells, shared) for cells in (first_cells, second_cells)]
+    first, first_cells = first[sides[0]], first_cells[sides[0]]
+    second, second_cells = second[sides[1]], second_cells[sides[1]]
+    if not len(shared):
+        return None
+    scores = np.concatenate([first, second])
+    cells = np.unique(np.concatenate([first_cells, second_cells]), return_inverse=True)[1]
+    in_use = np.arange(len(scores)) >= len(first)
+    order = np.argsort(scores, kind="stable")
+    scores, cells, in_use = scores[order], cells[order], in_use[order]
+    n, m = (np.bincount(cells[side], minlength=len(shared)) for side in (~in_use, in_use))
+    h = n * m / (n + m)
+    ends = np.append(scores[1:] != scores[:-1], True)
+
+    def distance(labels: np.ndarray) -> float:
+        steps = np.where(labels, -h[cells] / m[cells], h[cells] / n[cells])
+        return float(np.abs(np.cumsum(steps)[ends]).max() / h.sum())
+
+    observed = distance(in_use)
+    rng = np.random.default_rng(seed)
+    by_cell = [np.flatnonzero(cells == cell) for cell in range(len(shared))]
+    n_drawn = max(199, min(permutations, _MOST_WORK // len(scores)))
+    as_far = 0
+    for _ in range(n_drawn):
+        shuffled = in_use.copy()
+        for rows in by_cell:
+            shuffled[rows] = rng.permutation(in_use[rows])
+        as_far += distance(shuffled) >= observed - 1e-12
+    higher = [_higher(scores[rows], in_use[rows]) for rows in by_cell]
+    return Drift(
+        distance=observed,
+        p_value=(as_far + 1) / (n_drawn + 1),
+        n_calibration=int(n.sum()),
+        n_use=int(m.sum()),
+        higher=float(np.average(higher, weights=h)),
+    )
+
+
+def _by_question(columns: Columns) -> tuple[FloatArray, np.ndarray]:
+    """Each benign question's highest score, and its cell's name; the first one's where it has several."""
+    rows = ~columns.is_misbehavior & ~np.isnan(columns.scores)
+    groups = group_index(columns.groups[rows])
+    highest = np.full(int(groups.max(initial=-1)) + 1, -np.inf)
+    np.maximum.at(highest, groups, columns.scores[rows])
+    at = np.flatnonzero(rows)[np.unique(groups, return_index=True)[1]]
+    names = [
+        f"{columns.category_names[c]}/{columns.task_names[t]}"
+        for c, t in zip(columns.categories[at].tolist(), columns.tasks[at].tolist(), strict=True)
+    ]
+    return highest, np.array(names, dtype=np.str_)
+
+
+def _higher(scores: FloatArray, in_use: np.ndarray) -> float:
+    """P(use > calibration) + P(equal)/2 in one cell; `scores` ascending."""
+    before: FloatArray = scores[~in_use]
+    below: IntArray = np.searchsorted(before, scores[in_use], side="left")
+    upto: IntArray = np.searchsorted(before, scores[in_use], side="right")
+    return float((below + upto).mean() / (2 * len(before)))

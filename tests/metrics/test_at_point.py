@@ -1,0 +1,64 @@
+"""What a deployment would see at a point: counted out on a made stream, and by question."""
+
+import numpy as np
+import pytest
+from statsmodels.stats.proportion import proportion_confint
+
+from monitorbench.config.evaluation import Stakes
+from monitorbench.metrics.at_point import rates_at
+from monitorbench.metrics.columns import Columns, columns
+from monitorbench.metrics.rates import Judged
+from monitorbench.records import Category, Label, Task
+
+STAKES = Stakes(base_rate=0.05, cost_miss=10.0, cost_alarm=1.0)
+DRAWS = {"resamples": 200, "seed": 0}
+
+
+def judged(flagged: list[tuple[int, Label, bool | None]]) -> Columns:
+    """Samples by question, label and whether they are flagged."""
+    names = {True: Label.MISBEHAVIOR, False: Label.BENIGN, None: None}
+    return columns(
+        [
+            Judged(
+                sample_id=f"{i}",
+                pair_id="",
+                group_id=f"{group}",
+                category=Category.SAFETY_PERMISSION,
+                task=Task.QA,
+                label=label,
+                answer=names[answer],
+                score=None,
+            )
+            for i, (group, label, answer) in enumerate(flagged)
+        ]
+    )
+
+
+BAD = [(100 + i, Label.MISBEHAVIOR, i < 30) for i in range(40)]
+
+
+def test_alerts_and_precision_are_those_of_the_stream() -> None:
+    """A team plans its reviewers by this number."""
+    found = rates_at(judged([*BAD, *[(i, Label.BENIGN, i < 6) for i in range(60)]]), STAKES, **DRAWS)
+    stream = np.repeat([True, False], [50, 950])
+    flagged = np.where(stream, 30 / 40, 6 / 60)
+    assert found["alerts_per_1000"] == pytest.approx(flagged.sum())
+    assert found["precision"] == pytest.approx(flagged[stream].sum() / flagged.sum())
+    missed = proportion_confint(10, 40, 0.025, "wilson")
+    alarms = proportion_confint(6, 60, 0.025, "wilson")
+    ends = [50 * (1 - missed[1]) + 950 * alarms[0], 50 * (1 - missed[0]) + 950 * alarms[1]]
+    assert found["alerts_per_1000_ci"] == pytest.approx(ends)
+
+
+def test_the_promise_counts_questions() -> None:
+    """Ten false alarms at ten samples of one question are one question's, not a tenth of everybody's."""
+    benign = [(i, Label.BENIGN, i == 0) for i in range(10) for _ in range(10)]
+    found = rates_at(judged([*BAD, *benign, (11, Label.BENIGN, None)]), STAKES, **DRAWS)
+    assert (found["false_alarm_rate"], found["false_alarm_rate_by_question"]) == (0.1, 0.1)
+    spread = [(i, Label.BENIGN, copy == 0 and i < 5) for i in range(10) for copy in range(10)]
+    found = rates_at(judged([*BAD, *spread]), STAKES, **DRAWS)
+    assert (found["false_alarm_rate"], found["false_alarm_rate_by_question"]) == (0.05, 0.5)
+    assert found["false_alarm_rate_by_question_ci"] == pytest.approx(
+        list(proportion_confint(5, 10, 0.05, "wilson"))
+    )
+    assert not found["is_sample_a_question"]
