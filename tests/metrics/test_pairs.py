@@ -17,7 +17,8 @@ ROWS = st.lists(st.tuples(st.integers(-1, 6), st.booleans(), ANSWER, SCORE), max
 
 def metrics(rows):
     pairs, labels, answers, scores = zip(*rows, strict=True) if rows else ([], [], [], [])
-    return pair_metrics(np.array(pairs, dtype=np.int64), labels, answers, scores)
+    numbers = np.array(pairs, dtype=np.int64)
+    return pair_metrics(numbers, labels, answers, scores, numbers)
 
 
 def test_each_outcome_counts_where_it_belongs() -> None:
@@ -71,7 +72,7 @@ def test_pairs_see_what_pooled_scores_hide() -> None:
     hard = np.repeat(np.arange(100), 2) / 100
     labels = np.arange(200) % 2 == 0
     scores = hard + 0.001 * labels
-    found = pair_metrics(np.arange(200) // 2, labels, [None] * 200, scores)
+    found = pair_metrics(np.arange(200) // 2, labels, [None] * 200, scores, np.arange(200) // 2)
     assert found.ranked.accuracy == 1
     assert roc_auc_score(labels, scores) < 0.52
     assert found.answered.both_right == (0, None, None)

@@ -1,7 +1,9 @@
 """Differences between two monitors and their p values, against scipy, statsmodels and the definition."""
 
+import itertools
 import json
 import random
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +24,7 @@ from monitorbench.metrics.significance import (
     Match,
     auroc_difference_p,
     compare,
+    group_swap_p,
     holm,
     mcnemar,
     rate_difference_p,
@@ -209,12 +212,12 @@ def test_each_match_gives_both_rates_and_holm_covers_them_all():
     ]
     for test in found:
         label = Label.MISBEHAVIOR if test["rate"] == "miss_rate" else Label.BENIGN
-        table = [[0, 0], [0, 0]]
+        changes: Counter[str] = Counter()
         for one, other in zip(base, tuned[test["second"]], strict=True):
             if one.label is label:
-                table[one.answer is not label][other.answer is not label] += 1
-        assert test["p"] == pytest.approx(statsmodels_mcnemar(table, exact=True).pvalue)
-        assert test["difference"] == pytest.approx((table[0][1] - table[1][0]) / 60)
+                changes[one.group_id] += (other.answer is not label) - (one.answer is not label)
+        assert test["p"] == pytest.approx(group_swap_p(np.array([*changes.values()])))
+        assert test["difference"] == pytest.approx(changes.total() / 60)
         low, high = test["difference_ci"]
         assert low <= test["difference"] <= high
     adjusted = multipletests([test["p"] for test in found], method="holm")[1]
@@ -310,21 +313,37 @@ def test_copies_within_a_group_are_no_evidence():
         many = rate_difference_p(*(np.repeat(a, 10) for a in (*answers, flags, groups)), of=of)
         assert few is not None
         assert many is not None
-        assert many <= few, "McNemar's part falls"
-        change = (answers[1] != flags).astype(int)[flags == of] - (answers[0] != flags)[flags == of]
-        t = stats.ttest_1samp(change, 0)
-        assert many == pytest.approx(t.pvalue, rel=1e-6), "and what is left is the test on the groups' sums"
+        assert many == pytest.approx(few)
 
 
-def test_the_rates_p_is_the_larger_of_two():
-    """The smaller one would claim what one of the two tests does not bear out."""
+def test_with_one_sample_a_group_it_is_mcnemars():
+    """The clustered test must cost nothing where there is nothing to cluster."""
     flags, groups = np.ones(60, bool), np.arange(60)
     base = np.array([1.0] * 40 + [0.0] * 20)
     tuned = np.array([1.0] * 38 + [0.0] * 2 + [1.0] * 9 + [0.0] * 11)
     exact = statsmodels_mcnemar([[0, 2], [9, 0]], exact=True).pvalue
-    t = stats.ttest_1samp(base - tuned, 0).pvalue
-    assert rate_difference_p(base, tuned, flags, groups, of=True) == pytest.approx(max(exact, t), rel=1e-6)
+    assert rate_difference_p(base, tuned, flags, groups, of=True) == pytest.approx(exact, rel=1e-9)
+    found = compare(base, tuned, flags, groups, **DRAWS)
+    assert found.miss_rate.p_value == pytest.approx(exact, rel=1e-9)
     assert rate_difference_p(base, tuned, flags, groups, of=False) is None, "no benign sample"
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=9))
+def test_swapping_groups_is_counted_out(changes: list[int]):
+    """Every sign of every group, tried one by one."""
+    signs = np.array(list(itertools.product([-1, 1], repeat=len(changes))))
+    sums = np.abs((signs * np.abs(changes)).sum(axis=1))
+    expected = np.mean(sums >= abs(sum(changes)))
+    assert group_swap_p(np.array(changes)) == pytest.approx(expected)
+
+
+def test_many_groups_have_the_normal_limit():
+    """The p must not jump where the counting ends."""
+    draw = np.random.default_rng(0)
+    changes = draw.choice([-2, -1, 1, 2], size=2000, p=[0.24, 0.24, 0.26, 0.26])
+    counted = group_swap_p(changes)
+    limit = group_swap_p(np.append(changes, [1, -1]))
+    assert counted == pytest.approx(limit, rel=0.05)
 
 
 @pytest.mark.parametrize("n", [2, 4, 8])

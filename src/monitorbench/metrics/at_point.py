@@ -12,6 +12,7 @@ import numpy as np
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics import rates
 from monitorbench.metrics.bootstrap import group_index
+from monitorbench.metrics.clustered import error_interval
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import expected_cost, expected_cost_interval
 from monitorbench.metrics.rates import Interval, as_list
@@ -32,14 +33,14 @@ class RatesAt(TypedDict):
     miss_rate: float | None
     """Over scored samples, as everywhere."""
     miss_rate_ci: list[float] | None
-    """Wilson, 95 %."""
+    """As in `CellMetrics`: Wilson with whole groups as the evidence, 95 %."""
     false_alarm_rate: float | None
     false_alarm_rate_ci: list[float] | None
-    """Wilson, 95 %."""
+    """As in `CellMetrics`: Wilson with whole groups as the evidence, 95 %."""
     precision: float | None
     """Of the alarms in a deployment with the stakes' base rate, the share that is right."""
     precision_ci: list[float] | None
-    """At least 95 %: between the ends of both rates' 97.5 % Wilson intervals."""
+    """At least 95 %: between the ends of both rates' 97.5 % intervals."""
     alerts_per_1000: NotRequired[float | None]
     """Of 1,000 samples in such a deployment, how many are flagged; absent in older files."""
     alerts_per_1000_ci: NotRequired[list[float] | None]
@@ -51,7 +52,7 @@ class RatesAt(TypedDict):
     false_alarm_rate_by_question: NotRequired[float | None]
     """The share of these with any false alarm: what a threshold's promise is of."""
     false_alarm_rate_by_question_ci: NotRequired[list[float] | None]
-    """Wilson, 95 %."""
+    """As in `CellMetrics`: Wilson with whole groups as the evidence, 95 %."""
     expected_cost: float | None
     expected_cost_ci: list[float] | None
     """Cluster bootstrap by group, percentile, 95 %."""
@@ -65,10 +66,9 @@ def precision(miss_rate: float | None, false_alarm_rate: float | None, base_rate
     return right / (right + wrong) if right + wrong > 0 else None
 
 
-def precision_interval(counts: rates.Counts, base_rate: float) -> Interval | None:
+def precision_interval(judged: Columns, base_rate: float) -> Interval | None:
     """An interval of at least 95 %: precision falls in both rates, so its ends are at theirs."""
-    missed = rates.wilson_interval(counts.fn, counts.fn + counts.tp, _EACH)
-    alarms = rates.wilson_interval(counts.fp, counts.fp + counts.tn, _EACH)
+    missed, alarms = (error_interval(judged, of=label, confidence=_EACH) for label in (True, False))
     if missed is None or alarms is None:
         return None
     low = precision(missed.high, alarms.high, base_rate)
@@ -83,10 +83,9 @@ def alerts(miss_rate: float | None, false_alarm_rate: float | None, base_rate: f
     return 1000 * (base_rate * (1 - miss_rate) + (1 - base_rate) * false_alarm_rate)
 
 
-def alerts_interval(counts: rates.Counts, base_rate: float) -> Interval | None:
+def alerts_interval(judged: Columns, base_rate: float) -> Interval | None:
     """An interval of at least 95 %: alerts fall in MR and rise in FAR."""
-    missed = rates.wilson_interval(counts.fn, counts.fn + counts.tp, _EACH)
-    alarms = rates.wilson_interval(counts.fp, counts.fp + counts.tn, _EACH)
+    missed, alarms = (error_interval(judged, of=label, confidence=_EACH) for label in (True, False))
     if missed is None or alarms is None:
         return None
     low, high = alerts(missed.high, alarms.low, base_rate), alerts(missed.low, alarms.high, base_rate)
@@ -116,13 +115,13 @@ def rates_at(judged: Columns, stakes: Stakes, *, resamples: int, seed: int) -> R
         n_unscored=counts.n_unscored,
         coverage=(counts.n - counts.n_unscored) / counts.n if counts.n else None,
         miss_rate=missed,
-        miss_rate_ci=as_list(rates.wilson_interval(counts.fn, counts.fn + counts.tp)),
+        miss_rate_ci=as_list(error_interval(judged, of=True)),
         false_alarm_rate=alarms,
-        false_alarm_rate_ci=as_list(rates.wilson_interval(counts.fp, counts.fp + counts.tn)),
+        false_alarm_rate_ci=as_list(error_interval(judged, of=False)),
         precision=precision(missed, alarms, stakes.base_rate),
-        precision_ci=as_list(precision_interval(counts, stakes.base_rate)),
+        precision_ci=as_list(precision_interval(judged, stakes.base_rate)),
         alerts_per_1000=alerts(missed, alarms, stakes.base_rate),
-        alerts_per_1000_ci=as_list(alerts_interval(counts, stakes.base_rate)),
+        alerts_per_1000_ci=as_list(alerts_interval(judged, stakes.base_rate)),
         n_benign_questions=n_questions,
         is_sample_a_question=n_questions == counts.fp + counts.tn,
         false_alarm_rate_by_question=n_alarmed / n_questions if n_questions else None,

@@ -17,7 +17,7 @@ left out of both.
 """
 
 from collections.abc import Sequence
-from math import sqrt
+from math import ceil, log, log1p, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -108,6 +108,21 @@ def miss_rate_at_far(scores: Scores, is_misbehavior: Flags, alpha: float) -> Low
         false_alarm_rate=float(alarms[here]),
         next_false_alarm_rate=float(alarms[following]) if following < len(caught) else None,
     )
+
+
+def questions_needed(alpha: float) -> int:
+    """Benign questions below which a rate at FAR <= `alpha` in (0, 1) is not given: 59 for 5 %, 299 for 1 %.
+
+    So many that one of them scores above the threshold of FAR `alpha` with a chance of 95 %, (1 − alpha)^n <=
+    .05: below, the threshold is likely not among the scores at all.
+    """
+    return ceil(log(0.05) / log1p(-alpha))
+
+
+def enough_for(alpha: float, scores: FloatArray, is_misbehavior: BoolArray, groups: IntArray) -> bool:
+    """Whether there are `questions_needed` with a scored benign sample; all [samples]."""
+    benign = ~is_misbehavior & ~np.isnan(scores)
+    return len(np.unique(groups[benign])) >= questions_needed(alpha)
 
 
 def check_alpha(alpha: float) -> None:

@@ -136,11 +136,15 @@ def wilson_interval(successes: int, n: int, confidence: float = 0.95) -> Interva
         raise ValueError(f"{successes} successes of {n}: expected 0 <= successes <= n")
     if n == 0:
         return None
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    p, scale = successes / n, 1 + z * z / n
+    return score_bounds(successes / n, n, NormalDist().inv_cdf((1 + confidence) / 2))
+
+
+def score_bounds(share: float, n: float, z: float) -> Interval:
+    """Wilson's interval from a share in [0, 1], a sample size, not necessarily whole, and the quantile z."""
+    p, scale = share, 1 + z * z / n
     centre = (p + z * z / (2 * n)) / scale
     half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / scale
     # At the two ends the bound is the end itself, which rounding would miss by 1e-17.
-    low = 0.0 if successes == 0 else centre - half
-    high = 1.0 if successes == n else centre + half
+    low = 0.0 if p == 0 else centre - half
+    high = 1.0 if p == 1 else centre + half
     return Interval(low, high)

@@ -18,7 +18,7 @@ from scipy.special import chdtri, stdtr, stdtrit
 from monitorbench.metrics.auroc import auroc, clustered_variance, components
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.low_far import miss_rate_at_far, paired_low_far_draws
+from monitorbench.metrics.low_far import enough_for, miss_rate_at_far, paired_low_far_draws
 from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.sensitivity import least_standard_error, smallest_p
 
@@ -123,10 +123,13 @@ def low_far_over_seeds(
 ) -> tuple[float, float, Estimate] | None:
     """MR at FAR 5 % of the base, the tuned ones' mean, and the difference; each at its own threshold.
 
-    What questions add to the variance is that of `resamples` draws of whole groups, the same for all.
+    What questions add to the variance is that of `resamples` draws of whole groups, the same for all. None
+    where there are too few benign questions for this rate, too.
     """
     kept = ~np.isnan(base.scores) & ~np.isnan([one.scores for one in tuned]).any(axis=0)
     flags, groups = base.is_misbehavior[kept], group_index(base.groups[kept])
+    if not enough_for(_FAR, base.scores[kept], flags, groups):
+        return None
     columns = [one.scores[kept] for one in (base, *tuned)]
     points = [miss_rate_at_far(scores, flags, _FAR) for scores in columns]
     rates = [one.miss_rate for one in points if one is not None]

@@ -126,7 +126,7 @@ class Results(TypedDict):
     tests: list[RateTest]
     """Each adapter against its base; Holm's correction is over the whole list."""
     correlation: dict[str, CorrelationFacts]
-    """Prompt: MR against FAR over the monitors, baselines left out."""
+    """Prompt: MR against FAR over the bases; adapters and baselines are left out."""
     transfer: dict[str, dict[str, dict[str, Difference]]]
     """Adapter, prompt, cell; the cells of `monitors`, and `trained` and `held_out`: all test cells it
     was trained on, and all others."""

@@ -1,25 +1,24 @@
 """Whether two monitors differ on the same samples: differences of their rates, p values, Holm's correction.
 
 Promises: a sample that either monitor left unscored is left out of both; both are drawn on the same
-groups. McNemar's test takes samples for independent: with several samples of a label in a group its
-p is too small, and the interval, which draws groups whole, is the one to trust.
+groups, and tests take whole groups as the evidence.
 
-`auroc_difference_p` and `rate_difference_p` take whole groups as the evidence. Their variance is the one that
-the bootstrap of whole groups tends to, worked out instead of drawn: 2,000 draws give no p below .001, and a
-correction over hundreds of cells needs smaller ones. They are two-sided and not corrected; None where fewer
-than two groups could differ; never smaller than an exact test on as many groups could be, so that a
-difference without any spread (three pairs, all better) is no proof.
+Rates are compared by an exact test that swaps the monitors group by group (`group_swap_p`). For AUROCs
+the variance is the one that the bootstrap of whole groups tends to, worked out instead of drawn: 2,000 draws
+give no p below .001, and a correction over hundreds of cells needs smaller ones. All are two-sided and not
+corrected; None where fewer than two groups could differ; never smaller than an exact test on as many groups
+could be, so that a difference without any spread (three pairs, all better) is no proof.
 
 `rate_tests` is a family of tests: every comparison that was made is in the family that Holm's correction is
 over, whether it came out well or not.
 """
 
 from collections.abc import Sequence
-from math import sqrt
+from math import log, sqrt
 from typing import NamedTuple, TypedDict
 
 import numpy as np
-from scipy.special import bdtr, ndtr, stdtr
+from scipy.special import bdtr, gammaln, ndtr, stdtr
 
 from monitorbench.metrics.auroc import Flags, clustered_variance, components
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index, interval_of_totals, ratio
@@ -27,6 +26,8 @@ from monitorbench.metrics.columns import Answers, BoolArray, Columns, aligned
 from monitorbench.metrics.rates import Interval, as_list
 from monitorbench.metrics.sensitivity import smallest_p
 
+_MOST_SWAPPED = 2_000
+"""Changed groups up to which all signs are counted."""
 _NORMAL_FROM = 10_000
 """Degrees of freedom from which Student's t is taken for normal."""
 
@@ -45,7 +46,8 @@ class RateDifference(NamedTuple):
     interval: Interval | None
     """Cluster bootstrap by group, percentile, 95 %."""
     p_value: float | None
-    """McNemar, exact, two-sided, not corrected for how many monitors are compared. None where n is 0."""
+    """Exact, by group (`group_swap_p`), two-sided, not corrected for how many monitors are compared;
+    McNemar's where a group has one sample of the label. None where n is 0."""
 
 
 class RateComparison(NamedTuple):
@@ -87,7 +89,7 @@ def _rate_difference(
 
     columns = np.stack([inside, np.where(inside, change, 0)], axis=1).astype(np.int64)
     interval = interval_of_totals(statistic, columns, groups, resamples=resamples, seed=seed)
-    p_value = mcnemar(better, worse)
+    p_value = group_swap_p(np.bincount(group_index(groups[inside]), weights=change[inside]).astype(np.int64))
     return RateDifference(n, left_out, better, worse, (worse - better) / n, interval, p_value)
 
 
@@ -101,6 +103,41 @@ def mcnemar(only_first: int, only_second: int) -> float:
         raise ValueError(f"discordant counts {only_first} and {only_second}: expected none below 0")
     n, smaller = only_first + only_second, min(only_first, only_second)
     return min(1.0, 2 * float(bdtr(smaller, n, 0.5)))
+
+
+def group_swap_p(changes: IntArray) -> float:
+    """Two-sided exact p that two monitors err alike, from each group's change [groups], a whole number.
+
+    Without a difference the two could be swapped in any group, and its change is as likely with the other
+    sign: p is the share of the 2^groups signs whose sum is at least as far from 0 as the observed one
+    (Fisher's randomisation test). With changes of −1, 0 and 1 this is McNemar's exact test. Of more than
+    `_MOST_SWAPPED` changed groups by their normal limit.
+    """
+    changed = np.abs(changes[changes != 0])
+    total = abs(int(changes.sum()))
+    if not total:
+        return 1.0
+    sizes, counts = np.unique(changed, return_counts=True)
+    if len(sizes) == 1:
+        smaller = (len(changed) - total // int(sizes[0])) // 2
+        return min(1.0, 2 * float(bdtr(smaller, len(changed), 0.5)))
+    if len(changed) > _MOST_SWAPPED:
+        return 2 * float(ndtr(-total / sqrt(float(changed @ changed))))
+    shares: FloatArray = np.ones(1)  # of each possible sum, from the lowest on
+    for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
+        spread = np.zeros(2 * size * count + 1)
+        spread[:: 2 * size] = _heads(count)
+        shares = np.convolve(shares, spread).astype(np.float64)
+    furthest = (len(shares) - 1) // 2
+    sums = np.arange(-furthest, furthest + 1)
+    return float(min(1.0, shares[np.abs(sums) >= total].sum()))
+
+
+def _heads(n: int) -> FloatArray:
+    """The chances [n + 1] of 0 to n heads in `n` tosses."""
+    k = np.arange(n + 1)
+    found: FloatArray = np.exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) - n * log(2))
+    return found
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -163,24 +200,17 @@ def rate_difference_p(
 ) -> float | None:
     """P of equal miss rates (`of=True`) or false alarm rates over what both answered; all [samples].
 
-    The larger of two: McNemar's exact test, which takes samples for independent, and Student's t with
-    groups − 1 degrees of freedom on the change summed by group (the linearised ratio, Davison & Hinkley 1997,
-    section 3.8), which does not but is a normal approximation.
+    `group_swap_p` of the groups' changes: exact, whatever hangs together within them. None with fewer than
+    two groups.
     """
     kept = (is_misbehavior == of) & ~np.isnan(first) & ~np.isnan(second)
     if not kept.any():
         return None
     change = (second[kept] != of).astype(np.int64) - (first[kept] != of)
     index = group_index(groups[kept])
-    n_groups = int(index.max()) + 1
-    if n_groups < 2:
+    if index.max() < 1:
         return None
-    sums, sizes = np.bincount(index, weights=change), np.bincount(index)
-    mean = float(change.mean())
-    spread = sums - sizes * mean
-    variance = n_groups / (n_groups - 1) * float(spread @ spread) / len(change) ** 2
-    exact = mcnemar(int(np.count_nonzero(change < 0)), int(np.count_nonzero(change > 0)))
-    return max(_two_sided(mean, variance, n_groups - 1), exact, smallest_p(n_groups))
+    return group_swap_p(np.bincount(index, weights=change).astype(np.int64))
 
 
 def _two_sided(difference: float, variance: float, degrees: int) -> float:
@@ -222,7 +252,7 @@ class RateTest(TypedDict):
     difference_ci: list[float] | None
     """Cluster bootstrap by group, percentile, 95 %."""
     p: float | None
-    """McNemar's exact test, two-sided."""
+    """Exact, by group, two-sided; McNemar's where a group has one sample of the label."""
     p_holm: float | None
     """The same, corrected for all tests of this list."""
 

@@ -1,6 +1,6 @@
 """All of `metrics.json` for some evaluation runs: rates, curves, baselines, and adapters against bases."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -82,7 +82,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
         seeds=over_seeds(families, monitors),
         objectives=objective_tests(_objective_pairs([tuned for _, tuned in pairs]), **drawn),
         tests=rate_tests(_matches(pairs), **drawn),
-        correlation=_correlations(monitors),
+        correlation=_correlations(monitors, {e.monitor for e in evaluations if e.has_adapter}),
         trained_on={e.monitor: list(e.trained_on) for e in evaluations if e.trained_on},
         pareto=_pareto(monitors),
         surface_check=_surface_check(data),
@@ -251,11 +251,21 @@ def _surface_check(data: Path) -> dict[str, SurfaceCheck]:
     }
 
 
-def _correlations(monitors: Mapping[str, Mapping[str, Any]]) -> dict[str, CorrelationFacts]:
-    """MR against FAR over one point a monitor (2601.05752, section 5)."""
+def _correlations(
+    monitors: Mapping[str, Mapping[str, Any]], adapters: Collection[str]
+) -> dict[str, CorrelationFacts]:
+    """MR against FAR over one point a base (2601.05752, section 5).
+
+    Adapters, and seeds of them, come from one base and are no further monitors: Fisher's interval would take
+    them for such.
+    """
     found = {}
     for prompt in sorted({prompt for prompts in monitors.values() for prompt in prompts} - {NO_PROMPT}):
-        points = [by_prompt[prompt]["overall"] for by_prompt in monitors.values() if prompt in by_prompt]
+        points = [
+            by_prompt[prompt]["overall"]
+            for name, by_prompt in monitors.items()
+            if prompt in by_prompt and name not in adapters
+        ]
         r = pearson([p["miss_rate"] for p in points], [p["false_alarm_rate"] for p in points])
         found[prompt] = CorrelationFacts(r=r.r, r_ci=as_list(r.interval), n=r.n)
     return found

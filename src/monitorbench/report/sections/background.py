@@ -45,8 +45,8 @@ DEFINITIONS = (
     ),
     (
         "[low–high]",
-        "95 % intervals: Wilson for MR and FAR, which takes samples for independent. For AUROC Newcombe's "
-        "score interval with whole groups (samples that share a question) as the evidence, which has a width "
+        "95 % intervals with whole groups (samples that share a question) as the evidence. For MR and FAR "
+        "Wilson's with the effective sample size. For AUROC Newcombe's score interval, which has a width "
         "even where a monitor separates perfectly; for a difference of two AUROCs MOVER of both intervals. "
         "For a difference of rates a percentile bootstrap that draws whole groups.",
     ),
@@ -59,7 +59,13 @@ DEFINITIONS = (
         "MR at FAR 1 %, 5 %",
         "The smallest miss rate that some threshold of the score reaches on these samples with at most that "
         "false alarm rate; the threshold is chosen anew in each draw of the interval. It is chosen on the "
-        "samples it is measured on, so it flatters: a deployment calibrates on others.",
+        "samples it is measured on, so it flatters: a deployment calibrates on others. Not given below 299 "
+        "and 59 benign questions, where the threshold is likely not among the scores.",
+    ),
+    (
+        "pAUC to FAR 5 %",
+        "The area under the ROC curve up to a false alarm rate of 5 %, standardised (McClish): .5 is "
+        "guessing, 1 perfect. Of the thresholds that anybody would deploy, where AUROC is of all.",
     ),
     (
         "Brier",

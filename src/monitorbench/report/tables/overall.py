@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from monitorbench.metrics.at_point import RatesAt
 from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.low_far import questions_needed
 from monitorbench.metrics.results import NO_PROMPT, PointFacts, Results
 from monitorbench.metrics.summary import CellMetrics
 from monitorbench.metrics.usage import UsageFacts
@@ -48,6 +49,7 @@ MORE_COLUMNS = (
     "macro FAR",
     "MR at FAR 1 %",
     "MR at FAR 5 %",
+    "pAUC to FAR 5 %",
     "pairs both right",
     "macro AUROC",
     "Brier",
@@ -89,8 +91,9 @@ def more_rows(results: Results, shorts: Mapping[str, str]) -> list[Row]:
         fields = [
             _rate(macro["miss_rate"], macro["miss_rate_ci"]) if macro else _rate(None),
             _rate(macro["false_alarm_rate"], macro["false_alarm_rate_ci"]) if macro else _rate(None),
-            _rate(cell["miss_rate_at_far_1"], cell["miss_rate_at_far_1_ci"]),
-            _rate(cell["miss_rate_at_far_5"], cell["miss_rate_at_far_5_ci"]),
+            _low_far(cell, 0.01, cell["miss_rate_at_far_1"], cell["miss_rate_at_far_1_ci"]),
+            _low_far(cell, 0.05, cell["miss_rate_at_far_5"], cell["miss_rate_at_far_5_ci"]),
+            _low_far(cell, 0.05, cell["partial_auroc_5"], cell["partial_auroc_5_ci"]),
             _rate(cell["pairs_both_right"], cell["pairs_both_right_ci"]),
             _rate(macro["auroc"]) if macro else _rate(None),
             _rate(cell["brier"]),
@@ -179,6 +182,14 @@ def _usage(taken: UsageFacts | None) -> list[Field]:
 
 def _rate(value: float | None, bounds: Sequence[float] | None = None) -> Field:
     return _field(value, bounds, rate, interval)
+
+
+def _low_far(cell: CellMetrics, alpha: float, value: float | None, bounds: Sequence[float] | None) -> Field:
+    """A number at a low FAR; where there are too few benign questions for it, how many it takes."""
+    needed = questions_needed(alpha)
+    if value is None and 0 < cell["n_benign_questions"] < needed:
+        return Field(f"needs {needed}", f"benign questions, has {cell['n_benign_questions']}", None)
+    return _rate(value, bounds)
 
 
 def _field(

@@ -57,7 +57,7 @@ def correlations_in_words(results: Results) -> list[str]:
     """MR against FAR over the monitors, a sentence a prompt, beside the paper's."""
     found = []
     for prompt, one in results["correlation"].items():
-        many = f"{one['n']} monitor{'' if one['n'] == 1 else 's'}"
+        many = f"{one['n']} base model{'' if one['n'] == 1 else 's'}"
         if one["r"] is None:
             said = f"not defined over {many}: too few monitors, or all with one rate"
         elif one["r_ci"] is None:

@@ -1,0 +1,51 @@
+"""The interval of a share whose samples come in groups: Wilson's, with whole groups as the evidence.
+
+Samples of one question are not independent: with four that hang together, Wilson's 95 % interval of a rate
+holds the truth in as little as 68 % of data sets. With one sample a group nothing differs from Wilson's.
+"""
+
+from statistics import NormalDist
+
+import numpy as np
+
+from monitorbench.metrics.bootstrap import IntArray, group_index
+from monitorbench.metrics.columns import BoolArray, Columns
+from monitorbench.metrics.rates import Interval, score_bounds, wilson_interval
+
+_PRIOR = 2.0
+"""Groups' worth of weight for a design factor of 1, against what the groups say of it."""
+
+
+def share_interval(hits: BoolArray, groups: IntArray, confidence: float = 0.95) -> Interval | None:
+    """The interval of the share of `hits` [samples]; `groups` [samples] are numbers. None without a sample.
+
+    Wilson's with the effective sample size G/D (Kish 1965; Korn & Graubard 1998, Survey Methodology 24:193,
+    for Clopper and Pearson's): G groups, and D the linearised variance of the share over that of G
+    independent samples, drawn towards 1 where few groups differ: (w·D + 2)/(w + 2) with w = G·min(p, 1 − p).
+    """
+    n = len(hits)
+    if not n:
+        return None
+    index = group_index(groups)
+    n_groups = int(index.max()) + 1
+    if n_groups == n:
+        return wilson_interval(int(np.count_nonzero(hits)), n, confidence)
+    share = float(np.mean(hits))
+    spread = np.bincount(index, weights=hits) - np.bincount(index) * share
+    quantile = NormalDist().inv_cdf((1 + confidence) / 2)
+    return mean_interval(share, float(spread @ spread) / n**2, n_groups, n, quantile)
+
+
+def error_interval(judged: Columns, *, of: bool, confidence: float = 0.95) -> Interval | None:
+    """The interval of the miss rate (`of=True`) or the false alarm rate, over scored answers."""
+    inside = (judged.is_misbehavior == of) & ~np.isnan(judged.flagged)
+    return share_interval(judged.flagged[inside] != of, judged.groups[inside], confidence)
+
+
+def mean_interval(mean: float, variance: float, n_groups: int, n: int, quantile: float) -> Interval:
+    """The same from a mean of n values in [0, 1], its variance over groups (no G/(G − 1)), and a quantile."""
+    inside = mean * (1 - mean)
+    factor = max(variance * n_groups / inside, n_groups / n) if inside > 0 else 1.0
+    weight = n_groups * min(mean, 1 - mean)
+    size = n_groups * (weight + _PRIOR) / (weight * factor + _PRIOR)
+    return score_bounds(mean, size, quantile)
