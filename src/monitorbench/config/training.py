@@ -6,6 +6,7 @@ there.
 """
 
 from collections.abc import Callable, Mapping
+from math import ceil
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -37,8 +38,10 @@ class Training(Config):
     """They count alpha/rank times."""
     lora_dropout: Annotated[float, Field(ge=0, lt=1)]
     """Share of their inputs that is dropped."""
-    max_steps: Annotated[int, Field(ge=1)]
-    """Optimizer steps; the samples are gone through as often as that takes."""
+    max_steps: Annotated[int, Field(ge=1)] | None
+    """Optimizer steps; samples are gone through as often as that takes. Exactly one of this and `epochs`."""
+    epochs: Annotated[float, Field(gt=0, le=1000)] | None = None
+    """How often each sample is gone through; subsets of any size get the same dose."""
     batch_size: Annotated[int, Field(ge=1)]
     """Samples per optimizer step, over all processes."""
     micro_batch_size: Annotated[int, Field(ge=1)]
@@ -84,6 +87,25 @@ class Training(Config):
         return resolved_dtype(self.dtype, self.device)
 
     @property
+    def n_labelled(self) -> int:
+        """Samples of a step that are judged ones."""
+        return self.batch_size - (self.n_mixed if self.objective == "mixed" else 0)
+
+    @property
+    def steps(self) -> int:
+        """`max_steps` of settings that have been `for_samples`; else ValueError where they have epochs."""
+        if self.max_steps is None:
+            raise ValueError("training.epochs: the steps are known once the samples are (`for_samples`)")
+        return self.max_steps
+
+    def for_samples(self, n: int) -> Self:
+        """The same with `max_steps` for n samples: `epochs` of them, rounded up."""
+        if self.epochs is None:
+            return self
+        steps = max(1, ceil(self.epochs * n / self.n_labelled - 1e-9))
+        return self.model_copy(update={"max_steps": steps, "epochs": None})
+
+    @property
     def n_mixed(self) -> int:
         """`mixed`: instruction samples in a step."""
         return round(self.mix_share * self.batch_size)
@@ -102,6 +124,16 @@ class Training(Config):
         return self
 
     @model_validator(mode="after")
+    def _has_one_dose(self) -> Self:
+        if (self.max_steps is None) == (self.epochs is None):
+            given = "both are given" if self.max_steps else "neither is given"
+            raise ValueError(
+                f"max_steps and epochs: {given}; expected exactly one, the other null (such as "
+                "training.epochs=1 training.max_steps=null)"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _objective_fits(self) -> Self:
         if check := _OBJECTIVE_CHECKS.get(self.objective):
             check(self)
@@ -109,7 +141,7 @@ class Training(Config):
 
     @model_validator(mode="after")
     def _is_validated(self) -> Self:
-        if self.early_stopping_patience and self.validate_every > self.max_steps:
+        if self.early_stopping_patience and self.max_steps and self.validate_every > self.max_steps:
             raise ValueError(
                 f"early_stopping_patience needs validations: expected validate_every <= max_steps="
                 f"{self.max_steps}, not {self.validate_every}"

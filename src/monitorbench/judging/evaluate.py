@@ -205,6 +205,7 @@ def training_facts(study: Study) -> dict[str, Any] | None:
                 "trained_on": manifest["results"]["trained_on"],
                 "seed": manifest["identity"]["seed"],
                 "objective": manifest["identity"].get("training", {}).get("objective", "sft"),
+                "exposures": manifest["results"].get("exposures"),
                 "learning_curve": read_checked(folder, "learning_curve.json"),
             }
     return None

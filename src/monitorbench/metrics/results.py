@@ -141,6 +141,8 @@ class Results(TypedDict):
     """By adapter without its seed: what several seeds of one training came to."""
     objectives: list[ObjectiveTest]
     """Other objectives against `sft` on held-out cells."""
+    exposures: NotRequired[dict[str, float]]
+    """Adapter: how often its training showed each sample on average; absent where not known."""
     trained_on: dict[str, list[str]]
     """Adapter: the `category/task` cells it was trained on."""
     pareto: dict[str, list[str]]

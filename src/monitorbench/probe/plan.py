@@ -26,7 +26,7 @@ from monitorbench.metrics.columns import OVERALL, UNPAIRED, Columns, by_cell
 from monitorbench.metrics.replicates import degrees_of_freedom
 from monitorbench.metrics.sensitivity import POWER, auroc_variance, detectable_fall
 from monitorbench.metrics.words import LEVEL, MEASURES
-from monitorbench.probe.points import Point, evaluation_study, points
+from monitorbench.probe.points import Point, evaluation_study, points, training_study
 from monitorbench.records import Split
 from monitorbench.report.tables.numbers import rate
 from monitorbench.scoring.evaluations import read_evaluation
@@ -81,10 +81,7 @@ def plan(study: Study) -> StudyPlan:
         n_tests=n_tests,
         n_trainings=len(named),
         n_evaluations=len(named) + 1,
-        training_tokens=_tokens(study, Split.TRAIN)
-        * study.training.max_steps
-        * study.training.batch_size
-        * len(named),
+        training_tokens=_tokens(study, Split.TRAIN) * sum(_shown(study, point) for point in named),
         evaluation_tokens=_tokens(study, Split.TEST) * len(samples) * (len(named) + 1),
         cells=tuple(
             _cell(study, name, samples.taking(rows), base and base.taking(rows), counts, n_tests)
@@ -188,6 +185,15 @@ def _detectable(
         error = sqrt(between / n_seeds + shared)
         degrees = degrees_of_freedom(between, shared, n_seeds, n_groups)
     return detectable_fall(value, error, degrees, n_groups, n_tests, level=LEVEL)
+
+
+def _shown(study: Study, point: Point) -> int:
+    """Samples that a training goes through, as often as it does."""
+    path, trained = directory_of(study).path, training_study(study, point)
+    if not (path / Split.TRAIN.value).is_dir():
+        return 0
+    n = len(read_columns(path, Split.TRAIN, trained.dataset.train))
+    return trained.training.for_samples(n).steps * trained.training.batch_size
 
 
 def _tokens(study: Study, split: Split) -> int:

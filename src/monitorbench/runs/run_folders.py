@@ -43,7 +43,8 @@ def training_run(study: Study, data: str, weights: str) -> RunDirectory:
         "weights": weights,
         "prompt": study.prompt.model_dump(mode="json"),
         "opening": study.monitor.opening,
-        "training": study.training.model_dump(mode="json") | {"dtype": study.training.resolved_dtype},
+        "training": _without_none(study.training.model_dump(mode="json"), "epochs", "max_steps")
+        | {"dtype": study.training.resolved_dtype},
         "seed": study.seed,
     }
     if study.training.extra_source:
@@ -51,6 +52,11 @@ def training_run(study: Study, data: str, weights: str) -> RunDirectory:
     monitor, subset = study.monitor.name, subset_name(study.dataset.train.subset)
     name = run_name(monitor, subset, dataset_name(data), f"seed{study.seed}")
     return RunDirectory(study.paths.runs / "train", name, identity, formerly=f"{monitor}-{subset}")
+
+
+def _without_none(settings: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Without these where they are None: the run of before the setting came is found again."""
+    return {name: value for name, value in settings.items() if value is not None or name not in names}
 
 
 def subset_name(subset: Sequence[str]) -> str:

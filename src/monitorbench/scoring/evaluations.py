@@ -42,6 +42,8 @@ class Evaluation(NamedTuple):
     """The name of what it was trained on; "" where nothing is known of it."""
     family: str
     """The monitor's name whatever its seed."""
+    exposures: float | None
+    """How often the training showed each sample on average; None of a base, and where it is not known."""
     learning_curve: list[CurvePoint]
     basis: str
     """What a base has to share with an adapter that is compared with it."""
@@ -119,6 +121,7 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
         objective=objective,
         subset=training.get("name", ""),
         family=name,
+        exposures=training.get("exposures"),
         learning_curve=training.get("learning_curve", []),
         basis=content_hash([judge_identity.get(key) for key in shared]),
         judge_hash=content_hash(judge_identity),

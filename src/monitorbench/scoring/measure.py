@@ -83,6 +83,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
         objectives=objective_tests(_objective_pairs([tuned for _, tuned in pairs]), **drawn),
         tests=rate_tests(_matches(pairs), **drawn),
         correlation=_correlations(monitors, {e.monitor for e in evaluations if e.has_adapter}),
+        exposures={e.monitor: e.exposures for e in evaluations if e.exposures is not None},
         trained_on={e.monitor: list(e.trained_on) for e in evaluations if e.trained_on},
         pareto=_pareto(monitors),
         surface_check=_surface_check(data),

@@ -15,6 +15,7 @@ _SHOWN = (
     "lora_alpha",
     "lora_dropout",
     "max_steps",
+    "epochs",
     "batch_size",
     "max_tokens",
     "dtype",
@@ -90,9 +91,11 @@ def _training(manifest: Mapping[str, Any], config: Mapping[str, Any]) -> Iterabl
         yield "pairs among them", results["n_pairs"]
     if "n_instructions" in results:
         yield "instructions mixed in", f"{results['n_instructions']} of {training['mix_source']}"
-    yield from ((name.replace("_", " "), training[name]) for name in _SHOWN)
+    yield from ((name.replace("_", " "), training[name]) for name in _SHOWN if name in training)
     yield "seed", config["seed"]
     yield "steps taken, step kept", f"{results['steps']}, {results['kept_step']}"
+    if "exposures" in results:
+        yield "times each sample was seen", f"{results['exposures']:.2f} on average"
     yield "code", f"`{manifest['git_commit']}`{', changed' if manifest['git_dirty'] else ''}"
     yield "versions", ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())
 

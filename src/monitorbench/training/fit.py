@@ -59,7 +59,7 @@ def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> None:
             save_adapter(job.model, best, job.base)
         return processes.anyone(curve.exhausted(patience))  # else rounding lets one stop and the other wait
 
-    with training_display(name, training.max_steps, done, training.validate_every) as display:
+    with training_display(name, training.steps, done, training.validate_every) as display:
 
         def advance(step: OptimizerStep) -> None:
             n_tokens = tokens[step.number - 1]

@@ -79,7 +79,7 @@ def train(study: Study) -> Path:
             lambda name: find(name, study.source[name], study.paths.sources, cache, "error"),
         )
         samples = read_split(data, Split.TRAIN, study.dataset.train)
-        work, facts = _work(samples, renderer, context, training, study.seed)
+        training, work, facts = _work(samples, renderer, context, training, study.seed)
         validation = read_split(data, Split.VALIDATION, study.dataset.validation)
         short = _short_enough(validation, renderer, training.max_tokens)
         model = load_model(weights, training, study.seed)
@@ -94,6 +94,7 @@ def train(study: Study) -> Path:
             "n_validation_dropped_too_long": len(validation) - len(short),
             **_finish(job, curve, renderer),
         }
+        results["exposures"] = results["kept_step"] * training.n_labelled / results["n_samples"]
         track.artifact(f"adapter-{run.path.name}", "adapter", run.path / "adapter")
     _tidy(run.path)
     return run.path
@@ -128,10 +129,13 @@ def _recording(run: RunDirectory, study: Study) -> AbstractContextManager[dict[s
 
 def _work(
     samples: Sequence[Sample], renderer: Renderer, context: Context, training: Training, seed: int
-) -> tuple[Work, dict[str, Any]]:
-    """What is trained on, and what the manifest says of it."""
+) -> tuple[Training, Work, dict[str, Any]]:
+    """The settings with their steps, what is trained on, and what the manifest says of it."""
     objective = objective_of(training)
     kept, examples = make_examples(samples, renderer, training.max_tokens)
+    if training.epochs is not None:
+        training = training.for_samples(len(kept))
+        _log.info("train: %d steps for %d samples", training.steps, len(kept))
     extra = objective.extra_examples(training, context)
     everything = [*examples, *extra.examples]
     lengths = [example.n_tokens for example in everything]
@@ -146,7 +150,7 @@ def _work(
     }
     plan = make_plan(kept, lengths, len(extra.examples), training, seed)
     added_loss = objective.loss(kept, renderer.label_tokens, training)
-    return Work(context.tokenizer, renderer.end_of_turn, everything, plan, added_loss), facts
+    return training, Work(context.tokenizer, renderer.end_of_turn, everything, plan, added_loss), facts
 
 
 def _short_enough(validation: Sequence[Sample], renderer: Renderer, max_tokens: int) -> list[Sample]:

@@ -58,12 +58,12 @@ def arguments(training: Training, checkpoints: Path, seed: int) -> SFTConfig:
     passes = training.batch_size // training.micro_batch_size
     args = SFTConfig(
         output_dir=str(checkpoints),
-        max_steps=training.max_steps,
+        max_steps=training.steps,
         per_device_train_batch_size=1,  # a row of the data set is a whole forward pass
         gradient_accumulation_steps=passes // n_processes(),
         learning_rate=training.learning_rate,
         lr_scheduler_type="cosine",
-        warmup_steps=round(training.warmup_share * training.max_steps),
+        warmup_steps=round(training.warmup_share * training.steps),
         weight_decay=training.weight_decay,
         max_grad_norm=training.max_grad_norm,
         gradient_checkpointing=training.gradient_checkpointing,

@@ -41,9 +41,9 @@ def _validate(samples: Sequence[Sample], training: Training) -> None:
         )
     if not sum(shares.values()):
         raise UserError("training.curriculum_shares: no step is left for the categories that are there")
-    if not _steps(shares, training.max_steps)[-1]:
+    if not _steps(shares, training.steps)[-1]:
         raise UserError(
-            f"training.objective=curriculum: of max_steps={training.max_steps} none is left for all "
+            f"training.objective=curriculum: of max_steps={training.steps} none is left for all "
             "categories together; raise training.max_steps or the last of training.curriculum_shares"
         )
 
@@ -53,7 +53,7 @@ def _units(
 ) -> Iterator[Sequence[Unit]]:
     shares = _shares(samples, training)
     joined: set[str] = set()
-    for category, n_steps in zip(shares, _steps(shares, training.max_steps), strict=True):
+    for category, n_steps in zip(shares, _steps(shares, training.steps), strict=True):
         joined.add(category)
         pool = [i for i, sample in enumerate(samples) if sample.category in joined]
         yield from steps_of(single_samples(samples, pool, training, draw), n_steps, training.batch_size)

@@ -45,7 +45,7 @@ def _units(
     judged = single_samples(samples, range(len(samples)), training, draw)
     return steps_of(
         judged,
-        training.max_steps,
+        training.steps,
         training.batch_size,
         begin=lambda: [(next(instructions),) for _ in range(training.n_mixed)],
     )

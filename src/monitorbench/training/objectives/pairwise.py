@@ -70,7 +70,7 @@ def _units(
     pool = range(len(samples))
     cells = strata(pool, lambda i: samples[i].cell) if training.balance == "cell" else [pool]
     units = in_turn([_two_by_two(samples, cell, draw) for cell in cells], draw)
-    return steps_of(units, training.max_steps, training.batch_size)
+    return steps_of(units, training.steps, training.batch_size)
 
 
 def _two_by_two(samples: Sequence[Sample], pool: Sequence[int], draw: np.random.Generator) -> Iterator[Unit]:

@@ -34,7 +34,7 @@ def _units(
     samples: Sequence[Sample], n_extra: int, training: Training, draw: np.random.Generator
 ) -> Iterator[Sequence[Unit]]:
     units = single_samples(samples, range(len(samples)), training, draw)
-    return steps_of(units, training.max_steps, training.batch_size)
+    return steps_of(units, training.steps, training.batch_size)
 
 
 SFT = ObjectiveSpec("sft", units=_units)
