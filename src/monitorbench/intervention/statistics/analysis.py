@@ -20,9 +20,10 @@ from monitorbench.intervention.statistics.decision_file import (
     Selection,
 )
 from monitorbench.intervention.statistics.decision_rule import BEST_FIRST
+from monitorbench.intervention.statistics.exact_test import unconditional_test
 from monitorbench.intervention.statistics.intervals import effect_tails
 from monitorbench.intervention.statistics.matched import Matched, matched
-from monitorbench.intervention.statistics.resampling import chosen_in_draws, draw_rates, swap_test
+from monitorbench.intervention.statistics.resampling import chosen_in_draws, draw_rates
 from monitorbench.intervention.statistics.wording import sentence
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.significance import holm
@@ -43,18 +44,15 @@ def analyse(outcomes: Sequence[Outcome], settings: PilotStatistics) -> PilotDeci
             "mechanism's name as condition, or fewer controls in the settings"
         )
     tables = [one.by_task().by_name() for one in found]
-    swaps = [swap_test(table.changes) for table in tables]
+    swaps = [unconditional_test(table.changes) for table in tables]
     corrected = dict(zip(tried, holm([swaps[i] for i in tried]), strict=True))
     drawn = draw_rates(tables, draws=settings.draws, seed=settings.seed, prior_tasks=settings.prior_tasks)
-    joint = effect_tails(drawn, tried, settings.confidence)
     results = []
     for i, one in enumerate(found):
         if one.pairs:
-            if i in corrected:
-                tested = Tested(i, tuple(tried), joint, swaps[i], corrected[i])
-            else:
-                alone = effect_tails(drawn, [i], settings.confidence)
-                tested = Tested(i, (i,), alone, swaps[i], None)
+            family = tuple(tried) if i in corrected else (i,)
+            tails = effect_tails(drawn, family, settings.confidence)
+            tested = Tested(i, family, tails, swaps[i], corrected.get(i))
             results.append(condition_result(one, tested, drawn, settings))
         else:
             results.append(without_pairs(one, control=one.condition in settings.controls))

@@ -32,10 +32,12 @@ from monitorbench.intervention.statistics.effect import (
     transported,
     undefined,
 )
+from monitorbench.intervention.statistics.exact_test import score_interval
 from monitorbench.intervention.statistics.intervals import (
     Tails,
     bounds,
     effect_intervals,
+    gain_tails,
     simultaneous_tails,
 )
 from monitorbench.intervention.statistics.matched import Matched, Table
@@ -60,10 +62,9 @@ class Tested(NamedTuple):
     swap_p_holm: float | None
     """Corrected over the conditions tried; None for a control."""
 
-    @property
-    def corrected_p(self) -> float:
-        """The p that has to bear out a decision."""
-        return self.swap_p if self.swap_p_holm is None else self.swap_p_holm
+    def p_of(self, delta: float) -> float:
+        """The p that has to bear out an effect: corrected if it is a gain."""
+        return self.swap_p_holm if self.swap_p_holm is not None and delta > 0 else self.swap_p
 
 
 def condition_result(
@@ -76,12 +77,13 @@ def condition_result(
     successes = np.array([(pair.baseline.success, pair.treated.success) for pair in one.pairs]).mean(axis=0)
     check_identity(found, *successes.tolist())
     sequential = _sequential(one.by_task(), len(tested.family), settings) if settings.sequential else None
+    error = (1 - settings.confidence) / 2
     evidence = Evidence(
         drawn=effect_intervals(drawn, tested.column, tested.tails),
-        exact_p=tested.corrected_p,
+        exact_p=tested.p_of(float(found.delta_success)),
         n_tasks=len(cells),
         n_changed=int(total[1] + total[2]),
-        rescued=_rescued(one),
+        score=score_interval(cells, error / len(tested.family), error),
         last_look=Interval(*sequential.looks[-1].delta_success_ci) if sequential else None,
     )
     decided = decide(evidence, settings)
@@ -146,11 +148,6 @@ def without_pairs(one: Matched, *, control: bool) -> ConditionResult:
     )
 
 
-def _rescued(one: Matched) -> float:
-    """The share of pairs that succeeded after a baseline run that broke down."""
-    return sum(bool(pair.baseline.reason) and pair.treated.success for pair in one.pairs) / len(one.pairs)
-
-
 def _alone(values: FloatArray, tested: Tested, settings: PilotStatistics) -> Bounds:
     """The interval of a rate in [0, 1], by itself."""
     column = values[:, [tested.column]]
@@ -164,7 +161,7 @@ def _transport(
         return None
     lowest, highest = settings.p_target - 1, settings.p_target
     effects = transported(drawn, settings.p_target)
-    tails = simultaneous_tails(effects[:, tested.family], settings.confidence, lowest, highest)
+    tails = gain_tails(effects[:, tested.family], settings.confidence, lowest, highest)
     interval = bounds(effects[:, tested.column], tails, lowest, highest)
     effect = _number(transported(found, settings.p_target))
     return Transport(
@@ -178,7 +175,8 @@ def _transport(
 def _sequential(table: Table, n_tried: int, settings: PilotStatistics) -> Sequential:
     """The looks whose intervals are not empty; the first never is."""
     changes = table.changes / table.cells.sum(axis=1)
-    looks = look_at(changes, settings.look_every, (1 - settings.confidence) / n_tried)
+    error = (1 - settings.confidence) / 2
+    looks = look_at(changes, settings.look_every, error / n_tried, error)
     looks = [one for one in looks if one.interval.low <= one.interval.high]
     stop = first_decisive(looks, settings.margin / 100)
     return Sequential(

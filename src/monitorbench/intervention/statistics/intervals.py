@@ -60,8 +60,14 @@ class EffectIntervals(NamedTuple):
 
 
 def effect_tails(drawn: Rates, family: Sequence[int], confidence: float) -> Tails:
-    """Find ranks at which the intervals of ΔSuccess hold for all conditions of `family` at once."""
-    return simultaneous_tails(drawn.delta_success[:, list(family)], confidence, -1.0, 1.0)
+    """Find ranks of ΔSuccess: lower bounds hold for all conditions of `family` at once, upper ones by themselves."""
+    return gain_tails(drawn.delta_success[:, list(family)], confidence, -1.0, 1.0)
+
+
+def gain_tails(values: FloatArray, confidence: float, low: Bound, high: Bound) -> Tails:
+    """The ranks of `simultaneous_tails` for the lower bounds, and of a single condition for the upper ones."""
+    together = simultaneous_tails(values, confidence, low, high)
+    return together._replace(high=simultaneous_tails(values[:, :1], confidence, low, high).high)
 
 
 def effect_intervals(drawn: Rates, index: int, tails: Tails) -> EffectIntervals:
