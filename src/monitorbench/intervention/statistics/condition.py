@@ -14,16 +14,19 @@ from monitorbench.intervention.statistics.decision_file import (
     Bounds,
     Cells,
     ConditionResult,
+    LeftOut,
     LookAt,
     PerRun,
     Sequential,
     Transport,
 )
 from monitorbench.intervention.statistics.decision_rule import (
+    Decided,
     Decision,
     Evidence,
     decide,
     decide_elsewhere,
+    either_way,
 )
 from monitorbench.intervention.statistics.effect import (
     Rates,
@@ -35,9 +38,12 @@ from monitorbench.intervention.statistics.effect import (
 from monitorbench.intervention.statistics.exact_test import score_interval
 from monitorbench.intervention.statistics.intervals import (
     Tails,
+    at_the_edge,
     bounds,
     effect_intervals,
+    excludes_zero,
     gain_tails,
+    moved,
     simultaneous_tails,
 )
 from monitorbench.intervention.statistics.matched import Matched, Table
@@ -87,7 +93,8 @@ def condition_result(
         last_look=Interval(*sequential.looks[-1].delta_success_ci) if sequential else None,
     )
     decided = decide(evidence, settings)
-    delta, difference = decided.intervals
+    p_interval = bounds(drawn.p[:, tested.column], tested.tails, 0.0, 1.0)
+    delta, difference = at_the_edge(decided.intervals, p_interval, int(total[1]), int(total[2]))
     n_tried = len(tested.family)
     further = Further(None)
     if decided.decision is Decision.INCONCLUSIVE:
@@ -127,7 +134,7 @@ def condition_result(
         minimum_detectable_effect=detectable_effect(cells, n_tried, settings),
         further_tasks=further.n_tasks,
         per_run=_per_run(one),
-        transport=_transport(found, tested, drawn, evidence, settings),
+        transport=_transport(found, tested, drawn, evidence, decided, settings),
         sequential=sequential,
     )
 
@@ -148,6 +155,34 @@ def without_pairs(one: Matched, *, control: bool) -> ConditionResult:
     )
 
 
+def with_left_out(all_pairs: ConditionResult, rest: ConditionResult) -> ConditionResult:
+    """The result of all pairs, beside that of those in which no run broke down (guard 5 of the rule)."""
+    left_out = LeftOut(
+        n_tasks=rest.n_tasks,
+        n_runs=rest.n_runs,
+        delta_success=rest.delta_success,
+        delta_success_ci=rest.delta_success_ci,
+        decision=rest.decision,
+        decision_as_failures=all_pairs.decision,
+    )
+    found = all_pairs.model_copy(update={"broken_left_out": left_out})
+    if all_pairs.transport:
+        elsewhere = rest.transport.decision if rest.transport else Decision.INCONCLUSIVE
+        decision = either_way(all_pairs.transport.decision, elsewhere)
+        transport = all_pairs.transport.model_copy(update={"decision": decision})
+        found = found.model_copy(update={"transport": transport})
+    if left_out.agrees:
+        return found
+    why = (
+        f"the decision hangs on the runs that broke down: {left_out.decision_as_failures} with them as "
+        f"failures, {left_out.decision} with their pairs left out"
+    ).replace("_", " ")
+    decision = either_way(all_pairs.decision, rest.decision)
+    return found.model_copy(
+        update={"decision": decision, "notes": (*found.notes, why), "further_tasks": None}
+    )
+
+
 def _alone(values: FloatArray, tested: Tested, settings: PilotStatistics) -> Bounds:
     """The interval of a rate in [0, 1], by itself."""
     column = values[:, [tested.column]]
@@ -155,14 +190,24 @@ def _alone(values: FloatArray, tested: Tested, settings: PilotStatistics) -> Bou
 
 
 def _transport(
-    found: Rates, tested: Tested, drawn: Rates, evidence: Evidence, settings: PilotStatistics
+    found: Rates,
+    tested: Tested,
+    drawn: Rates,
+    evidence: Evidence,
+    decided: Decided,
+    settings: PilotStatistics,
 ) -> Transport | None:
     if settings.p_target is None:
         return None
-    lowest, highest = settings.p_target - 1, settings.p_target
-    effects = transported(drawn, settings.p_target)
-    tails = gain_tails(effects[:, tested.family], settings.confidence, lowest, highest)
-    interval = bounds(effects[:, tested.column], tails, lowest, highest)
+
+    def at(p: float) -> Interval:
+        effects = transported(drawn, p)
+        tails = gain_tails(effects[:, tested.family], settings.confidence, p - 1, p)
+        return bounds(effects[:, tested.column], tails, p - 1, p)
+
+    own = decided.intervals.delta_success
+    widened = excludes_zero(evidence.drawn.delta_success) and not excludes_zero(own)
+    interval = moved(own, at(float(found.p)), at(settings.p_target), widened, settings.p_target)
     effect = _number(transported(found, settings.p_target))
     return Transport(
         p_target=settings.p_target,

@@ -83,6 +83,36 @@ def effect_intervals(drawn: Rates, index: int, tails: Tails) -> EffectIntervals:
     return EffectIntervals(delta, bounds(drawn.p_minus_p_star[:, index], tails, lowest, highest))
 
 
+def at_the_edge(found: EffectIntervals, p: Interval, n_disrupted: int, n_recovered: int) -> EffectIntervals:
+    """The interval of p − p*, reaching as far as p does where p* may be 0 or 1.
+
+    Without a disruption d may be 0 and with it p*, which draws with an added disruption never show; without a
+    recovery p* may be 1. `p` is the interval of p at the same ranks.
+    """
+    low, high = found.p_minus_p_star
+    if not n_disrupted:
+        high = max(high, p.high)
+    if not n_recovered:
+        low = min(low, p.low - 1)
+    return found._replace(p_minus_p_star=Interval(low, high))
+
+
+def moved(
+    own: Interval, drawn_here: Interval, drawn_there: Interval, widened: bool, p_target: float
+) -> Interval:
+    """The interval `own` of a pilot's effect, for a deployment that fails at `p_target`.
+
+    Each bound is moved by as much as the draws' bound is, from the pilot's own failure rate to that one: at
+    the pilot's own it stays, and the higher the rate, the higher both bounds. An interval that was `widened` to
+    reach 0 still reaches it: what the pilot does not show at home it does not show elsewhere.
+    """
+    low, high = own.low + drawn_there.low - drawn_here.low, own.high + drawn_there.high - drawn_here.high
+    if widened:
+        low, high = min(low, 0.0), max(high, 0.0)
+    low, high = np.clip([low, high], p_target - 1, p_target).tolist()
+    return Interval(low, high)
+
+
 def excludes_zero(interval: Interval) -> bool:
     """Whether an interval lies wholly on one side of 0."""
     return interval.low > 0 or interval.high < 0
