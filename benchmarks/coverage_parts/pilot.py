@@ -4,27 +4,39 @@ Pilots of `Kind`s are simulated and decided on, as `main` did before and by the 
 """
 
 from collections.abc import Iterator
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
-from coverage_parts.table import Table
+from scipy.special import ndtri
+from scipy.stats import multinomial
 
+from coverage_parts.table import Table
 from monitorbench.intervention.statistics import matched
 from monitorbench.intervention.statistics.decision_rule import borne_out
-from monitorbench.intervention.statistics.effect import Rates
+from monitorbench.intervention.statistics.effect import Rates, rates, transported
 from monitorbench.intervention.statistics.exact_test import score_interval, unconditional_test
 from monitorbench.intervention.statistics.intervals import (
     EffectIntervals,
+    Tails,
+    at_the_edge,
+    bounds,
     effect_intervals,
     effect_tails,
+    excludes_zero,
+    moved,
     simultaneous_tails,
 )
+from monitorbench.intervention.statistics.planning import minimum_detectable_effect, tasks_needed
+from monitorbench.intervention.statistics.power import Changes, expected_changes
 from monitorbench.intervention.statistics.resampling import draw_rates, swap_test
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
+from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.significance import holm
 
-PILOTS, DRAWS, AT_ONCE = 2000, 2000, 250
-CONFIDENCE, ERROR = 0.95, 0.025
+PILOTS, DRAWS, AT_ONCE = 2000, 2000, 200
+CONFIDENCE, ERROR, POWER = 0.95, 0.025, 0.8
+_LIKELY = 1e-7
 
 
 class Kind(NamedTuple):
@@ -55,11 +67,6 @@ class Kind(NamedTuple):
     def delta(self) -> float:
         """The true ΔSuccess."""
         return self.p * self.r - (1 - self.p) * self.d
-
-    @property
-    def p_minus_p_star(self) -> float:
-        """The true p − p*."""
-        return self.p - self.d / (self.r + self.d)
 
 
 def at_p_star(name: str, r: float, d: float, seeds: int, takers: float = 1.0, victims: float = 1.0) -> Kind:
@@ -93,16 +100,47 @@ SOMETHING = (
 HARMFUL = Kind("−16 points", 0.3, 0.1, 19 / 70)
 
 
+PLANNED = (
+    Kind("−26 points", 0.3, 0.1, 29 / 70),
+    Kind("+16 points, d = 0", 0.5, 0.32, 0.0),
+    Kind("a gain", 0.8, 0.3, 0.1),
+    Kind("a loss", 0.2, 0.1, 0.4),
+    Kind("+7 points", 0.5, 0.2, 0.06),
+    Kind("the paper's pilot", 0.893, 0.119, 0.5625),
+    Kind("+7 points", 0.5, 0.2, 0.06, 3),
+)
+EDGES = (
+    Kind("d = 0", 0.5, 0.32, 0.0),
+    Kind("d = 0", 0.8, 0.15, 0.0),
+    Kind("d = 0", 0.5, 0.32, 0.0, 3),
+    Kind("r = 0", 0.3, 0.0, 0.4),
+    Kind("r = 0", 0.6, 0.0, 0.2, 3),
+    Kind("d = 2 %", 0.5, 0.32, 0.02),
+    Kind("the paper's", 0.893, 0.119, 0.5625),
+    Kind("even", 0.5, 0.25, 0.25, 3),
+)
+
+
 class Found(NamedTuple):
-    """What simulated pilots said: [pilots, conditions, 2], the two intervals of each condition."""
+    """What pilots said: [pilots, conditions, 2], the two intervals of each condition."""
 
     delta: FloatArray
     p_minus_p_star: FloatArray
+    chances: FloatArray
+    """[pilots]: of each; one of many where they are simulated."""
 
     @property
     def side(self) -> IntArray:
         """1 intervene, −1 don't, 0 inconclusive: [pilots, conditions]."""
-        return (self.delta[..., 0] > 0).astype(np.int64) - (self.delta[..., 1] < 0)
+        return (self.delta[..., 0] > 1e-9).astype(np.int64) - (self.delta[..., 1] < -1e-9)
+
+    def share(self, side: int) -> float:
+        """Of the pilots whose first condition is on that side."""
+        return float((self.side[:, 0] == side) @ self.chances)
+
+    def covers(self, truth: float) -> float:
+        """The share of the first condition's intervals that hold the true ΔSuccess."""
+        return float(_holds(self.delta[:, 0], truth) @ self.chances)
 
 
 def tables(seed: int, effort: float) -> Iterator[Table]:
@@ -111,75 +149,61 @@ def tables(seed: int, effort: float) -> Iterator[Table]:
     yield false_decisions(n, seed)
     yield power(n, seed)
     yield every_mechanism(n, seed)
+    yield plans(n, seed)
+    yield edges(n, seed)
 
 
 def false_decisions(n: int, seed: int) -> Table:
     """Of pilots without an effect."""
     rows = []
-    for tasks in (50, 30, 12):
+    for tasks in (50, 30):
         for number, kind in enumerate(NOTHING):
-            before, now = both(kind, n, tasks, [seed, 0, tasks, number])
+            before, now = both(*pilots(kind, n, tasks, [seed, 0, tasks, number]))
             rows.append(
                 [kind.name, kind.seeds, tasks]
-                + [float((found.side == side).mean()) for side in (1, -1) for found in (before, now)]
-                + [covered(found.delta, kind.delta) for found in (before, now)]
+                + [found.share(side) for side in (1, -1) for found in (before, now)]
+                + [found.covers(kind.delta) for found in (before, now)]
             )
+    columns = ("kind", "seeds", "tasks", "intervene, before", "now", "don't, before", "now")
     return Table(
         "Pilot: wrong decisions where ΔSuccess is 0",
-        (
-            "kind of pilot",
-            "seeds",
-            "tasks",
-            "intervene, before",
-            "now",
-            "don't, before",
-            "now",
-            "interval covers, before",
-            "now",
-        ),
+        (*columns, "interval covers, before", "now"),
         rows,
-        f"{n:,} pilots a row; each of the two may come in 0.025. Before: McNemar's exact test (by task, of all "
-        "sign flips) has to agree with the draws. Now: the unconditional exact test decides about 0 where each "
-        "task's runs ended alike; where they didn't, it has to agree with the draws.",
+        f"With three seeds {n:,} pilots a row; with one seed all pilots there are, by their chance. Either "
+        "decision may come in 0.025. Before: the sign-flip test by task (McNemar's exact test with one seed) has "
+        "to agree with the draws. Now: the unconditional exact test decides about 0 where each task's runs "
+        "ended alike, as one run does; else it has to agree with the draws.",
     )
 
 
 def power(n: int, seed: int) -> Table:
-    """Of pilots with one."""
+    """Of pilots with an effect."""
     rows = []
     for number, (tasks, kind) in enumerate(SOMETHING):
-        before, now = both(kind, n, tasks, [seed, 1, number])
+        before, now = both(*pilots(kind, n, tasks, [seed, 1, number]))
         right = 1 if kind.delta > 0 else -1
         rows.append(
-            [kind.name, f"{100 * kind.delta:+.1f}".replace("-", "−"), kind.seeds, tasks]
-            + [float((found.side == side).mean()) for side in (right, -right) for found in (before, now)]
-            + [covered(found.delta, kind.delta) for found in (before, now)]
+            [kind.name, _points(kind.delta), kind.seeds, tasks]
+            + [found.share(side) for side in (right, -right) for found in (before, now)]
+            + [found.covers(kind.delta) for found in (before, now)]
         )
+    columns = ("kind", "points", "seeds", "tasks", "found, before", "now", "wrong side, before", "now")
     return Table(
         "Pilot: effects found",
-        (
-            "kind of pilot",
-            "ΔSuccess, points",
-            "seeds",
-            "tasks",
-            "found, before",
-            "now",
-            "wrong side, before",
-            "now",
-            "interval covers, before",
-            "now",
-        ),
+        (*columns, "interval covers, before", "now"),
         rows,
-        f"{n:,} pilots a row.",
+        f"With three seeds {n:,} pilots a row; with one seed all pilots there are.",
     )
 
 
 def every_mechanism(n: int, seed: int) -> Table:
     """Of pilots in which all conditions harm, or none does anything."""
     rows = []
+    n //= 4
     for number, (kind, tasks) in enumerate([(HARMFUL, 50), (HARMFUL, 100), (NOTHING[6], 50)]):
         for conditions in (1, 2, 4):
-            before, now = both(kind, n // 2, tasks, [seed, 2, number, conditions], conditions)
+            cells = kind.cells(n, tasks, np.random.default_rng([seed, 2, number, conditions]), conditions)
+            before, now = both(cells, np.full(n, 1 / n))
             rows.append(
                 [kind.name, tasks, conditions]
                 + [float((found.side == -1).all(axis=1).mean()) for found in (before, now)]
@@ -189,55 +213,183 @@ def every_mechanism(n: int, seed: int) -> Table:
         "Pilot: every mechanism harms",
         ("each condition", "tasks", "conditions", "don't, before", "now", "any intervene, before", "now"),
         rows,
-        f"{n // 2:,} pilots a row, whose top level says don't where each condition does. Of one condition what "
-        "changes is the test alone. Now each is tested at its own level (an intersection–union claim needs no "
-        "correction); intervene is corrected as before.",
+        f"{n:,} pilots a row. The top level says don't where each condition does, each now at its own level; "
+        "intervene is corrected as before. With one condition the test alone is another.",
     )
 
 
-def both(kind: Kind, n: int, tasks: int, seed: list[int], conditions: int = 1) -> tuple[Found, Found]:
-    """The same pilots as they were decided on before, and now."""
-    cells = kind.cells(n, tasks, np.random.default_rng(seed), conditions)
+def plans(n: int, seed: int) -> Table:
+    """Whether as many tasks as are planned, and an effect as large as is promised, have the power."""
+    rows = []
+    for number, kind in enumerate(PLANNED):
+        changes = expected_changes(kind.p, kind.r, kind.d, kind.seeds, correlation=0.0)
+        truth = changes if kind.seeds == 1 else _started_alike(kind)
+        variance = truth.chances @ truth.values**2 / kind.seeds**2 - kind.delta**2
+        reach = -float(ndtri(ERROR)) + float(ndtri(POWER))
+        numbers = (ceil(reach**2 * variance / kind.delta**2), tasks_needed(kind.delta, truth) or 0)
+        found = [_delivered(truth, tasks, n, [seed, 3, number]) for tasks in numbers]
+        rows.append([f"{kind.name}: tasks for it", kind.seeds, *map(str, numbers), *found])
+    for number, (tasks, kind) in enumerate(
+        [(30, PLANNED[0]), (50, PLANNED[2]), (100, PLANNED[4]), (100, PLANNED[6])]
+    ):
+        truth = (
+            expected_changes(kind.p, kind.r, kind.d, kind.seeds, 0.0)
+            if kind.seeds == 1
+            else _started_alike(kind)
+        )
+        variance = truth.chances @ truth.values**2 / kind.seeds**2 - kind.delta**2
+        effects = (reach * float(np.sqrt(variance / tasks)), minimum_detectable_effect(tasks, truth) or 1.0)
+        found = [_delivered(truth.tilted(one), tasks, n, [seed, 4, number]) for one in effects]
+        rows.append(
+            [f"{kind.name}: effect that {tasks} tasks find", kind.seeds, *map(_points, effects), *found]
+        )
+    return Table(
+        "Pilot: planned for a power of 0.8",
+        ("kind: what is planned", "seeds", "planned, before", "now", "power, before", "now"),
+        rows,
+        f"The share of {n:,} pilots with that many tasks, or that effect, that are decided rightly by the "
+        "rule as it is now. Before: by the normal approximation. Now: by the power of the rule itself.",
+    )
+
+
+def _started_alike(kind: Kind) -> Changes:
+    """The chances of a task's changes where all its seeds start alike."""
+    down, up = (expected_changes(p, kind.r, kind.d, kind.seeds, 0.0) for p in (0.0, 1.0))
+    values = np.arange(-kind.seeds, kind.seeds + 1)
+    chances = np.zeros(len(values))
+    for share, one in ((1 - kind.p, down), (kind.p, up)):
+        chances[one.values + kind.seeds] += share * one.chances
+    return Changes(values[chances > 0], chances[chances > 0], kind.seeds)
+
+
+def _delivered(truth: Changes, tasks: int, n: int, seed: list[int]) -> float:
+    """The share of pilots decided on the side of the true effect."""
+    changes = np.random.default_rng(seed).choice(truth.values, p=truth.chances, size=(n, 1, tasks))
+    none = np.zeros_like(changes)
+    lost, won = np.maximum(-changes, 0), np.maximum(changes, 0)
+    cells = np.stack([truth.seeds - lost - won, lost, won, none], axis=-1)
+    _, now = both(cells, np.full(n, 1 / n))
+    return now.share(1 if truth.effect > 0 else -1)
+
+
+def edges(n: int, seed: int) -> Table:
+    """Whether the interval of p − p* holds where a rate is 0, and what transport says."""
+    rows = []
+    n //= 2
+    for number, kind in enumerate(EDGES):
+        cells = kind.cells(n, 50, np.random.default_rng([seed, 5, number]))
+        before, now = both(cells, np.full(n, 1 / n))
+        some = cells[..., 1:3].any(axis=(1, 2, 3))  # else p* is undefined
+        truth = kind.p - kind.d / (kind.r + kind.d)
+        covers = [float(_holds(one.p_minus_p_star[some, 0], truth).mean()) for one in (before, now)]
+        moves = np.array([_elsewhere(one, kind) for one in cells[:, 0]])
+        rows.append([kind.name, kind.p, kind.seeds, *covers, *moves.mean(axis=0).tolist()])
+    columns = (
+        "kind",
+        "p",
+        "seeds",
+        "p − p* covers, before",
+        "now",
+        "transported effect covers, before",
+        "now",
+    )
+    return Table(
+        "Pilot: p − p*, and another deployment",
+        (*columns, "contradicts the pilot, before", "now"),
+        rows,
+        f"{n:,} pilots of 50 tasks a row. Transport is to a deployment that fails at 0.3; contradicting is "
+        "another decision than the pilot's at the pilot's own failure rate.",
+    )
+
+
+def _elsewhere(cells: IntArray, kind: Kind) -> list[bool]:
+    """Of one pilot: whether the transported interval covers, and contradicts the pilot; before and now each."""
+    one = matched.Table(tuple(f"{i:04}" for i in range(len(cells))), cells)
+    drawn = draw_rates([one], draws=DRAWS, seed=0, prior_tasks=1)
+    tails = effect_tails(drawn, [0], CONFIDENCE)
+    pilots = (decided_before([one], drawn, range(1))[0], decided_now([one], drawn, range(1))[0])
+    own = rates(cells.sum(axis=0))
+
+    def at(p: float) -> Interval:
+        return bounds(transported(drawn, p)[:, 0], tails, p - 1, p)
+
+    raw, new = effect_intervals(drawn, 0, tails).delta_success, pilots[1].delta_success
+    widened = excludes_zero(raw) and not excludes_zero(new)
+    p, there = float(own.p), 0.3
+    truth = there * kind.r - (1 - there) * kind.d
+    elsewhere = (at(there), moved(new, at(p), at(there), widened, there))
+    here = (at(p), moved(new, at(p), at(p), widened, p))
+    covers = [bool(_holds(np.array(one), truth)) for one in elsewhere]
+    differ = [_side(one) != _side(pilot.delta_success) for one, pilot in zip(here, pilots, strict=True)]
+    return [*covers, *differ]
+
+
+def _side(interval: Interval) -> int:
+    return int(interval.low > 1e-9) - int(interval.high < -1e-9)
+
+
+def pilots(kind: Kind, n: int, tasks: int, seed: list[int]) -> tuple[IntArray, FloatArray]:
+    """Cells [pilots, 1, tasks, 4] and their chances: of one seed every pilot that is at all likely."""
+    if kind.seeds > 1:
+        return kind.cells(n, tasks, np.random.default_rng(seed)), np.full(n, 1 / n)
+    shares = [(1 - kind.p) * kind.d, kind.p * kind.r]
+    lost, won = (one.ravel() for one in np.meshgrid(np.arange(tasks + 1), np.arange(tasks + 1)))
+    possible = lost + won <= tasks
+    counts = np.stack([tasks - lost - won, lost, won], axis=1)[possible]
+    chances = multinomial.pmf(counts, tasks, [1 - sum(shares), *shares])
+    counts, chances = counts[chances > _LIKELY], chances[chances > _LIKELY]
+    kinds = np.stack([np.repeat(np.arange(3), row) for row in counts])
+    return np.eye(4, dtype=np.int64)[kinds][:, None], chances / chances.sum()
+
+
+def both(cells: IntArray, chances: FloatArray) -> tuple[Found, Found]:
+    """The same pilots [pilots, conditions, tasks, 4] as they were decided on before, and now."""
+    n, conditions, tasks, _ = cells.shape
     names = tuple(f"{i:04}" for i in range(tasks))
     found: list[list[EffectIntervals]] = [[], []]
     for start in range(0, n, AT_ONCE):
-        some = cells[start : start + AT_ONCE].reshape(-1, tasks, 4)
-        pilots = [matched.Table(names, one) for one in some]
-        drawn = draw_rates(pilots, draws=DRAWS, seed=0, prior_tasks=1)
-        for first in range(0, len(pilots), conditions):
+        some = [matched.Table(names, one) for one in cells[start : start + AT_ONCE].reshape(-1, tasks, 4)]
+        drawn = draw_rates(some, draws=DRAWS, seed=0, prior_tasks=1)
+        for first in range(0, len(some), conditions):
             family = range(first, first + conditions)
-            for rule, answers in zip((before, now), found, strict=True):
-                answers += rule(pilots, drawn, family)
-    return _found(found[0], conditions), _found(found[1], conditions)
+            for rule, answers in zip((decided_before, decided_now), found, strict=True):
+                answers += rule(some, drawn, family)
+    before, now = (np.array(answers).reshape(-1, conditions, 2, 2) for answers in found)
+    return tuple(Found(one[:, :, 0], one[:, :, 1], chances) for one in (before, now))
 
 
-def before(pilots: list[matched.Table], drawn: Rates, family: range) -> list[EffectIntervals]:
+def decided_before(some: list[matched.Table], drawn: Rates, family: range) -> list[EffectIntervals]:
     """Both bounds hold for all conditions at once, and a conditional exact test has to agree."""
     tails = simultaneous_tails(drawn.delta_success[:, list(family)], CONFIDENCE, -1.0, 1.0)
-    tests = holm([swap_test(pilots[i].changes) for i in family])
+    tests = holm([swap_test(some[i].changes) for i in family])
     return [
         borne_out(effect_intervals(drawn, i, tails), p, CONFIDENCE)
         for i, p in zip(family, tests, strict=True)
     ]
 
 
-def now(pilots: list[matched.Table], drawn: Rates, family: range) -> list[EffectIntervals]:
+def decided_now(some: list[matched.Table], drawn: Rates, family: range) -> list[EffectIntervals]:
     """As `analyse` has it."""
     tails = effect_tails(drawn, family, CONFIDENCE)
-    tests = [unconditional_test(pilots[i].changes) for i in family]
+    tests = [unconditional_test(some[i].changes) for i in family]
     found = []
     for i, p, corrected in zip(family, tests, holm(tests), strict=True):
-        score = score_interval(pilots[i].cells, ERROR / len(family), ERROR)
-        exact_p = corrected if pilots[i].changes.sum() > 0 else p
-        found.append(borne_out(effect_intervals(drawn, i, tails), exact_p, CONFIDENCE, score))
+        score = score_interval(some[i].cells, ERROR / len(family), ERROR)
+        exact_p = corrected if some[i].changes.sum() > 0 else p
+        one = borne_out(effect_intervals(drawn, i, tails), exact_p, CONFIDENCE, score)
+        _, lost, won, _ = some[i].cells.sum(axis=0).tolist()
+        found.append(at_the_edge(one, _p(drawn, i, tails), lost, won))
     return found
 
 
-def _found(answers: list[EffectIntervals], conditions: int) -> Found:
-    values = np.array(answers).reshape(-1, conditions, 2, 2)
-    return Found(values[:, :, 0], values[:, :, 1])
+def _p(drawn: Rates, column: int, tails: Tails) -> Interval:
+    return bounds(drawn.p[:, column], tails, 0.0, 1.0)
 
 
-def covered(bounds: FloatArray, truth: float) -> float:
-    """The share of intervals [..., 2] that hold the truth."""
-    return float(((bounds[..., 0] <= truth + 1e-9) & (truth - 1e-9 <= bounds[..., 1])).mean())
+def _holds(intervals: FloatArray, truth: float) -> FloatArray:
+    """Which of the intervals [..., 2] hold the truth."""
+    return (intervals[..., 0] <= truth + 1e-9) & (truth - 1e-9 <= intervals[..., 1])
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:+.1f}".replace("-", "−")

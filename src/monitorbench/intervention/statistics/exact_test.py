@@ -8,6 +8,7 @@ is Suissa & Shuster's (1991, Biometrics 47:361). Promises: with one seed a task,
 nothing changes on average, p is at most `a` with a chance of at most `a`, half of it on either side.
 """
 
+from functools import lru_cache
 from math import sqrt
 
 import numpy as np
@@ -48,15 +49,35 @@ def worst_tail(z: float, n_tasks: int, sizes: IntArray, low: float, high: float)
 
     Each of `n_tasks` changes at that rate, by one of `sizes` (of the tasks that changed, without sign).
     """
+    return float(_worst_tails(np.array([z]), n_tasks, sizes, low, high)[0])
+
+
+@lru_cache(maxsize=4096)
+def critical_value(n_tasks: int, n_changed: int, error: float) -> float:
+    """The statistic from which `unconditional_test` has p of at most 2·`error`, with one seed a task.
+
+    `n_changed` of `n_tasks` changed, at least one. To within 0.02.
+    """
+    normal = -float(ndtri(error))
+    grid = np.linspace(max(0.1, normal - 0.5), normal + 1.5, 101)
+    one = np.ones(1, dtype=np.int64)
+    tails = _worst_tails(grid, n_tasks, one, *_rates_of_change(n_changed, n_tasks))
+    enough = np.flatnonzero(2 * tails + _LEFT_OUT <= 2 * error)
+    return float(grid[enough[0]]) if len(enough) else float(np.inf)
+
+
+def _worst_tails(z: FloatArray, n_tasks: int, sizes: IntArray, low: float, high: float) -> FloatArray:
+    """`worst_tail` of each of `z` [values]."""
     changed = np.arange(
         max(0, int(n_tasks * low - _DEVIATIONS * (sqrt(n_tasks * low) + 1))),
         min(n_tasks, int(n_tasks * high + _DEVIATIONS * (sqrt(n_tasks * high) + 1))) + 1,
     )
-    tails = _tails(z, changed, sizes)
+    tails = _tails(z, changed, sizes)  # [values, changed]
     rates = np.linspace(low, high, _RATES)[:, None]
     choices = gammaln(n_tasks + 1) - gammaln(changed + 1) - gammaln(n_tasks - changed + 1)
     shares = np.exp(choices + xlogy(changed, rates) + xlog1py(n_tasks - changed, -rates))
-    return float((shares @ tails).max())
+    worst: FloatArray = (shares @ tails.T).max(axis=0)
+    return worst
 
 
 def _rates_of_change(n_changed: int, n_tasks: int) -> tuple[float, float]:
@@ -66,24 +87,28 @@ def _rates_of_change(n_changed: int, n_tasks: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _tails(z: float, changed: IntArray, sizes: IntArray) -> FloatArray:
-    """The chance of a statistic of at least `z` > 0 in so many changed tasks: [len(changed)], one more each."""
+def _tails(z: FloatArray, changed: IntArray, sizes: IntArray) -> FloatArray:
+    """The chances [values, len(changed)] of a statistic of at least each of `z` > 0 in so many changed tasks.
+
+    Of `changed` each is one more than the one before.
+    """
     kinds, counts = np.unique(sizes // np.gcd.reduce(sizes), return_counts=True)
-    reached = z * np.sqrt(changed * float((counts * kinds**2).sum() / counts.sum()))
+    reached = z[:, None] * np.sqrt(changed * float((counts * kinds**2).sum() / counts.sum()))
     if len(kinds) == 1:
         heads = np.ceil((changed + reached) / 2 - _ROUNDING)
         possible = (heads > 0) & (heads <= changed)
         return np.where(possible, bdtrc(np.where(possible, heads - 1, 0), changed, 0.5), 0.0)
-    step = np.zeros(2 * kinds[-1] + 1)
-    step[kinds[-1] + kinds] = step[kinds[-1] - kinds] = counts / counts.sum() / 2
+    most = int(kinds[-1])
+    step = np.zeros(2 * most + 1)
+    step[most + kinds] = step[most - kinds] = counts / counts.sum() / 2
     shares = _power(step, int(changed[0]))
-    found = []
-    for n, least in zip(
-        changed.tolist(), np.ceil(reached - _ROUNDING).astype(np.int64).tolist(), strict=True
-    ):
-        found.append(float(shares[n * int(kinds[-1]) + least :].sum()) if n else 0.0)
+    least = np.ceil(reached - _ROUNDING).astype(np.int64)
+    found = np.zeros(reached.shape)
+    for i, n in enumerate(changed.tolist()):
+        above = np.append(np.cumsum(shares[::-1])[::-1], 0.0)
+        found[:, i] = above[np.minimum(n * most + least[:, i], len(shares))] if n else 0.0
         shares = np.convolve(shares, step)
-    return np.array(found)
+    return found
 
 
 def _power(step: FloatArray, n: int) -> FloatArray:
