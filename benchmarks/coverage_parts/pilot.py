@@ -4,6 +4,7 @@ Pilots of `Kind`s are simulated and decided on, as `main` did before and by the 
 """
 
 from collections.abc import Iterator
+from itertools import product
 from math import ceil
 from typing import NamedTuple
 
@@ -109,6 +110,7 @@ PLANNED = (
     Kind("the paper's pilot", 0.893, 0.119, 0.5625),
     Kind("+7 points", 0.5, 0.2, 0.06, 3),
 )
+DETECTED = ((30, PLANNED[0]), (50, PLANNED[2]), (100, PLANNED[4]), (100, PLANNED[6]))
 EDGES = (
     Kind("d = 0", 0.5, 0.32, 0.0),
     Kind("d = 0", 0.8, 0.15, 0.0),
@@ -170,9 +172,9 @@ def false_decisions(n: int, seed: int) -> Table:
         (*columns, "interval covers, before", "now"),
         rows,
         f"With three seeds {n:,} pilots a row; with one seed all pilots there are, by their chance. Either "
-        "decision may come in 0.025. Before: the sign-flip test by task (McNemar's exact test with one seed) has "
-        "to agree with the draws. Now: the unconditional exact test decides about 0 where each task's runs "
-        "ended alike, as one run does; else it has to agree with the draws.",
+        "decision may come in 0.025. Before: the sign-flip test by task (McNemar's exact test with one seed) "
+        "has to agree with the draws. Now: the unconditional exact test decides about 0 where each task's "
+        "runs ended alike, as one run does; else it has to agree with the draws.",
     )
 
 
@@ -220,39 +222,36 @@ def every_mechanism(n: int, seed: int) -> Table:
 
 def plans(n: int, seed: int) -> Table:
     """Whether as many tasks as are planned, and an effect as large as is promised, have the power."""
-    rows = []
+    rows: list[list[str | int | float]] = []
+    reach = float(ndtri(POWER) - ndtri(ERROR))
     for number, kind in enumerate(PLANNED):
-        changes = expected_changes(kind.p, kind.r, kind.d, kind.seeds, correlation=0.0)
-        truth = changes if kind.seeds == 1 else _started_alike(kind)
-        variance = truth.chances @ truth.values**2 / kind.seeds**2 - kind.delta**2
-        reach = -float(ndtri(ERROR)) + float(ndtri(POWER))
-        numbers = (ceil(reach**2 * variance / kind.delta**2), tasks_needed(kind.delta, truth) or 0)
-        found = [_delivered(truth, tasks, n, [seed, 3, number]) for tasks in numbers]
+        truth = _changes(kind)
+        numbers = (ceil((reach * _deviation(truth) / kind.delta) ** 2), tasks_needed(kind.delta, truth) or 0)
+        found = [_delivered(truth, tasks, n, [seed, 3, number])[i] for i, tasks in enumerate(numbers)]
         rows.append([f"{kind.name}: tasks for it", kind.seeds, *map(str, numbers), *found])
-    for number, (tasks, kind) in enumerate(
-        [(30, PLANNED[0]), (50, PLANNED[2]), (100, PLANNED[4]), (100, PLANNED[6])]
-    ):
-        truth = (
-            expected_changes(kind.p, kind.r, kind.d, kind.seeds, 0.0)
-            if kind.seeds == 1
-            else _started_alike(kind)
-        )
-        variance = truth.chances @ truth.values**2 / kind.seeds**2 - kind.delta**2
-        effects = (reach * float(np.sqrt(variance / tasks)), minimum_detectable_effect(tasks, truth) or 1.0)
-        found = [_delivered(truth.tilted(one), tasks, n, [seed, 4, number]) for one in effects]
-        rows.append(
-            [f"{kind.name}: effect that {tasks} tasks find", kind.seeds, *map(_points, effects), *found]
-        )
+    for number, (tasks, kind) in enumerate(DETECTED):
+        truth = _changes(kind)
+        effects = (reach * _deviation(truth) / tasks**0.5, minimum_detectable_effect(tasks, truth) or 1.0)
+        found = [
+            _delivered(truth.tilted(one), tasks, n, [seed, 4, number])[i] for i, one in enumerate(effects)
+        ]
+        name = f"{kind.name}: effect that {tasks} tasks find"
+        rows.append([name, kind.seeds, *map(_points, effects), *found])
     return Table(
         "Pilot: planned for a power of 0.8",
         ("kind: what is planned", "seeds", "planned, before", "now", "power, before", "now"),
         rows,
-        f"The share of {n:,} pilots with that many tasks, or that effect, that are decided rightly by the "
-        "rule as it is now. Before: by the normal approximation. Now: by the power of the rule itself.",
+        f"The share of {n:,} pilots with that many tasks, or that effect, that are decided rightly. Before: "
+        "planned by the normal approximation, decided as before. Now: both by the rule as it is.",
     )
 
 
-def _started_alike(kind: Kind) -> Changes:
+def _deviation(truth: Changes) -> float:
+    """The standard deviation of a task's mean change."""
+    return float((truth.chances @ (truth.values / truth.seeds) ** 2 - truth.effect**2) ** 0.5)
+
+
+def _changes(kind: Kind) -> Changes:
     """The chances of a task's changes where all its seeds start alike."""
     down, up = (expected_changes(p, kind.r, kind.d, kind.seeds, 0.0) for p in (0.0, 1.0))
     values = np.arange(-kind.seeds, kind.seeds + 1)
@@ -262,48 +261,39 @@ def _started_alike(kind: Kind) -> Changes:
     return Changes(values[chances > 0], chances[chances > 0], kind.seeds)
 
 
-def _delivered(truth: Changes, tasks: int, n: int, seed: list[int]) -> float:
-    """The share of pilots decided on the side of the true effect."""
+def _delivered(truth: Changes, tasks: int, n: int, seed: list[int]) -> tuple[float, ...]:
+    """The share of pilots decided on the side of the true effect, before and now."""
     changes = np.random.default_rng(seed).choice(truth.values, p=truth.chances, size=(n, 1, tasks))
     none = np.zeros_like(changes)
     lost, won = np.maximum(-changes, 0), np.maximum(changes, 0)
     cells = np.stack([truth.seeds - lost - won, lost, won, none], axis=-1)
-    _, now = both(cells, np.full(n, 1 / n))
-    return now.share(1 if truth.effect > 0 else -1)
+    return tuple(one.share(1 if truth.effect > 0 else -1) for one in both(cells, np.full(n, 1 / n)))
 
 
 def edges(n: int, seed: int) -> Table:
     """Whether the interval of p − p* holds where a rate is 0, and what transport says."""
     rows = []
     n //= 2
-    for number, kind in enumerate(EDGES):
-        cells = kind.cells(n, 50, np.random.default_rng([seed, 5, number]))
+    for number, (tasks, kind) in enumerate(product((50, 15), EDGES)):
+        cells = kind.cells(n, tasks, np.random.default_rng([seed, 5, number]))
         before, now = both(cells, np.full(n, 1 / n))
         some = cells[..., 1:3].any(axis=(1, 2, 3))  # else p* is undefined
         truth = kind.p - kind.d / (kind.r + kind.d)
         covers = [float(_holds(one.p_minus_p_star[some, 0], truth).mean()) for one in (before, now)]
         moves = np.array([_elsewhere(one, kind) for one in cells[:, 0]])
-        rows.append([kind.name, kind.p, kind.seeds, *covers, *moves.mean(axis=0).tolist()])
-    columns = (
-        "kind",
-        "p",
-        "seeds",
-        "p − p* covers, before",
-        "now",
-        "transported effect covers, before",
-        "now",
-    )
+        rows.append([kind.name, kind.p, kind.seeds, tasks, *covers, *moves.mean(axis=0).tolist()])
+    columns = ("kind", "p", "seeds", "tasks", "p − p* covers, before", "now")
     return Table(
         "Pilot: p − p*, and another deployment",
-        (*columns, "contradicts the pilot, before", "now"),
+        (*columns, "transported effect covers, before", "now", "contradicts the pilot, before", "now"),
         rows,
-        f"{n:,} pilots of 50 tasks a row. Transport is to a deployment that fails at 0.3; contradicting is "
+        f"{n:,} pilots a row. Transport is to a deployment that fails at 0.3; contradicting is "
         "another decision than the pilot's at the pilot's own failure rate.",
     )
 
 
 def _elsewhere(cells: IntArray, kind: Kind) -> list[bool]:
-    """Of one pilot: whether the transported interval covers, and contradicts the pilot; before and now each."""
+    """Of one pilot: whether the transported interval covers, and contradicts it; before and now each."""
     one = matched.Table(tuple(f"{i:04}" for i in range(len(cells))), cells)
     drawn = draw_rates([one], draws=DRAWS, seed=0, prior_tasks=1)
     tails = effect_tails(drawn, [0], CONFIDENCE)

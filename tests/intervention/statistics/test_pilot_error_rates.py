@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from scipy.stats import multinomial
 
 from monitorbench.intervention.statistics.decision_rule import borne_out
 from monitorbench.intervention.statistics.exact_test import score_interval, unconditional_test
@@ -45,11 +46,15 @@ def share(flags: Sequence[bool]) -> float:
 
 @pytest.mark.parametrize(("r", "d"), [(0.12, 0.56), (0.3, 0.3)])
 def test_a_false_intervene_is_as_rare_as_stated(r: float, d: float) -> None:
-    """At p = p* the intervention gains nothing: "intervene" in at most 2.5 % of 2,000 pilots of 50 tasks."""
+    """At p = p* the intervention gains nothing: "intervene" in at most 2.5 % of all pilots of 50 tasks."""
     p = d / (r + d)
-    found = intervals(pilots(ONE_SEED, [p * (1 - r), (1 - p) * d, p * r, (1 - p) * (1 - d)], seed=0))
-    assert share([one.low > 0 for one in found]) <= 0.025
-    assert share([one.high < 0 for one in found]) <= 0.025
+    counts = [(N_TASKS - b - c, b, c) for b in range(30) for c in range(30) if b + c <= N_TASKS]
+    chances = multinomial.pmf(counts, N_TASKS, [1 - 2 * p * r, (1 - p) * d, p * r])
+    likely = [i for i in range(len(counts)) if chances[i] > 1e-6]
+    found = intervals(np.stack([np.repeat(ONE_SEED[:3], counts[i], axis=0) for i in likely]))
+    assert chances[likely].sum() > 0.999
+    assert 0.015 < chances[likely] @ [one.low > 0 for one in found] <= 0.025
+    assert 0.015 < chances[likely] @ [one.high < 0 for one in found] <= 0.025
 
 
 def test_why_tasks_are_added() -> None:

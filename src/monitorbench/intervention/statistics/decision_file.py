@@ -78,7 +78,7 @@ class LookAt(Config):
 
     n_tasks: int
     delta_success_ci: Bounds
-    """The interval of the mean over tasks; it holds at every look, its lower bound for all conditions tried."""
+    """The interval of the mean over tasks; holds at every look, its lower bound for all conditions."""
 
 
 class Sequential(Config):

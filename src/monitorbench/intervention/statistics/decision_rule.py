@@ -6,11 +6,11 @@ stand before that, each against one way in which an interval says more than the 
 
 1. *All conditions at once.* The lower bound comes in at a rank of the draws that holds for every condition
    tried (`intervals.effect_tails`), because the best of several would otherwise look better than it is. The
-   upper bound holds for each by itself: that none of them is to be switched on is said only where each by itself
-   says so, and such a claim needs no correction (Berger 1982, Technometrics 24:295: intersection–union).
+   upper bound holds for each by itself: that none of them is to be switched on is said only where each by
+   itself says so, and such a claim needs no correction (Berger 1982, Technometrics 24:295).
 2. *The exact test decides about 0.* Where the exact test by task does not bear the draws out, both intervals
-   are widened to reach 0. Where it finds an effect that the draws, with what is added to them, do not, and each
-   task's runs ended alike, so that the test is exact, the bound is the score interval's instead.
+   are widened to reach 0. Where it finds an effect that the draws, with what is added to them, do not, and
+   each task's runs ended alike, so that the test is exact, the bound is the score interval's instead.
 3. *Several looks.* A sequential pilot is decided by the interval of its last look, which holds at every look.
 4. *Nothing to go by.* One task, or runs none of which changed its outcome, decide nothing.
 5. *Runs that broke down* (`either_way`). They are failures, or their pairs are left out: a decision that
@@ -124,8 +124,8 @@ def borne_out(
 ) -> EffectIntervals:
     """The intervals as the exact test bears them out (guards 1 and 2).
 
-    Both are widened to reach 0 where ΔSuccess's excludes it and `exact_p` is above 1 − confidence, and made to
-    exclude it where it is not and there is a `score` interval.
+    Both are widened to reach 0 where ΔSuccess's excludes it and `exact_p` is above 1 − confidence, and made
+    to exclude it where `exact_p` is not and there is a `score` interval.
     """
     if exact_p > 1 - confidence + _P_ROUNDING:
         if not excludes_zero(drawn.delta_success):

@@ -3,9 +3,9 @@
 If it does nothing, the runs without and with it could be swapped, all seeds of a task together, and a task's
 change (its recoveries less its disruptions) were as likely with the other sign. McNemar's exact test takes
 the number of changed tasks as given, and so can't see a gain in four changed tasks of a thousand. This one
-takes that number as drawn, too, at the worst of all rates at which tasks may change: with one seed a task it
-is Suissa & Shuster's (1991, Biometrics 47:361). Promises: with one seed a task, in a pilot of any size in which
-nothing changes on average, p is at most `a` with a chance of at most `a`, half of it on either side.
+takes that number as drawn, too, at the worst of all rates at which tasks may change: with one seed a task
+it is Suissa & Shuster's (1991, Biometrics 47:361). Promises: with one seed a task, in a pilot of any size in
+which nothing changes on average, p is at most `a` with a chance of at most `a`, half of it on either side.
 """
 
 from functools import lru_cache
@@ -33,8 +33,8 @@ def unconditional_test(changes: IntArray) -> float:
 
     The statistic is the sum of the changes over the root of the sum of their squares, McNemar's z. p is the
     chance that it is as far from 0 where as many tasks change at one rate, by sizes as those seen, up and
-    down alike; the largest p of the rates that agree with the share of tasks that changed (Berger & Boos 1994,
-    JASA 89:1012). 1 where recoveries and disruptions are equally many.
+    down alike; the largest p of the rates that agree with the share of tasks that changed (Berger & Boos
+    1994, JASA 89:1012). 1 where recoveries and disruptions are equally many.
     """
     sizes = np.abs(changes[changes != 0])
     if not changes.sum():
@@ -118,10 +118,11 @@ def _power(step: FloatArray, n: int) -> FloatArray:
 
 
 def score_interval(cells: IntArray, error_low: float, error_high: float) -> Interval | None:
-    """Tango's score interval of ΔSuccess (1998, Statistics in Medicine 17:891) from each task's cells [tasks, 4].
+    """Tango's score interval of ΔSuccess (1998, Statistics in Medicine 17:891) from cells [tasks, 4].
 
     It inverts the test of which `unconditional_test` has the exact p at 0. The errors are the chances that
-    ΔSuccess lies below and above. None where a task's runs ended differently, or tasks have different numbers.
+    ΔSuccess lies below and above. None where a task's runs ended differently, or
+    tasks have different numbers of them.
     """
     if (np.count_nonzero(cells, axis=1) > 1).any() or np.ptp(cells.sum(axis=1)):
         return None

@@ -60,12 +60,12 @@ class EffectIntervals(NamedTuple):
 
 
 def effect_tails(drawn: Rates, family: Sequence[int], confidence: float) -> Tails:
-    """Find ranks of ΔSuccess: lower bounds hold for all conditions of `family` at once, upper ones by themselves."""
+    """Find ranks of ΔSuccess: lower bounds hold for all of `family` at once, upper ones by themselves."""
     return gain_tails(drawn.delta_success[:, list(family)], confidence, -1.0, 1.0)
 
 
 def gain_tails(values: FloatArray, confidence: float, low: Bound, high: Bound) -> Tails:
-    """The ranks of `simultaneous_tails` for the lower bounds, and of a single condition for the upper ones."""
+    """The ranks of `simultaneous_tails` for the lower bounds, of a single condition for the upper ones."""
     together = simultaneous_tails(values, confidence, low, high)
     return together._replace(high=simultaneous_tails(values[:, :1], confidence, low, high).high)
 
@@ -103,8 +103,8 @@ def moved(
     """The interval `own` of a pilot's effect, for a deployment that fails at `p_target`.
 
     Each bound is moved by as much as the draws' bound is, from the pilot's own failure rate to that one: at
-    the pilot's own it stays, and the higher the rate, the higher both bounds. An interval that was `widened` to
-    reach 0 still reaches it: what the pilot does not show at home it does not show elsewhere.
+    the pilot's own it stays, and the higher the rate, the higher both bounds. An interval that was `widened`
+    to reach 0 still reaches it: what the pilot does not show at home it does not show elsewhere.
     """
     low, high = own.low + drawn_there.low - drawn_here.low, own.high + drawn_there.high - drawn_here.high
     if widened:

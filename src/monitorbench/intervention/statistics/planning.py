@@ -5,31 +5,27 @@ Effects, margins and rates are shares, not percentage points.
 
 from typing import NamedTuple
 
-import numpy as np
-
 from monitorbench.config.pilot import PilotStatistics
-from monitorbench.intervention.statistics.power import Changes, Rule, observed_changes
+from monitorbench.intervention.statistics.power import PLAIN, Changes, Rule, observed_changes
 from monitorbench.intervention.statistics.power import power as simulated_power
 from monitorbench.metrics.bootstrap import IntArray
 
 MOST_TASKS = 1_000_000
 """A pilot of more would never be run."""
-_LARGEST = 0.999
-"""No larger effect is looked for."""
 _STEPS = 10
 """Steps of the bisection for an effect: it is exact to a thousandth."""
 _EXACT = 0.01
 """The number of tasks is exact to this share of it."""
 
 
-def tasks_needed(effect: float, changes: Changes, rule: Rule = Rule(), power: float = 0.8) -> int | None:
+def tasks_needed(effect: float, changes: Changes, rule: Rule = PLAIN, power: float = 0.8) -> int | None:
     """Tasks with which this effect is told from the margin with this power; None for more than `MOST_TASKS`.
 
     The tasks change as `changes` has it, but for the effect.
     """
     if abs(effect - rule.margin) < 1 / MOST_TASKS:
         return None
-    tilted = changes.tilted(float(np.clip(effect, -_LARGEST, _LARGEST)))
+    tilted = changes.tilted(effect)
     most = 2
     while simulated_power(most, tilted, rule) < power:
         most *= 2
@@ -44,14 +40,15 @@ def tasks_needed(effect: float, changes: Changes, rule: Rule = Rule(), power: fl
 
 
 def minimum_detectable_effect(
-    n_tasks: int, changes: Changes, rule: Rule = Rule(), power: float = 0.8
+    n_tasks: int, changes: Changes, rule: Rule = PLAIN, power: float = 0.8
 ) -> float | None:
     """How far above the margin ΔSuccess has to be for so many tasks to say "intervene" with this power.
 
     The tasks change as `changes` has it, but for the effect. None where no effect is large enough.
     """
-    least, most = 0.0, _LARGEST - rule.margin
-    if most <= 0 or simulated_power(n_tasks, changes.tilted(_LARGEST), rule) < power:
+    largest = changes.tilted(1.0)
+    least, most = 0.0, largest.effect - rule.margin
+    if most <= 0 or simulated_power(n_tasks, largest, rule) < power:
         return None
     for _ in range(_STEPS):
         middle = (least + most) / 2

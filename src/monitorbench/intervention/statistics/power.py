@@ -1,8 +1,8 @@
 """The power of a pilot: how often the decision rule itself finds an effect, in pilots that are simulated.
 
 What is simulated is how the tasks of a pilot change (`Changes`); each pilot is then decided on as
-`decision_rule` does: by the exact test, and where a task's runs may end differently, or a margin is asked for, by
-the interval of the draws too. That interval's bounds are reckoned from the first three moments (Cornish &
+`decision_rule` does: by the exact test, and where a task's runs may end differently, or a margin is asked for,
+by the interval of the draws too. That interval's bounds are reckoned from the first three moments (Cornish &
 Fisher 1938) in place of 10,000 draws a pilot. Promises: the same settings give the same power. Effects and
 margins are shares, not percentage points.
 """
@@ -20,6 +20,9 @@ PILOTS = 4000
 """How many are simulated: the power is right to within 2 points."""
 _UNSEEN = 0.5
 """Tasks that a side counts for on which none was seen."""
+_SHORT = 1e-3
+"""How far from its ends the range of the effect is cut: not all tasks change alike."""
+_STEEPEST = 200.0
 _MANY = 1000
 """Of more changed tasks the exact test's critical value is the normal's."""
 _LOOKED_UP = 12
@@ -42,7 +45,14 @@ class Changes(NamedTuple):
         return float(self.values @ self.chances) / self.seeds
 
     def tilted(self, effect: float) -> "Changes":
-        """The nearest to these with this ΔSuccess, within (−1, 1) (exponential tilting: Efron 1981)."""
+        """The nearest to these with this ΔSuccess, or as near to it as their values let it come.
+
+        By exponential tilting (Efron 1981, Canadian Journal of Statistics 9:139).
+        """
+        lowest, highest = int(self.values.min()) / self.seeds, int(self.values.max()) / self.seeds
+        if lowest == highest:
+            return self
+        effect = float(np.clip(effect, lowest + _SHORT, highest - _SHORT))
 
         def weighed(slant: float) -> FloatArray:
             logs = slant * self.values + np.log(self.chances)
@@ -52,7 +62,7 @@ class Changes(NamedTuple):
         def missing(slant: float) -> float:
             return float(weighed(slant) @ self.values) / self.seeds - effect
 
-        return self._replace(chances=weighed(brentq(missing, -200, 200)))
+        return self._replace(chances=weighed(brentq(missing, -_STEEPEST, _STEEPEST)))
 
 
 class Rule(NamedTuple):
@@ -65,6 +75,10 @@ class Rule(NamedTuple):
     prior_tasks: int = 1
     seed: int = 0
     """Of the simulation."""
+
+
+PLAIN = Rule()
+"""One condition, and the settings as they are by themselves."""
 
 
 def expected_changes(p: float, r: float, d: float, seeds: int = 1, correlation: float = 1.0) -> Changes:
@@ -94,8 +108,8 @@ def observed_changes(cells: IntArray) -> Changes:
     return Changes(values[counts > 0], counts[counts > 0] / counts.sum(), seeds)
 
 
-def power(n_tasks: int, changes: Changes, rule: Rule = Rule()) -> float:
-    """The chance that a pilot of so many tasks is decided on the side of the margin where their effect lies."""
+def power(n_tasks: int, changes: Changes, rule: Rule = PLAIN) -> float:
+    """The chance that a pilot of so many tasks is decided on its effect's side of the margin."""
     sign = 1 if changes.effect > rule.margin else -1
     error = (1 - rule.confidence) / 2 / (rule.n_tried if sign > 0 else 1)
     rng = np.random.default_rng([rule.seed, 2])

@@ -38,8 +38,8 @@ def look_at(changes: FloatArray, every: int, error_low: float, error_high: float
     """Looks after each `every` tasks and after the last, at `changes` [tasks] in [−1, 1], in running order.
 
     There is at least one task. A task's change is the mean over its seeds of treated minus baseline success.
-    The mean change lies below any of the intervals with a chance of at most `error_low`, and above with one of
-    at most `error_high`.
+    The mean change lies below any of the intervals with a chance of at most `error_low`, and above with one
+    of at most `error_high`.
     """
     n = len(changes)
     sizes = sorted({*range(every, n + 1, every), n})
