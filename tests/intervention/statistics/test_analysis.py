@@ -179,7 +179,7 @@ def test_transport_to_another_failure_rate() -> None:
 
 
 def test_the_papers_printed_pilot_stays_inconclusive() -> None:
-    """F = 134, S = 16, C = 16, B = 9 over 50 tasks × 3 seeds (2602.03338), however the runs lie in the tasks."""
+    """F = 134, S = 16, C = 16, B = 9 over 50 tasks × 3 seeds (2602.03338), however runs lie in tasks."""
     runs = counted(A=118, B=9, C=16, D=7)
     for order in (np.arange(150), *(np.random.default_rng(seed).permutation(150) for seed in range(3))):
         cells = ["".join(runs[i] for i in three) for three in order.reshape(50, 3)]

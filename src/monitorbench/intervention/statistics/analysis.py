@@ -1,10 +1,10 @@
 """From a pilot's outcomes to its decision: runs are matched and drawn anew, and each condition is decided on.
 
 The rule is in `decision_rule`. The lower bounds hold for all conditions tried at once: whichever is then
-picked, a wrong "intervene" has a chance of at most half of 1 − confidence. That none of them helps is said only
-where each by itself harms. Where runs broke down, all is done with them as failures and with their pairs left
-out. Promises: the same outcomes give the same decision in any order, unless a sequential pilot looks at them in
-that order.
+picked, a wrong "intervene" has a chance of at most half of 1 − confidence. That none of them helps is said
+only where each by itself harms. Where runs broke down, all is done with them as failures and with their pairs
+left out. Promises: the same outcomes give the same decision in any order, unless a sequential pilot looks at
+them in that order.
 """
 
 from collections.abc import Sequence

@@ -134,7 +134,7 @@ class ConditionResult(Config):
     swap_p_holm: float | None = None
     """Holm's correction of swap_p over the conditions tried, which a gain has to pass; None for a control."""
     minimum_detectable_effect: float | None = None
-    """How far from the margin ΔSuccess has to be to be found by as many tasks and seeds."""
+    """How far above the margin ΔSuccess has to be for as many tasks and seeds to say intervene."""
     further_tasks: int | None = None
     """How many more tasks an inconclusive pilot should run; None where no number can be given."""
     broken_left_out: LeftOut | None = None

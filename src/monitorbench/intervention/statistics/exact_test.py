@@ -107,7 +107,7 @@ def _tails(z: FloatArray, changed: IntArray, sizes: IntArray) -> FloatArray:
     for i, n in enumerate(changed.tolist()):
         above = np.append(np.cumsum(shares[::-1])[::-1], 0.0)
         found[:, i] = above[np.minimum(n * most + least[:, i], len(shares))] if n else 0.0
-        shares = np.convolve(shares, step)
+        shares = np.asarray(np.convolve(shares, step), dtype=np.float64)
     return found
 
 

@@ -1,10 +1,10 @@
 """The power of a pilot: how often the decision rule itself finds an effect, in pilots that are simulated.
 
 What is simulated is how the tasks of a pilot change (`Changes`); each pilot is then decided on as
-`decision_rule` does: by the exact test, and where a task's runs may end differently, or a margin is asked for,
-by the interval of the draws too. That interval's bounds are reckoned from the first three moments (Cornish &
-Fisher 1938) in place of 10,000 draws a pilot. Promises: the same settings give the same power. Effects and
-margins are shares, not percentage points.
+`decision_rule` does: by the exact test, and where a task's runs may end differently, or a margin is asked
+for, by the interval of the draws too. That interval's bounds are reckoned from the first three moments
+(Cornish & Fisher 1938) in place of 10,000 draws a pilot. Promises: the same settings give the same power.
+Effects are shares, not percentage points.
 """
 
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from scipy.special import ndtri
 
 from monitorbench.intervention.statistics.exact_test import critical_value
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
+from monitorbench.metrics.columns import BoolArray
 
 PILOTS = 4000
 """How many are simulated: the power is right to within 2 points."""
@@ -57,7 +58,8 @@ class Changes(NamedTuple):
         def weighed(slant: float) -> FloatArray:
             logs = slant * self.values + np.log(self.chances)
             shares: FloatArray = np.exp(logs - logs.max())
-            return shares / shares.sum()
+            shares /= shares.sum()
+            return shares
 
         def missing(slant: float) -> float:
             return float(weighed(slant) @ self.values) / self.seeds - effect
@@ -116,7 +118,7 @@ def power(n_tasks: int, changes: Changes, rule: Rule = PLAIN) -> float:
     counts = rng.multinomial(n_tasks, changes.chances, size=PILOTS)
     values = sign * changes.values
     part = np.abs(values) % changes.seeds != 0
-    whole = ~counts[:, part].any(axis=1)
+    whole: BoolArray = counts[:, part].sum(axis=1) == 0
     found = _drawn(counts, values, whole, sign * rule.margin, changes.seeds, rule.prior_tasks, error)
     if rule.margin == 0:
         found |= whole
@@ -125,7 +127,7 @@ def power(n_tasks: int, changes: Changes, rule: Rule = PLAIN) -> float:
     return float(found.mean())
 
 
-def _exact(counts: IntArray, values: IntArray, whole: FloatArray, n_tasks: int, error: float) -> FloatArray:
+def _exact(counts: IntArray, values: IntArray, whole: BoolArray, n_tasks: int, error: float) -> BoolArray:
     """Whether the exact test finds a gain in each pilot [pilots, kinds]."""
     changed = counts[:, values != 0].sum(axis=1)
     least, most = max(1, int(changed.min())), max(1, int(changed.max()))
@@ -137,18 +139,19 @@ def _exact(counts: IntArray, values: IntArray, whole: FloatArray, n_tasks: int, 
         critical = np.interp(changed, at, [critical_value(n_tasks, int(k), error) for k in at])
     critical = np.where(whole, critical, normal)
     total = counts @ values
-    return (total > 0) & (total >= critical * np.sqrt(counts @ values**2) - 1e-9)
+    far: BoolArray = total >= critical * np.sqrt(counts @ values**2) - 1e-9
+    return far & (total > 0)
 
 
 def _drawn(
     counts: IntArray,
     values: IntArray,
-    whole: FloatArray,
+    whole: BoolArray,
     margin: float,
     seeds: int,
     prior_tasks: int,
     error: float,
-) -> FloatArray:
+) -> BoolArray:
     """Whether the draws' interval lies above the margin in each pilot [pilots, kinds]."""
     n = float(counts[0].sum())
     drawn = n + 4 * prior_tasks
@@ -160,4 +163,5 @@ def _drawn(
     skewness = third / (variance**1.5 * np.sqrt(drawn))
     low = drawn * mean + np.sqrt(drawn * variance) * (z + (z**2 - 1) * skewness / 6)
     step = np.where(whole, seeds, 1)  # a bound is one of the sums that can be drawn
-    return low >= (np.floor(margin * n * seeds / step + 1e-9) + 0.5) * step
+    above: BoolArray = low >= (np.floor(margin * n * seeds / step + 1e-9) + 0.5) * step
+    return above
