@@ -35,7 +35,7 @@ from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.significance import holm
 
-PILOTS, DRAWS, AT_ONCE = 2000, 2000, 200
+PILOTS, DRAWS, AT_ONCE = 1200, 2000, 200
 CONFIDENCE, ERROR, POWER = 0.95, 0.025, 0.8
 _LIKELY = 1e-7
 
@@ -273,7 +273,7 @@ def _delivered(truth: Changes, tasks: int, n: int, seed: list[int]) -> tuple[flo
 def edges(n: int, seed: int) -> Table:
     """Whether the interval of p − p* holds where a rate is 0, and what transport says."""
     rows = []
-    n //= 2
+    n //= 4
     for number, (tasks, kind) in enumerate(product((50, 15), EDGES)):
         cells = kind.cells(n, tasks, np.random.default_rng([seed, 5, number]))
         before, now = both(cells, np.full(n, 1 / n))
@@ -307,8 +307,8 @@ def _elsewhere(cells: IntArray, kind: Kind) -> list[bool]:
     widened = excludes_zero(raw) and not excludes_zero(new)
     p, there = float(own.p), 0.3
     truth = there * kind.r - (1 - there) * kind.d
-    elsewhere = (at(there), moved(new, at(p), at(there), widened, there))
-    here = (at(p), moved(new, at(p), at(p), widened, p))
+    elsewhere = (at(there), moved(new, at(p), at(there), widened, p, there))
+    here = (at(p), moved(new, at(p), at(p), widened, p, p))
     covers = [bool(_holds(np.array(one), truth)) for one in elsewhere]
     differ = [_side(one) != _side(pilot.delta_success) for one, pilot in zip(here, pilots, strict=True)]
     return [*covers, *differ]

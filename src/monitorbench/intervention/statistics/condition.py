@@ -207,7 +207,8 @@ def _transport(
 
     own = decided.intervals.delta_success
     widened = excludes_zero(evidence.drawn.delta_success) and not excludes_zero(own)
-    interval = moved(own, at(float(found.p)), at(settings.p_target), widened, settings.p_target)
+    p, p_target = float(found.p), settings.p_target
+    interval = moved(own, at(p), at(p_target), widened, p, p_target)
     effect = _number(transported(found, settings.p_target))
     return Transport(
         p_target=settings.p_target,

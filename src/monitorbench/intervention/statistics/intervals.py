@@ -13,6 +13,8 @@ from monitorbench.intervention.statistics.effect import Rates
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.rates import Interval
 
+_NEAR = 0.1
+"""Failure rates further apart than this are of other deployments."""
 Bound = float | FloatArray
 """The value that stands for an undefined one at an end of an interval: one for all, or one for each."""
 
@@ -98,15 +100,18 @@ def at_the_edge(found: EffectIntervals, p: Interval, n_disrupted: int, n_recover
 
 
 def moved(
-    own: Interval, drawn_here: Interval, drawn_there: Interval, widened: bool, p_target: float
+    own: Interval, drawn_here: Interval, drawn_there: Interval, widened: bool, p: float, p_target: float
 ) -> Interval:
-    """The interval `own` of a pilot's effect, for a deployment that fails at `p_target`.
+    """The interval `own` of a pilot's effect at its failure rate `p`, where `p_target` fail.
 
-    Each bound is moved by as much as the draws' bound is, from the pilot's own failure rate to that one: at
-    the pilot's own it stays, and the higher the rate, the higher both bounds. An interval that was `widened`
-    to reach 0 still reaches it: what the pilot does not show at home it does not show elsewhere.
+    Each bound is moved by as much as the draws' bound is, from one rate to the other, so that at the
+    pilot's own it says what the pilot says. What `own` is narrower than the draws' there fades within `_NEAR`. An
+    interval that was `widened` to reach 0 still does: what the pilot does not show is not said elsewhere.
     """
-    low, high = own.low + drawn_there.low - drawn_here.low, own.high + drawn_there.high - drawn_here.high
+    share = max(0.0, 1 - abs(p_target - p) / _NEAR)
+    low_moves, high_moves = own.low - drawn_here.low, own.high - drawn_here.high
+    low = drawn_there.low + (share * low_moves if low_moves > 0 else low_moves)
+    high = drawn_there.high + (share * high_moves if high_moves < 0 else high_moves)
     if widened:
         low, high = min(low, 0.0), max(high, 0.0)
     low, high = np.clip([low, high], p_target - 1, p_target).tolist()

@@ -132,7 +132,7 @@ def _exact(counts: IntArray, values: IntArray, whole: BoolArray, n_tasks: int, e
     changed = counts[:, values != 0].sum(axis=1)
     least, most = max(1, int(changed.min())), max(1, int(changed.max()))
     normal = -float(ndtri(error))
-    if least > _MANY:
+    if least > _MANY or not whole.any():
         critical = np.full(len(counts), normal)
     else:
         at = np.unique(np.linspace(least, most, _LOOKED_UP).astype(np.int64))
