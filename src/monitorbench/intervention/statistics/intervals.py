@@ -104,9 +104,9 @@ def moved(
 ) -> Interval:
     """The interval `own` of a pilot's effect at its failure rate `p`, where `p_target` fail.
 
-    Each bound is moved by as much as the draws' bound is, from one rate to the other, so that at the pilot's own
-    it says what the pilot says. What `own` is narrower than the draws' there fades within `_NEAR`. An interval
-    that was `widened` to reach 0 still does: what the pilot does not show is not said elsewhere.
+    Each bound is moved by as much as the draws' bound is, from one rate to the other, so that at the pilot's
+    own it says what the pilot says. What `own` is narrower than the draws' there fades within `_NEAR`. An
+    interval that was `widened` to reach 0 still does: what the pilot does not show is not said elsewhere.
     """
     share = max(0.0, 1 - abs(p_target - p) / _NEAR)
     low_moves, high_moves = own.low - drawn_here.low, own.high - drawn_here.high
