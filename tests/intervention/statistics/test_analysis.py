@@ -9,9 +9,11 @@ from statsmodels.stats.multitest import multipletests
 
 from monitorbench.config.base import UserError
 from monitorbench.config.pilot import PilotStatistics
+from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import read_decision, write_decision
 from monitorbench.intervention.statistics.decision_rule import Decision
+from monitorbench.intervention.statistics.wording import remarks
 
 DEFAULT = PilotStatistics()
 QUICK = PilotStatistics(draws=2000)
@@ -43,7 +45,7 @@ def test_counts_of_recorded_runs(cells: list[str], expected: Decision) -> None:
         counted(C=1),
         counted(C=5),
         counted(B=5),
-        counted(A=45, C=5),
+        counted(A=47, C=3),
         counted(B=2, D=48),
         ["CCC", "CCC", "CCC", "AAA"],
     ],
@@ -51,7 +53,7 @@ def test_counts_of_recorded_runs(cells: list[str], expected: Decision) -> None:
 @pytest.mark.parametrize("margin", [0.0, 5.0])
 @pytest.mark.parametrize("prior_tasks", [0, 1])
 def test_too_little_decides_nothing(cells: list[str], margin: float, prior_tasks: int) -> None:
-    """No change, one task or five lucky ones must never switch an intervention on, or forbid it."""
+    """No change, one task or a few lucky ones must never switch an intervention on, or forbid it."""
     settings = PilotStatistics(margin=margin, prior_tasks=prior_tasks, draws=2000)
     found = analyse(outcomes(cells), settings)
     if margin and found.counts.C and not found.counts.B:
@@ -83,14 +85,14 @@ def test_undefined_rates_are_null_and_said() -> None:
 
 def test_seeds_are_no_further_tasks() -> None:
     """Three seeds that always agree are one: copied runs must not turn noise into a decision."""
-    cells = counted(A=20, B=4, C=12, D=14)
+    cells = counted(A=20, B=5, C=12, D=13)
     once = analyse(outcomes(cells), DEFAULT)
     thrice = analyse(outcomes([3 * cell for cell in cells]), DEFAULT)
     assert (once.n_runs, thrice.n_runs, thrice.n_tasks) == (50, 150, 50)
     assert once.delta_success_ci == pytest.approx(thrice.delta_success_ci)
     assert once.swap_p == pytest.approx(thrice.swap_p)
     assert once.decision is thrice.decision is Decision.INCONCLUSIVE
-    assert thrice.mcnemar_p < 0.001 < 0.05 < thrice.swap_p
+    assert thrice.mcnemar_p < 0.01 < 0.05 < thrice.swap_p
     assert once.further_tasks == pytest.approx(thrice.further_tasks, abs=2)
 
 
@@ -176,6 +178,16 @@ def test_transport_to_another_failure_rate() -> None:
     assert certain.effect == pytest.approx(0.4)
 
 
+def test_the_papers_printed_pilot_stays_inconclusive() -> None:
+    """F = 134, S = 16, C = 16, B = 9 over 50 tasks × 3 seeds (2602.03338), however runs lie in tasks."""
+    runs = counted(A=118, B=9, C=16, D=7)
+    for order in (np.arange(150), *(np.random.default_rng(seed).permutation(150) for seed in range(3))):
+        cells = ["".join(runs[i] for i in three) for three in order.reshape(50, 3)]
+        found = analyse(outcomes(cells), DEFAULT)
+        assert (found.n_tasks, found.n_runs, found.counts.C) == (50, 150, 16)
+        assert found.decision is Decision.INCONCLUSIVE
+
+
 def test_further_tasks_shrink_with_the_effect_one_cares_for() -> None:
     """The k of "run k more tasks" is a budget: it must follow the settings that it is asked with."""
     cells = outcomes(counted(A=118, B=9, C=16, D=7))
@@ -183,8 +195,9 @@ def test_further_tasks_shrink_with_the_effect_one_cares_for() -> None:
     large = analyse(cells, PilotStatistics(effect=10.0))
     sure = analyse(cells, PilotStatistics(power=0.95))
     assert observed.further_tasks < sure.further_tasks
-    # (z.975 + z.8)² · 26/154 / (7/150)² tasks, less the 150 there are; the prior adds a pair to B and C.
-    assert observed.further_tasks == pytest.approx(2.8016**2 * (27 / 154) / (7 / 150) ** 2 - 150, rel=0.02)
+    # (z.975 + z.8)² · σ² / (7/150)² tasks, less the 150 there are, by the normal approximation.
+    planned = 2.8016**2 * (25 / 150 - (7 / 150) ** 2) / (7 / 150) ** 2 - 150
+    assert observed.further_tasks == pytest.approx(planned, rel=0.05)
     assert large.further_tasks is None
     assert "an effect of 10 points would have been found with these tasks" in large.notes
 
@@ -214,6 +227,98 @@ def test_broken_and_unmatched_runs_are_counted() -> None:
     assert (decision.unmatched_baseline, decision.unmatched_treated) == (1, 0)
     assert "runs that broke down, counted as failures: 1" in decision.notes
     assert "runs without a counterpart, left out: 1" in decision.notes
+
+
+def crashed(cells: list[str], condition: str, n: int) -> list[Outcome]:
+    """So many tasks with these cells, in which the run of that condition broke down."""
+    return [
+        one._replace(task=f"broken{one.task}", reason="it broke" if one.condition == condition else "")
+        for one in outcomes(n * cells)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rest", "cells", "condition"),
+    [
+        (counted(A=21, D=21), ["B"], "rollback"),  # eight crashed critics and nothing else
+        (
+            counted(A=21, D=21),
+            ["C"],
+            "none",
+        ),  # as many crashed baselines, which the intervention seems to save
+        (counted(A=20, B=2, C=12, D=9), ["B"], "rollback"),  # crashes that hide a gain
+    ],
+)
+def test_a_decision_that_hangs_on_crashes_is_none(rest: list[str], cells: list[str], condition: str) -> None:
+    """An endpoint that was down tells what it was worth, not what the mechanism is."""
+    found = analyse(
+        [*outcomes(rest), *crashed(cells, condition, 8)], PilotStatistics(draws=2000, p_target=0.5)
+    )
+    alone = analyse(outcomes(rest), QUICK)
+    left_out = found.broken_left_out
+    assert left_out is not None
+    assert not left_out.agrees
+    assert left_out.decision is alone.decision
+    assert (left_out.n_runs, left_out.delta_success_ci) == (alone.n_runs, alone.delta_success_ci)
+    assert (found.decision, found.transport.decision) == (Decision.INCONCLUSIVE, Decision.INCONCLUSIVE)
+    why = f"{left_out.decision_as_failures} with them as failures, {left_out.decision} with their pairs"
+    assert f"the decision hangs on the runs that broke down: {why} left out".replace("_", " ") in found.notes
+    assert found.sentence.endswith("repair what broke, and run those again.")
+    assert any("without the pairs in which a run broke down" in one for one in remarks(found))
+
+
+def test_crashes_that_change_nothing_leave_the_decision() -> None:
+    """One crash must not keep a clear gain, or a clear loss, from being one."""
+    gain, loss = counted(A=20, B=1, C=15, D=14), counted(A=10, B=15, C=1, D=24)
+    for rest, expected in ((gain, Decision.INTERVENE), (loss, Decision.DO_NOT_INTERVENE)):
+        for cells, condition in ((["B"], "rollback"), (["C"], "none"), (["A"], "none")):
+            found = analyse([*outcomes(rest), *crashed(cells, condition, 1)], QUICK)
+            assert found.decision is found.broken_left_out.decision is expected
+    every = analyse(crashed(["B"], "rollback", 30), QUICK)
+    assert (every.broken_left_out.n_runs, every.decision) == (0, Decision.INCONCLUSIVE)
+
+
+def test_every_mechanism_harms() -> None:
+    """With four conditions that each harm by themselves nothing is left to try, and that has to be said."""
+    cells = [counted(A=15, B=b, C=2, D=33 - b) for b in (9, 9, 10, 10)]
+    harmful = [outcomes(one, f"c{i}") for i, one in enumerate(cells)]
+    found = analyse(joined(*harmful), DEFAULT)
+    assert [one.decision for one in found.conditions] == 4 * [Decision.DO_NOT_INTERVENE]
+    assert found.conditions[0].swap_p < 0.05 < found.conditions[0].swap_p_holm
+    assert found.decision is Decision.DO_NOT_INTERVENE
+    unsure = analyse(joined(*harmful, outcomes(counted(A=15, B=4, C=2, D=29), "c9")), DEFAULT)
+    assert (unsure.condition, unsure.decision) == ("c9", Decision.INCONCLUSIVE)
+
+
+def test_without_disruptions_p_star_may_be_nought() -> None:
+    """What is added before drawing must not rule out that nothing is ever disrupted."""
+    never = analyse(outcomes(counted(A=20, C=10, D=20)), DEFAULT)
+    assert never.p_minus_p_star == never.p
+    assert never.p_minus_p_star_ci[1] == pytest.approx(never.p_ci[1])
+    lost = analyse(outcomes(counted(A=20, B=10, D=20)), DEFAULT)
+    assert lost.p_minus_p_star_ci[0] == pytest.approx(lost.p_ci[0] - 1)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        counted(A=26, C=4),
+        counted(A=20, B=2, C=8, D=20),
+        counted(A=20, B=1, C=9, D=20),
+        counted(A=10, B=12, C=3, D=25),
+        ["CCC", "BBA", "ACA", "DDD", "AAB"] * 6,
+    ],
+)
+def test_transport_to_the_pilots_own_rate_is_the_pilot(cells: list[str]) -> None:
+    """Two answers about the same deployment would be one too many."""
+    runs = outcomes(cells)
+    pilot = analyse(runs, DEFAULT)
+    here = analyse(runs, PilotStatistics(p_target=pilot.p)).transport
+    assert here.decision is pilot.decision
+    assert here.effect == pytest.approx(pilot.delta_success)
+    assert here.effect_ci == pytest.approx(
+        (max(pilot.delta_success_ci[0], pilot.p - 1), min(pilot.delta_success_ci[1], pilot.p))
+    )
 
 
 def test_what_is_written_can_be_read(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from monitorbench.intervention.statistics.decision_rule import (
     Evidence,
     decide,
     decide_elsewhere,
+    either_way,
     side_of_margin,
 )
 from monitorbench.intervention.statistics.intervals import EffectIntervals
@@ -20,7 +21,7 @@ LOSS = EffectIntervals(Interval(-0.2, -0.05), Interval(-0.3, -0.02))
 
 def evidence(drawn: EffectIntervals = GAIN, **other: object) -> Evidence:
     """Evidence that every guard lets pass, but for what is given."""
-    plain = Evidence(drawn=drawn, exact_p=0.001, n_tasks=50, n_changed=20, rescued=0.0)
+    plain = Evidence(drawn=drawn, exact_p=0.001, n_tasks=50, n_changed=20)
     return plain._replace(**other)
 
 
@@ -81,13 +82,26 @@ def test_one_task_or_no_change_decides_nothing(
     assert (found.decision, found.notes) == (Decision.INCONCLUSIVE, notes)
 
 
-def test_a_gain_over_broken_baseline_runs_is_none() -> None:
-    """A flaky endpoint in the baseline would be credited to the intervention."""
-    found = decide(evidence(rescued=0.05), SETTINGS)
-    assert (found.decision, found.intervals) == (Decision.INCONCLUSIVE, GAIN)
-    assert found.notes == ["the gain rests on baseline runs that broke down"]
-    assert decide(evidence(rescued=0.04), SETTINGS).decision is Decision.INTERVENE
-    assert decide(evidence(LOSS, rescued=0.5), SETTINGS).decision is Decision.DO_NOT_INTERVENE
+@pytest.mark.parametrize("one", Decision)
+@pytest.mark.parametrize("other", Decision)
+def test_a_decision_that_hangs_on_broken_runs_is_none(one: Decision, other: Decision) -> None:
+    """A flaky endpoint would be credited to the intervention, or held against it."""
+    assert either_way(one, other) is (one if one is other else Decision.INCONCLUSIVE)
+
+
+@pytest.mark.parametrize(("score", "side"), [((0.004, 0.3), 0), ((-0.01, 0.3), 0), ((-0.3, -0.004), 1)])
+def test_the_exact_test_finds_what_the_draws_miss(score: tuple[float, float], side: int) -> None:
+    """Five recoveries and no disruption in 30 tasks: what is added before drawing must not hide them."""
+    unsure = EffectIntervals(Interval(-0.02, 0.03), Interval(-0.1, 0.2))
+    found = decide(evidence(unsure, exact_p=0.03, score=Interval(*score)), SETTINGS)
+    assert found.decision is (Decision.INTERVENE, Decision.DO_NOT_INTERVENE)[side]
+    assert abs(found.intervals.delta_success[side]) == pytest.approx(
+        max(0.0, (1, -1)[side] * score[side]), abs=1e-5
+    )
+    assert found.intervals.delta_success[1 - side] == unsure.delta_success[1 - side]
+    assert found.notes == []
+    for without in (evidence(unsure, exact_p=0.03), evidence(unsure, exact_p=0.06, score=Interval(*score))):
+        assert decide(without, SETTINGS) == (Decision.INCONCLUSIVE, unsure, [])
 
 
 def test_another_deployment_is_decided_only_where_its_effect_is_known() -> None:

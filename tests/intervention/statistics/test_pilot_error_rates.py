@@ -1,14 +1,16 @@
-"""The decision's error rates in simulated pilots; `benchmarks/pilot_error_rates.py` does more of them."""
+"""The decision's error rates in simulated pilots; `benchmarks/coverage_parts/pilot.py` does more of them."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from scipy.stats import multinomial
 
 from monitorbench.intervention.statistics.decision_rule import borne_out
+from monitorbench.intervention.statistics.exact_test import score_interval, unconditional_test
 from monitorbench.intervention.statistics.intervals import effect_intervals, effect_tails
 from monitorbench.intervention.statistics.matched import Table
-from monitorbench.intervention.statistics.resampling import draw_rates, swap_test
+from monitorbench.intervention.statistics.resampling import draw_rates
 from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.significance import holm
 
@@ -27,13 +29,14 @@ def intervals(found: np.ndarray, n_conditions: int = 1, plain: bool = False) -> 
     """ΔSuccess's interval of each of `found`; each `n_conditions` after one another are one pilot."""
     tables = [Table(NAMES, cells) for cells in found]
     drawn = draw_rates(tables, draws=1000, seed=0, prior_tasks=0 if plain else 1)
-    tests = [0.0 if plain else swap_test(one.changes) for one in tables]
+    tests = [0.0 if plain else unconditional_test(one.changes) for one in tables]
     made = []
     for start in range(0, len(tables), n_conditions):
         family = range(start, start + n_conditions)
         tails = effect_tails(drawn, family, 0.95)
         for i, p in zip(family, holm(tests[start : start + n_conditions]), strict=True):
-            made.append(borne_out(effect_intervals(drawn, i, tails), p, 0.95).delta_success)
+            score = None if plain else score_interval(tables[i].cells, 0.025 / n_conditions, 0.025)
+            made.append(borne_out(effect_intervals(drawn, i, tails), p, 0.95, score).delta_success)
     return made
 
 
@@ -43,11 +46,15 @@ def share(flags: Sequence[bool]) -> float:
 
 @pytest.mark.parametrize(("r", "d"), [(0.12, 0.56), (0.3, 0.3)])
 def test_a_false_intervene_is_as_rare_as_stated(r: float, d: float) -> None:
-    """At p = p* the intervention gains nothing: "intervene" in at most 2.5 % of 2,000 pilots of 50 tasks."""
+    """At p = p* the intervention gains nothing: "intervene" in at most 2.5 % of all pilots of 50 tasks."""
     p = d / (r + d)
-    found = intervals(pilots(ONE_SEED, [p * (1 - r), (1 - p) * d, p * r, (1 - p) * (1 - d)], seed=0))
-    assert share([one.low > 0 for one in found]) <= 0.025
-    assert share([one.high < 0 for one in found]) <= 0.025
+    counts = [(N_TASKS - b - c, b, c) for b in range(30) for c in range(30) if b + c <= N_TASKS]
+    chances = multinomial.pmf(counts, N_TASKS, [1 - 2 * p * r, (1 - p) * d, p * r])
+    likely = [i for i in range(len(counts)) if chances[i] > 1e-6]
+    found = intervals(np.stack([np.repeat(ONE_SEED[:3], counts[i], axis=0) for i in likely]))
+    assert chances[likely].sum() > 0.999
+    assert 0.015 < chances[likely] @ [one.low > 0 for one in found] <= 0.025
+    assert 0.015 < chances[likely] @ [one.high < 0 for one in found] <= 0.025
 
 
 def test_why_tasks_are_added() -> None:
@@ -59,7 +66,7 @@ def test_why_tasks_are_added() -> None:
     assert plain[0] == (0, 0)
     assert plain[1].low > 0
     assert ours[0].low <= -0.04 < 0.04 <= ours[0].high
-    assert ours[1].low <= 0
+    assert 0 < ours[1].low < 0.01
 
 
 @pytest.mark.parametrize("delta", [0.04, -0.3])

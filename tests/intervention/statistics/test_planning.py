@@ -1,77 +1,104 @@
-from math import sqrt
+"""Plans by the power of the rule itself, beside the rule."""
 
 import numpy as np
 import pytest
-from statsmodels.stats.power import NormalIndPower
+from scipy.stats import binom, norm
 
+from monitorbench.config.pilot import PilotStatistics
+from monitorbench.intervention.statistics.exact_test import unconditional_test
 from monitorbench.intervention.statistics.planning import (
-    Spread,
-    expected_spread,
+    further_tasks,
     minimum_detectable_effect,
-    observed_spread,
-    power,
     tasks_needed,
 )
+from monitorbench.intervention.statistics.power import Rule, expected_changes, observed_changes, power
 
 
-@pytest.mark.parametrize(("effect", "n"), [(0.05, 50), (0.1, 150), (-0.08, 400)])
-def test_power_is_statsmodels(effect: float, n: int) -> None:
-    """A team plans its budget by this figure."""
-    spread = Spread(0.17, 0.4)
-    theirs = NormalIndPower(ddof=0).power(
-        abs(effect) / sqrt(spread.of_task(3)), n, 0.05, ratio=0, alternative="two-sided"
-    )
-    assert power(effect, n, 3, spread) == pytest.approx(theirs, abs=2e-3)
+@pytest.mark.parametrize(
+    ("p", "r", "d", "n"), [(0.3, 0.1, 0.4143, 30), (0.5, 0.32, 0.0, 30), (0.8, 0.3, 0.1, 50)]
+)
+@pytest.mark.parametrize("n_tried", [1, 4])
+def test_the_power_is_the_exact_tests(p: float, r: float, d: float, n: int, n_tried: int) -> None:
+    """With one seed the exact test decides: its power is a sum over all pilots."""
+    changes = expected_changes(p, r, d)
+    sign = 1 if changes.effect > 0 else -1
+    lost, won = (1 - p) * d, p * r
+    alpha = 0.05 / (n_tried if sign > 0 else 1)
+    expected = 0.0
+    for b in range(n + 1):
+        for c in range(n + 1 - b):
+            chance = binom.pmf(b, n, lost) * binom.pmf(c, n - b, won / (1 - lost))
+            if sign * (c - b) > 0 and chance > 1e-6:
+                signs = np.repeat([-1, 1, 0], [b, c, n - b - c])
+                expected += chance * (unconditional_test(signs) <= alpha)
+    assert power(n, changes, Rule(n_tried=n_tried)) == pytest.approx(expected, abs=0.025)
 
 
-def test_the_three_functions_are_one() -> None:
+@pytest.mark.parametrize("seeds", [1, 3])
+@pytest.mark.parametrize("margin", [0.0, 0.02])
+def test_the_three_functions_are_one(seeds: int, margin: float) -> None:
     """The tasks asked for have to be those at which the effect is found with the power asked for."""
-    spread = expected_spread(p=0.9, r=0.12, d=0.56, correlation=0.5)
-    assert spread.variance == pytest.approx(0.9 * 0.12 + 0.1 * 0.56 - (0.9 * 0.12 - 0.1 * 0.56) ** 2)
-    n = tasks_needed(0.05, 3, spread, power=0.9, margin=0.01)
+    changes = expected_changes(p=0.9, r=0.2, d=0.56, seeds=seeds, correlation=0.5)
+    rule = Rule(margin=margin)
+    n = tasks_needed(changes.effect, changes, rule, power=0.9)
     assert n is not None
-    assert power(0.05, n, 3, spread, margin=0.01) >= 0.9 > power(0.05, n - 1, 3, spread, margin=0.01)
-    assert minimum_detectable_effect(n, 3, spread, power=0.9) == pytest.approx(0.04, rel=1e-2)
+    assert power(n, changes, rule) >= 0.9 > power(int(0.96 * n) - 1, changes, rule) - 0.02
+    found = minimum_detectable_effect(n, changes, rule, power=0.9)
+    assert found == pytest.approx(changes.effect - margin, rel=0.06)
+
+
+def test_a_margin_is_found_by_the_draws() -> None:
+    """A margin makes the decision the interval's: its power has to be that of an interval."""
+    changes = expected_changes(p=0.8, r=0.3, d=0.1)
+    shift = (changes.effect - 0.05) / np.sqrt((0.26 - 0.22**2) / 120)
+    assert power(120, changes, Rule(margin=0.05)) == pytest.approx(norm.cdf(shift - 1.96), abs=0.05)
 
 
 def test_nothing_tells_an_effect_from_itself() -> None:
     """An effect that is the margin would ask for infinitely many tasks, or crash."""
-    assert tasks_needed(0.02, 1, Spread(0.1, 1.0), margin=0.02) is None
-    assert tasks_needed(1e-9, 1, Spread(0.1, 1.0)) is None
+    changes = expected_changes(0.5, 0.1, 0.1)
+    assert tasks_needed(0.02, changes, Rule(margin=0.02)) is None
+    assert tasks_needed(1e-9, changes) is None
+    assert tasks_needed(2e-5, changes) is None
+    assert minimum_detectable_effect(3, changes) is None
+    assert minimum_detectable_effect(100, changes, Rule(margin=0.9999)) is None
 
 
-def test_planned_power_comes_out_in_a_simulation() -> None:
-    """Seeds of a task count only as far as they differ: else a pilot would be planned too small."""
-    rng = np.random.default_rng(0)
-    n_tasks, seeds, effect = 120, 3, 0.07
-    leaning = rng.choice([0.0, 0.4, -0.2], p=[0.45, 0.35, 0.2], size=(4000, n_tasks))
-    leaning += effect - (0.35 * 0.4 - 0.2 * 0.2)
-    runs = np.where(rng.random((seeds, 4000, n_tasks)) < np.abs(leaning), np.sign(leaning), 0)
-    between, whole = leaning[0].var(), runs.var()
-    spread = Spread(float(whole), float(leaning.var() / whole))
-    assert between > 0
-    means = runs.mean(axis=0)
-    shift = means.mean(axis=1) / (means.std(axis=1, ddof=1) / sqrt(n_tasks))
-    assert power(effect, n_tasks, seeds, spread) == pytest.approx((shift > 1.96).mean(), abs=0.04)
+def test_seeds_count_as_far_as_they_differ() -> None:
+    """Copied seeds bring nothing, independent ones nearly as much as tasks do."""
+    effect = expected_changes(0.9, 0.2, 0.56).effect
+    alone, alike, apart = (
+        tasks_needed(effect, expected_changes(0.9, 0.2, 0.56, seeds, correlation))
+        for seeds, correlation in ((1, 1.0), (3, 1.0), (3, 0.0))
+    )
+    assert alike == alone
+    assert 0.3 < apart / alone < 0.5
 
 
-def test_the_spread_is_found_again_in_the_runs() -> None:
-    """The correlation of a task's seeds decides between more seeds and more tasks."""
-    rng = np.random.default_rng(1)
-    share = rng.beta(0.5, 3, size=4000)
-    recovered = rng.binomial(4, share)
-    cells = np.stack([4 - recovered, 0 * recovered, recovered, 0 * recovered], axis=1)
-    found = observed_spread(cells, prior_tasks=0)
-    mean = 0.5 / 3.5
-    assert found.variance == pytest.approx(mean * (1 - mean), rel=0.05)
-    assert found.correlation == pytest.approx(1 / (0.5 + 3 + 1), abs=0.03)
-    task_means = recovered / 4
-    assert found.of_task(4) == pytest.approx(task_means.var(), rel=0.05)
+def test_expected_changes_have_the_rates_and_the_correlation() -> None:
+    """A plan before any run is by the rates that were typed."""
+    one = expected_changes(p=0.7, r=0.2, d=0.3, seeds=2, correlation=0.4)
+    mean, square = 0.7 * 0.2 - 0.3 * 0.3, 0.7 * 0.2 + 0.3 * 0.3
+    assert one.effect == pytest.approx(mean)
+    of_sum = float(one.chances @ one.values**2) - (2 * mean) ** 2
+    assert of_sum == pytest.approx(2 * (square - mean**2) * (1 + 0.4))
+    assert one.tilted(0.2).effect == pytest.approx(0.2, abs=1e-6)
 
 
-def test_one_seed_can_not_show_what_more_would_bring() -> None:
-    """With one seed a task further seeds must be taken to bring nothing, and no runs' change no certainty."""
-    one = np.array([[1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
-    assert observed_spread(one, prior_tasks=1).correlation == 1.0
-    unchanged = np.array([[3, 0, 0, 0]] * 40)
-    assert observed_spread(unchanged, prior_tasks=1).variance > 0
+def test_an_unseen_side_may_still_come() -> None:
+    """No disruption in twenty tasks must not be planned with as if there could be none."""
+    found = observed_changes(np.array([[0, 0, 1, 0]] * 4 + [[1, 0, 0, 0]] * 16))
+    shares = dict(zip(found.values.tolist(), found.chances.tolist(), strict=True))
+    assert shares == pytest.approx({-1: 0.5 / 20.5, 0: 16 / 20.5, 1: 4 / 20.5})
+    unchanged = observed_changes(np.array([[3, 0, 0, 0]] * 40))
+    assert minimum_detectable_effect(40, unchanged) == pytest.approx(0.12, abs=0.04)
+
+
+def test_the_plan_is_the_same_each_time() -> None:
+    """Two reports of one pilot must not ask for different numbers of tasks."""
+    cells = np.repeat(np.eye(4, dtype=np.int64), [118, 9, 16, 7], axis=0)
+    first, again, other = (
+        further_tasks(cells, 7 / 150, 3, PilotStatistics(seed=seed)).n_tasks for seed in (1, 1, 2)
+    )
+    assert first == again
+    assert other == pytest.approx(first, rel=0.1)

@@ -15,7 +15,7 @@ def test_no_more_than_the_stated_share_ever_errs() -> None:
     erred = fixed = 0
     for _ in range(200):
         changes = rng.choice([-1.0, 0.0, 1.0], p=shares, size=200)
-        erred += first_decisive(look_at(changes, 10, 0.1), 0.0) is not None
+        erred += first_decisive(look_at(changes, 10, 0.05, 0.05), 0.0) is not None
         n = np.arange(10, 201, 10)
         mean = np.cumsum(changes)[n - 1] / n
         spread = np.sqrt(np.maximum(np.cumsum(changes**2)[n - 1] / n - mean**2, 1e-12) / n)
@@ -28,7 +28,7 @@ def test_skewed_seeds_do_not_fool_it() -> None:
     """Recoveries thin over many tasks against few whole disruptions: the mean is 0, most tasks gain."""
     rng = np.random.default_rng(1)
     changes = rng.choice([-1.0, 0.0, 1 / 3], p=[0.05, 0.8, 0.15], size=(200, 100))
-    helped = sum(any(one.interval.low > 0 for one in look_at(row, 10, 0.05)) for row in changes)
+    helped = sum(any(one.interval.low > 0 for one in look_at(row, 10, 0.025, 0.025)) for row in changes)
     assert helped <= 0.025 * 200
 
 
@@ -38,12 +38,12 @@ def test_harm_stops_early_and_a_gain_is_found() -> None:
     stops = []
     for _ in range(20):
         changes = rng.choice([-1.0, 0.0, 1.0], p=[0.33, 0.65, 0.02], size=200)
-        stop = first_decisive(look_at(changes, 10, 0.05), 0.0)
+        stop = first_decisive(look_at(changes, 10, 0.025, 0.025), 0.0)
         assert stop is not None
         assert stop.interval.high < 0
         stops.append(stop.n_tasks)
     assert np.median(stops) <= 40
-    gain = first_decisive(look_at(np.ones(50), 10, 0.05), 0.0)
+    gain = first_decisive(look_at(np.ones(50), 10, 0.025, 0.025), 0.0)
     assert gain is not None
     assert gain.n_tasks == 10
 
@@ -51,8 +51,8 @@ def test_harm_stops_early_and_a_gain_is_found() -> None:
 def test_the_bound_is_where_the_capital_reaches_its_threshold() -> None:
     """Against the plain product of the bets, task by task."""
     changes = np.array([1, 0, 1, 1, -1 / 3, 1, 0, 1, 2 / 3, 1, 0])
-    *_, last = look_at(changes, 4, 0.05)
-    assert [one.n_tasks for one in look_at(changes, 4, 0.05)] == [4, 8, 11]
+    *_, last = look_at(changes, 4, 0.025, 0.025)
+    assert [one.n_tasks for one in look_at(changes, 4, 0.025, 0.025)] == [4, 8, 11]
 
     def capital(mean: float, n: int) -> float:
         return float(np.mean([np.prod(1 + c * (changes[:n] - mean) / (1 + mean)) for c in _BETS]))

@@ -43,7 +43,11 @@ def print_decision(console: Console, decision: PilotDecision) -> None:
     _line(console, "Rates: p fails without, r of these recover, d of the others are disrupted", "bold")
     _table(console, _COUNTS, decision, _counts)
     _line(console, "")
-    _line(console, f"Effect on success ({confidence} intervals; of all conditions tried at once)", "bold")
+    _line(
+        console,
+        f"Effect on success ({confidence} intervals; lower bounds of all conditions tried at once)",
+        "bold",
+    )
     _table(console, _EFFECTS, decision, _effects)
     if any(one.control for one in decision.conditions):
         _line(console, "* control: shown for comparison, never chosen", "dim")

@@ -1,8 +1,10 @@
 """From a pilot's outcomes to its decision: runs are matched and drawn anew, and each condition is decided on.
 
-The rule is in `decision_rule`. The intervals hold for all conditions tried at once: whichever is then picked,
-a wrong "intervene" has a chance of at most half of 1 − confidence. Promises: the same outcomes give the same
-decision in any order, unless a sequential pilot looks at them in that order.
+The rule is in `decision_rule`. The lower bounds hold for all conditions tried at once: whichever is then
+picked, a wrong "intervene" has a chance of at most half of 1 − confidence. That none of them helps is said
+only where each by itself harms. Where runs broke down, all is done with them as failures and with their pairs
+left out. Promises: the same outcomes give the same decision in any order, unless a sequential pilot looks at
+them in that order.
 """
 
 from collections.abc import Sequence
@@ -12,7 +14,12 @@ import numpy as np
 from monitorbench.config.base import UserError
 from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.outcomes import Outcome
-from monitorbench.intervention.statistics.condition import Tested, condition_result, without_pairs
+from monitorbench.intervention.statistics.condition import (
+    Tested,
+    condition_result,
+    with_left_out,
+    without_pairs,
+)
 from monitorbench.intervention.statistics.decision_file import (
     ConditionResult,
     PairOutcome,
@@ -20,9 +27,11 @@ from monitorbench.intervention.statistics.decision_file import (
     Selection,
 )
 from monitorbench.intervention.statistics.decision_rule import BEST_FIRST
+from monitorbench.intervention.statistics.effect import Rates
+from monitorbench.intervention.statistics.exact_test import unconditional_test
 from monitorbench.intervention.statistics.intervals import effect_tails
 from monitorbench.intervention.statistics.matched import Matched, matched
-from monitorbench.intervention.statistics.resampling import chosen_in_draws, draw_rates, swap_test
+from monitorbench.intervention.statistics.resampling import chosen_in_draws, draw_rates
 from monitorbench.intervention.statistics.wording import sentence
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.significance import holm
@@ -36,28 +45,19 @@ def analyse(outcomes: Sequence[Outcome], settings: PilotStatistics) -> PilotDeci
     `UserError` for outcomes that hold no matched pair of such a condition.
     """
     found = matched(outcomes)
-    tried = [i for i, one in enumerate(found) if one.pairs and one.condition not in settings.controls]
+    tried = _tried(found, settings)
     if not tried:
         raise UserError(
             f"outcomes: no matched run but of controls ({', '.join(settings.controls)}); expected a "
             "mechanism's name as condition, or fewer controls in the settings"
         )
-    tables = [one.by_task().by_name() for one in found]
-    swaps = [swap_test(table.changes) for table in tables]
-    corrected = dict(zip(tried, holm([swaps[i] for i in tried]), strict=True))
-    drawn = draw_rates(tables, draws=settings.draws, seed=settings.seed, prior_tasks=settings.prior_tasks)
-    joint = effect_tails(drawn, tried, settings.confidence)
-    results = []
-    for i, one in enumerate(found):
-        if one.pairs:
-            if i in corrected:
-                tested = Tested(i, tuple(tried), joint, swaps[i], corrected[i])
-            else:
-                alone = effect_tails(drawn, [i], settings.confidence)
-                tested = Tested(i, (i,), alone, swaps[i], None)
-            results.append(condition_result(one, tested, drawn, settings))
-        else:
-            results.append(without_pairs(one, control=one.condition in settings.controls))
+    results, drawn = _results(found, settings)
+    if any(one.n_broken for one in found):
+        others, _ = _results([one.without_broken() for one in found], settings)
+        results = [
+            with_left_out(result, other) if one.n_broken else result
+            for one, result, other in zip(found, results, others, strict=True)
+        ]
     best = min((results[i] for i in tried), key=_rank)
     return PilotDecision(
         **{name: getattr(best, name) for name in ConditionResult.model_fields},
@@ -67,6 +67,30 @@ def analyse(outcomes: Sequence[Outcome], settings: PilotStatistics) -> PilotDeci
         settings=settings,
         pairs=tuple(_pairs(found)),
     )
+
+
+def _tried(found: Sequence[Matched], settings: PilotStatistics) -> list[int]:
+    """Which of the conditions have pairs and are no controls."""
+    return [i for i, one in enumerate(found) if one.pairs and one.condition not in settings.controls]
+
+
+def _results(found: Sequence[Matched], settings: PilotStatistics) -> tuple[list[ConditionResult], Rates]:
+    """The result of each condition by itself, and the draws: [draws, conditions]."""
+    tried = _tried(found, settings)
+    tables = [one.by_task().by_name() for one in found]
+    swaps = [unconditional_test(table.changes) for table in tables]
+    corrected = dict(zip(tried, holm([swaps[i] for i in tried]), strict=True))
+    drawn = draw_rates(tables, draws=settings.draws, seed=settings.seed, prior_tasks=settings.prior_tasks)
+    results = []
+    for i, one in enumerate(found):
+        if one.pairs:
+            family = tuple(tried) if i in corrected else (i,)
+            tails = effect_tails(drawn, family, settings.confidence)
+            tested = Tested(i, family, tails, swaps[i], corrected.get(i))
+            results.append(condition_result(one, tested, drawn, settings))
+        else:
+            results.append(without_pairs(one, control=one.condition in settings.controls))
+    return results, drawn
 
 
 def _rank(one: ConditionResult) -> tuple[int, float]:

@@ -14,16 +14,19 @@ from monitorbench.intervention.statistics.decision_file import (
     Bounds,
     Cells,
     ConditionResult,
+    LeftOut,
     LookAt,
     PerRun,
     Sequential,
     Transport,
 )
 from monitorbench.intervention.statistics.decision_rule import (
+    Decided,
     Decision,
     Evidence,
     decide,
     decide_elsewhere,
+    either_way,
 )
 from monitorbench.intervention.statistics.effect import (
     Rates,
@@ -32,10 +35,15 @@ from monitorbench.intervention.statistics.effect import (
     transported,
     undefined,
 )
+from monitorbench.intervention.statistics.exact_test import score_interval
 from monitorbench.intervention.statistics.intervals import (
     Tails,
+    at_the_edge,
     bounds,
     effect_intervals,
+    excludes_zero,
+    gain_tails,
+    moved,
     simultaneous_tails,
 )
 from monitorbench.intervention.statistics.matched import Matched, Table
@@ -60,10 +68,9 @@ class Tested(NamedTuple):
     swap_p_holm: float | None
     """Corrected over the conditions tried; None for a control."""
 
-    @property
-    def corrected_p(self) -> float:
-        """The p that has to bear out a decision."""
-        return self.swap_p if self.swap_p_holm is None else self.swap_p_holm
+    def p_of(self, delta: float) -> float:
+        """The p that has to bear out an effect: corrected if it is a gain."""
+        return self.swap_p_holm if self.swap_p_holm is not None and delta > 0 else self.swap_p
 
 
 def condition_result(
@@ -76,16 +83,18 @@ def condition_result(
     successes = np.array([(pair.baseline.success, pair.treated.success) for pair in one.pairs]).mean(axis=0)
     check_identity(found, *successes.tolist())
     sequential = _sequential(one.by_task(), len(tested.family), settings) if settings.sequential else None
+    error = (1 - settings.confidence) / 2
     evidence = Evidence(
         drawn=effect_intervals(drawn, tested.column, tested.tails),
-        exact_p=tested.corrected_p,
+        exact_p=tested.p_of(float(found.delta_success)),
         n_tasks=len(cells),
         n_changed=int(total[1] + total[2]),
-        rescued=_rescued(one),
+        score=score_interval(cells, error / len(tested.family), error),
         last_look=Interval(*sequential.looks[-1].delta_success_ci) if sequential else None,
     )
     decided = decide(evidence, settings)
-    delta, difference = decided.intervals
+    p_interval = bounds(drawn.p[:, tested.column], tested.tails, 0.0, 1.0)
+    delta, difference = at_the_edge(decided.intervals, p_interval, int(total[1]), int(total[2]))
     n_tried = len(tested.family)
     further = Further(None)
     if decided.decision is Decision.INCONCLUSIVE:
@@ -125,7 +134,7 @@ def condition_result(
         minimum_detectable_effect=detectable_effect(cells, n_tried, settings),
         further_tasks=further.n_tasks,
         per_run=_per_run(one),
-        transport=_transport(found, tested, drawn, evidence, settings),
+        transport=_transport(found, tested, drawn, evidence, decided, settings),
         sequential=sequential,
     )
 
@@ -146,9 +155,32 @@ def without_pairs(one: Matched, *, control: bool) -> ConditionResult:
     )
 
 
-def _rescued(one: Matched) -> float:
-    """The share of pairs that succeeded after a baseline run that broke down."""
-    return sum(bool(pair.baseline.reason) and pair.treated.success for pair in one.pairs) / len(one.pairs)
+def with_left_out(all_pairs: ConditionResult, rest: ConditionResult) -> ConditionResult:
+    """The result of all pairs, beside that of those in which no run broke down (guard 5 of the rule)."""
+    left_out = LeftOut(
+        n_tasks=rest.n_tasks,
+        n_runs=rest.n_runs,
+        delta_success=rest.delta_success,
+        delta_success_ci=rest.delta_success_ci,
+        decision=rest.decision,
+        decision_as_failures=all_pairs.decision,
+    )
+    found = all_pairs.model_copy(update={"broken_left_out": left_out})
+    if all_pairs.transport:
+        elsewhere = rest.transport.decision if rest.transport else Decision.INCONCLUSIVE
+        decision = either_way(all_pairs.transport.decision, elsewhere)
+        transport = all_pairs.transport.model_copy(update={"decision": decision})
+        found = found.model_copy(update={"transport": transport})
+    if left_out.agrees:
+        return found
+    why = (
+        f"the decision hangs on the runs that broke down: {left_out.decision_as_failures} with them as "
+        f"failures, {left_out.decision} with their pairs left out"
+    ).replace("_", " ")
+    decision = either_way(all_pairs.decision, rest.decision)
+    return found.model_copy(
+        update={"decision": decision, "notes": (*found.notes, why), "further_tasks": None}
+    )
 
 
 def _alone(values: FloatArray, tested: Tested, settings: PilotStatistics) -> Bounds:
@@ -158,14 +190,25 @@ def _alone(values: FloatArray, tested: Tested, settings: PilotStatistics) -> Bou
 
 
 def _transport(
-    found: Rates, tested: Tested, drawn: Rates, evidence: Evidence, settings: PilotStatistics
+    found: Rates,
+    tested: Tested,
+    drawn: Rates,
+    evidence: Evidence,
+    decided: Decided,
+    settings: PilotStatistics,
 ) -> Transport | None:
     if settings.p_target is None:
         return None
-    lowest, highest = settings.p_target - 1, settings.p_target
-    effects = transported(drawn, settings.p_target)
-    tails = simultaneous_tails(effects[:, tested.family], settings.confidence, lowest, highest)
-    interval = bounds(effects[:, tested.column], tails, lowest, highest)
+
+    def at(p: float) -> Interval:
+        effects = transported(drawn, p)
+        tails = gain_tails(effects[:, tested.family], settings.confidence, p - 1, p)
+        return bounds(effects[:, tested.column], tails, p - 1, p)
+
+    own = decided.intervals.delta_success
+    widened = excludes_zero(evidence.drawn.delta_success) and not excludes_zero(own)
+    p, p_target = float(found.p), settings.p_target
+    interval = moved(own, at(p), at(p_target), widened, p, p_target)
     effect = _number(transported(found, settings.p_target))
     return Transport(
         p_target=settings.p_target,
@@ -178,7 +221,8 @@ def _transport(
 def _sequential(table: Table, n_tried: int, settings: PilotStatistics) -> Sequential:
     """The looks whose intervals are not empty; the first never is."""
     changes = table.changes / table.cells.sum(axis=1)
-    looks = look_at(changes, settings.look_every, (1 - settings.confidence) / n_tried)
+    error = (1 - settings.confidence) / 2
+    looks = look_at(changes, settings.look_every, error / n_tried, error)
     looks = [one for one in looks if one.interval.low <= one.interval.high]
     stop = first_decisive(looks, settings.margin / 100)
     return Sequential(

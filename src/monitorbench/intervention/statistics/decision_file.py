@@ -51,8 +51,26 @@ class Transport(Config):
     p_target: float
     effect: float | None
     effect_ci: Bounds
-    """The interval holds for all conditions tried at once."""
+    """The pilot's own interval, moved; its bounds hold as those do."""
     decision: Decision
+
+
+class LeftOut(Config):
+    """What a condition says without the pairs in which a run broke down."""
+
+    n_tasks: int
+    n_runs: int
+    delta_success: float | None
+    delta_success_ci: Bounds | None
+    decision: Decision
+    decision_as_failures: Decision
+    """The decision with all pairs, a run that broke down being a failure; where the two differ, the
+    condition's own is inconclusive."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the decision is the same both ways."""
+        return self.decision is self.decision_as_failures
 
 
 class LookAt(Config):
@@ -60,7 +78,7 @@ class LookAt(Config):
 
     n_tasks: int
     delta_success_ci: Bounds
-    """The interval of the mean over tasks; it holds at every look and for all conditions tried at once."""
+    """The interval of the mean over tasks; holds at every look, its lower bound for all conditions."""
 
 
 class Sequential(Config):
@@ -90,13 +108,13 @@ class ConditionResult(Config):
     unmatched_treated: int
     counts: Cells
     broken_baseline: int = 0
-    """Matched runs in which something broke down; they count as failures."""
+    """Matched runs in which something broke down; they count as failures, but in `broken_left_out`."""
     broken_treated: int = 0
     success_baseline: float | None = None
     success_treated: float | None = None
     delta_success: float | None = None
     delta_success_ci: Bounds | None = None
-    """Holds for all conditions tried at once."""
+    """The lower bound holds for all conditions tried at once, the upper one by itself."""
     p: float | None = None
     p_ci: Bounds | None = None
     """Like the intervals of r, d and p_star, this one holds by itself and not for all rates at once."""
@@ -108,17 +126,19 @@ class ConditionResult(Config):
     p_star_ci: Bounds | None = None
     p_minus_p_star: float | None = None
     p_minus_p_star_ci: Bounds | None = None
-    """Holds for all conditions tried at once; excludes 0 only where delta_success_ci does."""
+    """Bounds as of delta_success_ci; excludes 0 only where that does."""
     mcnemar_p: float | None = None
     """McNemar's exact two-sided p. It takes runs for independent: too small with several seeds a task."""
     swap_p: float | None = None
-    """The exact two-sided p of the swap test by task; with one seed a task it is McNemar's."""
+    """The two-sided p of the unconditional exact test by task."""
     swap_p_holm: float | None = None
-    """Holm's correction of swap_p over the conditions tried; None for a control."""
+    """Holm's correction of swap_p over the conditions tried, which a gain has to pass; None for a control."""
     minimum_detectable_effect: float | None = None
-    """How far from the margin ΔSuccess has to be to be found by as many tasks and seeds."""
+    """How far above the margin ΔSuccess has to be for as many tasks and seeds to say intervene."""
     further_tasks: int | None = None
     """How many more tasks an inconclusive pilot should run; None where no number can be given."""
+    broken_left_out: LeftOut | None = None
+    """None where no run of a pair broke down."""
     per_run: PerRun | None = None
     transport: Transport | None = None
     sequential: Sequential | None = None

@@ -4,17 +4,21 @@ p > p* and ΔSuccess > 0 are one statement, so the decision is read off the inte
 above the margin means intervene, wholly below it means don't, anything else is inconclusive. These guards
 stand before that, each against one way in which an interval says more than the runs do:
 
-1. *All conditions at once.* The interval comes in at ranks of the draws that hold for every condition tried
-   (`intervals.effect_tails`), because the best of several would otherwise look better than it is.
-2. *The exact test has to agree.* With few tasks the draws are too sure of themselves; where the exact test by
-   task does not bear them out, both intervals are widened to reach 0.
+1. *All conditions at once.* The lower bound comes in at a rank of the draws that holds for every condition
+   tried (`intervals.effect_tails`), because the best of several would otherwise look better than it is. The
+   upper bound holds for each by itself: that none of them is to be switched on is said only where each by
+   itself says so, and such a claim needs no correction (Berger 1982, Technometrics 24:295).
+2. *The exact test decides about 0.* Where the exact test by task does not bear the draws out, both intervals
+   are widened to reach 0. Where it finds an effect that the draws, with what is added to them, do not, and
+   each task's runs ended alike, so that the test is exact, the bound is the score interval's instead.
 3. *Several looks.* A sequential pilot is decided by the interval of its last look, which holds at every look.
 4. *Nothing to go by.* One task, or runs none of which changed its outcome, decide nothing.
-5. *A broken baseline.* A gain that would be gone without the baseline runs that broke down is no gain.
+5. *Runs that broke down* (`either_way`). They are failures, or their pairs are left out: a decision that
+   hangs on which is inconclusive.
 6. *Another deployment* (`decide_elsewhere`) is decided only where its effect is defined and the pilot itself
    has something to go by; never by looks, of which its interval holds for one alone.
 
-Guards 2, 4, 5 and 6 only ever take a decision back; none of them makes one.
+Guards 4, 5 and 6 only ever take a decision back; none of them makes one.
 """
 
 from enum import StrEnum
@@ -26,6 +30,8 @@ from monitorbench.metrics.rates import Interval
 
 _ROUNDING = 1e-9
 _P_ROUNDING = 1e-12
+_BESIDE_ZERO = 1e-6
+"""The bound of an interval that excludes 0 and no more."""
 
 
 class Decision(StrEnum):
@@ -44,14 +50,14 @@ class Evidence(NamedTuple):
     """What is known of one condition when it is decided on."""
 
     drawn: EffectIntervals
-    """The intervals as the draws have them, at ranks that hold for all conditions tried at once."""
+    """The intervals as the draws have them; their lower bounds hold for all conditions tried at once."""
     exact_p: float
-    """The two-sided p of the exact test by task, corrected over the conditions tried."""
+    """The two-sided p of the exact test by task; of a gain corrected over the conditions tried."""
     n_tasks: int
     n_changed: int
     """Pairs of runs that ended otherwise with the intervention than without it."""
-    rescued: float
-    """Share of the pairs whose baseline run broke down and whose treated run succeeded."""
+    score: Interval | None = None
+    """The score interval of ΔSuccess; None where a task's runs ended differently."""
     last_look: Interval | None = None
     """The interval of ΔSuccess at the last look of a sequential pilot; None: the pilot has no looks."""
 
@@ -73,20 +79,22 @@ def decide(evidence: Evidence, settings: PilotStatistics) -> Decided:
     """Decide on one condition; the guards are numbered as in the docstring of this module."""
     margin = settings.margin / 100
     notes = []
-    intervals = borne_out(evidence.drawn, evidence.exact_p, settings.confidence)  # guards 1 and 2
+    intervals = borne_out(evidence.drawn, evidence.exact_p, settings.confidence, evidence.score)
     if evidence.last_look is not None:  # guard 3
         intervals = _at_last_look(intervals, evidence.last_look)
-    elif intervals != evidence.drawn:
+    elif intervals != evidence.drawn and not excludes_zero(intervals.delta_success):
         notes.append("the exact test does not bear out the draws: the interval is widened to 0")
     decision = side_of_margin(intervals.delta_success, margin)
     if evidence.says_nothing:  # guard 4
         decision = Decision.INCONCLUSIVE
         if evidence.n_tasks < 2:
             notes.append("no decision can come of one task")
-    if decision is Decision.INTERVENE and intervals.delta_success.low - evidence.rescued <= margin:  # guard 5
-        decision = Decision.INCONCLUSIVE
-        notes.append("the gain rests on baseline runs that broke down")
     return Decided(decision, intervals, notes)
+
+
+def either_way(as_failures: Decision, left_out: Decision) -> Decision:
+    """The decision where some runs broke down, from both ways to take them (guard 5)."""
+    return as_failures if as_failures is left_out else Decision.INCONCLUSIVE
 
 
 def decide_elsewhere(
@@ -111,14 +119,30 @@ def side_of_margin(interval: Interval, margin: float) -> Decision:
     return Decision.DO_NOT_INTERVENE if interval.high < margin - _ROUNDING else Decision.INCONCLUSIVE
 
 
-def borne_out(drawn: EffectIntervals, exact_p: float, confidence: float) -> EffectIntervals:
-    """The intervals as the exact test bears them out (guard 2).
+def borne_out(
+    drawn: EffectIntervals, exact_p: float, confidence: float, score: Interval | None = None
+) -> EffectIntervals:
+    """The intervals as the exact test bears them out (guards 1 and 2).
 
-    Both are widened to reach 0 where ΔSuccess's excludes it and `exact_p` is above 1 − confidence.
+    Both are widened to reach 0 where ΔSuccess's excludes it and `exact_p` is above 1 − confidence, and made
+    to exclude it where `exact_p` is not and there is a `score` interval.
     """
-    if exact_p <= 1 - confidence + _P_ROUNDING or not excludes_zero(drawn.delta_success):
+    if exact_p > 1 - confidence + _P_ROUNDING:
+        if not excludes_zero(drawn.delta_success):
+            return drawn
+        return EffectIntervals(including_zero(drawn.delta_success), including_zero(drawn.p_minus_p_star))
+    if score is None or excludes_zero(drawn.delta_success):
         return drawn
-    return EffectIntervals(including_zero(drawn.delta_success), including_zero(drawn.p_minus_p_star))
+    (low, high), difference = drawn.delta_success, drawn.p_minus_p_star
+    if score.low + score.high > 0:  # a gain
+        return EffectIntervals(
+            Interval(max(score.low, _BESIDE_ZERO), high),
+            Interval(max(difference.low, _BESIDE_ZERO), difference.high),
+        )
+    return EffectIntervals(
+        Interval(low, min(score.high, -_BESIDE_ZERO)),
+        Interval(difference.low, min(difference.high, -_BESIDE_ZERO)),
+    )
 
 
 def _at_last_look(intervals: EffectIntervals, look: Interval) -> EffectIntervals:

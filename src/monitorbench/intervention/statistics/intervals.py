@@ -13,6 +13,8 @@ from monitorbench.intervention.statistics.effect import Rates
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.rates import Interval
 
+_NEAR = 0.1
+"""Failure rates further apart than this are of other deployments."""
 Bound = float | FloatArray
 """The value that stands for an undefined one at an end of an interval: one for all, or one for each."""
 
@@ -60,8 +62,14 @@ class EffectIntervals(NamedTuple):
 
 
 def effect_tails(drawn: Rates, family: Sequence[int], confidence: float) -> Tails:
-    """Find ranks at which the intervals of ΔSuccess hold for all conditions of `family` at once."""
-    return simultaneous_tails(drawn.delta_success[:, list(family)], confidence, -1.0, 1.0)
+    """Find ranks of ΔSuccess: lower bounds hold for all of `family` at once, upper ones by themselves."""
+    return gain_tails(drawn.delta_success[:, list(family)], confidence, -1.0, 1.0)
+
+
+def gain_tails(values: FloatArray, confidence: float, low: Bound, high: Bound) -> Tails:
+    """The ranks of `simultaneous_tails` for the lower bounds, of a single condition for the upper ones."""
+    together = simultaneous_tails(values, confidence, low, high)
+    return together._replace(high=simultaneous_tails(values[:, :1], confidence, low, high).high)
 
 
 def effect_intervals(drawn: Rates, index: int, tails: Tails) -> EffectIntervals:
@@ -75,6 +83,39 @@ def effect_intervals(drawn: Rates, index: int, tails: Tails) -> EffectIntervals:
     p = drawn.p[:, index]
     lowest, highest = np.where(np.isnan(p), -1.0, p - 1), np.where(np.isnan(p), 1.0, p)
     return EffectIntervals(delta, bounds(drawn.p_minus_p_star[:, index], tails, lowest, highest))
+
+
+def at_the_edge(found: EffectIntervals, p: Interval, n_disrupted: int, n_recovered: int) -> EffectIntervals:
+    """The interval of p − p*, reaching as far as p does where p* may be 0 or 1.
+
+    Without a disruption d may be 0 and with it p*, which draws with an added disruption never show; without a
+    recovery p* may be 1. `p` is the interval of p at the same ranks.
+    """
+    low, high = found.p_minus_p_star
+    if not n_disrupted:
+        high = max(high, p.high)
+    if not n_recovered:
+        low = min(low, p.low - 1)
+    return found._replace(p_minus_p_star=Interval(low, high))
+
+
+def moved(
+    own: Interval, drawn_here: Interval, drawn_there: Interval, widened: bool, p: float, p_target: float
+) -> Interval:
+    """The interval `own` of a pilot's effect at its failure rate `p`, where `p_target` fail.
+
+    Each bound is moved by as much as the draws' bound is, from one rate to the other, so that at the pilot's
+    own it says what the pilot says. What `own` is narrower than the draws' there fades within `_NEAR`. An
+    interval that was `widened` to reach 0 still does: what the pilot does not show is not said elsewhere.
+    """
+    share = max(0.0, 1 - abs(p_target - p) / _NEAR)
+    low_moves, high_moves = own.low - drawn_here.low, own.high - drawn_here.high
+    low = drawn_there.low + (share * low_moves if low_moves > 0 else low_moves)
+    high = drawn_there.high + (share * high_moves if high_moves < 0 else high_moves)
+    if widened:
+        low, high = min(low, 0.0), max(high, 0.0)
+    low, high = np.clip([low, high], p_target - 1, p_target).tolist()
+    return Interval(low, high)
 
 
 def excludes_zero(interval: Interval) -> bool:

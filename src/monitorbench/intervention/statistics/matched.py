@@ -58,6 +58,16 @@ class Matched(NamedTuple):
     """Baseline runs of the agent without a run of this condition."""
     unmatched_treated: int
 
+    @property
+    def n_broken(self) -> int:
+        """Pairs in which a run broke down."""
+        return sum(bool(pair.baseline.reason or pair.treated.reason) for pair in self.pairs)
+
+    def without_broken(self) -> "Matched":
+        """The same without the pairs in which a run broke down."""
+        kept = tuple(pair for pair in self.pairs if not (pair.baseline.reason or pair.treated.reason))
+        return self._replace(pairs=kept)
+
     def by_task(self) -> Table:
         """Count the pairs by task, in the order of the tasks' first pairs."""
         number: dict[str, int] = {}

@@ -41,6 +41,8 @@ def draw_cells(found: Sequence[Table], *, draws: int, seed: int, prior_tasks: in
     without a pair has NaN throughout.
     """
     tasks = {name: i for i, name in enumerate(sorted({name for one in found for name in one.tasks}))}
+    if not tasks:
+        return np.full((draws, len(found), len(CELLS)), np.nan)
     rows = np.zeros((len(tasks), len(found), len(CELLS)))
     for i, one in enumerate(found):
         rows[[tasks[name] for name in one.tasks], i] = one.cells

@@ -34,19 +34,19 @@ class Look(NamedTuple):
     """Holds the mean change of a task, at this look and at all before it."""
 
 
-def look_at(changes: FloatArray, every: int, error: float) -> list[Look]:
+def look_at(changes: FloatArray, every: int, error_low: float, error_high: float) -> list[Look]:
     """Looks after each `every` tasks and after the last, at `changes` [tasks] in [−1, 1], in running order.
 
     There is at least one task. A task's change is the mean over its seeds of treated minus baseline success.
-    With a chance of at least 1 − `error` every interval holds the mean change; each bound by itself fails
-    with at most half of it.
+    The mean change lies below any of the intervals with a chance of at most `error_low`, and above with one
+    of at most `error_high`.
     """
     n = len(changes)
     sizes = sorted({*range(every, n + 1, every), n})
     values, kind = np.unique(changes, return_inverse=True)
     seen = np.cumsum(np.eye(len(values))[kind], axis=0)[np.array(sizes) - 1]
-    low = np.maximum.accumulate(_lower(seen, values, error / 2))
-    high = np.minimum.accumulate(-_lower(seen, -values, error / 2))
+    low = np.maximum.accumulate(_lower(seen, values, error_low))
+    high = np.minimum.accumulate(-_lower(seen, -values, error_high))
     bounds = [Interval(float(a), float(b)) for a, b in zip(low, high, strict=True)]
     return [Look(*row) for row in zip(sizes, bounds, strict=True)]
 

@@ -38,6 +38,8 @@ def sentence(best: ConditionResult, n_tried: int, settings: PilotStatistics) -> 
 
 
 def _advice(best: ConditionResult) -> str:
+    if best.broken_left_out and not best.broken_left_out.agrees:
+        return "It hangs on the runs that broke down: repair what broke, and run those again."
     if best.further_tasks is None:
         return "No number of further tasks can be given."
     again = " and look again" if best.sequential else ""
@@ -62,6 +64,12 @@ def remarks_on(one: ConditionResult) -> Iterator[str]:
     """The remarks on one condition."""
     for note in one.notes:
         yield f"{one.agent}, {one.condition}: {note}."
+    if rest := one.broken_left_out:
+        effect = "nothing is left"
+        if rest.delta_success is not None and rest.delta_success_ci is not None:
+            low, high = map(points, rest.delta_success_ci)
+            effect = f"{points(rest.delta_success)} points [{low}, {high}] in {rest.n_runs:,} pairs"
+        yield f"{one.agent}, {one.condition}: without the pairs in which a run broke down, {effect}."
     if one.transport:
         low, high = map(points, one.transport.effect_ci)
         effect = DASH if one.transport.effect is None else points(one.transport.effect)
@@ -84,6 +92,6 @@ def remarks_on_all(decision: PilotDecision) -> Iterator[str]:
         )
     if decision.minimum_detectable_effect is not None:
         yield (
-            f"As many tasks find an effect of {100 * decision.minimum_detectable_effect:.1f} points with "
+            f"As many tasks find a gain of {100 * decision.minimum_detectable_effect:.1f} points with "
             f"{decision.settings.power:.0%} power."
         )
