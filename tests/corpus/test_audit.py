@@ -150,7 +150,7 @@ def test_a_cell_that_is_given_away_is_named_at_the_top(report: dict[str, Any], a
         (cell, surface)
         for cell, facts in report["splits"]["test"].items()
         for surface, check in facts["surface"].items()
-        if check["auroc"] > 0.80
+        if check["leaks"]
     }
     assert {
         ("safety_permission/qa", "length"),
@@ -163,6 +163,9 @@ def test_a_cell_that_is_given_away_is_named_at_the_top(report: dict[str, Any], a
     assert len(report["leaks"]) == len(over)
     assert "specification_gaming/reasoning" not in top
     assert ".80" in top
+    for facts in report["splits"]["test"].values():
+        for check in facts["surface"].values():
+            assert check["leaks"] == bool(check["auroc_ci"] and check["auroc_ci"][0] > 0.80)
 
 
 def test_the_card_says_what_a_reader_has_to_know(audited: Path):

@@ -43,7 +43,10 @@ def test_every_word_has_a_row_with_its_numbers():
         signed(d["miss_rate_at_far_5_difference"]),
     ]
     assert row.is_trained
-    assert row.changes[3].p
+    assert all(change.p for change in row.changes[:3])
+    assert not row.changes[3].p, "too few benign questions for FAR 5 %"
+    (whole,) = [r for r in rows if (r.training, r.prompt, r.cell) == (row.training, "direct", "overall")]
+    assert all(change.p for change in whole.changes)
     least = told["detectable_auroc_difference"]
     assert row.detectable == ("none" if least is None else rate(least))
 
@@ -119,6 +122,20 @@ def test_a_matrix_has_its_numbers(measure: Any):
     word = figures_matrix.word(told)
     shown = word if "\n" in word else word.replace(" ", "\n", 1)
     assert (shown in texts) == (measure == "auroc")
+
+
+def test_unlike_doses_are_said():
+    """5.8 passes over one cell beside .42 over all: what differs may be the dose."""
+    found = copy.deepcopy(RESULTS)
+    assert probe_tables.doses_in_words(found) == []
+    found["exposures"] = {ALL: 0.42, f"{BASE}+safety_permission": 5.8}
+    (sentence,) = probe_tables.doses_in_words(found)
+    assert sentence.startswith("Unlike doses")
+    assert "5.80" in sentence
+    assert "0.42" in sentence
+    assert sentence.split(";")[0] in render_report(found, MANIFEST)
+    found["exposures"] = {ALL: 1.0, f"{BASE}+safety_permission": 1.4}
+    assert "1.00 to 1.40" in probe_tables.doses_in_words(found)[0]
 
 
 def test_the_words_are_counted_by_where_was_trained():

@@ -19,7 +19,7 @@ from monitorbench.config.study import Monitor, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.card import card
 from monitorbench.corpus.store import read_split
-from monitorbench.corpus.surface import LEAK, SURFACES, Surface, SurfaceCheck, surface_checks
+from monitorbench.corpus.surface import SURFACES, Surface, SurfaceCheck, surface_checks
 from monitorbench.corpus.texts import request_text, response_text
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import read_finished, record_files
@@ -65,7 +65,7 @@ def audit(study: Study) -> Path:
         for split, cells in facts.items()
         for cell, cell_facts in cells.items()
         for surface, check in cell_facts["surface"].items()
-        if check["auroc"] is not None and check["auroc"] > LEAK
+        if check["leaks"]
     ]
     report = {"tokenizer": study.monitor.name, "leaks": leaking, "splits": facts}
     write_json(directory / "audit.json", report)

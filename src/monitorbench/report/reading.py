@@ -17,8 +17,6 @@ from monitorbench.metrics.words import CellVerdict
 from monitorbench.records import Category, Task, vocabulary
 
 BAG_OF_WORDS = "bag_of_words"
-LEAK = 0.80
-"""Where bag of words' lower bound exceeds this, wording gives the label away."""
 
 Part = Literal["monitors", "slices"]
 """Numbers by category and task, or by what cuts across them."""

@@ -13,6 +13,7 @@ from monitorbench.metrics.results import Results
 from monitorbench.records import Split
 from monitorbench.report.sections.decision import decision
 from monitorbench.report.tables.points import by_question, in_words, notes
+from monitorbench.report.tables.probe import doses_in_words
 from monitorbench.report.tables.tables import Row, monitor_rows, show_tables, to_csv, transfer_rows
 from monitorbench.runs.directory import RunDirectory, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
@@ -97,6 +98,9 @@ def probe(study: Study) -> Path:
         results["runs"] = [str(evaluation.directory) for evaluation in evaluations]
         results["monitors"] = list(metrics["monitors"])
         results["operating_points"] = [str(one.directory) for one in points]
+    for sentence in doses_in_words(metrics):
+        if sentence.startswith("Unlike"):
+            _log.warning("probe: %s", sentence)
     _log.info("probe: %s", decision(metrics).sentence)
     track_results(study, run.path, "probe", tables=lambda: _tables(metrics))
     return run.path

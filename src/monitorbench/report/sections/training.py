@@ -50,7 +50,7 @@ def changes(material: Material) -> Markup:
         ],
         "matrix": results["matrix"],
         "words": probe_tables.word_rows(results, material.short_names),
-        "counted_words": probe_tables.counted_words(results),
+        "counted_words": [*probe_tables.counted_words(results), *probe_tables.doses_in_words(results)],
     }
     return fill("training", values)
 

@@ -165,6 +165,24 @@ def _seen(verdicts: Sequence[CellVerdict]) -> str:
     return f" (the smallest in AUROC that would have been found with 80 % power: {reach}{rest})"
 
 
+_UNLIKE = 1.5
+
+
+def doses_in_words(results: Results) -> list[str]:
+    """How often trainings showed each of their samples, where that is known; and where the doses differ."""
+    doses = results.get("exposures", {})
+    if not doses:
+        return []
+    least, most = min(doses, key=doses.__getitem__), max(doses, key=doses.__getitem__)
+    if doses[most] <= _UNLIKE * doses[least]:
+        return [f"Each sample was seen {doses[least]:.2f} to {doses[most]:.2f} times in training."]
+    return [
+        f"Unlike doses: {most} saw each of its samples {doses[most]:.2f} times in training, {least} "
+        f"{doses[least]:.2f} times. What differs between them may be the dose and not the subset; train with "
+        "training.epochs in place of training.max_steps."
+    ]
+
+
 def seed_rows(results: Results) -> list[SeedRow]:
     """Each training of several seeds, in each cell."""
     return [

@@ -256,7 +256,12 @@ def print_words(console: Console, results: Results) -> None:
             found = probe_tables.words_of(results, training, prompt)
             rows = [[f"  {word}", ", ".join(cells)] for word, cells in found]
             console.print(_block(console, _WORD_COLUMNS, rows))
-    for sentence in (*probe_tables.counted_words(results), *probe_tables.objectives_in_words(results)):
+    sentences = (
+        *probe_tables.counted_words(results),
+        *probe_tables.doses_in_words(results),
+        *probe_tables.objectives_in_words(results),
+    )
+    for sentence in sentences:
         _line(console, sentence)
 
 
