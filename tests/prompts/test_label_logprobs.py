@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from monitorbench.config.study import LabelWords
 from monitorbench.prompts.label_logprobs import label_score
 from monitorbench.prompts.parse import score
-from monitorbench.prompts.render import LabelTokens
+from monitorbench.prompts.label_tokens import LabelTokens
 
 WORDS = LabelWords(misbehavior="yes", benign="no")
 YES, NO, OTHER = ("yes", "Yes", " YES", '"yes'), ("no", " No", "▁no"), ("not", "y", "noyes", "maybe", "")

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from monitorbench.config.study import Prompt, Study
 from monitorbench.prompts.parse import Answer, parse, parse_text, score
-from monitorbench.prompts.render import LabelTokens, Renderer
+from monitorbench.prompts.label_tokens import LabelTokens
+from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, UnscoredReason
 
 BAD, GOOD = Label.MISBEHAVIOR, Label.BENIGN

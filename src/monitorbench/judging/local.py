@@ -100,9 +100,7 @@ class LocalPrompt:
 
 
 def _single_tokens(renderer: Renderer, word: str) -> tuple[int, ...]:
-    """The ids that spell a word alone, with and without a blank."""
-    encoded = [renderer.encode_plain(text) for text in (word, f" {word}")]
-    ids = tuple(dict.fromkeys(one[0] for one in encoded if len(one) == 1))
+    ids = renderer.single_tokens(word)
     if not ids:
         raise ValueError(f"{word!r} is no single token of this model")
     return ids

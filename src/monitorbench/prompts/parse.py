@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from monitorbench.config.study import Prompt, PromptKind
-from monitorbench.prompts.render import LabelTokens
+from monitorbench.prompts.label_tokens import LabelTokens
 from monitorbench.records import Label, UnscoredReason
 
 _MARKUP = r"[\s\"'*_`]*"

@@ -13,27 +13,11 @@ from typing import Any
 from jinja2.exceptions import TemplateError
 
 from monitorbench.config.study import Prompt, Reasoning
+from monitorbench.prompts.label_tokens import LabelTokens, behind, single, word_tokens
 from monitorbench.prompts.wording import WHOLE, Keep, PromptWording
 from monitorbench.records import Label, Sample
 
 _SYSTEM, _USER, _ANSWER = "SYSTEMTURNGOESHERE", "USERTURNGOESHERE", "ANSWERTURNGOESHERE"
-
-
-@dataclass(frozen=True, slots=True)
-class LabelTokens:
-    """Token ids that count as each label, the one that is trained first."""
-
-    misbehavior: tuple[int, ...]
-    benign: tuple[int, ...]
-
-    @property
-    def all(self) -> tuple[int, ...]:
-        """Both labels' ids, misbehavior's first."""
-        return self.misbehavior + self.benign
-
-    def of(self, label: Label) -> tuple[int, ...]:
-        """The ids of one label."""
-        return self.misbehavior if label is Label.MISBEHAVIOR else self.benign
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +119,12 @@ class Renderer:
             )
         self._trail, after = self._from_control(tail)
         self._after = self._encode_begun(after + opening, prefill)
+        self._before_answer = self._from_last_control(tail + opening) + prefill
         answered = self._template([*turns, {"role": "assistant", "content": _ANSWER}])
-        ending = self._encode(answered.partition(_ANSWER)[2])
+        before_answer, _, behind_answer = answered.partition(_ANSWER)
+        # Where the template itself writes a blank there, the model has learnt to.
+        self._blank = before_answer == f"{text}{opening}{prefill} "
+        ending = self._encode(behind_answer)
         ends = [i for i in ending if i in self._control_ids]
         if not ends and self._tokenizer.eos_token_id is None:
             raise ValueError("neither the chat template nor the tokenizer ends a turn")
@@ -147,12 +135,19 @@ class Renderer:
         if len(ids) != 1:
             raise ValueError(f"monitor.reasoning.end={reasoning.end!r} is {len(ids)} tokens, expected one")
         answer_start = self._encode_begun(reasoning.then, self.prompt.prefill)
+        self._before_answer = self._from_last_control(reasoning.end + reasoning.then) + self.prompt.prefill
+        self._blank = False
         return ReasoningTokens(ids[0], answer_start, reasoning.max_tokens)
 
     def _encode_begun(self, ours: str, prefill: str) -> tuple[int, ...]:
         """Text that may hold control tokens, and the prefill, encoded with what touches it."""
         controlled, begun = self._up_to_control(ours)
         return (*self._encode(controlled), *self.encode_plain(begun + prefill))
+
+    def _from_last_control(self, text: str) -> str:
+        """What an answer stands behind, as far as it can matter to its tokens."""
+        starts = [match.start() for match in self._control_token.finditer(text)]
+        return text[starts[-1] :] if starts else text
 
     def _up_to_control(self, text: str) -> tuple[str, str]:
         """Cut behind the last control token."""
@@ -175,9 +170,13 @@ class Renderer:
                 raise ValueError(f"the chat template does not show the {turn['role']} turn exactly once")
         return text
 
+    def single_tokens(self, word: str) -> tuple[int, ...]:
+        """The ids that spell a word where the answer begins, with and without a blank; those of one token."""
+        forms = (word, f" {word}")
+        there = [behind(self._encode, self._before_answer, form) for form in forms]
+        return single([*(self._encode(form) for form in forms), *there])
+
     def _variants(self, word: str) -> tuple[int, ...]:
-        spellings = [word, word.capitalize(), word.upper()]
-        encoded = [self._encode(text) for text in spellings + [f" {spelling}" for spelling in spellings]]
-        if len(encoded[0]) != 1:
-            raise ValueError(f"label word {word!r} is {len(encoded[0])} tokens, expected one")
-        return tuple(dict.fromkeys(ids[0] for ids in encoded if len(ids) == 1))
+        return word_tokens(
+            self._encode, self._before_answer, word, begun=bool(self.prompt.prefill), blank=self._blank
+        )
