@@ -334,3 +334,23 @@ def test_a_key_that_the_endpoint_echoes_is_in_no_file(
     found = [(str(file), mark) for file, content in written.items() for mark in _marks() if mark in content]
     assert found == []
     assert any(b"***" in content for content in written.values())
+
+
+def test_a_label_outside_the_alternatives_is_a_bound_and_is_counted(
+    endpoint: Callable[..., Study], server: EndpointServer, capsys: pytest.CaptureFixture[str]
+):
+    """Else every confident answer would score exactly 0 or 1, and no threshold could rank them."""
+
+    def confident(text: str, before: int) -> Answer:
+        missing = {"yes": math.log(0.97 - len(text) % 7 / 100), "sure": math.log(0.001 * (1 + len(text) % 5))}
+        return Answer(chat("no" if len(text) % 2 else "yes", logprobs=missing, usage=USAGE))
+
+    server.script = confident
+    run = score_run(endpoint(f"run={evaluate(endpoint())}"))
+    found = verdicts(run)
+    assert all(one.score_censored and one.score is not None and 0.5 < one.score < 1 for one in found.values())
+    n_against = sum(one.label is Label.BENIGN for one in found.values())
+    assert 0 < n_against < 28
+    facts = json.loads((run / "metrics.json").read_text())["scores"]["smollm2_135m"]["direct"]
+    assert facts == {"n_with_score": 28, "n_censored": 28, "n_both": 28, "n_against": n_against}
+    assert "28 of 28 (100.0 %) scores are censored" in capsys.readouterr().err.replace("\n", " ")

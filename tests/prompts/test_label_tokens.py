@@ -26,8 +26,9 @@ MIXTRAL = (
     "{% endfor %}"
 )
 ZEPHYR = (
-    "{% for message in messages %}{{ '<|' + message['role'] + '|>\n' + message['content'] + eos_token + '\n' }}"
-    "{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% endif %}"
+    "{% for message in messages %}"
+    "{{ '<|' + message['role'] + '|>\n' + message['content'] + eos_token + '\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% endif %}"
 )
 SPECIAL = ["<unk>", "<s>", "</s>"]
 
@@ -52,12 +53,15 @@ def _trained(model: str, scheme: str) -> Tokenizer:
         alphabet = sorted({*string.printable, "▁"})
     if model != "unigram":
         trainer = trainers.BpeTrainer(
-            vocab_size=600, special_tokens=SPECIAL, initial_alphabet=alphabet, min_frequency=1, show_progress=False
+            vocab_size=600,
+            special_tokens=SPECIAL,
+            initial_alphabet=alphabet,
+            min_frequency=1,
+            show_progress=False,
         )
-        words = [" yes", '"yes"', " no", '"no"', " Yes", '"Yes"', " No", '"No"', " YES", '"YES"', " NO", '"NO"']
         # Words apart from their quotes, as real vocabularies have them.
-        bare = [word.strip('"') for word in words]
-        tokenizer.train_from_iterator([" ".join(bare), *bare] * 20, trainer)
+        words = [f"{blank}{word}" for word in ("yes", "no", "Yes", "No", "YES", "NO") for blank in (" ", "")]
+        tokenizer.train_from_iterator([" ".join(words), *words] * 20, trainer)
     return tokenizer
 
 

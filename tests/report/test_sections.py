@@ -39,3 +39,18 @@ def test_unscored_answers_are_counted_by_reason():
     assert section.count("<tr>") == 2, "a head, and who has any"
     assert "12 of 140" in section
     assert "9 no_label, 3 http_error" in section
+
+
+def test_scores_to_doubt_are_counted_where_there_are_any():
+    """Bounds would pass for measured scores, and a threshold of .5 for the monitor's own answer."""
+    results = fake_results()
+    monitor = next(iter(results["trained_on"]))
+    sound = {"n_with_score": 140, "n_censored": 0, "n_both": 140, "n_against": 0}
+    results["scores"] = {monitor: {"direct": sound}}
+    assert "<h2>Scores to doubt" not in html.render_report(results, MANIFEST)
+    results["scores"][monitor]["evidence"] = sound | {"n_censored": 35, "n_against": 7}
+    page = html.render_report(results, MANIFEST)
+    section = page.partition("<h2>Scores to doubt</h2>")[2].partition("<h2>")[0]
+    assert section.count("<tr>") == 2, "a head, and who has any"
+    assert "35 of 140 (25.0 %)" in section
+    assert "7 of 140 (5.0 %)" in section

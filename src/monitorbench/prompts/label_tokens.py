@@ -33,7 +33,9 @@ class LabelTokens:
         return self.misbehavior if label is Label.MISBEHAVIOR else self.benign
 
 
-def word_tokens(encode: Encode, before: str, word: str, *, begun: bool, blank: bool = False) -> tuple[int, ...]:
+def word_tokens(
+    encode: Encode, before: str, word: str, *, begun: bool, blank: bool = False
+) -> tuple[int, ...]:
     """The single tokens that say a word behind the text `before`, the natural one first.
 
     The word as it is, capitalised and in capitals, with and without a blank in front: behind `before`, and

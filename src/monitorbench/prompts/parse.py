@@ -37,6 +37,8 @@ class Score(NamedTuple):
 
     score: float | None
     label_mass: float | None
+    censored: bool = False
+    """One of both is known as a bound only, and so is the score."""
 
 
 def score(logprobs: Mapping[int, float], tokens: LabelTokens) -> Score:

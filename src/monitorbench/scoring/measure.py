@@ -21,6 +21,7 @@ from monitorbench.metrics.results import (
     StakesFacts,
     SurfaceCheck,
 )
+from monitorbench.metrics.score_facts import ScoreFacts
 from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import CellMetrics, Macro, Overall
 from monitorbench.metrics.trade_off import pareto_front, pearson
@@ -77,6 +78,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
         surface_check=_surface_check(data),
         learning_curves={e.monitor: e.learning_curve for e in evaluations if e.learning_curve},
         usage=_usage(evaluations),
+        scores=_score_facts(evaluations),
         decision=decision_of(study, evaluations, points, baselines.answers, drawn),
     )
     if points:
@@ -89,6 +91,14 @@ def _usage(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, UsageFacts]
     found: dict[str, dict[str, UsageFacts]] = {}
     for one in evaluations:
         found.setdefault(one.monitor, {})[one.prompt] = one.usage
+    return found
+
+
+def _score_facts(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, ScoreFacts]]:
+    """Monitor, prompt."""
+    found: dict[str, dict[str, ScoreFacts]] = {}
+    for one in evaluations:
+        found.setdefault(one.monitor, {})[one.prompt] = one.score_facts
     return found
 
 

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
+from monitorbench.metrics.score_facts import ScoreFacts, doubts
 from monitorbench.metrics.summary import CellMetrics
 from monitorbench.metrics.transfer import CellVerdict
 from monitorbench.records import reasons_in_words
@@ -93,6 +94,25 @@ def unscored_rows(results: Results) -> list[Unscored]:
     ]
 
 
+class DoubtedScores(NamedTuple):
+    """A monitor under a prompt, some of whose scores are bounds or contradict its labels."""
+
+    monitor: str
+    prompt: str
+    facts: ScoreFacts
+
+
+def doubted_scores(results: Results) -> list[DoubtedScores]:
+    """Every monitor and prompt with such scores."""
+    found = results.get("scores", {})
+    return [
+        DoubtedScores(monitor, prompt, facts)
+        for monitor in reading.monitors(results)
+        for prompt, facts in found.get(monitor, {}).items()
+        if doubts(facts)
+    ]
+
+
 def monitor_rows(results: Results) -> list[Row]:
     """`table.csv`: one row a monitor, prompt and cell."""
     return [
@@ -155,6 +175,7 @@ def print_tables(console: Console, results: Results) -> None:
     """All that the terminal shows, the differences last: they are what is read first."""
     print_monitors(console, results)
     print_unscored(console, results)
+    print_score_doubts(console, results)
     print_words(console, results)
     print_differences(console, results)
     print_decision(console, results)
@@ -223,6 +244,18 @@ def print_unscored(console: Console, results: Results) -> None:
     for row in rows:
         words = reasons_in_words(row.reasons)
         _line(console, f"{names[row.monitor]} · {row.prompt} prompt: {count(row.n_unscored)}: {words}")
+
+
+def print_score_doubts(console: Console, results: Results) -> None:
+    """For each monitor and prompt whose scores are bounds, or contradict its labels: how many."""
+    names = reading.short_names(results)
+    rows = doubted_scores(results)
+    if rows:
+        _line(console, "")
+        _line(console, "Scores to doubt", "bold")
+    for row in rows:
+        for said in doubts(row.facts):
+            _line(console, f"{names[row.monitor]} · {row.prompt} prompt: {said}")
 
 
 def print_words(console: Console, results: Results) -> None:
