@@ -12,9 +12,9 @@ from typing import Any
 
 from jinja2.exceptions import TemplateError
 
-from monitorbench.config.study import Prompt, Reasoning
+from monitorbench.config.study import Prompt, PromptKind, Reasoning
 from monitorbench.prompts.label_tokens import LabelTokens, behind, single, word_tokens
-from monitorbench.prompts.wording import WHOLE, Keep, PromptWording
+from monitorbench.prompts.wording import WHOLE, Keep, PromptWording, asked_field
 from monitorbench.records import Label, Sample
 
 _SYSTEM, _USER, _ANSWER = "SYSTEMTURNGOESHERE", "USERTURNGOESHERE", "ANSWERTURNGOESHERE"
@@ -52,6 +52,10 @@ class Renderer:
         self._control_token = re.compile(pattern)
         self._set_up_turns(self._wording.system, opening, "" if reasoning else prompt.prefill)
         self.reasoning = self._reasoning_tokens(reasoning) if reasoning else None
+        if prompt.kind is PromptKind.EVIDENCE_FIRST:
+            if reasoning:
+                raise ValueError("it writes its evidence first; expected a monitor with reasoning=null")
+            self._before_answer = self.label_begun
         self.label_tokens = LabelTokens(
             self._variants(prompt.label_words.misbehavior), self._variants(prompt.label_words.benign)
         )
@@ -66,6 +70,19 @@ class Renderer:
         user = self._wording.user(sample, shots, keep)
         inside = self.encode_plain(self._lead + self._system_in_user + user + self._trail)
         return self._before + inside + self._after
+
+    @property
+    def label_begun(self) -> str:
+        """What stands between a monitor's evidence and its label, where the evidence comes first."""
+        return f', "{asked_field(self.prompt)}": "'
+
+    def behind_evidence(self, prompt_ids: Sequence[int], evidence: str) -> tuple[int, ...]:
+        """The ids of a prompt of `render`, and of what was written on its prefill, up to the label's word.
+
+        `evidence` is that text, prefill included; no control token can arise of it.
+        """
+        turn = prompt_ids[: len(prompt_ids) - len(self._after)]
+        return (*turn, *self._encode_begun(self._turn_opening, evidence + self.label_begun))
 
     def completion(self, label: Label) -> tuple[int, ...]:
         """Token ids a monitor is trained to answer with: the label word and the end of the turn."""
@@ -118,7 +135,8 @@ class Renderer:
                 *self._encode(closing),
             )
         self._trail, after = self._from_control(tail)
-        self._after = self._encode_begun(after + opening, prefill)
+        self._turn_opening = after + opening
+        self._after = self._encode_begun(self._turn_opening, prefill)
         self._before_answer = self._from_last_control(tail + opening) + prefill
         answered = self._template([*turns, {"role": "assistant", "content": _ANSWER}])
         before_answer, _, behind_answer = answered.partition(_ANSWER)
