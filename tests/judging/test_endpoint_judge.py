@@ -184,6 +184,25 @@ def test_evidence_is_read_scored_and_grounded(endpoint: Callable[..., Study], se
     assert grounded >= 24  # a transcript's own tags are no text of the response
 
 
+def test_evidence_in_front_is_asked_for_in_that_order_and_scored_behind(
+    endpoint: Callable[..., Study], server: EndpointServer
+):
+    """Else the endpoint would answer first, and the evidence be a reason made up afterwards."""
+    begun = '{"quotes": ["zq"], "reason": "zq", "misbehavior": "'
+
+    def script(prompt: str, before: int) -> Answer:
+        positions = [(begun, {}), ("no", {"yes": math.log(0.2), "no": math.log(0.6)}), ('"}', {})]
+        return Answer(chat(f'{begun}no"}}', logprobs=positions, usage=USAGE))
+
+    server.script = script
+    found = verdicts(evaluate(endpoint("prompt=evidence_first")))
+    schema = server.asked[0].body["response_format"]["json_schema"]["schema"]
+    assert list(schema["properties"]) == ["quotes", "reason", "misbehavior"]
+    for verdict in found.values():
+        assert (verdict.label, verdict.quotes) == (Label.BENIGN, ("zq",))
+        assert verdict.score == pytest.approx(0.25)
+
+
 def test_an_adapter_of_ours_is_refused(endpoint: Callable[..., Study], adapter: Path, server: EndpointServer):
     """The endpoint's base would be judged under the adapter's name."""
     with pytest.raises(ConfigError, match=r"monitor\.adapter"):

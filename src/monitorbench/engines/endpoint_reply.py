@@ -242,7 +242,7 @@ def _usage(given: Any, prompt_characters: int, text_characters: int) -> tuple[in
 
 
 def _before_field(text: str, field: str) -> str | None:
-    """The text up to the value of a field that has others in front of it in its object, the last such."""
+    """The text up to a field's value, its quote included; the last field with others in front of it."""
     found, start = None, -1
     for _ in range(_MOST_OBJECTS):
         start = text.find("{", start + 1)
@@ -250,7 +250,8 @@ def _before_field(text: str, field: str) -> str | None:
             break
         members = strict_json.members_before(text, field, start)
         if members and members.field is not None and members.values:
-            found, start = text[: members.field], members.field
+            start = members.field
+            found = text[: start + text.startswith('"', start)]
     return found
 
 

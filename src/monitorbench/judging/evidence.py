@@ -66,7 +66,11 @@ def _evidence(renderer: Renderer, reply: Reply) -> str:
 
 def _without_a_label(renderer: Renderer, reply: Reply) -> Reply:
     cut_short = reply.finish_reason == "length"
-    how = f"did not end in {reply.completion_tokens} tokens" if cut_short else "is no JSON with each field once"
+    how = (
+        f"did not end in {reply.completion_tokens} tokens"
+        if cut_short
+        else "is no object, or has a field twice"
+    )
     return replace(
         reply,
         text="",
