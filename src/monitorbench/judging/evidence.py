@@ -66,11 +66,8 @@ def _evidence(renderer: Renderer, reply: Reply) -> str:
 
 def _without_a_label(renderer: Renderer, reply: Reply) -> Reply:
     cut_short = reply.finish_reason == "length"
-    how = (
-        f"did not end in {reply.completion_tokens} tokens"
-        if cut_short
-        else "is no object, or has a field twice"
-    )
+    n = reply.completion_tokens
+    how = f"did not end in {n} tokens" if cut_short else "is no JSON object, or has a field twice"
     return replace(
         reply,
         text="",

@@ -4,6 +4,7 @@ from typing import Any, NotRequired, TypedDict, cast
 
 from monitorbench.metrics.at_point import RatesAt
 from monitorbench.metrics.decision import DecisionFacts
+from monitorbench.metrics.prompts import PromptsFacts
 from monitorbench.metrics.score_facts import ScoreFacts
 from monitorbench.metrics.significance import RateTest
 from monitorbench.metrics.summary import CellMetrics, Macro, Overall
@@ -139,6 +140,8 @@ class Results(TypedDict):
     scores: NotRequired[dict[str, dict[str, ScoreFacts]]]
     """Monitor, prompt: scores that are bounds, and those that contradict their label; absent in older
     files."""
+    prompts: NotRequired[dict[str, PromptsFacts]]
+    """Monitors that were judged under several prompts; absent in older files."""
     decision: NotRequired[DecisionFacts]
     """Which monitor to deploy; absent in older files."""
     learning_curves: NotRequired[dict[str, list[CurvePoint]]]

@@ -10,7 +10,8 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import DEFAULT_MEANING, Dataset, OwnDataset
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import n_rows
-from monitorbench.metrics.columns import OVERALL, BoolArray
+from monitorbench.metrics.columns import OVERALL, BoolArray, Columns
+from monitorbench.metrics.prompts import PromptsFacts, compare_prompts
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.results import (
     NO_PROMPT,
@@ -79,6 +80,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
         learning_curves={e.monitor: e.learning_curve for e in evaluations if e.learning_curve},
         usage=_usage(evaluations),
         scores=_score_facts(evaluations),
+        prompts=_prompts(evaluations, drawn),
         decision=decision_of(study, evaluations, points, baselines.answers, drawn),
     )
     if points:
@@ -100,6 +102,15 @@ def _score_facts(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Score
     for one in evaluations:
         found.setdefault(one.monitor, {})[one.prompt] = one.score_facts
     return found
+
+
+def _prompts(evaluations: Sequence[Evaluation], drawn: Drawn) -> dict[str, PromptsFacts]:
+    """By monitor."""
+    judged: dict[str, dict[str, Columns]] = {}
+    for one in evaluations:
+        judged.setdefault(one.monitor, {})[one.prompt] = one.judged
+    found = {monitor: compare_prompts(by_prompt, **drawn) for monitor, by_prompt in judged.items()}
+    return {monitor: facts for monitor, facts in found.items() if facts}
 
 
 def _dataset_facts(dataset: Dataset, data: Path) -> DatasetFacts:

@@ -12,6 +12,7 @@ from monitorbench.report.figures import heat as figures_heat
 from monitorbench.report.sections.section import Material, Number, fill
 from monitorbench.report.tables import overall as overall_table
 from monitorbench.report.tables.numbers import interval, rate
+from monitorbench.report.tables.prompts import COLUMNS, prompt_blocks
 from monitorbench.report.tables.tables import doubted_scores, unscored_rows
 
 
@@ -69,6 +70,16 @@ def doubted(material: Material) -> Markup:
         for row in doubted_scores(material.results)
     ]
     return fill("doubted_scores", {"rows": rows})
+
+
+def has_prompts(material: Material) -> bool:
+    """Whether a monitor was judged under several prompts."""
+    return bool(prompt_blocks(material.results))
+
+
+def by_prompt(material: Material) -> Markup:
+    """Each monitor under its prompts, on the same samples, with paired differences."""
+    return fill("prompts", {"blocks": prompt_blocks(material.results), "columns": COLUMNS})
 
 
 def by_cell(material: Material) -> Markup:

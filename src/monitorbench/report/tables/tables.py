@@ -34,6 +34,7 @@ from monitorbench.report.tables.numbers import (
     signed_with_interval,
 )
 from monitorbench.report.tables.points import flagged_above, promise
+from monitorbench.report.tables.prompts import prompt_blocks
 
 Value = str | int | float | None
 Row = dict[str, Value]
@@ -56,6 +57,7 @@ _POINT_COLUMNS = (
     ("false alarms", 13),
     ("expected cost", 16),
 )
+_PROMPT_COLUMNS = (("prompt", 16), ("unsc.", 5), ("miss rate", 17), ("false alarms", 17), ("AUROC", 17))
 _WORD_COLUMNS = (("word", 22), ("cells", 54))
 _UNTOLD = CellVerdict(
     word=None,
@@ -176,6 +178,7 @@ def print_tables(console: Console, results: Results) -> None:
     print_monitors(console, results)
     print_unscored(console, results)
     print_score_doubts(console, results)
+    print_prompts(console, results)
     print_words(console, results)
     print_differences(console, results)
     print_decision(console, results)
@@ -256,6 +259,19 @@ def print_score_doubts(console: Console, results: Results) -> None:
     for row in rows:
         for said in doubts(row.facts):
             _line(console, f"{names[row.monitor]} · {row.prompt} prompt: {said}")
+
+
+def print_prompts(console: Console, results: Results) -> None:
+    """For each monitor with several prompts: its numbers under each, and paired differences below them."""
+    for block in prompt_blocks(results):
+        _line(console, "")
+        _line(console, f"{block.monitor} by prompt, over the same {block.n:,} samples", "bold")
+        console.print(_block(console, _PROMPT_COLUMNS, [[name for name, _ in _PROMPT_COLUMNS]], "dim"))
+        for row in block.rows:
+            shown = [[f"  {row.prompt}", *row.numbers]]
+            if row.differences:
+                shown.append([f"    minus {block.base}", "", *row.differences])
+            console.print(_block(console, _PROMPT_COLUMNS, shown))
 
 
 def print_words(console: Console, results: Results) -> None:
