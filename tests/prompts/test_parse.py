@@ -239,7 +239,7 @@ def test_a_token_of_no_probability_counts_as_that(changed: dict[int, float], exp
 )
 def test_what_can_not_be_known_is_no_score(logprobs: dict[int, float]):
     """A score made up from half of the label's tokens would be ranked among real ones."""
-    assert score(logprobs, TOKENS) == (None, None)
+    assert score(logprobs, TOKENS) == (None, None, False)
 
 
 @pytest.mark.parametrize(
