@@ -13,7 +13,8 @@ from monitorbench.report.sections.section import Material, Number, fill
 from monitorbench.report.tables import overall as overall_table
 from monitorbench.report.tables.numbers import interval, rate
 from monitorbench.report.tables.prompts import COLUMNS, prompt_blocks
-from monitorbench.report.tables.tables import doubted_scores, unscored_rows
+from monitorbench.report.tables.scores import doubted_scores
+from monitorbench.report.tables.tables import unscored_rows
 
 
 class _Row(NamedTuple):

@@ -15,7 +15,6 @@ from rich.text import Text
 
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.score_facts import ScoreFacts, doubts
 from monitorbench.metrics.summary import CellMetrics
 from monitorbench.metrics.transfer import CellVerdict
 from monitorbench.records import reasons_in_words
@@ -35,6 +34,7 @@ from monitorbench.report.tables.numbers import (
 )
 from monitorbench.report.tables.points import flagged_above, promise
 from monitorbench.report.tables.prompts import prompt_blocks
+from monitorbench.report.tables.scores import doubt_lines
 
 Value = str | int | float | None
 Row = dict[str, Value]
@@ -93,25 +93,6 @@ def unscored_rows(results: Results) -> list[Unscored]:
         for monitor in reading.monitors(results)
         for prompt, reasons in found.get(monitor, {}).items()
         if (n := sum(reasons.values()))
-    ]
-
-
-class DoubtedScores(NamedTuple):
-    """A monitor under a prompt, some of whose scores are bounds or contradict its labels."""
-
-    monitor: str
-    prompt: str
-    facts: ScoreFacts
-
-
-def doubted_scores(results: Results) -> list[DoubtedScores]:
-    """Every monitor and prompt with such scores."""
-    found = results.get("scores", {})
-    return [
-        DoubtedScores(monitor, prompt, facts)
-        for monitor in reading.monitors(results)
-        for prompt, facts in found.get(monitor, {}).items()
-        if doubts(facts)
     ]
 
 
@@ -251,14 +232,11 @@ def print_unscored(console: Console, results: Results) -> None:
 
 def print_score_doubts(console: Console, results: Results) -> None:
     """For each monitor and prompt whose scores are bounds, or contradict its labels: how many."""
-    names = reading.short_names(results)
-    rows = doubted_scores(results)
-    if rows:
+    if lines := doubt_lines(results):
         _line(console, "")
         _line(console, "Scores to doubt", "bold")
-    for row in rows:
-        for said in doubts(row.facts):
-            _line(console, f"{names[row.monitor]} · {row.prompt} prompt: {said}")
+    for line in lines:
+        _line(console, line)
 
 
 def print_prompts(console: Console, results: Results) -> None:
