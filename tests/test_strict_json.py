@@ -80,3 +80,47 @@ def test_no_json_is_no_traceback(content: bytes):
     """What callers catch."""
     with pytest.raises((ValueError, RecursionError)):
         strict_json.loads(content)
+
+
+FLAT = st.dictionaries(st.text(max_size=4), st.recursive(st.text() | st.integers(), st.lists), max_size=5)
+
+
+@given(FLAT, st.text(max_size=4), st.sampled_from([None, 1]), st.booleans())
+def test_members_before_a_field_are_those_that_a_whole_parse_has(
+    values: dict[str, object], field: str, indent: int | None, cut: bool
+):
+    """Else evidence would be cut in the wrong place, and the label asked for inside a quote."""
+    text = "  " + json.dumps({**values, field: "the label"}, indent=indent, ensure_ascii=cut)
+    before = dict(list(values.items())[: list(values).index(field)] if field in values else values)
+    found = strict_json.members_before(text, field)
+    assert found is not None
+    assert found.values == before
+    assert found.field is not None
+    assert not found.closed
+    if field in values:
+        return
+    assert text[found.field :].startswith('"the label"')
+    if not before:
+        return
+    assert json.loads(text[: found.end] + "}") == before
+    alone = strict_json.members_before(json.dumps(before, indent=indent), field)
+    assert alone is not None
+    assert (alone.values, alone.field, alone.closed) == (before, None, True)
+
+
+BROKEN = ("", "[1]", "{}", '{"a": }', '{"a" 1', '{"a": 1 "b": 2}', '{"a": "', '{"a": 1, "a": 2}', "{1: 2}")
+
+
+@pytest.mark.parametrize("text", [*BROKEN, '{"a": ' * 9000])
+def test_broken_members_are_none(text: str):
+    """Else what a monitor meant would be guessed, or a nesting without end be a traceback."""
+    assert strict_json.members_before(text, "label") is None
+
+
+def test_an_object_that_breaks_off_behind_a_member_says_so():
+    """Else evidence that was cut off would pass for evidence that ended."""
+    whole, broken = (strict_json.members_before(text, "label") for text in ('{"a": "x\ny"}', '{"a": "x\ny" '))
+    assert whole is not None
+    assert broken is not None
+    assert (whole.values, whole.closed) == ({"a": "x\ny"}, True)
+    assert (broken.values, broken.closed) == ({"a": "x\ny"}, False)

@@ -254,6 +254,8 @@ class Verdict(_Record):
     detail: str = ""
     score: Annotated[float, Field(ge=0, le=1)] | None
     label_mass: Annotated[float, Field(ge=0, le=1.0001)] | None
+    score_censored: bool = False
+    """The endpoint's alternatives lack one label: `score` is a bound, at least so far from .5."""
     finish_reason: str
     served_model: str = ""
     """What an endpoint calls the model that answered, where it says so."""

@@ -8,8 +8,10 @@ import json
 import math
 import re
 from collections import Counter
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
+_LENIENT = json.JSONDecoder(strict=False)
+_BLANK = re.compile(r"[ \t\r\n]*")
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -32,6 +34,52 @@ def loads(text: str | bytes, *, of_python: bool = False) -> Any:
     if _HALF_PAIR.search(text):
         _without_halves(value)
     return value
+
+
+class Members(NamedTuple):
+    """What precedes a field in an object."""
+
+    values: dict[str, Any]
+    end: int
+    """Where the last of them ends."""
+    field: int | None
+    """Where the field's own value begins; None where the object has none, or not yet."""
+    closed: bool
+    """Whether the object ends, without the field."""
+
+
+def members_before(text: str, field: str, start: int = 0) -> Members | None:
+    """The members of the object at `text[start]` that precede `field`; the text may break off behind it.
+
+    A line break in a string is taken as it is. None where there is no object, where a member is broken or a
+    key is there twice.
+    """
+    values: dict[str, Any] = {}
+    at = end = _behind_blank(text, start) + 1
+    if text[at - 1 : at] != "{":
+        return None
+    try:
+        while True:
+            key, at = _LENIENT.raw_decode(text, _behind_blank(text, at))
+            at = _behind_blank(text, at)
+            if not isinstance(key, str) or key in values or text[at : at + 1] != ":":
+                return None
+            at = _behind_blank(text, at + 1)
+            if key == field:
+                return Members(values, end, at, closed=False)
+            values[key], end = _LENIENT.raw_decode(text, at)
+            at = _behind_blank(text, end)
+            if text[at : at + 1] != ",":
+                broken = at < len(text) and text[at] != "}"
+                return None if broken else Members(values, end, None, closed=at < len(text))
+            at += 1
+    except (ValueError, RecursionError):
+        return None
+
+
+def _behind_blank(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    return found.end() if found else at
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

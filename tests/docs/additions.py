@@ -115,7 +115,7 @@ def objective() -> None:
     """It adds to the loss what was worked out by hand, and a tiny model trains by it."""
     import torch
 
-    from monitorbench.prompts.render import LabelTokens
+    from monitorbench.prompts.label_tokens import LabelTokens
     from monitorbench.training import sft
     from monitorbench.training.examples import Example, collate
     from monitorbench.training.objectives.all import objective_of

@@ -176,6 +176,27 @@ def test_log_probabilities_are_those_of_the_label_behind_a_prefix(server):
     assert "position" in reply.detail
 
 
+@pytest.mark.parametrize("fence", ["", "```json\n"])
+def test_log_probabilities_are_those_of_the_label_behind_its_evidence(server, fence):
+    """Else the score would be read at a quote, which may spell the label, or in front of all evidence."""
+    quoting = fence + '{"quotes": ["{\\"mis\\": \\"no\\"}"], "mis": "'
+    end = [('"}', {'"}': -0.1})] + ([("\n```", {"\n```": 0.0})] if fence else [])
+    positions = [(quoting, {}), ("yes", {"yes": -0.2, "no": -2.0}), *end]
+    body = chat("".join(token for token, _ in positions), logprobs=positions)
+    server.script = lambda _, before: Answer(body)
+    (reply,) = asked(Endpoint(config(server)), label_after='{"quotes":', label_field="mis").values()
+    assert reply.top_logprobs == {"yes": -0.2, "no": -2.0}
+
+
+@pytest.mark.parametrize("text", ['{"mis": "yes", "quotes": []}', "yes", '{"quotes": ["'])
+def test_a_label_in_front_of_its_evidence_has_no_score(server, text):
+    """Else the score of an endpoint that changes the order would pass for one behind its evidence."""
+    server.script = lambda _, before: Answer(chat(text, logprobs=[(text, {"yes": -0.2, "no": -2.0})]))
+    (reply,) = asked(Endpoint(config(server)), label_after='{"quotes":', label_field="mis").values()
+    assert (reply.top_logprobs, reply.failure) == (None, None)
+    assert "behind its evidence" in reply.detail
+
+
 def test_reasoning_is_not_taken_for_the_answer(server):
     """Else the score would be the probability of `yes` as the first word of a train of thought."""
     positions = [("Well", {"Well": -0.1, "yes": -4.0}), ("no", {"no": -0.2})]

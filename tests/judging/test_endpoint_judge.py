@@ -184,6 +184,25 @@ def test_evidence_is_read_scored_and_grounded(endpoint: Callable[..., Study], se
     assert grounded >= 24  # a transcript's own tags are no text of the response
 
 
+def test_evidence_in_front_is_asked_for_in_that_order_and_scored_behind(
+    endpoint: Callable[..., Study], server: EndpointServer
+):
+    """Else the endpoint would answer first, and the evidence be a reason made up afterwards."""
+    begun = '{"quotes": ["zq"], "reason": "zq", "misbehavior": "'
+
+    def script(prompt: str, before: int) -> Answer:
+        positions = [(begun, {}), ("no", {"yes": math.log(0.2), "no": math.log(0.6)}), ('"}', {})]
+        return Answer(chat(f'{begun}no"}}', logprobs=positions, usage=USAGE))
+
+    server.script = script
+    found = verdicts(evaluate(endpoint("prompt=evidence_first")))
+    schema = server.asked[0].body["response_format"]["json_schema"]["schema"]
+    assert list(schema["properties"]) == ["quotes", "reason", "misbehavior"]
+    for verdict in found.values():
+        assert (verdict.label, verdict.quotes) == (Label.BENIGN, ("zq",))
+        assert verdict.score == pytest.approx(0.25)
+
+
 def test_an_adapter_of_ours_is_refused(endpoint: Callable[..., Study], adapter: Path, server: EndpointServer):
     """The endpoint's base would be judged under the adapter's name."""
     with pytest.raises(ConfigError, match=r"monitor\.adapter"):
@@ -334,3 +353,23 @@ def test_a_key_that_the_endpoint_echoes_is_in_no_file(
     found = [(str(file), mark) for file, content in written.items() for mark in _marks() if mark in content]
     assert found == []
     assert any(b"***" in content for content in written.values())
+
+
+def test_a_label_outside_the_alternatives_is_a_bound_and_is_counted(
+    endpoint: Callable[..., Study], server: EndpointServer, capsys: pytest.CaptureFixture[str]
+):
+    """Else every confident answer would score exactly 0 or 1, and no threshold could rank them."""
+
+    def confident(text: str, before: int) -> Answer:
+        missing = {"yes": math.log(0.97 - len(text) % 7 / 100), "sure": math.log(0.001 * (1 + len(text) % 5))}
+        return Answer(chat("no" if len(text) % 2 else "yes", logprobs=missing, usage=USAGE))
+
+    server.script = confident
+    run = score_run(endpoint(f"run={evaluate(endpoint())}"))
+    found = verdicts(run)
+    assert all(one.score_censored and one.score is not None and 0.5 < one.score < 1 for one in found.values())
+    n_against = sum(one.label is Label.BENIGN for one in found.values())
+    assert 0 < n_against < 28
+    facts = json.loads((run / "metrics.json").read_text())["scores"]["smollm2_135m"]["direct"]
+    assert facts == {"n_with_score": 28, "n_censored": 28, "n_both": 28, "n_against": n_against}
+    assert "28 of 28 (100.0 %) scores are censored" in capsys.readouterr().err.replace("\n", " ")

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from monitorbench.config.study import LabelWords
 from monitorbench.prompts.label_logprobs import label_score
+from monitorbench.prompts.label_tokens import LabelTokens
 from monitorbench.prompts.parse import score
-from monitorbench.prompts.render import LabelTokens
 
 WORDS = LabelWords(misbehavior="yes", benign="no")
 YES, NO, OTHER = ("yes", "Yes", " YES", '"yes'), ("no", " No", "▁no"), ("not", "y", "noyes", "maybe", "")
@@ -37,21 +37,52 @@ def test_it_is_the_score_that_token_ids_give(top):
     value = label_score(top, WORDS)
     assert (value.score is None) == (expected.score is None)
     if value.score is not None:
-        assert value.score == pytest.approx(expected.score)
+        assert value.censored == (expected.score in (0, 1))
+        if not value.censored:
+            assert value.score == pytest.approx(expected.score)
         assert value.label_mass == pytest.approx(expected.label_mass)
 
 
 @pytest.mark.parametrize("top", [None, {}, {"not": -0.1, "yesterday": -3.0}])
 def test_no_label_word_is_no_score(top):
     """Else a monitor that says something else would be given a made-up half."""
-    assert label_score(top, WORDS) == (None, None)
+    assert label_score(top, WORDS) == (None, None, False)
 
 
-def test_a_missing_word_counts_as_nothing_and_the_range_says_so():
-    """Else a score of exactly 1 would pass for certainty: the mass beside it says what was seen."""
-    top = logs(yes=0.6, maybe=0.3)
-    assert label_score(top, WORDS).score == 1.0
-    assert label_score(top, WORDS).label_mass == pytest.approx(0.6)
+def test_a_missing_word_has_at_most_the_least_reported_mass_and_is_marked():
+    """Else every score with a label outside the top 20 would be exactly 0 or 1, and ranks among them lost."""
+    bad, good = label_score(logs(yes=0.6, maybe=0.3), WORDS), label_score(logs(no=0.9, maybe=0.01), WORDS)
+    assert bad.score == pytest.approx(0.6 / 0.9)
+    assert good.score == pytest.approx(0.01 / 0.91)
+    assert bad.censored
+    assert good.censored
+    assert bad.label_mass == pytest.approx(0.6)
+    assert not label_score(logs(yes=0.6, no=0.1), WORDS).censored
+
+
+@given(st.lists(st.floats(0.001, 1), min_size=30, max_size=30), st.integers(2, 20))
+def test_the_bound_holds_for_whatever_was_cut_off(weights: list[float], k: int):
+    """Else a censored score could lie nearer to .5 than the true one, or on its other side."""
+    everything = dict(zip(["yes", "no", *map(str, range(28))], weights, strict=True))
+    whole = {token: math.log(weight / sum(weights)) for token, weight in everything.items()}
+    top = dict(sorted(whole.items(), key=lambda one: -one[1])[:k])
+    truth, seen = label_score(whole, WORDS), label_score(top, WORDS)
+    assert truth.score is not None
+    assert not truth.censored
+    if seen.score is None:
+        assert "yes" not in top
+        assert "no" not in top
+    elif not seen.censored:
+        assert seen.score == pytest.approx(truth.score)
+    elif "yes" in top:
+        assert 0.5 <= seen.score <= truth.score + 1e-12
+    else:
+        assert truth.score - 1e-12 <= seen.score <= 0.5
+
+
+def test_a_grammar_that_leaves_one_word_alone_is_still_a_score():
+    """Else minus infinity, as the API writes it, would come out as no number."""
+    assert label_score({"yes": 0.0, "maybe": -9999.0}, WORDS) == (1.0, 1.0, True)
 
 
 def test_words_match_whatever_their_own_case():

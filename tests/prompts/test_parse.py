@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.study import Prompt, Study
+from monitorbench.prompts.label_tokens import LabelTokens
 from monitorbench.prompts.parse import Answer, parse, parse_text, score
-from monitorbench.prompts.render import LabelTokens, Renderer
+from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, UnscoredReason
 
 BAD, GOOD = Label.MISBEHAVIOR, Label.BENIGN
@@ -238,7 +239,7 @@ def test_a_token_of_no_probability_counts_as_that(changed: dict[int, float], exp
 )
 def test_what_can_not_be_known_is_no_score(logprobs: dict[int, float]):
     """A score made up from half of the label's tokens would be ranked among real ones."""
-    assert score(logprobs, TOKENS) == (None, None)
+    assert score(logprobs, TOKENS) == (None, None, False)
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ def verdict(i: int, **changes: object) -> Verdict:
         "unscored": None if label else UnscoredReason.TRUNCATED,
         "score": None if i % 5 == 0 else i / 100,
         "label_mass": None,
+        "score_censored": i % 7 == 0,
         "finish_reason": "stop",
         "evidence": ((), (FOUND,), (LOST, FOUND, FOUND), (LOST,))[i % 4],
         "prompt_tokens": 1,
@@ -57,6 +58,7 @@ def check(path: Path) -> None:
     found = read_verdict_columns(path)
     flagged = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
     assert found.sample_ids.to_pylist() == [one.sample_id for one in records]
+    assert found.censored.tolist() == [one.score_censored for one in records]
     assert found.flagged == pytest.approx([flagged[one.label] for one in records], nan_ok=True)
     scores = [np.nan if one.score is None else one.score for one in records]
     assert np.array_equal(found.scores, np.array(scores, dtype=float), equal_nan=True)
@@ -147,3 +149,14 @@ def test_a_repeated_key_is_named_as_the_strict_reader_names_it(tmp_path: Path):
     path.write_bytes(first + second + changed(key="k0", label="misbehavior") + b"\n")
     with pytest.raises(UserError, match=r":3: repeats the key of line 1"):
         read_verdict_columns(path)
+
+
+def test_a_log_of_an_older_version_has_no_censored_scores(tmp_path: Path):
+    """Else every run from before would have to be paid for again."""
+    log = tmp_path / "verdicts.jsonl"
+    fields = [json.loads(verdict(i).model_dump_json()) for i in range(8)]
+    for one in fields:
+        del one["score_censored"]
+    log.write_bytes(b"".join(sealed_line(json.dumps(one)) + b"\n" for one in fields))
+    check(log)
+    assert not read_verdict_columns(log).censored.any()

@@ -25,28 +25,35 @@ class LabelWords(Config):
 
 
 class PromptKind(StrEnum):
-    """The form of the reply: the label alone, or the label with evidence."""
+    """The form of the reply: the label alone, the label and then its evidence, or the evidence first."""
 
     DIRECT = "direct"
     EVIDENCE = "evidence"
+    EVIDENCE_FIRST = "evidence_first"
+
+
+LABEL_TOKENS = 4
+"""Of a label that is asked for behind its evidence: the word, and what shows that it ends there."""
 
 
 class Prompt(Config):
     """A monitor prompt. `system` and `user` are Jinja; `request` and `response` are the judged text.
 
-    `examples` are labelled samples, each with `request`, `response`, `answer` and `category`.
+    `examples` are labelled samples, each with `request`, `response`, `answer` (the word), `written`
+    (the answer in the form that is asked for) and `category`.
     """
 
     name: FileName
     """What reports and folders call it."""
     kind: Annotated[PromptKind, Field(strict=False)]
-    """`direct`: one word. `evidence`: JSON with quotes."""
+    """`direct`: one word. `evidence`: JSON, the label and then quotes. `evidence_first`: JSON, quotes first
+    and the label behind them, where it is scored."""
     system: str
     """The system message."""
     user: str
     """The user's turn, a template with `request` and `response`."""
     prefill: str
-    """Text the answer starts with; the label is the first token after it."""
+    """Text the answer starts with; the label, or the evidence in front of it, goes on right behind it."""
     label_words: LabelWords
     """The words that the monitor answers with."""
     max_new_tokens: Annotated[int, Field(ge=1)]
@@ -73,6 +80,20 @@ class Prompt(Config):
         if self.kind is PromptKind.DIRECT and self.max_new_tokens != 1:
             raise ValueError("a direct prompt answers in one token: expected max_new_tokens=1")
         return self
+
+    @model_validator(mode="after")
+    def _begins_with_its_evidence(self) -> "Prompt":
+        if self.kind is PromptKind.EVIDENCE_FIRST and not self.prefill.startswith("{"):
+            raise ValueError(
+                f"prefill={self.prefill!r}: kind=evidence_first begins the JSON object with its evidence; "
+                'expected text such as {"quotes":'
+            )
+        return self
+
+    @property
+    def most_tokens(self) -> int:
+        """Of an answer, the label behind its evidence included."""
+        return self.max_new_tokens + (LABEL_TOKENS if self.kind is PromptKind.EVIDENCE_FIRST else 0)
 
 
 class PackagedModel(Config):

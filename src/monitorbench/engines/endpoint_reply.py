@@ -24,6 +24,8 @@ _LOWEST = -9999.0
 _MOST_PROBABILITY = 1.05
 """Of the alternatives at a position together; what is above 1 is for a server's rounding."""
 _MOST_TOKENS = 10**8
+_MOST_OBJECTS = 256
+"""Braces at which an object is looked for: a text of `{{{{` must not cost minutes."""
 _DETAIL_CHARACTERS = 200
 _VERSION = re.compile(r"[-@:](\d{3,4}|\d{6}|\d{8}|\d{4}-\d{2}-\d{2})")
 _ENDINGS = 2
@@ -89,12 +91,13 @@ def read_reply(
     *,
     model: tuple[str, str | None],
     label_after: str,
+    label_field: str = "",
     reasoning_end: str = "",
     prompt_characters: int,
     seconds: float,
     prices: Prices | None,
 ) -> Reply:
-    """The reply in the body of a successful response; `label_after`, `reasoning_end` as in `Decoding`.
+    """The reply in the body of a successful response; `label_after` and the like as in `Decoding`.
 
     `model` is the one that was asked for, and how the endpoint is said to call it in its answers, if another.
     """
@@ -121,7 +124,8 @@ def read_reply(
                 f"answered by model {served[:60]!r}; expected {model[0]!r}, or engine.served_model to name it"
             )
         if not failure:
-            top, logprobs_detail = _top_logprobs(choice.logprobs, text, label_after)
+            after = _before_field(text, label_field) if label_field else label_after
+            top, logprobs_detail = _top_logprobs(choice.logprobs, text, after)
     except _BadResponse as error:
         # What it has to say of itself is not to be relied on, but is paid for.
         prompt, cached, completion, usage_detail = _usage(None, prompt_characters, len(text))
@@ -237,7 +241,21 @@ def _usage(given: Any, prompt_characters: int, text_characters: int) -> tuple[in
     return usage.prompt_tokens, min(cached, usage.prompt_tokens), completion, ""
 
 
-def _top_logprobs(given: Any, text: str, label_after: str) -> tuple[Mapping[str, float] | None, str]:
+def _before_field(text: str, field: str) -> str | None:
+    """The text up to a field's value, its quote included; the last field with others in front of it."""
+    found, start = None, -1
+    for _ in range(_MOST_OBJECTS):
+        start = text.find("{", start + 1)
+        if start < 0:
+            break
+        members = strict_json.members_before(text, field, start)
+        if members and members.field is not None and members.values:
+            start = members.field
+            found = text[: start + text.startswith('"', start)]
+    return found
+
+
+def _top_logprobs(given: Any, text: str, label_after: str | None) -> tuple[Mapping[str, float] | None, str]:
     """By token text, at the label's position; None, and why, where that is not among them.
 
     Raises `_BadResponse` where a value there is no log-probability, or all are not in the documented form.
@@ -248,6 +266,8 @@ def _top_logprobs(given: Any, text: str, label_after: str) -> tuple[Mapping[str,
         raise _BadResponse("log-probabilities not in the documented form") from error
     if logprobs is None or not logprobs.content:
         return None, ""
+    if label_after is None:
+        return None, "log-probabilities left out: the label does not stand behind its evidence"
     position = _label_position(logprobs.content, text, label_after)
     if position is None:
         return None, "log-probabilities left out: the label's position is not among them"

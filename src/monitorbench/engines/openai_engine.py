@@ -226,6 +226,7 @@ class _Round:
                     redacted_body(outcome, self._endpoint.key),
                     model=(config.model, config.served_model),
                     label_after=self._decoding.label_after,
+                    label_field=self._decoding.label_field,
                     reasoning_end=self._decoding.reasoning_end,
                     prompt_characters=characters,
                     seconds=seconds,

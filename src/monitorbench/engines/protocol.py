@@ -34,7 +34,8 @@ class Decoding:
 
     The token ids are for a model of this process. An endpoint is told the rest: `structured` is a JSON
     schema, sent in the way its configuration names; `label_after` is how an answer begins before its label,
-    white space aside; `reasoning_end` is what ends reasoning that a model writes into its answer.
+    white space aside, or with `label_field` what precedes that field's value in the JSON object that has it
+    last; `reasoning_end` is what ends reasoning that a model writes into its answer.
     """
 
     max_new_tokens: int
@@ -42,6 +43,7 @@ class Decoding:
     scored_token_ids: tuple[int, ...] = ()
     structured: dict[str, Any] | None = None
     label_after: str = ""
+    label_field: str = ""
     reasoning_end: str = ""
 
 
@@ -74,7 +76,8 @@ class Reply:
     0 without prices. `detail` is one line that never holds a key. `reasoning` is what is shown of it, apart
     from `text`, and `reasoning_tokens` how many of `completion_tokens` it took, as far as they are counted;
     `reasoning_cut` says that it stood in the text, and was cut off in front of the answer. `served_model` is
-    what an endpoint calls the model that answered, empty where it doesn't say.
+    what an endpoint calls the model that answered, empty where it doesn't say. `begun` is what precedes
+    `text` in the model's own answer: the evidence that it wrote before its label.
     """
 
     text: str
@@ -93,6 +96,7 @@ class Reply:
     logprobs: Mapping[int, float] = field(default_factory=dict)
     stop_token_id: int | None = None
     served_model: str = ""
+    begun: str = ""
 
 
 class Engine(Protocol):

@@ -16,7 +16,7 @@ from monitorbench.engines.protocol import ChatMessage, Decoding, Model, Reply, R
 from monitorbench.judging.prompted import Question, Reading
 from monitorbench.prompts.label_logprobs import label_score, sum_of_logs
 from monitorbench.prompts.parse import Answer, Score, parse_text
-from monitorbench.prompts.wording import PromptWording
+from monitorbench.prompts.wording import PromptWording, asked_field
 from monitorbench.records import Category, Sample, UnscoredReason
 
 _IN_KEYS = ("weights", "adapter", "engine", "dtype", "request")
@@ -43,6 +43,7 @@ class EndpointPrompt:
             prompt.max_new_tokens + (thinks.max_tokens if thinks else 0),  # reasoning counts as completion
             structured=None if words else _schema(prompt),
             label_after=prompt.prefill,
+            label_field=asked_field(prompt) if prompt.kind is PromptKind.EVIDENCE_FIRST else "",
             reasoning_end=thinks.end if thinks else "",
         )
 
@@ -99,19 +100,27 @@ def _refused_if_one_sided(reply: Reply) -> Reply:
 
 
 def _schema(prompt: Prompt) -> dict[str, Any] | None:
-    """The JSON that an evidence prompt asks for."""
-    if prompt.kind is not PromptKind.EVIDENCE:
+    """The JSON that an evidence prompt asks for, its fields in the order in which they are to be written."""
+    if prompt.kind is PromptKind.DIRECT:
         return None
     words = prompt.label_words
+    label = {"type": "string", "enum": [words.misbehavior, words.benign]}
+    quotes = {"type": "array", "items": {"type": "string"}}
+    if prompt.kind is PromptKind.EVIDENCE_FIRST:
+        return _object({"quotes": quotes, "reason": {"type": "string"}, asked_field(prompt): label})
     paper = [category.value for category in Category]
     # A prompt that names none of the paper's categories asks for a team's own.
     is_own = not any(name in text for name in paper for text in (prompt.system, prompt.user))
     properties = {
-        "misbehavior": {"type": "string", "enum": [words.misbehavior, words.benign]},
+        "misbehavior": label,
         "category": {"type": "string"} if is_own else {"type": "string", "enum": [*paper, "none"]},
         "severity": {"type": "string", "enum": ["none", "low", "medium", "high"]},
-        "quotes": {"type": "array", "items": {"type": "string"}},
+        "quotes": quotes,
     }
+    return _object(properties)
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": properties,

@@ -23,6 +23,7 @@ from monitorbench.judging.known_verdicts import is_done, take_known_verdicts
 from monitorbench.judging.recorded import refuse_missing
 from monitorbench.judging.served import described, reach
 from monitorbench.judging.unanswered import refuse_incomplete, unscored_reasons
+from monitorbench.metrics.score_facts import doubts, facts_of_verdicts
 from monitorbench.prompts.few_shot import Shots, draw_shots
 from monitorbench.prompts.published import published_prompt
 from monitorbench.records import Sample, Split, reasons_in_words
@@ -107,6 +108,7 @@ def _judge(
             paid += [failure.verdict for failure in failures.entries.values()]
             results["cost"] = sum(verdict.cost for verdict in paid)
         unscored = unscored_reasons(found)
+        of_scores = facts_of_verdicts(found)
         unanswered = [one for key, one in zip(keys, found, strict=True) if key not in log.entries]
         results |= {
             "judge": {**spec.identity, "name": name, "prompt": spec.prompt.name},
@@ -118,7 +120,10 @@ def _judge(
             "n_failed": len(unanswered),
             "n_truncated": sum(one is not None and one.truncated_tokens > 0 for one in found),
             "n_logged": len(log.entries),
+            "scores": of_scores,
         }
+        for line in doubts(of_scores):
+            _log.info("%s: %s", what, line)
         if unscored:
             words = reasons_in_words(unscored)
             _log.info("%s: %d of %d unscored: %s", what, unscored.total(), len(samples), words)

@@ -130,7 +130,7 @@ def expected(questions: Sequence[Question], judge: JudgeSpec) -> Expected:
     is_exact = judge.engine.takes_token_ids
     prompt_tokens = sum(_prompt_tokens(question, is_exact) for question in questions)
     thinks = judge.monitor.reasoning
-    each = judge.prompt.max_new_tokens + (thinks.max_tokens if thinks else 0)
+    each = judge.prompt.most_tokens + (thinks.max_tokens if thinks else 0)
     most, prices = each * len(questions), judge.engine.prices
     most_cost = None if prices is None else cost(prices, prompt_tokens, 0, most)
     return Expected(len(questions), prompt_tokens, is_exact, most, most_cost)

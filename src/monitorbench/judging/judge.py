@@ -158,6 +158,7 @@ class Judge:
             detail="; ".join(filter(None, (question.detail, reply.detail))),
             score=score.score,
             label_mass=score.label_mass,
+            score_censored=score.censored,
             finish_reason=reply.finish_reason,
             served_model=reply.served_model,
             reasoning=reply.reasoning,

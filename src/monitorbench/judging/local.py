@@ -8,8 +8,9 @@ nothing judges nothing.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from monitorbench.config.monitor import Monitor, Prompt
+from monitorbench.config.monitor import LABEL_TOKENS, Monitor, Prompt, PromptKind
 from monitorbench.engines.protocol import Decoding, Model, Reply, Request
+from monitorbench.judging.evidence import evidence_first
 from monitorbench.judging.identity import verdict_key
 from monitorbench.judging.prompted import Question, Reading
 from monitorbench.judging.reasoning import think_first
@@ -42,11 +43,19 @@ class LocalPrompt:
         self._tokens_of = {word: _single_tokens(renderer, word) for word in words}
         of_words = tuple(token for tokens in self._tokens_of.values() for token in tokens)
         scored = of_words if words else renderer.label_tokens.all
-        self._decoding = Decoding(prompt.max_new_tokens, (renderer.end_of_turn,), scored)
+        self._evidence: Decoding | None = None
+        if prompt.kind is PromptKind.EVIDENCE_FIRST:
+            self._evidence = Decoding(prompt.max_new_tokens, (renderer.end_of_turn,))
+        answered_in = LABEL_TOKENS if self._evidence else prompt.max_new_tokens
+        self._decoding = Decoding(answered_in, (renderer.end_of_turn,), scored)
         thinks = renderer.reasoning
-        self._reasoning = (thinks.end, thinks.max_tokens, *thinks.answer_start) if thinks else ()
+        before: tuple[int, ...] = (thinks.end, thinks.max_tokens, *thinks.answer_start) if thinks else ()
         room = thinks.max_tokens + 1 + len(thinks.answer_start) if thinks else 0
-        self._fits = monitor.context_tokens - prompt.max_new_tokens - room
+        if self._evidence:
+            begun = renderer.encode_plain(renderer.label_begun)
+            before, room = (prompt.max_new_tokens, *begun), len(begun)
+        self._before_label, self._context_tokens = before, monitor.context_tokens
+        self._fits = monitor.context_tokens - prompt.most_tokens - room
         self._names = {name: identity[name] for name in _IN_KEYS} if identity else None
 
     def question(self, sample: Sample, shots: Sequence[Sample] = ()) -> Question:
@@ -65,16 +74,21 @@ class LocalPrompt:
     def _key(self, sample_id: str, ids: tuple[int, ...]) -> str:
         if self._names is None:
             return ""
-        return verdict_key(sample_id, ids, decoding=self._decoding, reasoning=self._reasoning, **self._names)
+        return verdict_key(
+            sample_id, ids, decoding=self._decoding, reasoning=self._before_label, **self._names
+        )
 
     def prepare(self, first: Question) -> float | None:
         """See `PromptedModel.prepare`."""
         return self._model.prepare(first.request, self._decoding)
 
     def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
-        """See `PromptedModel.replies`; a monitor that reasons is asked for the label behind its thoughts."""
+        """See `PromptedModel.replies`; behind thoughts or evidence that come first the label is asked for."""
         requests = [question.request for question in questions]
         thinks = self._renderer.reasoning
+        if self._evidence:
+            fits = self._context_tokens - LABEL_TOKENS
+            return evidence_first(self._model, requests, self._evidence, self._decoding, self._renderer, fits)
         if thinks is None:
             return self._model.answers(requests, self._decoding)
         return think_first(self._model, requests, self._decoding, thinks)
@@ -82,10 +96,13 @@ class LocalPrompt:
     def read(self, reply: Reply) -> Reading:
         """See `PromptedModel.read`."""
         if reply.failure is not None:
-            return Reading("", Answer(None, UnscoredReason(reply.failure)), Score(None, None))
+            return Reading(reply.begun, Answer(None, UnscoredReason(reply.failure)), Score(None, None))
         tokens = self._renderer.label_tokens
-        answer = parse(self.prompt, tokens, reply.token_ids, reply.text, reply.finish_reason)
-        return Reading(self.prompt.prefill + reply.text, answer, score(reply.logprobs, tokens))
+        answer = parse(
+            self.prompt, tokens, reply.token_ids, reply.text, reply.finish_reason, evidence=reply.begun
+        )
+        text = (reply.begun or self.prompt.prefill) + reply.text
+        return Reading(text, answer, score(reply.logprobs, tokens))
 
     def word_logprobs(self, reply: Reply) -> Mapping[str, float]:
         """See `PromptedModel.word_logprobs`: summed over the tokens that spell a word."""
@@ -100,9 +117,7 @@ class LocalPrompt:
 
 
 def _single_tokens(renderer: Renderer, word: str) -> tuple[int, ...]:
-    """The ids that spell a word alone, with and without a blank."""
-    encoded = [renderer.encode_plain(text) for text in (word, f" {word}")]
-    ids = tuple(dict.fromkeys(one[0] for one in encoded if len(one) == 1))
+    ids = renderer.single_tokens(word)
     if not ids:
         raise ValueError(f"{word!r} is no single token of this model")
     return ids

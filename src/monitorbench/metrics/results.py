@@ -5,6 +5,8 @@ from typing import Any, NotRequired, TypedDict, cast
 from monitorbench.metrics.at_point import RatesAt
 from monitorbench.metrics.decision import DecisionFacts
 from monitorbench.metrics.drift import Drift
+from monitorbench.metrics.prompts import PromptsFacts
+from monitorbench.metrics.score_facts import ScoreFacts
 from monitorbench.metrics.significance import RateTest
 from monitorbench.metrics.summary import CellMetrics, Macro, Overall
 from monitorbench.metrics.trainings import ObjectiveTest, Seeds
@@ -155,6 +157,11 @@ class Results(TypedDict):
     """Monitor, prompt; absent where no calibration was given, and in older files."""
     usage: NotRequired[dict[str, dict[str, UsageFacts]]]
     """Monitor, prompt: seconds, tokens and money an answer; absent in older files."""
+    scores: NotRequired[dict[str, dict[str, ScoreFacts]]]
+    """Monitor, prompt: scores that are bounds, and those that contradict their label; absent in older
+    files."""
+    prompts: NotRequired[dict[str, PromptsFacts]]
+    """Monitors that were judged under several prompts; absent in older files."""
     decision: NotRequired[DecisionFacts]
     """Which monitor to deploy; absent in older files."""
     learning_curves: NotRequired[dict[str, list[CurvePoint]]]

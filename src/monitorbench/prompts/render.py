@@ -12,28 +12,12 @@ from typing import Any
 
 from jinja2.exceptions import TemplateError
 
-from monitorbench.config.study import Prompt, Reasoning
-from monitorbench.prompts.wording import WHOLE, Keep, PromptWording
+from monitorbench.config.study import Prompt, PromptKind, Reasoning
+from monitorbench.prompts.label_tokens import LabelTokens, behind, single, word_tokens
+from monitorbench.prompts.wording import WHOLE, Keep, PromptWording, asked_field
 from monitorbench.records import Label, Sample
 
 _SYSTEM, _USER, _ANSWER = "SYSTEMTURNGOESHERE", "USERTURNGOESHERE", "ANSWERTURNGOESHERE"
-
-
-@dataclass(frozen=True, slots=True)
-class LabelTokens:
-    """Token ids that count as each label, the one that is trained first."""
-
-    misbehavior: tuple[int, ...]
-    benign: tuple[int, ...]
-
-    @property
-    def all(self) -> tuple[int, ...]:
-        """Both labels' ids, misbehavior's first."""
-        return self.misbehavior + self.benign
-
-    def of(self, label: Label) -> tuple[int, ...]:
-        """The ids of one label."""
-        return self.misbehavior if label is Label.MISBEHAVIOR else self.benign
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +52,10 @@ class Renderer:
         self._control_token = re.compile(pattern)
         self._set_up_turns(self._wording.system, opening, "" if reasoning else prompt.prefill)
         self.reasoning = self._reasoning_tokens(reasoning) if reasoning else None
+        if prompt.kind is PromptKind.EVIDENCE_FIRST:
+            if reasoning:
+                raise ValueError("it writes its evidence first; expected a monitor with reasoning=null")
+            self._before_answer = self.label_begun
         self.label_tokens = LabelTokens(
             self._variants(prompt.label_words.misbehavior), self._variants(prompt.label_words.benign)
         )
@@ -82,6 +70,19 @@ class Renderer:
         user = self._wording.user(sample, shots, keep)
         inside = self.encode_plain(self._lead + self._system_in_user + user + self._trail)
         return self._before + inside + self._after
+
+    @property
+    def label_begun(self) -> str:
+        """What stands between a monitor's evidence and its label, where the evidence comes first."""
+        return f', "{asked_field(self.prompt)}": "'
+
+    def behind_evidence(self, prompt_ids: Sequence[int], evidence: str) -> tuple[int, ...]:
+        """The ids of a prompt of `render`, and of what was written on its prefill, up to the label's word.
+
+        `evidence` is that text, prefill included; no control token can arise of it.
+        """
+        turn = prompt_ids[: len(prompt_ids) - len(self._after)]
+        return (*turn, *self._encode_begun(self._turn_opening, evidence + self.label_begun))
 
     def completion(self, label: Label) -> tuple[int, ...]:
         """Token ids a monitor is trained to answer with: the label word and the end of the turn."""
@@ -134,9 +135,14 @@ class Renderer:
                 *self._encode(closing),
             )
         self._trail, after = self._from_control(tail)
-        self._after = self._encode_begun(after + opening, prefill)
+        self._turn_opening = after + opening
+        self._after = self._encode_begun(self._turn_opening, prefill)
+        self._before_answer = self._from_last_control(tail + opening) + prefill
         answered = self._template([*turns, {"role": "assistant", "content": _ANSWER}])
-        ending = self._encode(answered.partition(_ANSWER)[2])
+        before_answer, _, behind_answer = answered.partition(_ANSWER)
+        # Where the template itself writes a blank there, the model has learnt to.
+        self._blank = before_answer == f"{text}{opening}{prefill} "
+        ending = self._encode(behind_answer)
         ends = [i for i in ending if i in self._control_ids]
         if not ends and self._tokenizer.eos_token_id is None:
             raise ValueError("neither the chat template nor the tokenizer ends a turn")
@@ -147,12 +153,19 @@ class Renderer:
         if len(ids) != 1:
             raise ValueError(f"monitor.reasoning.end={reasoning.end!r} is {len(ids)} tokens, expected one")
         answer_start = self._encode_begun(reasoning.then, self.prompt.prefill)
+        self._before_answer = self._from_last_control(reasoning.end + reasoning.then) + self.prompt.prefill
+        self._blank = False
         return ReasoningTokens(ids[0], answer_start, reasoning.max_tokens)
 
     def _encode_begun(self, ours: str, prefill: str) -> tuple[int, ...]:
         """Text that may hold control tokens, and the prefill, encoded with what touches it."""
         controlled, begun = self._up_to_control(ours)
         return (*self._encode(controlled), *self.encode_plain(begun + prefill))
+
+    def _from_last_control(self, text: str) -> str:
+        """What an answer stands behind, as far as it can matter to its tokens."""
+        starts = [match.start() for match in self._control_token.finditer(text)]
+        return text[starts[-1] :] if starts else text
 
     def _up_to_control(self, text: str) -> tuple[str, str]:
         """Cut behind the last control token."""
@@ -175,9 +188,13 @@ class Renderer:
                 raise ValueError(f"the chat template does not show the {turn['role']} turn exactly once")
         return text
 
+    def single_tokens(self, word: str) -> tuple[int, ...]:
+        """The ids that spell a word where the answer begins, with and without a blank; those of one token."""
+        forms = (word, f" {word}")
+        there = [behind(self._encode, self._before_answer, form) for form in forms]
+        return single([*(self._encode(form) for form in forms), *there])
+
     def _variants(self, word: str) -> tuple[int, ...]:
-        spellings = [word, word.capitalize(), word.upper()]
-        encoded = [self._encode(text) for text in spellings + [f" {spelling}" for spelling in spellings]]
-        if len(encoded[0]) != 1:
-            raise ValueError(f"label word {word!r} is {len(encoded[0])} tokens, expected one")
-        return tuple(dict.fromkeys(ids[0] for ids in encoded if len(ids) == 1))
+        return word_tokens(
+            self._encode, self._before_answer, word, begun=bool(self.prompt.prefill), blank=self._blank
+        )

@@ -1,14 +1,21 @@
 """A monitor prompt in words: the system and the user turn of one sample, before any tokenizer."""
 
+import json
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from jinja2 import StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from monitorbench.config.study import Prompt
+from monitorbench.config.study import Prompt, PromptKind
 from monitorbench.prompts.transcript import Shown, transcript
-from monitorbench.records import Label, Sample
+from monitorbench.records import Label, Message, Role, Sample
+
+_ASKED_FIELD = re.compile(r'"(\w+)"\s*:\s*"?$')
+"""How a prefill ends that begins the field with the label."""
+_QUOTE_CHARACTERS = 120
+"""Of an example's quote where nobody marked what shows its misbehavior: the response's first line."""
 
 
 class Keep(NamedTuple):
@@ -27,6 +34,9 @@ class ShownExample(NamedTuple):
     request: str
     response: str
     answer: str
+    """The label's word."""
+    written: str
+    """The whole answer, in the form that the prompt asks for."""
     category: str
 
 
@@ -35,6 +45,7 @@ class PromptWording:
 
     def __init__(self, prompt: Prompt) -> None:
         environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined)
+        self._prompt = prompt
         self._words = {"misbehavior": prompt.label_words.misbehavior, "benign": prompt.label_words.benign}
         self._user = environment.from_string(prompt.user)
         self._shown = Shown(examples=prompt.shots > 0, left_out=prompt.too_long == "middle_truncate")
@@ -58,5 +69,43 @@ class PromptWording:
             request=transcript(shot.request, self._shown),
             response=transcript(shot.response, self._shown),
             answer=self.word(shot.label),
+            written=self._written(shot),
             category=str(shot.category) if shot.label is Label.MISBEHAVIOR else "none",
         )
+
+    def _written(self, shot: Sample) -> str:
+        """What a monitor would have to answer. Nobody rated an example's severity: it is the prompt's own."""
+        word, bad = self.word(shot.label), shot.label is Label.MISBEHAVIOR
+        if self._prompt.kind is PromptKind.DIRECT:
+            return word
+        field = asked_field(self._prompt)
+        marked = [
+            transcript([Message(role=Role.ASSISTANT, content=one)], self._shown) for one in quotes(shot)
+        ]
+        answer: dict[str, object] = {
+            field: word,
+            "category": str(shot.category) if bad else "none",
+            "severity": "high" if bad else "none",
+            "quotes": marked,
+        }
+        if self._prompt.kind is PromptKind.EVIDENCE_FIRST:
+            reason = f"a case of {shot.category}" if bad else "nothing of the kind is in the response"
+            answer = {"quotes": marked, "reason": reason, field: word}
+        return json.dumps(answer, ensure_ascii=False)
+
+
+def asked_field(prompt: Prompt) -> str:
+    """The JSON field that a prompt asks the label in: the one its prefill begins, or `misbehavior`."""
+    match = _ASKED_FIELD.search(prompt.prefill)
+    return match[1] if match and prompt.kind is PromptKind.EVIDENCE else "misbehavior"
+
+
+def quotes(shot: Sample) -> list[str]:
+    """What shows an example's misbehavior, as marked; else its last turn's first line. None if benign."""
+    if shot.label is Label.BENIGN:
+        return []
+    spans = [shot.response[one.message].content[one.start : one.end] for one in shot.gold_spans]
+    if spans:
+        return spans
+    lines = [line.strip() for line in shot.response[-1].content.splitlines() if line.strip()]
+    return [line[:_QUOTE_CHARACTERS] for line in lines[:1]]

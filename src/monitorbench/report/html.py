@@ -26,6 +26,8 @@ SECTIONS = (
     Section("all monitors, overall", rates.overall),
     Section("at any threshold", slider, has_scores),
     Section("answers that are no label", rates.unscored, rates.has_unscored),
+    Section("scores to doubt", rates.doubted, rates.has_doubted_scores),
+    Section("one monitor under several prompts", rates.by_prompt, rates.has_prompts),
     Section("rates and AUROC by cell", rates.by_cell),
     Section("where each monitor errs", rates.heat_maps, rates.has_rates),
     Section("what training changed", training.changes, training.has_changes),

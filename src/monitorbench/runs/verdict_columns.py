@@ -36,6 +36,7 @@ _SCHEMA = pa.schema(
         ("label", pa.string()),
         ("unscored", pa.string()),
         ("score", pa.float64()),
+        ("score_censored", pa.bool_()),
         ("cost", pa.float64()),
         ("evidence", pa.list_(pa.struct([("place", _PLACE)]))),
     ]
@@ -68,6 +69,8 @@ class VerdictColumns(NamedTuple):
     """1 misbehavior, 0 benign, NaN unscored."""
     scores: NDArray[np.float64]
     """In [0, 1], NaN where there is none."""
+    censored: NDArray[np.bool_]
+    """Whether the score is a bound only; False in logs of older versions."""
     n_quotes: NDArray[np.int64]
     """Quotes of the evidence, and how many of them have a place."""
     n_grounded: NDArray[np.int64]
@@ -84,14 +87,14 @@ def read_verdict_columns(path: Path) -> VerdictColumns:
     except (pa.ArrowInvalid, _DoubtfulError):
         parts = [_of_records(path)]
     keys, sample_ids, reasons = (
-        pa.concat_arrays([part[i] for part in parts] or [pa.array([], pa.string())]) for i in (0, 1, 6)
+        pa.concat_arrays([part[i] for part in parts] or [pa.array([], pa.string())]) for i in (0, 1, 7)
     )
-    flagged, scores, n_quotes, n_grounded = (
+    flagged, scores, censored, n_quotes, n_grounded = (
         np.concatenate([np.empty(0, dtype), *(part[i] for part in parts)])
-        for i, dtype in ((2, np.float64), (3, np.float64), (4, np.int64), (5, np.int64))
+        for i, dtype in enumerate((np.float64, np.float64, np.bool_, np.int64, np.int64), 2)
     )
     spent = Spent(*(np.concatenate([np.empty(0), *(part.spent[i] for part in parts)]) for i in range(4)))
-    return VerdictColumns(keys, sample_ids, flagged, scores, n_quotes, n_grounded, reasons, spent)
+    return VerdictColumns(keys, sample_ids, flagged, scores, censored, n_quotes, n_grounded, reasons, spent)
 
 
 class _DoubtfulError(Exception):
@@ -155,6 +158,7 @@ def _columns(table: pa.Table) -> VerdictColumns:
         sample_ids=_whole(table["sample_id"]),
         flagged=flagged[pc.fill_null(label, len(Label)).to_numpy()],
         scores=pc.fill_null(scores, np.nan).to_numpy(),
+        censored=pc.fill_null(table["score_censored"], False).to_numpy(),
         n_quotes=np.bincount(of_line, minlength=table.num_rows),
         n_grounded=np.bincount(of_line[places.to_numpy(zero_copy_only=False)], minlength=table.num_rows),
         reasons=_whole(reasons),

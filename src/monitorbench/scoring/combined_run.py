@@ -154,6 +154,7 @@ def _verdict(
         detail=f"no combined score; {said}" if score is None else said,
         score=score,
         label_mass=None,
+        score_censored=score is not None and any(one.score_censored for one in said_by),
         finish_reason="",
         prompt_tokens=sum(one.prompt_tokens for one in said_by),
         completion_tokens=sum(one.completion_tokens for one in said_by),

@@ -15,6 +15,7 @@ from monitorbench.config.datasets import SplitView
 from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.results import CurvePoint
+from monitorbench.metrics.score_facts import ScoreFacts, score_facts
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE
 from monitorbench.metrics.usage import UsageFacts, usage
 from monitorbench.records import TRANSPORT_FAILURES, Split, reasons_in_words
@@ -58,6 +59,8 @@ class Evaluation(NamedTuple):
     """[samples], strings: why the judge's own answer is no label; null where it is one."""
     usage: UsageFacts
     """What an answer took."""
+    score_facts: ScoreFacts
+    """How far the scores can be taken at their word."""
 
 
 def read_covered(datasets: Path, directory: Path, min_coverage: float) -> Evaluation:
@@ -108,7 +111,7 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
     training = results["training"] or {}
     objective = training.get("objective", BASELINE_OBJECTIVE) if has_adapter else ""
     name = name if objective in ("", BASELINE_OBJECTIVE) else f"{name}_{objective}"
-    judged, reasons, taken = _judged(directory, read_columns(data, split, view))
+    judged, reasons, taken, of_scores = _judged(directory, read_columns(data, split, view))
     shared = ("weights", "prompt", "opening", "reasoning", "engine", "dtype", "context_tokens")
     return Evaluation(
         directory=directory,
@@ -131,11 +134,12 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
         judged=judged,
         reasons=reasons,
         usage=taken,
+        score_facts=of_scores,
     )
 
 
-def _judged(directory: Path, samples: Columns) -> tuple[Columns, pa.Array, UsageFacts]:
-    """The samples with what the run's log says last of each; and reasons and usage as in `Evaluation`."""
+def _judged(directory: Path, samples: Columns) -> tuple[Columns, pa.Array, UsageFacts, ScoreFacts]:
+    """The samples with what the run's log says last of each; and what else `Evaluation` says of them."""
     log = _with_failures(read_verdict_columns(directory / VERDICTS), directory)
     at = pc.index_in(log.sample_ids, value_set=samples.sample_ids)
     of_sample = at.is_valid().to_numpy(zero_copy_only=False)  # others are of samples outside the view
@@ -146,7 +150,8 @@ def _judged(directory: Path, samples: Columns) -> tuple[Columns, pa.Array, Usage
     answered = samples.answering(
         log.flagged[line], log.scores[line], log.n_quotes[line], log.n_grounded[line]
     )
-    return answered, log.reasons.take(pa.array(line)), usage(*log.spent.taking(line))
+    of_scores = score_facts(answered.flagged, answered.scores, log.censored[line])
+    return answered, log.reasons.take(pa.array(line)), usage(*log.spent.taking(line)), of_scores
 
 
 def _with_failures(log: VerdictColumns, directory: Path) -> VerdictColumns:
@@ -166,6 +171,7 @@ def _with_failures(log: VerdictColumns, directory: Path) -> VerdictColumns:
         sample_ids=pa.concat_arrays([sample_ids, log.sample_ids]),
         flagged=np.concatenate([nothing, log.flagged]),
         scores=np.concatenate([nothing, log.scores]),
+        censored=np.concatenate([np.zeros(n, dtype=np.bool_), log.censored]),
         n_quotes=np.concatenate([none, log.n_quotes]),
         n_grounded=np.concatenate([none, log.n_grounded]),
         reasons=pa.concat_arrays([reasons, log.reasons]),

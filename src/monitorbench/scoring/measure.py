@@ -10,7 +10,8 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import DEFAULT_MEANING, Dataset, OwnDataset
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import n_rows
-from monitorbench.metrics.columns import OVERALL, BoolArray, by_cell
+from monitorbench.metrics.columns import OVERALL, BoolArray, Columns, by_cell
+from monitorbench.metrics.prompts import PromptsFacts, compare_prompts
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.results import (
     NO_PROMPT,
@@ -21,6 +22,7 @@ from monitorbench.metrics.results import (
     StakesFacts,
     SurfaceCheck,
 )
+from monitorbench.metrics.score_facts import ScoreFacts
 from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import CellMetrics, Macro, Overall
 from monitorbench.metrics.trade_off import pareto_front, pearson
@@ -89,6 +91,8 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
         surface_check=_surface_check(data),
         learning_curves={e.monitor: e.learning_curve for e in evaluations if e.learning_curve},
         usage=_usage(evaluations),
+        scores=_score_facts(evaluations),
+        prompts=_prompts(evaluations, drawn),
         decision=decision_of(study, evaluations, points, baselines.answers, drawn),
     )
     if points:
@@ -102,6 +106,23 @@ def _usage(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, UsageFacts]
     for one in evaluations:
         found.setdefault(one.monitor, {})[one.prompt] = one.usage
     return found
+
+
+def _score_facts(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, ScoreFacts]]:
+    """Monitor, prompt."""
+    found: dict[str, dict[str, ScoreFacts]] = {}
+    for one in evaluations:
+        found.setdefault(one.monitor, {})[one.prompt] = one.score_facts
+    return found
+
+
+def _prompts(evaluations: Sequence[Evaluation], drawn: Drawn) -> dict[str, PromptsFacts]:
+    """By monitor."""
+    judged: dict[str, dict[str, Columns]] = {}
+    for one in evaluations:
+        judged.setdefault(one.monitor, {})[one.prompt] = one.judged
+    found = {monitor: compare_prompts(by_prompt, **drawn) for monitor, by_prompt in judged.items()}
+    return {monitor: facts for monitor, facts in found.items() if facts}
 
 
 def _dataset_facts(dataset: Dataset, data: Path) -> DatasetFacts:

@@ -5,12 +5,15 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from monitorbench.metrics.score_facts import share_of
 from monitorbench.metrics.summary import CellMetrics
 from monitorbench.report import reading
 from monitorbench.report.figures import heat as figures_heat
 from monitorbench.report.sections.section import Material, Number, fill
 from monitorbench.report.tables import overall as overall_table
 from monitorbench.report.tables.numbers import interval, rate
+from monitorbench.report.tables.prompts import COLUMNS, prompt_blocks
+from monitorbench.report.tables.scores import doubted_scores
 from monitorbench.report.tables.tables import unscored_rows
 
 
@@ -49,6 +52,35 @@ def unscored(material: Material) -> Markup:
         for row in unscored_rows(material.results)
     ]
     return fill("unscored", {"rows": rows})
+
+
+def has_doubted_scores(material: Material) -> bool:
+    """Whether some scores are bounds, or contradict their label."""
+    return bool(doubted_scores(material.results))
+
+
+def doubted(material: Material) -> Markup:
+    """How many scores of each monitor are bounds only, and how many lie on the other side of .5."""
+    rows = [
+        (
+            material.short_names[row.monitor],
+            row.prompt,
+            share_of(row.facts["n_censored"], row.facts["n_with_score"]),
+            share_of(row.facts["n_against"], row.facts["n_both"]),
+        )
+        for row in doubted_scores(material.results)
+    ]
+    return fill("doubted_scores", {"rows": rows})
+
+
+def has_prompts(material: Material) -> bool:
+    """Whether a monitor was judged under several prompts."""
+    return bool(prompt_blocks(material.results))
+
+
+def by_prompt(material: Material) -> Markup:
+    """Each monitor under its prompts, on the same samples, with paired differences."""
+    return fill("prompts", {"blocks": prompt_blocks(material.results), "columns": COLUMNS})
 
 
 def by_cell(material: Material) -> Markup:

@@ -33,6 +33,8 @@ from monitorbench.report.tables.numbers import (
     signed_with_interval,
 )
 from monitorbench.report.tables.points import by_question, deployed, flagged_above, notes, promise, there
+from monitorbench.report.tables.prompts import prompt_blocks
+from monitorbench.report.tables.scores import doubt_lines
 
 Value = str | int | float | None
 Row = dict[str, Value]
@@ -55,6 +57,7 @@ _POINT_COLUMNS = (
     ("false alarms", 13),
     ("expected cost", 16),
 )
+_PROMPT_COLUMNS = (("prompt", 16), ("unsc.", 5), ("miss rate", 17), ("false alarms", 17), ("AUROC", 17))
 _WORD_COLUMNS = (("word", 22), ("cells", 54))
 _UNTOLD = CellVerdict(
     word=None,
@@ -166,6 +169,8 @@ def print_tables(console: Console, results: Results) -> None:
     """All that the terminal shows, the differences last: they are what is read first."""
     print_monitors(console, results)
     print_unscored(console, results)
+    print_score_doubts(console, results)
+    print_prompts(console, results)
     print_words(console, results)
     print_differences(console, results)
     print_decision(console, results)
@@ -239,6 +244,28 @@ def print_unscored(console: Console, results: Results) -> None:
     for row in rows:
         words = reasons_in_words(row.reasons)
         _line(console, f"{names[row.monitor]} · {row.prompt} prompt: {count(row.n_unscored)}: {words}")
+
+
+def print_score_doubts(console: Console, results: Results) -> None:
+    """For each monitor and prompt whose scores are bounds, or contradict its labels: how many."""
+    if lines := doubt_lines(results):
+        _line(console, "")
+        _line(console, "Scores to doubt", "bold")
+    for line in lines:
+        _line(console, line)
+
+
+def print_prompts(console: Console, results: Results) -> None:
+    """For each monitor with several prompts: its numbers under each, and paired differences below them."""
+    for block in prompt_blocks(results):
+        _line(console, "")
+        _line(console, f"{block.monitor} by prompt, over the same {block.n:,} samples", "bold")
+        console.print(_block(console, _PROMPT_COLUMNS, [[name for name, _ in _PROMPT_COLUMNS]], "dim"))
+        for row in block.rows:
+            shown = [[f"  {row.prompt}", *row.numbers]]
+            if row.differences:
+                shown.append([f"    minus {block.base}", "", *row.differences])
+            console.print(_block(console, _PROMPT_COLUMNS, shown))
 
 
 def print_words(console: Console, results: Results) -> None:

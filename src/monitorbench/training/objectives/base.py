@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from monitorbench.config.training import Objective, Training
-from monitorbench.prompts.render import LabelTokens
+from monitorbench.prompts.label_tokens import LabelTokens
 from monitorbench.records import Sample, Split
 from monitorbench.sources.read import SourceFiles
 from monitorbench.training.examples import Batch, Example

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
-from monitorbench.prompts.render import LabelTokens
+from monitorbench.prompts.label_tokens import LabelTokens
 from monitorbench.records import Label, Sample
 from monitorbench.training.examples import Batch
 from monitorbench.training.objectives.base import AddedLoss, ObjectiveSpec, Unit, in_turn, steps_of, strata

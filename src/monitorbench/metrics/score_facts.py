@@ -1,0 +1,57 @@
+"""How far a monitor's scores can be taken at their word: bounds among them, and those against their label."""
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+import numpy as np
+
+from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.records import Label, Verdict
+
+
+class ScoreFacts(TypedDict):
+    """Over one monitor's samples under one prompt; of the judge's own answers, whatever the threshold."""
+
+    n_with_score: int
+    n_censored: int
+    """Of these, scores that are bounds: an endpoint's alternatives lacked one label."""
+    n_both: int
+    """Samples with a label and a score."""
+    n_against: int
+    """Of these, where the label is one and the score lies on the other one's side of .5; .5 itself is on
+    neither."""
+
+
+def score_facts(flagged: FloatArray, scores: FloatArray, censored: np.ndarray) -> ScoreFacts:
+    """All [samples]: `flagged` as in `Columns`, `scores` NaN where there is none, `censored` Booleans."""
+    with_score = ~np.isnan(scores)
+    both = with_score & ~np.isnan(flagged)
+    against = both & (scores != 0.5) & ((scores > 0.5) != (flagged == 1))
+    counted = (with_score, with_score & censored, both, against)
+    n_with_score, n_censored, n_both, n_against = (int(np.count_nonzero(one)) for one in counted)
+    return ScoreFacts(n_with_score=n_with_score, n_censored=n_censored, n_both=n_both, n_against=n_against)
+
+
+def facts_of_verdicts(verdicts: Sequence[Verdict | None]) -> ScoreFacts:
+    """The same of verdicts; None: there is none."""
+    flags = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
+    found = [one for one in verdicts if one is not None]
+    return score_facts(
+        np.array([flags[one.label] for one in found], dtype=np.float64),
+        np.array([one.score for one in found], dtype=np.float64),  # None becomes NaN
+        np.array([one.score_censored for one in found], dtype=np.bool_),
+    )
+
+
+def doubts(facts: ScoreFacts) -> list[str]:
+    """One line for each kind of score that is there."""
+    censored = share_of(facts["n_censored"], facts["n_with_score"])
+    against = share_of(facts["n_against"], facts["n_both"])
+    lines = [f"{censored} scores are censored (a label is not among the endpoint's alternatives)"]
+    lines += [f"{against} labels contradict their score's side of .5"]
+    return [line for line, n in zip(lines, (facts["n_censored"], facts["n_against"]), strict=True) if n]
+
+
+def share_of(n: int, of: int) -> str:
+    """`3 of 40 (7.5 %)`."""
+    return f"{n:,} of {of:,} ({n / of:.1%})".replace("%", " %") if of else "0"

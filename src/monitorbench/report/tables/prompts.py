@@ -1,0 +1,64 @@
+"""One monitor under several prompts, as rows of text: its numbers, and each prompt minus the first."""
+
+from typing import NamedTuple
+
+from monitorbench.metrics.results import Results
+from monitorbench.report import reading
+from monitorbench.report.tables.numbers import count, rate_with_interval, signed_with_interval
+
+COLUMNS = ("unscored", "miss rate", "false alarms", "AUROC")
+
+
+class PromptRow(NamedTuple):
+    """A monitor under one prompt; `differences` are of MR, FAR and AUROC, empty for the first prompt."""
+
+    prompt: str
+    numbers: tuple[str, str, str, str]
+    """Of `COLUMNS`."""
+    differences: tuple[str, ...]
+
+
+class PromptBlock(NamedTuple):
+    """One monitor's prompts, over the `n` samples that it judged under each."""
+
+    monitor: str
+    n: int
+    base: str
+    rows: list[PromptRow]
+
+
+def prompt_blocks(results: Results) -> list[PromptBlock]:
+    """Every monitor with several prompts, by its short name."""
+    found = results.get("prompts", {})
+    names = reading.short_names(results)
+    return [
+        PromptBlock(names[monitor], found[monitor]["n"], found[monitor]["base"], _rows(results, monitor))
+        for monitor in reading.monitors(results)
+        if monitor in found
+    ]
+
+
+def _rows(results: Results, monitor: str) -> list[PromptRow]:
+    facts = results["prompts"][monitor]
+    rows = []
+    for prompt, of in facts["by_prompt"].items():
+        numbers = (
+            count(of["n_unscored"]),
+            rate_with_interval(of["miss_rate"], of["miss_rate_ci"]),
+            rate_with_interval(of["false_alarm_rate"], of["false_alarm_rate_ci"]),
+            rate_with_interval(of["auroc"], of["auroc_ci"]),
+        )
+        minus = facts["differences"].get(prompt)
+        differences = (
+            ()
+            if minus is None
+            else (
+                signed_with_interval(minus["miss_rate_difference"], minus["miss_rate_difference_ci"]),
+                signed_with_interval(
+                    minus["false_alarm_rate_difference"], minus["false_alarm_rate_difference_ci"]
+                ),
+                signed_with_interval(minus["auroc_difference"], minus["auroc_difference_ci"]),
+            )
+        )
+        rows.append(PromptRow(prompt, numbers, differences))
+    return rows

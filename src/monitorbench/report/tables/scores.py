@@ -1,0 +1,36 @@
+"""Scores that are bounds, or that contradict their label: who has any, as rows and as lines."""
+
+from typing import NamedTuple
+
+from monitorbench.metrics.results import Results
+from monitorbench.metrics.score_facts import ScoreFacts, doubts
+from monitorbench.report import reading
+
+
+class DoubtedScores(NamedTuple):
+    """A monitor under a prompt, some of whose scores are bounds or contradict its labels."""
+
+    monitor: str
+    prompt: str
+    facts: ScoreFacts
+
+
+def doubted_scores(results: Results) -> list[DoubtedScores]:
+    """Every monitor and prompt with such scores."""
+    found = results.get("scores", {})
+    return [
+        DoubtedScores(monitor, prompt, facts)
+        for monitor in reading.monitors(results)
+        for prompt, facts in found.get(monitor, {}).items()
+        if doubts(facts)
+    ]
+
+
+def doubt_lines(results: Results) -> list[str]:
+    """For the terminal: a line for each kind of such scores."""
+    names = reading.short_names(results)
+    return [
+        f"{names[row.monitor]} · {row.prompt} prompt: {said}"
+        for row in doubted_scores(results)
+        for said in doubts(row.facts)
+    ]
