@@ -15,8 +15,9 @@ from monitorbench.report import reading
 from monitorbench.report.figures import matrix as figures_matrix
 from monitorbench.report.html import render_report
 from monitorbench.report.tables import probe as probe_tables
+from monitorbench.report.tables.csv_rows import to_csv, transfer_rows
 from monitorbench.report.tables.numbers import rate, signed
-from monitorbench.report.tables.tables import print_words, to_csv, transfer_rows
+from monitorbench.report.tables.tables import print_words
 
 RESULTS = fake_results()
 SHORTS = reading.short_names(RESULTS)

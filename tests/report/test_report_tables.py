@@ -8,6 +8,7 @@ from rich.console import Console
 
 from monitorbench.metrics.results import as_results
 from monitorbench.report import reading
+from monitorbench.report.tables.csv_rows import monitor_rows, to_csv, transfer_rows
 from monitorbench.report.tables.numbers import (
     Finding,
     count,
@@ -16,7 +17,7 @@ from monitorbench.report.tables.numbers import (
     rate_with_interval,
     signed_with_interval,
 )
-from monitorbench.report.tables.tables import monitor_rows, print_tables, to_csv, transfer_rows
+from monitorbench.report.tables.tables import print_tables
 
 RESULTS = fake_results()
 

@@ -12,9 +12,10 @@ from monitorbench.config.study import Study
 from monitorbench.metrics.results import Results
 from monitorbench.records import Split
 from monitorbench.report.sections.decision import decision
+from monitorbench.report.tables.csv_rows import Row, monitor_rows, to_csv, transfer_rows
 from monitorbench.report.tables.points import by_question, in_words, notes
 from monitorbench.report.tables.probe import doses_in_words
-from monitorbench.report.tables.tables import Row, monitor_rows, show_tables, to_csv, transfer_rows
+from monitorbench.report.tables.tables import show_tables
 from monitorbench.runs.directory import RunDirectory, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.runs.tracking import track_results

@@ -1,11 +1,5 @@
-"""The numbers as tables: rows for CSV, and what is printed in a terminal of 80 columns.
+"""The numbers as tables: what is printed in a terminal of 80 columns. Nothing in a name is read as markup."""
 
-Promises: a CSV has every number and every bound in a column of its own, unrounded; what is undefined
-is empty. Nothing in a name is read as markup.
-"""
-
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,7 +10,6 @@ from rich.text import Text
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.summary import CellMetrics
-from monitorbench.metrics.words import CellVerdict
 from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
 from monitorbench.report.reading import Compared
@@ -35,9 +28,6 @@ from monitorbench.report.tables.numbers import (
 from monitorbench.report.tables.points import by_question, deployed, flagged_above, notes, promise, there
 from monitorbench.report.tables.prompts import prompt_blocks
 from monitorbench.report.tables.scores import doubt_lines
-
-Value = str | int | float | None
-Row = dict[str, Value]
 
 WIDTH = 80
 _WHERE = {OVERALL: "all", "trained": "trained", "held_out": "held out"}
@@ -59,15 +49,6 @@ _POINT_COLUMNS = (
 )
 _PROMPT_COLUMNS = (("prompt", 16), ("unsc.", 5), ("miss rate", 17), ("false alarms", 17), ("AUROC", 17))
 _WORD_COLUMNS = (("word", 22), ("cells", 54))
-_UNTOLD = CellVerdict(
-    word=None,
-    detectable_auroc_difference=None,
-    auroc_p_holm=None,
-    miss_rate_p_holm=None,
-    false_alarm_rate_p_holm=None,
-    miss_rate_at_far_5_p_holm=None,
-    auroc_unchanged_p_holm=None,
-)
 _DIFFERENCE_COLUMNS = (
     ("tested on", 18),
     ("n", 4),
@@ -96,67 +77,6 @@ def unscored_rows(results: Results) -> list[Unscored]:
         for prompt, reasons in found.get(monitor, {}).items()
         if (n := sum(reasons.values()))
     ]
-
-
-def monitor_rows(results: Results) -> list[Row]:
-    """`table.csv`: one row a monitor, prompt and cell."""
-    return [
-        {"monitor": monitor, "prompt": prompt, "cell": cell, **_flat(by_cell[cell])}
-        for monitor in reading.monitors(results)
-        for prompt, by_cell in results["monitors"][monitor].items()
-        for cell in reading.ordered_cells(set(by_cell))
-    ]
-
-
-def transfer_rows(results: Results) -> list[Row]:
-    """`transfer.csv`: one row a training, prompt and cell, with `trained` and `held_out` as cells too.
-
-    Behind a training of several seeds comes each of its adapters, which has no words.
-    """
-    several = {
-        adapter: results["transfer"][adapter]
-        for adapters in results["adapters"].values()
-        for adapter in adapters
-        if adapter not in results["effects"]
-    }
-    return [
-        {
-            "training": name,
-            "base": reading.base_of(name),
-            "trained_on": ";".join(results["trained_on"].get(results["adapters"].get(name, [name])[0], [])),
-            "prompt": prompt,
-            "cell": cell,
-            **_flat(by_cell[cell]),
-            **_flat(reading.cell_verdict(results, name, prompt, cell) or _UNTOLD),
-        }
-        for name, by_prompt in (results["effects"] | several).items()
-        for prompt, by_cell in by_prompt.items()
-        for cell in reading.ordered_cells(set(by_cell))
-    ]
-
-
-def to_csv(rows: Sequence[Row]) -> str:
-    """Rows as CSV text with a header; empty without rows."""
-    if not rows:
-        return ""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def _flat(numbers: Mapping[str, object]) -> Row:
-    """Each interval becomes `<key>_low` and `<key>_high`."""
-    row: Row = {}
-    for key, value in numbers.items():
-        if key.endswith(("_ci", "_bounds")):
-            low, high = value if isinstance(value, list | tuple) else (None, None)
-            row |= {f"{key}_low": low, f"{key}_high": high}
-        else:
-            assert value is None or isinstance(value, str | int | float)
-            row[key] = value
-    return row
 
 
 def show_tables(results: Results, *, stderr: bool = False) -> None:
