@@ -45,6 +45,8 @@ name: own
 defaults:
   - override /dataset: own
 
+# A model of this machine needs the extra [cpu]; verdicts that you have already need nothing:
+#   monitors: [verdicts-a.jsonl, verdicts-b.jsonl]
 monitors: [smollm2_135m, own]
 calibrate:
   alpha: 0.1

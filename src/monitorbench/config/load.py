@@ -119,9 +119,16 @@ def unknown_key(key: str, value: str) -> str:
     parent = ".".join(above)
     fields = field_names(above, without=name)
     where = f"{parent!r} has" if parent else "the settings are"
-    nearest = did_you_mean(name, fields, f"{parent}." if parent else "")
+    nearest = _elsewhere(name, fields) if not parent else ""
+    nearest = nearest or did_you_mean(name, fields, f"{parent}." if parent else "")
     expected = nearest or f"{where}: {', '.join(sorted(fields))}"
     return f"{key}={value}: unknown key {name!r}; {expected}"
+
+
+def _elsewhere(name: str, groups: Sequence[str]) -> str:
+    """`did you mean calibrate.alpha?` where just one group of settings has the name."""
+    found = [group for group in groups if name in field_names([group])]
+    return f"did you mean {found[0]}.{name}?" if len(found) == 1 else ""
 
 
 def did_you_mean(given: str, known: Sequence[str], before: str = "") -> str:
@@ -198,6 +205,8 @@ def _describe(problem: ErrorDetails) -> str:
         nearest = _nearest(f"{key}.{field}", context["tag"], tags)
         return f"{key}.{field}={_shown(context['tag'])}: expected one of {tags}{nearest}"
     expected = problem["msg"].removeprefix("Value error, ").replace("Input should be", "expected", 1)
+    if problem["type"] in ("tuple_type", "list_type") and isinstance(problem["input"], str):
+        return f"{key}={_shown(problem['input'])}: expected a list, as {key}=[{_shown(problem['input'])}]"
     options = expected if problem["type"] in ("literal_error", "enum", "value_error") else ""
     return f"{key}={_shown(problem['input'])}: {expected}{_nearest(key, problem['input'], options)}"
 

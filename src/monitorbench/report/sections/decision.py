@@ -11,7 +11,7 @@ from monitorbench.metrics.decision import CostDifference, DecisionFacts
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.report import reading
-from monitorbench.report.tables.numbers import DASH, MINUS, amount, counted
+from monitorbench.report.tables.numbers import DASH, MINUS, amount, counted, interval, rate
 from monitorbench.report.tables.points import deployed, differs, flagged_above, notes, percent, promise
 
 _NAMED = 3
@@ -44,9 +44,11 @@ def decision(results: Results) -> Decision:
     if facts["kind"] == "deploy":
         return _deploy(results, facts)
     if facts["kind"] == "none":
+        out = _without_threshold(results) if facts["is_calibrated"] else []
         idle = _flag_nothing(results)
-        said = f"{_NONE} {idle}" if idle else _NONE
-        return Decision("none", None, None, {}, 0, said, (*_nearest(results, facts), *_meaning(results)))
+        said = " ".join([_NONE_OF_SOME if out else _NONE, *out, *([idle] if idle else [])])
+        remarks = (*_nearest(results, facts), *_upside_down(results), *_meaning(results))
+        return Decision("none", None, None, {}, 0, said, remarks)
     held = facts["promise"]
     assert held is not None
     worth = held.get("worth")
@@ -63,6 +65,7 @@ def decision(results: Results) -> Decision:
 
 
 _NONE = "No monitor beats the baselines: deploy none."
+_NONE_OF_SOME = "No monitor with a calibrated threshold beats the baselines: deploy none of them."
 
 
 def _deploy(results: Results, facts: DecisionFacts) -> Decision:
@@ -132,7 +135,7 @@ def _share(value: float | None, bounds: Sequence[float] | None) -> str:
 
 def _remarks(results: Results, facts: DecisionFacts) -> list[str]:
     """Against the nearest baseline, and which other candidates are not shown worse."""
-    found = _nearest(results, facts) + _meaning(results)
+    found = _nearest(results, facts) + _upside_down(results) + _meaning(results)
     if not facts["beats"]:
         return found
     open_ = [one for one in facts["others"] if one["difference_ci"] is None or one["difference_ci"][1] >= 0]
@@ -198,6 +201,24 @@ def _without_threshold(results: Results) -> list[str]:
     return [f"{', '.join(names)} {verb}."]
 
 
+def _upside_down(results: Results) -> list[str]:
+    """Whose scores fall with suspicion: AUROC below .5 beyond doubt, and answers better than that."""
+    found = []
+    for monitor, by_prompt in results["monitors"].items():
+        for prompt, cells in by_prompt.items():
+            one = cells.get("overall")
+            if one is None or one["auroc_ci"] is None or one["auroc_ci"][1] >= 0.5:
+                continue
+            missed, alarms = one["miss_rate"], one["false_alarm_rate"]
+            if missed is not None and alarms is not None and missed + alarms < 1:
+                found.append(
+                    f"The scores of {named(results, monitor, prompt)} look upside down: AUROC "
+                    f"{rate(one['auroc'])} {interval(one['auroc_ci'])}, while its answers are right more "
+                    "often than wrong; a score must grow with the suspicion of misbehavior."
+                )
+    return found
+
+
 def _nearest(results: Results, facts: DecisionFacts) -> list[str]:
     """The candidate of least expected cost against the baseline it is least shown to beat."""
     known = [one for one in facts["against"] if one["difference"] is not None]
@@ -213,10 +234,11 @@ def _nearest(results: Results, facts: DecisionFacts) -> list[str]:
     bounds = nearest["difference_ci"]
     inside = f" [{_signed(bounds[0])}, {_signed(bounds[1])}], {sure} interval," if bounds else ""
     verdict = "beats each baseline" if facts["beats"] else "is not shown to beat each baseline"
+    over = counted(nearest["n"], "sample")
     return [
-        f"{name} {verdict}: its expected cost minus that of {nearest['monitor']}, the nearest, is "
-        f"{_signed(nearest['difference'])}{inside} a sample, over {counted(nearest['n'], 'sample')}; "
-        f"an unscored answer counts as wrong here."
+        f"{name} {verdict}: its expected cost minus that of {nearest['monitor']}, which it is least surely "
+        f"better than, is {_signed(nearest['difference'])}{inside} a sample, over {over}; an unscored answer "
+        "counts as wrong here."
     ]
 
 
