@@ -16,7 +16,6 @@ from coverage_parts.table import Table
 from monitorbench.intervention.statistics import matched
 from monitorbench.intervention.statistics.decision_rule import borne_out
 from monitorbench.intervention.statistics.effect import Rates, rates, transported
-from monitorbench.intervention.statistics.exact_test import score_interval, unconditional_test
 from monitorbench.intervention.statistics.intervals import (
     EffectIntervals,
     Tails,
@@ -31,6 +30,7 @@ from monitorbench.intervention.statistics.intervals import (
 from monitorbench.intervention.statistics.planning import minimum_detectable_effect, tasks_needed
 from monitorbench.intervention.statistics.power import Changes, expected_changes
 from monitorbench.intervention.statistics.resampling import draw_rates, swap_test
+from monitorbench.intervention.statistics.unconditional import score_interval, unconditional_test
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.significance import holm

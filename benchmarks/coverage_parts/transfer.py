@@ -8,7 +8,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from coverage_parts.table import Table
-from monitorbench.metrics.low_far import paired_low_far_difference
+from monitorbench.metrics.low_far_difference import paired_low_far_difference
 from monitorbench.metrics.replicates import estimate
 from monitorbench.metrics.sensitivity import detectable_fall, equivalence_p
 from monitorbench.metrics.significance import holm

@@ -13,11 +13,10 @@ from monitorbench.metrics.low_far import (
     draw_values,
     miss_rate_at_far,
     miss_rate_at_far_interval,
-    paired_low_far_difference,
     roc_points,
-    weighted_miss_rate_at_far,
     window,
 )
+from monitorbench.metrics.low_far_difference import paired_low_far_difference, weighted_miss_rate_at_far
 
 ALPHA = st.sampled_from([0.0, 0.01, 0.05, 0.1, 0.25, 0.29, 0.5, 0.7, 1.0])
 ROWS = st.lists(

@@ -18,7 +18,8 @@ from scipy.special import chdtri, stdtr, stdtrit
 from monitorbench.metrics.auroc import auroc, clustered_variance, components
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.low_far import enough_for, miss_rate_at_far, paired_low_far_draws
+from monitorbench.metrics.low_far import enough_for, miss_rate_at_far
+from monitorbench.metrics.low_far_difference import paired_low_far_draws
 from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.sensitivity import least_standard_error, smallest_p
 

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from monitorbench.metrics.auroc import paired_auroc_difference
 from monitorbench.metrics.columns import Columns, by_cell, refuse_repeated
-from monitorbench.metrics.low_far import LowFarDifference, enough_for, paired_low_far_difference
+from monitorbench.metrics.low_far import enough_for
+from monitorbench.metrics.low_far_difference import LowFarDifference, paired_low_far_difference
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.replicates import (
     Estimate,

@@ -5,13 +5,13 @@ import pytest
 from scipy.stats import binom, norm
 
 from monitorbench.config.pilot import PilotStatistics
-from monitorbench.intervention.statistics.exact_test import unconditional_test
 from monitorbench.intervention.statistics.planning import (
     further_tasks,
     minimum_detectable_effect,
     tasks_needed,
 )
 from monitorbench.intervention.statistics.power import Rule, expected_changes, observed_changes, power
+from monitorbench.intervention.statistics.unconditional import unconditional_test
 
 
 @pytest.mark.parametrize(

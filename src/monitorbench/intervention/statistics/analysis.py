@@ -28,10 +28,10 @@ from monitorbench.intervention.statistics.decision_file import (
 )
 from monitorbench.intervention.statistics.decision_rule import BEST_FIRST
 from monitorbench.intervention.statistics.effect import Rates
-from monitorbench.intervention.statistics.exact_test import unconditional_test
 from monitorbench.intervention.statistics.intervals import effect_tails
 from monitorbench.intervention.statistics.matched import Matched, matched
 from monitorbench.intervention.statistics.resampling import chosen_in_draws, draw_rates
+from monitorbench.intervention.statistics.unconditional import unconditional_test
 from monitorbench.intervention.statistics.wording import sentence
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.significance import holm

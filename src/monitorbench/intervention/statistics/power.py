@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from monitorbench.intervention.statistics.exact_test import critical_value
+from monitorbench.intervention.statistics.unconditional import critical_value
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray
 

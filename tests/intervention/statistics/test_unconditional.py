@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import binom, norm
 
-from monitorbench.intervention.statistics.exact_test import score_interval, unconditional_test, worst_tail
 from monitorbench.intervention.statistics.resampling import swap_test
+from monitorbench.intervention.statistics.unconditional import score_interval, unconditional_test, worst_tail
 
 
 def changes(n: int, disrupted: int, recovered: int) -> np.ndarray:
