@@ -337,6 +337,21 @@ def test_swapping_groups_is_counted_out(changes: list[int]):
     assert group_swap_p(np.array(changes)) == pytest.approx(expected)
 
 
+@given(st.integers(0, 300), st.integers(0, 300))
+def test_with_one_sample_a_group_the_swap_test_is_mcnemars(better: int, worse: int) -> None:
+    """Groups of one sample have to give the published test."""
+    changes = np.repeat([1, -1, 0], [better, worse, 5])
+    theirs = statsmodels_mcnemar([[1, worse], [better, 1]], exact=True).pvalue
+    assert group_swap_p(changes) == pytest.approx(theirs, rel=1e-9)
+
+
+def test_samples_of_a_group_are_one_piece_of_evidence() -> None:
+    """Nine better samples in three groups are three groups: p is 1/4, not the 1/256 of nine coin tosses."""
+    assert group_swap_p(np.array([3, 3, 3])) == pytest.approx(0.25)
+    assert stats.binomtest(9, 9).pvalue == pytest.approx(1 / 256)
+    assert group_swap_p(np.zeros(4, dtype=np.int64)) == 1.0
+
+
 def test_many_groups_have_the_normal_limit():
     """The p must not jump where the counting ends."""
     draw = np.random.default_rng(0)
