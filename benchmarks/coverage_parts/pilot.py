@@ -29,11 +29,11 @@ from monitorbench.intervention.statistics.intervals import (
 )
 from monitorbench.intervention.statistics.planning import minimum_detectable_effect, tasks_needed
 from monitorbench.intervention.statistics.power import Changes, expected_changes
-from monitorbench.intervention.statistics.resampling import draw_rates, swap_test
+from monitorbench.intervention.statistics.resampling import draw_rates
 from monitorbench.intervention.statistics.unconditional import score_interval, unconditional_test
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.rates import Interval
-from monitorbench.metrics.significance import holm
+from monitorbench.metrics.significance import group_swap_p, holm
 
 PILOTS, DRAWS, AT_ONCE = 1200, 2000, 200
 CONFIDENCE, ERROR, POWER = 0.95, 0.025, 0.8
@@ -148,7 +148,7 @@ class Found(NamedTuple):
 def tables(seed: int, effort: float) -> Iterator[Table]:
     """All that the pilot claims."""
     n = max(100, round(PILOTS * effort))
-    yield false_decisions(n, seed)
+    yield false_decisions(4 * n, seed)
     yield power(n, seed)
     yield every_mechanism(n, seed)
     yield plans(n, seed)
@@ -351,7 +351,7 @@ def both(cells: IntArray, chances: FloatArray) -> tuple[Found, Found]:
 def decided_before(some: list[matched.Table], drawn: Rates, family: range) -> list[EffectIntervals]:
     """Both bounds hold for all conditions at once, and a conditional exact test has to agree."""
     tails = simultaneous_tails(drawn.delta_success[:, list(family)], CONFIDENCE, -1.0, 1.0)
-    tests = holm([swap_test(some[i].changes) for i in family])
+    tests = holm([group_swap_p(some[i].changes) for i in family])
     return [
         borne_out(effect_intervals(drawn, i, tails), p, CONFIDENCE)
         for i, p in zip(family, tests, strict=True)
