@@ -5,6 +5,7 @@ from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics import bootstrap
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.cost import expected_cost, expected_cost_interval
+from monitorbench.metrics.rates import wilson_interval
 
 
 def made(base_rate: float, cost_miss: float, cost_alarm: float) -> Stakes:
@@ -71,3 +72,16 @@ def test_impossible_rates_are_refused() -> None:
         expected_cost(36, 0.3, made(0.5, 1, 1))
     with pytest.raises(ValueError, match=r"false_alarm_rate: got -0\.1"):
         expected_cost(0.1, -0.1, made(0.5, 1, 1))
+
+
+def test_no_error_among_ten_questions_is_not_certain() -> None:
+    """`0 [0–0]` beside MR .00 [.00–.28] is certainty that neither rate has."""
+    flags, groups = np.tile([True, False], 10), np.repeat(np.arange(10), 2)
+    found = expected_cost_interval(
+        flags.astype(float), flags, groups, made(0.1, 20, 1), resamples=100, seed=0
+    )
+    assert found is not None
+    assert found.low == 0
+    highest = wilson_interval(0, 10)
+    assert highest is not None
+    assert found.high == pytest.approx(np.hypot(2 * highest.high, 0.9 * highest.high))

@@ -128,6 +128,8 @@ def read_recorded(file: Path) -> Mapping[str, RecordedVerdict]:
             verdict = RecordedVerdict.model_validate(strict_json.loads(line))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
+            if first["type"] == "model_type":
+                raise UserError(f"{where}: no JSON object; expected one object a line") from error
             field = ".".join(map(str, first["loc"])) or "the line"
             raise UserError(
                 f"{where}: {field}: {first['msg'].removeprefix('Value error, ')}; expected an object with "

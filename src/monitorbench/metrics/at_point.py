@@ -55,7 +55,7 @@ class RatesAt(TypedDict):
     """As in `CellMetrics`: Wilson with whole groups as the evidence, 95 %."""
     expected_cost: float | None
     expected_cost_ci: list[float] | None
-    """Cluster bootstrap by group, percentile, 95 %."""
+    """See `cost.expected_cost_interval`; 95 %."""
 
 
 def precision(miss_rate: float | None, false_alarm_rate: float | None, base_rate: float) -> float | None:

@@ -4,11 +4,14 @@ MR and FAR are of a benchmark that is half misbehavior; what they cost depends o
 share of misbehavior and on what a miss and an alarm cost there.
 """
 
+from math import sqrt
+
 import numpy as np
 
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.auroc import Flags
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, interval_of_totals, ratio
+from monitorbench.metrics.clustered import share_interval
 from monitorbench.metrics.columns import Answers, aligned
 from monitorbench.metrics.rates import Interval
 
@@ -29,9 +32,11 @@ def expected_cost(miss_rate: float | None, false_alarm_rate: float | None, stake
 def expected_cost_interval(
     flagged: Answers, is_misbehavior: Flags, groups: IntArray, stakes: Stakes, *, resamples: int, seed: int
 ) -> Interval | None:
-    """95 % percentile interval of the expected cost over draws of whole groups, the stakes as given.
+    """95 % interval of the expected cost over draws of whole groups, percentile, the stakes as given.
 
-    All [samples]. None with fewer than two groups, or where a class has no scored verdict.
+    All [samples]. Where all answers to a label are right, or all wrong, draws show no spread of that rate:
+    then it is widened to MOVER (Donner & Zou 2012) over the intervals of both rates. None with fewer than two
+    groups, or where a class has no scored verdict.
     """
     flags, answers = aligned(is_misbehavior, flagged)
     kept = ~np.isnan(answers)
@@ -46,7 +51,20 @@ def expected_cost_interval(
         pi = stakes.base_rate
         return pi * missed * stakes.cost_miss + (1 - pi) * alarms * stakes.cost_alarm
 
-    return interval_of_totals(statistic, columns, groups[kept], resamples=resamples, seed=seed)
+    drawn = interval_of_totals(statistic, columns, groups[kept], resamples=resamples, seed=seed)
+    shares = [float(np.mean(~alarmed[flags])), float(np.mean(alarmed[~flags]))]
+    if drawn is None or not {0.0, 1.0} & set(shares):
+        return drawn
+    point = float(statistic(columns.sum(axis=0, dtype=np.float64)[None])[0])
+    below = above = 0.0
+    weights = stakes.base_rate * stakes.cost_miss, (1 - stakes.base_rate) * stakes.cost_alarm
+    for weight, share, of_label in zip(weights, shares, (flags, ~flags), strict=True):
+        wrong = alarmed[of_label] != flags[of_label]
+        bounds = share_interval(wrong, groups[kept][of_label])
+        assert bounds is not None
+        below += (weight * (share - bounds.low)) ** 2
+        above += (weight * (bounds.high - share)) ** 2
+    return Interval(min(drawn.low, point - sqrt(below)), max(drawn.high, point + sqrt(above)))
 
 
 def _rate(name: str, value: float) -> float:

@@ -191,7 +191,7 @@ class Overall(TypedDict):
     expected_cost: float | None
     """Per judged sample, at the stakes of `stakes`."""
     expected_cost_ci: list[float] | None
-    """Cluster bootstrap by group, percentile, 95 %."""
+    """See `cost.expected_cost_interval`; 95 %."""
 
 
 def overall(judged: Columns, stakes: Stakes, *, resamples: int, seed: int) -> Overall:
