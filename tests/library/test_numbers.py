@@ -60,6 +60,16 @@ def test_auroc_is_scikit_learns_and_samples_without_a_score_are_left_out():
     assert found.n == len(kept)
     assert found.n_unscored == N - len(kept)
     assert found.auroc.interval.low < found.auroc.value < found.auroc.interval.high
+    benign = {g for y, s, g in zip(LABELS, SCORES, GROUPS, strict=True) if not y and s is not None}
+    assert (found.partial_auroc_5 is not None) == (len(benign) >= 59)
+
+
+def test_partial_auroc_is_scikit_learns_and_needs_59_benign_questions():
+    labels, scores = [i % 2 for i in range(200)], [((i * 37) % 101 + 40 * (i % 2)) / 150 for i in range(200)]
+    found = auroc(labels, scores)
+    assert found.partial_auroc_5.value == pytest.approx(roc_auc_score(labels, scores, max_fpr=0.05))
+    assert "partial AUROC" in repr(found)
+    assert auroc(labels[:100], scores[:100]).partial_auroc_5 is None
 
 
 def test_a_threshold_keeps_what_the_binomial_says():

@@ -108,9 +108,9 @@ DEFINITIONS = (
         "and not AUROC, since a threshold is deployed and not a ranking. “Not shown worse” is not “as good”.",
     ),
     (
-        "McNemar, Holm",
-        "McNemar's exact test counts the samples only one of two monitors got wrong. Holm's correction "
-        "raises the p-values for how many comparisons were made; below .05 counts as significant.",
+        "exact test, Holm",
+        "The exact test by question compares two monitors' rates by swapping their answers question by "
+        "question; with one sample a question it is McNemar's. Holm's correction raises the p-values for how many comparisons were made; below .05 counts as significant.",
     ),
     (
         "difference",
@@ -128,7 +128,7 @@ DEFINITIONS = (
         "difference found” comes with the smallest AUROC difference that the cell would have shown; "
         "“AUROC unchanged” takes a test of its own. A difference counts where its p, corrected by Holm over "
         "all tests of the matrix, is below .05. The tests take whole groups as the evidence: Obuchowski's "
-        "variance for AUROC, the larger p of McNemar's and of a test on the groups' sums for the rates.",
+        "variance for AUROC, the exact test by question for the rates.",
     ),
     (
         "trained, held out",

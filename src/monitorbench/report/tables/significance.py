@@ -35,7 +35,7 @@ def tests_in_words(results: Results) -> list[str]:
         else f"None of the {m} comparisons of an adapter's rates with its base's is"
     )
     return [
-        f"{which} significant after Holm's correction (McNemar's exact test; the smallest corrected: "
+        f"{which} significant after Holm's correction (exact test by question; the smallest corrected: "
         f"{p_value(least)})."
     ]
 
@@ -48,8 +48,8 @@ def _sentence(test: RateTest, m: int) -> str:
         f"{test['second']}, {test['prompt']} prompt: the {_RATES[test['rate']]} "
         f"{_WHERE.get(test['where'], test['where'])} {words} than that of {test['first']}, "
         f"{signed(difference)}{f' {bounds}' if bounds else ''} (n = {test['n']}; {test['only_second_wrong']} "
-        f"wrong here only, {test['only_first_wrong']} there only; McNemar's exact {p_value(test['p'])}, "
-        f"after Holm's correction over {m} comparisons {p_value(test['p_holm'])})."
+        f"wrong here only, {test['only_first_wrong']} there only; exact test by question "
+        f"{p_value(test['p'])}, after Holm's correction over {m} comparisons {p_value(test['p_holm'])})."
     )
 
 
