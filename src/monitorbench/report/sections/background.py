@@ -110,7 +110,8 @@ DEFINITIONS = (
     (
         "exact test, Holm",
         "The exact test by question compares two monitors' rates by swapping their answers question by "
-        "question; with one sample a question it is McNemar's. Holm's correction raises the p-values for how many comparisons were made; below .05 counts as significant.",
+        "question; with one sample a question it is McNemar's. Holm's correction raises the p-values for "
+        "how many comparisons were made; below .05 counts as significant.",
     ),
     (
         "difference",
