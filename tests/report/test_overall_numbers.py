@@ -41,6 +41,7 @@ def test_the_sortable_table_has_the_numbers_of_metrics_json() -> None:
         "AUROC": "auroc",
         "MR at FAR 1 %": "miss_rate_at_far_1",
         "MR at FAR 5 %": "miss_rate_at_far_5",
+        "pAUC to FAR 5 %": "partial_auroc_5",
         "Brier": "brier",
         "ECE": "ece",
         "pairs both right": "pairs_both_right",
@@ -75,7 +76,12 @@ def test_the_sortable_table_has_the_numbers_of_metrics_json() -> None:
             assert sorted_by is not None
             value = values[column]
             assert sorted_by[1] == ("" if value is None else str(value))
-            assert text.split()[0] == (amount(value) if column == "expected cost" else rate(value))
+            if value is None and "FAR" in column and text.split()[0] == "needs":
+                assert (
+                    int(text.split()[1]) > RESULTS["monitors"][name][prompt]["overall"]["n_benign_questions"]
+                )
+            else:
+                assert text.split()[0] == (amount(value) if column == "expected cost" else rate(value))
 
 
 def test_intervals_stand_beside_their_numbers() -> None:
@@ -87,13 +93,15 @@ def test_intervals_stand_beside_their_numbers() -> None:
     fields = dict(zip([*COLUMNS, *MORE_COLUMNS], [*row.fields, *more.fields], strict=True))
     found = RESULTS["monitors"][BASE]["direct"]["overall"]
     for column, bounds in (
-        ("MR at FAR 1 %", found["miss_rate_at_far_1_ci"]),
         ("MR at FAR 5 %", found["miss_rate_at_far_5_ci"]),
+        ("pAUC to FAR 5 %", found["partial_auroc_5_ci"]),
         ("pairs both right", found["pairs_both_right_ci"]),
         ("macro MR", RESULTS["macro"][BASE]["direct"]["miss_rate_ci"]),
         ("macro FAR", RESULTS["macro"][BASE]["direct"]["false_alarm_rate_ci"]),
     ):
         assert fields[column].small == f"[{rate(bounds[0])}–{rate(bounds[1])}]"
+    assert fields["MR at FAR 1 %"].text == "needs 299"
+    assert fields["MR at FAR 1 %"].small == f"benign questions, has {found['n_benign_questions']}"
     low, high = RESULTS["overall"][BASE]["direct"]["expected_cost_ci"]
     assert fields["expected cost"].small == f"[{amount(low)}–{amount(high)}]"
     there = RESULTS["operating_points"][BASE]["direct"]["rates"]
@@ -215,9 +223,9 @@ def test_no_significant_difference_is_one_sentence() -> None:
 @pytest.mark.parametrize(
     ("r", "r_ci", "n", "said"),
     [
-        (-0.4, None, 3, "−.40 over 3 monitors: too few monitors for an interval"),
-        (None, None, 1, "not defined over 1 monitor: too few monitors"),
-        (-0.612, [-0.9, 0.1], 9, "−.61 [−.90, +.10] over 9 monitors"),
+        (-0.4, None, 3, "−.40 over 3 base models: too few monitors for an interval"),
+        (None, None, 1, "not defined over 1 base model: too few monitors"),
+        (-0.612, [-0.9, 0.1], 9, "−.61 [−.90, +.10] over 9 base models"),
     ],
 )
 def test_correlation_has_its_interval_or_none(r, r_ci, n, said: str) -> None:

@@ -103,6 +103,8 @@ def test_csv_has_every_number_unrounded() -> None:
         for key, value in numbers.items():
             if isinstance(value, list):
                 assert [float(row[f"{key}_low"]), float(row[f"{key}_high"])] == value
+            elif key.endswith("_ci"):
+                assert row[f"{key}_low"] == row[f"{key}_high"] == ""
             else:
                 assert row[key] == ("" if value is None else str(value))
     transfer = list(csv.DictReader(io.StringIO(to_csv(transfer_rows(RESULTS)))))

@@ -109,7 +109,7 @@ def test_measured_numbers_are_in_the_card_and_those_of_others_are_not(trained):
     """If it failed: a card would show the numbers of another adapter, or none."""
     run, _ = trained
     cell = {"miss_rate": 0.25, "miss_rate_ci": [0.1, 0.4], "false_alarm_rate": 0.125, "auroc": 0.875, "n": 40}
-    for name, digest, auroc in (("ours", adapter_sha256(run / "adapter"), 0.875), ("theirs", "0" * 64, 0.11)):
+    for name, digest, auroc in (("ours", adapter_sha256(run / "adapter"), 0.875), ("theirs", "0" * 64, 0.07)):
         folder = run.parents[1] / "evaluate" / name
         folder.mkdir(parents=True)
         judge = {"name": "tiny+all", "prompt": "direct", "adapter": digest}
@@ -118,7 +118,7 @@ def test_measured_numbers_are_in_the_card_and_those_of_others_are_not(trained):
         seal(folder, {"status": "done", "results": {"judge": judge, "data": "planted-0"}})
     card = (push_run(of(run)) / "README.md").read_text()
     assert "| overall | 0.25 [0.10, 0.40] | 0.12 | 0.88 | 40 |" in card
-    assert "0.11" not in card
+    assert "0.07" not in card
 
 
 def test_a_push_uploads_the_card_and_the_weights_alone(trained, monkeypatch):
