@@ -44,7 +44,10 @@ def test_the_plan_counts_trainings_tests_and_pairs(asked: Callable[..., Study]):
     assert found.n_trainings == 6
     assert found.n_evaluations == 7
     assert found.seeds == (3,)
-    assert found.n_tests == 2 * (len(cells) + 1) * 4
+    assert found.n_tests == 2 * (len(cells) + 1) * 3, "too few benign questions for FAR 5 %"
+    whole = plan(asked("probe.subsets=[all]", "probe.seeds=[0]"))
+    large = sum(one.n_groups >= 59 for one in whole.cells)
+    assert whole.n_tests == len(whole.cells) * 3 + large > len(whole.cells) * 3
     assert {one.n_pairs for one in cells} == {4}
     assert found.training_tokens > 0
     assert found.evaluation_tokens > 0

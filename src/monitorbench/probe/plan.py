@@ -23,6 +23,7 @@ from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.metrics.auroc import auroc, clustered_variance, components
 from monitorbench.metrics.bootstrap import group_index
 from monitorbench.metrics.columns import OVERALL, UNPAIRED, Columns, by_cell
+from monitorbench.metrics.low_far import questions_needed
 from monitorbench.metrics.replicates import degrees_of_freedom
 from monitorbench.metrics.sensitivity import POWER, auroc_variance, detectable_fall
 from monitorbench.metrics.words import LEVEL, MEASURES
@@ -54,7 +55,7 @@ class StudyPlan(NamedTuple):
     seeds: tuple[int, ...]
     """Numbers of seeds that trainings have, ascending."""
     n_tests: int
-    """The family of Holm's correction: trainings × cells × measures."""
+    """The family of Holm's correction: trainings × cells × measures that a cell is large enough for."""
     n_trainings: int
     n_evaluations: int
     training_tokens: int
@@ -73,7 +74,7 @@ def plan(study: Study) -> StudyPlan:
     seeds = _seeds(named)
     samples = read_columns(data.path, Split.TEST, study.dataset.view(Split.TEST.value))
     cells = {name: rows for name, rows in by_cell(samples).items() if name == OVERALL or "/" in name}
-    n_tests = len(seeds) * len(cells) * len(MEASURES)
+    n_tests = len(seeds) * sum(_n_measures(samples.taking(rows)) for rows in cells.values())
     base = _base(study)
     counts = tuple(sorted(set(seeds.values())))
     return StudyPlan(
@@ -118,6 +119,12 @@ def print_plan(found: StudyPlan, study: Study) -> None:
         f"{found.n_evaluations} evaluations, about {found.evaluation_tokens:,} (by characters, without the "
         "prompt's own wording)"
     )
+
+
+def _n_measures(samples: Columns) -> int:
+    """How many of the four are tested in a cell: that at FAR 5 % takes enough benign questions."""
+    n_benign = len(np.unique(samples.groups[~samples.is_misbehavior]))
+    return len(MEASURES) - (n_benign < questions_needed(0.05))
 
 
 def _seeds_in_words(n: int) -> str:
