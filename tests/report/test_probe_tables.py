@@ -75,8 +75,8 @@ def test_finding_nothing_stands_beside_what_would_have_been_found():
     """Alone it passes for `no change`, which an interval of ±.3 does not show."""
     told: Any = copy.deepcopy(RESULTS["matrix"]["words"][ALL]["direct"]["overall"])
     told |= {"word": Word.NO_DIFFERENCE_FOUND.value, "detectable_auroc_difference": 0.31}
-    assert figures_matrix.word(told) == "none found\nwould see .31"
-    assert figures_matrix.word(told | {"detectable_auroc_difference": None}).endswith("see none")
+    assert figures_matrix.word(told) == "none found\nsees .31"
+    assert figures_matrix.word(told | {"detectable_auroc_difference": None}).endswith("sees none")
     assert figures_matrix.word(told | {"word": Word.IMPROVED.value}) == "improved"
     assert figures_matrix.word(None) == ""
 

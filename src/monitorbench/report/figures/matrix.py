@@ -123,7 +123,7 @@ def word(verdict: CellVerdict | None) -> str:
     if verdict["word"] != Word.NO_DIFFERENCE_FOUND:
         return verdict["word"]
     least = verdict["detectable_auroc_difference"]
-    return "none found\n" + (f"would see {rate(least)}" if least is not None else "would see none")
+    return "none found\n" + (f"sees {rate(least)}" if least is not None else "sees none")
 
 
 def _label(results: Results, name: str, shorts: Mapping[str, str]) -> str:
