@@ -19,6 +19,7 @@ from monitorbench.probe import runs as probe_runs
 from monitorbench.probe.stage import probe
 from monitorbench.runs.files import write_json
 from monitorbench.runs.run_folders import subset_name, training_run
+from monitorbench.scoring.evaluations import read_evaluation, with_distinct_names
 
 CELLS = {
     "safety_permission/code": ["safety_permission/code"],
@@ -139,6 +140,15 @@ def test_several_seeds_are_told_apart_and_summed_up(asked: Any, made: list[str])
     spread = family["spread"]["direct"]["overall"]["auroc"]
     assert spread["mean"] == pytest.approx(sum(values) / 3)
     assert (spread["low"], spread["high"]) == (min(values), max(values))
+    name = "smollm2_135m+safety_permission_code"
+    assert list(results["effects"]) == list(results["matrix"]["words"]) == [name], "no word for a seed alone"
+    assert results["effects"][name]["direct"]["overall"]["n_seeds"] == 3
+    assert results["adapters"] == {name: family["adapters"]}
+    read = json.loads((directory / "manifest.json").read_text())["results"]["runs"]
+    base, *tuned = (read_evaluation(asked().paths.data, Path(run)) for run in read)
+    once = tuned[0]._replace(prompt="evidence")  # the costly prompt, tried on one seed
+    named = [e.monitor for e in with_distinct_names([base, *tuned, once])]
+    assert named == ["smollm2_135m", *family["adapters"], family["adapters"][0]]
 
 
 def test_what_is_missing_is_said_with_a_command_that_makes_it(

@@ -180,15 +180,13 @@ def _with_failures(log: VerdictColumns, directory: Path) -> VerdictColumns:
 
 
 def with_distinct_names(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """Adapters of one subset and several seeds get the seed in their name.
+    """Adapters of one subset and several seeds get the seed in their name, under every prompt.
 
     Raises `UserError` where two runs are of one monitor and prompt all the same.
     """
-    taken = Counter((e.monitor, e.prompt) for e in evaluations)
+    seeds = Counter(monitor for monitor, _ in {(e.monitor, e.seed) for e in evaluations})
     named = [
-        e._replace(monitor=f"{e.monitor}_seed{e.seed}")
-        if taken[e.monitor, e.prompt] > 1 and e.seed is not None
-        else e
+        e._replace(monitor=f"{e.monitor}_seed{e.seed}") if seeds[e.monitor] > 1 and e.seed is not None else e
         for e in evaluations
     ]
     if clashes := [name for name, n in Counter((e.monitor, e.prompt) for e in named).items() if n > 1]:

@@ -67,7 +67,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
         overalls.setdefault(monitor, {})[prompt] = known["overall"]
     transfer = _transfer(pairs, drawn)
     families = _families([tuned for _, tuned in pairs])
-    effects = _effects(transfer, families, pairs, drawn)
+    effects = _effects(transfer, pairs, drawn)
     results = Results(
         schema_version=SCHEMA_VERSION,
         dataset=_dataset_facts(study.dataset, data),
@@ -177,18 +177,14 @@ def _transfer(
 
 def _effects(
     transfer: Mapping[str, dict[str, dict[str, Difference]]],
-    families: Mapping[str, Mapping[int, str]],
     pairs: Sequence[tuple[Evaluation, Evaluation]],
     drawn: Drawn,
 ) -> dict[str, dict[str, dict[str, Difference]]]:
     """Training, prompt, cell: of several seeds under one prompt their mean, of one the adapter."""
     found: dict[str, dict[str, dict[str, Difference]]] = {}
-    of_seeds = {name: family for family, by_seed in families.items() for name in by_seed.values()}
     grouped: dict[tuple[str, str], list[tuple[Evaluation, Evaluation]]] = {}
     for base, tuned in pairs:
-        grouped.setdefault((of_seeds.get(tuned.monitor, tuned.monitor), tuned.prompt), []).append(
-            (base, tuned)
-        )
+        grouped.setdefault((tuned.family, tuned.prompt), []).append((base, tuned))
     for (family, prompt), members in grouped.items():
         if len(members) == 1:
             name = members[0][1].monitor
