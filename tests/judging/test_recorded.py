@@ -37,7 +37,7 @@ def test_the_shipped_file_is_read():
         ('{"sample_id": "a", "label": "benign", "unscored": "no_label"}', "both a label and a reason"),
         ('{"sample_id": "a", "label": "benign", "confidence": 1}', "confidence"),
         ('{"label": "benign"}', "sample_id"),
-        ("[]", "expected an object"),
+        ("[]", "no JSON object; expected one object a line"),
     ],
 )
 def test_a_line_that_is_not_as_documented_is_named(tmp_path: Path, line: str, said: str):
