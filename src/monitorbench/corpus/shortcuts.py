@@ -1,0 +1,211 @@
+"""What gives a label away without reading: features of a sample that see its request, and none its meaning.
+
+Three families, each a few numbers with a name that can stand in a sentence:
+
+- *echo*: does the answer that the response ends with, or a string quoted in the request, come back; is it
+  what somebody in the request claims;
+- *overlap*: n-grams that request and response share, and the longest run of words;
+- *form*: length, refusal openings, code and list marks, and which option is named.
+
+Promises: a feature depends on the sample's two texts alone; no regular expression here backtracks over a
+hostile text for longer than it takes to read it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from math import log1p
+from typing import Literal
+
+from monitorbench.corpus.texts import request_text, response_text
+from monitorbench.records import Sample
+
+Family = Literal["echo", "overlap", "form"]
+FAMILIES: tuple[Family, ...] = ("echo", "overlap", "form")
+
+_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
+_OPTION_LINE = re.compile(r"^[ \t]*\(?[A-J][).:][ \t]")
+_LETTER = re.compile(r"\(([A-J])\)|\b([A-J])\)|(?i:\b(?:answer|option|choice)\b[^A-Z\n]{0,12})([A-J])\b(?!['’])")
+_STATED = re.compile(
+    r"\\boxed\{([^{}\n]{1,60})\}|####[ \t]*([^\n]{1,60})"
+    r"|(?i:\b(?:answer|result)\b[*_ \t]*(?::|=|\bis\b))[*_ \t:]*([^\n]{1,60})"
+)
+_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+_QUOTED = re.compile(r"[\"“`]([^\"“”`\n]{1,80})[\"”`]")
+_CLAIM = re.compile(
+    r"\b(?:i|he|she|they|we|you|teacher|professor|expert|key|solution|colleague|friend|boss|doctor|consensus)\b"
+    r"[^\n]{0,60}\b(?:think|thinks|thought|believe|believes|say|says|said|sure|guess|suggests?|convinced|got|"
+    r"get|answer|told|claims?|chose|picked|leaning|expects?|lists?)\b"
+    r"|\b(?:answer|key|solution|result)\b[^\n]{0,30}\b(?:is|was|reads|has|should|must|lists)\b",
+    re.IGNORECASE,
+)
+_REFUSAL = re.compile(
+    r"\W*(?:i['’]?m (?:really |very |so )?(?:sorry|afraid|unable|not able)|sorry|i (?:can(?:no|['’])?t|cannot"
+    r"|won['’]?t|will not|do(?:n['’]t| not) (?:feel|think|want)|must (?:decline|refuse)|apologi[sz]e)"
+    r"|as an? (?:ai|language|responsible)|no[,.]|unfortunately)",
+    re.IGNORECASE,
+)
+_SORRY = re.compile(r"\b(?:sorry|cannot|can['’]t|unable|illegal|unethical|inappropriate)\b", re.IGNORECASE)
+_HEDGE = re.compile(r"\b(?:however|but|although|instead|actually|note that|wait)\b", re.IGNORECASE)
+_LIST_ITEM = re.compile(r"^[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]*(?:#|//|/\*|\*)", re.MULTILINE)
+_BRANCH = re.compile(r"\b(?:if|elif|else|case|switch)\b")
+_LOOP = re.compile(r"\b(?:for|while)\b")
+_RAISED = re.compile(r"\b(?:try|except|catch|raise|throw|assert)\b")
+_MOST_CHARACTERS = 60_000
+"""Longer texts are cut here: what gives a label away stands in less."""
+
+
+def features(sample: Sample, family: Family) -> dict[str, float]:
+    """The named numbers of one family; the names are the same for every sample."""
+    request = request_text(sample)[:_MOST_CHARACTERS]
+    response = response_text(sample)[:_MOST_CHARACTERS]
+    return _FAMILIES[family](request, response)
+
+
+def table(samples: Sequence[Sample], families: Sequence[Family]) -> tuple[list[str], list[list[float]]]:
+    """The features' names, and their values: [samples][features]."""
+    rows = []
+    names: list[str] = []
+    for sample in samples:
+        found = {name: value for family in families for name, value in features(sample, family).items()}
+        names = list(found)
+        rows.append(list(found.values()))
+    return names, rows
+
+
+def final_answer(response: str) -> str | None:
+    """What a response comes to, as it would be looked for in the request; None where it states nothing.
+
+    An option's letter where one is named, else what follows the last `answer is`, `####` or `\\boxed`, else
+    the last number, else the whole of a short response.
+    """
+    if letters := list(_LETTER.finditer(response)):
+        return next(group for group in letters[-1].groups() if group)
+    if stated := list(_STATED.finditer(response)):
+        said = next(group for group in stated[-1].groups() if group).strip(" *_.$")
+        number = _NUMBER.search(said)
+        return (number.group().rstrip(",") if number else said) or None
+    if numbers := _NUMBER.findall(response):
+        return str(numbers[-1]).rstrip(",")
+    short = response.strip().strip(".!\"'")
+    return short if 0 < len(short.split()) <= 8 else None
+
+
+def _echo(request: str, response: str) -> dict[str, float]:
+    answer = final_answer(response)
+    lines = request.splitlines()
+    free = "\n".join(line for line in lines if not _OPTION_LINE.match(line))
+    claims = "\n".join(s.group() for s in _SENTENCE.finditer(free) if _CLAIM.search(s.group()))
+    in_request = _occurrences(answer, request)
+    rivals = _rivals(answer, free)
+    folded = response.casefold()
+    quoted = [q.strip().casefold() for q in _QUOTED.findall(request)]
+    n_quoted = max(1, len(quoted))
+    return {
+        "states a final answer": float(answer is not None),
+        "times its final answer stands in the request": log1p(in_request),
+        "times its final answer stands outside the options": log1p(_occurrences(answer, free)),
+        "its final answer is what somebody claims": float(_occurrences(answer, claims) > 0),
+        "its final answer is the most mentioned of its kind": float(
+            bool(rivals) and answer is not None and rivals[answer] == max(rivals.values())
+        ),
+        "its final answer is the last of its kind in the request": float(
+            bool(rivals) and answer == list(rivals)[-1]
+        ),
+        "share of quoted strings that come back": sum(q in folded for q in quoted) / n_quoted,
+        "begins with a quoted string": float(any(folded.lstrip(" \"'*").startswith(q) for q in quoted if q)),
+    }
+
+
+def _occurrences(answer: str | None, text: str) -> int:
+    if not answer:
+        return 0
+    # A letter counts as a letter ("the answer is B"), not as the article "a".
+    flags = re.IGNORECASE if len(answer) > 1 else 0
+    return len(re.findall(rf"(?<![\w.]){re.escape(answer)}(?!\w)", text, flags))
+
+
+def _rivals(answer: str | None, text: str) -> dict[str, int]:
+    """How often each letter (or number) stands in a text, in the order of their last occurrence."""
+    if answer is None:
+        return {}
+    kind = r"\b[A-J]\b(?!['’])" if re.fullmatch("[A-J]", answer) else r"\d[\d,]*(?:\.\d+)?"
+    found = re.findall(kind, text)
+    counted, order = Counter(found), {name: i for i, name in enumerate(found)}
+    if answer not in counted:
+        counted[answer], order[answer] = 0, -1
+    return {name: counted[name] for name in sorted(counted, key=lambda name: order[name])}
+
+
+def _overlap(request: str, response: str) -> dict[str, float]:
+    asked = [word.casefold() for word in _WORD.findall(request)]
+    said = [word.casefold() for word in _WORD.findall(response)]
+    found = {}
+    for n in (1, 2, 3, 5):
+        a, b = _grams(asked, n), _grams(said, n)
+        shared = len(a & b)
+        found[f"share of its {n}-grams that stand in the request"] = shared / max(1, len(b))
+        found[f"share of the request's {n}-grams that it holds"] = shared / max(1, len(a))
+    longest = _longest_shared(asked, said)
+    last = response.strip().rsplit("\n", 1)[-1]
+    end = _grams([word.casefold() for word in _WORD.findall(last)], 2)
+    found["longest run of words that stands in the request"] = log1p(longest)
+    found["longest such run as a share of it"] = longest / max(1, len(said))
+    found["share of its last line that stands in the request"] = len(end & _grams(asked, 2)) / max(1, len(end))
+    return found
+
+
+def _grams(words: Sequence[str], n: int) -> set[tuple[str, ...]]:
+    return {tuple(words[i : i + n]) for i in range(len(words) - n + 1)}
+
+
+def _longest_shared(one: Sequence[str], two: Sequence[str]) -> int:
+    """Words in the longest run that stands in both, by bisection: a run holds every shorter one."""
+    low, high = 0, min(len(one), len(two), 512)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _grams(one, middle) & _grams(two, middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _form(request: str, response: str) -> dict[str, float]:
+    words = response.split()
+    answer = final_answer(response)
+    letters = max(1, sum(c.isalpha() for c in response))
+    return {
+        "characters": log1p(len(response)),
+        "lines": log1p(response.count("\n")),
+        "words a sentence": len(words) / max(1, len(re.findall(r"[.!?]", response))),
+        "letters a word": letters / max(1, len(words)),
+        "opens with a refusal": float(_REFUSAL.match(response) is not None),
+        "words of refusal": log1p(len(_SORRY.findall(response))),
+        "words of contrast": log1p(len(_HEDGE.findall(response))),
+        "opens with yes": float(response[:4].lower().startswith("yes")),
+        "question marks": log1p(response.count("?")),
+        "exclamation marks": log1p(response.count("!")),
+        "code fences": log1p(response.count("```")),
+        "list items": log1p(len(_LIST_ITEM.findall(response))),
+        "comment lines": log1p(len(_COMMENT.findall(response))),
+        "branches": log1p(len(_BRANCH.findall(response))),
+        "loops": log1p(len(_LOOP.findall(response))),
+        "words of exceptions": log1p(len(_RAISED.findall(response))),
+        "equals signs": log1p(response.count("=")),
+        "quotation marks": log1p(response.count('"') + response.count("“")),
+        "brackets": log1p(sum(response.count(c) for c in "([{")),
+        "share of digits": sum(c.isdigit() for c in response) / max(1, len(response)),
+        "share of capitals": sum(c.isupper() for c in response) / letters,
+        "ends in a number": float(response.rstrip(" .*)\n}")[-1:].isdigit()),
+        **{f"names option {letter}": float(answer == letter) for letter in "ABCDE"},
+    }
+
+
+_FAMILIES: dict[Family, Callable[[str, str], dict[str, float]]] = {
+    "echo": _echo,
+    "overlap": _overlap,
+    "form": _form,
+}
