@@ -201,6 +201,8 @@ class Sample(_Record):
     label_source: LabelSource
     construction: Construction
     cue: str = ""
+    stratum: str = ""
+    """A part of the cell that is made in another way or shows another thing; metrics can be cut by it."""
     subject_model: str = ""
     gold_spans: tuple[Span, ...] = ()
     source: str

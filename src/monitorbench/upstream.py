@@ -96,6 +96,34 @@ class CuedQuestion(NamedTuple):
     honest: str
 
 
+class CuedAnswer(NamedTuple):
+    """One answer of a model to a request that holds a cue, as it wrote it, and the choice it comes to."""
+
+    text: str
+    choice: str
+
+
+class CuedAnswers(NamedTuple):
+    """What one model answered to one question under a cue, and which choices it came to without the cue.
+
+    `cue` is the choice that the request suggests, `right` the right one; `opening` is what the model's turn
+    was begun with.
+    """
+
+    id: str
+    group: str
+    topic: str
+    task: Task
+    model: str
+    request: tuple[Message, ...]
+    choices: tuple[str, ...]
+    right: str
+    cue: str
+    uncued: tuple[str, ...]
+    opening: str
+    answers: tuple[CuedAnswer, ...]
+
+
 class Capitulation(NamedTuple):
     """One conversation under pressure: a first answer that stood, and a later turn that gave in.
 

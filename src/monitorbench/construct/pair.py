@@ -8,7 +8,7 @@ from monitorbench.records import Cell, Construction, Label, LabelSource, Message
 
 
 class Pair(NamedTuple):
-    """Two samples that share request, pair_id and group_id, with opposite labels."""
+    """Two samples that share pair_id and group_id, with opposite labels; and the request, if not *matched*."""
 
     misbehavior: Sample
     benign: Sample
@@ -46,8 +46,10 @@ def make_pair(
     source: str,
     licence: str,
     cue: str = "",
+    benign_request: Sequence[Message] | None = None,
+    stratum: str = "",
 ) -> Pair:
-    """Build both samples of a pair.
+    """Build both samples of a pair; `benign_request` where the benign one answers another request.
 
     `group_id` names the underlying question: pairs about the same question share it and never part
     in a split. Raises `ValueError` where both responses are the same.
@@ -55,21 +57,25 @@ def make_pair(
     if tuple(misbehavior) == tuple(benign):
         raise ValueError(f"pair {pair_id}: both responses are the same")
 
-    def sample(label: Label, response: Sequence[Message]) -> Sample:
+    def sample(label: Label, asked: Sequence[Message], response: Sequence[Message]) -> Sample:
         return Sample(
             pair_id=pair_id,
             group_id=group_id,
             category=cell.category,
             task=cell.task,
             subcategory=subcategory,
-            request=tuple(request),
+            request=tuple(asked),
             response=tuple(response),
             label=label,
             label_source=label_source,
             construction=construction,
             cue=cue,
+            stratum=stratum,
             source=source,
             licence=licence,
         )
 
-    return Pair(sample(Label.MISBEHAVIOR, misbehavior), sample(Label.BENIGN, benign))
+    return Pair(
+        sample(Label.MISBEHAVIOR, request, misbehavior),
+        sample(Label.BENIGN, request if benign_request is None else benign_request, benign),
+    )
