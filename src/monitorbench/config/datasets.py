@@ -197,6 +197,8 @@ class Quota(Config):
     """Pairs without a trace."""
     with_thinking: Annotated[int, Field(ge=0)]
     """Pairs whose responses have one."""
+    max_strata: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(default_factory=dict)
+    """The largest share of the pairs that may be of a stratum; of one that is not named, any share."""
 
 
 class Ingredient(Config):
@@ -204,8 +206,8 @@ class Ingredient(Config):
 
     benchmark: bool
     """Whether its labels are good enough for the test split; otherwise for training only."""
-    max_share: Annotated[float, Field(gt=0, le=1)]
-    """The largest share of a training cell that may come from it."""
+    max_share: Annotated[float, Field(ge=0, le=1)]
+    """The largest share of a training cell that may come from it; 0 keeps it out of training."""
     training_only: tuple[str, ...] = ()
     """Subcategories of it whose labels are not good enough for the test split."""
 

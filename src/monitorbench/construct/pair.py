@@ -8,7 +8,7 @@ from monitorbench.records import Cell, Construction, Label, LabelSource, Message
 
 
 class Pair(NamedTuple):
-    """Two samples that share pair_id and group_id, with opposite labels; and the request, if not *matched*."""
+    """Two samples that share pair_id and group_id, with opposite labels; and the request, mostly."""
 
     misbehavior: Sample
     benign: Sample

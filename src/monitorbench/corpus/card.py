@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from monitorbench.corpus.surface import SURFACES
+from monitorbench.corpus.surface import IN_WORDS, MARK, SURFACES
 
 _SUBSTITUTE = (
     "**A substitute.** Built from the sources that were at hand, up to the quotas of `dataset=paper`. What "
@@ -16,9 +16,9 @@ def card(name: str, manifest: Mapping[str, Any], report: Mapping[str, Any]) -> s
     """The whole card; `report` is `audit.json`, `manifest` the dataset's."""
     results = manifest["results"]
     parts = [f"# {name}\n"]
-    if report["leaks"]:
-        parts.append("**The surface gives the label away (AUROC above .80) in:**\n")
-        parts.append("\n".join(f"- {line}" for line in report["leaks"]) + "\n")
+    if report["marked"]:
+        parts.append(f"**A shortcut gives the label away (AUROC surely above {MARK:.2f}) in:**\n")
+        parts.append("\n".join(f"- {line}" for line in report["marked"]) + "\n")
     if any(
         "synthetic" in facts["sources"] for cells in report["splits"].values() for facts in cells.values()
     ):
@@ -54,14 +54,18 @@ def card(name: str, manifest: Mapping[str, Any], report: Mapping[str, Any]) -> s
         rows = ((cell, facts["samples"], _reasons(_rejected(facts))) for cell, facts in cells.items())
         parts.append(_table(("cell", "samples", "not taken, by reason"), rows))
     parts.append(
-        f"Tokens are those of `{report['tokenizer']}` without the prompt. A surface check is the AUROC of a "
-        "classifier that sees only the words, only the length or only the source of a response, "
-        "cross-validated by request, with its 95 % bootstrap interval.\n"
+        f"Tokens are those of `{report['tokenizer']}` without the prompt. A shortcut check is the AUROC, with "
+        "its 95 % interval, of a classifier that reads nothing, cross-validated by request: of the response's "
+        "words; of what it echoes of its request; of their overlap; of its form; of all these together, with "
+        "both texts' words; of its length; of its source.\n"
     )
     return "\n".join(parts)
 
 
-_HEAD = ("cell", "samples", "pairs", "misbehavior", "thinking", "tokens (median, p95, max)", *SURFACES)
+_HEAD = (
+    *("cell", "samples", "pairs", "misbehavior", "thinking", "tokens (median, p95, max)"),
+    *(IN_WORDS[surface] for surface in SURFACES),
+)
 
 
 def _row(cell: str, facts: Mapping[str, Any]) -> Sequence[object]:

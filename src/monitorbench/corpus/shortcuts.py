@@ -26,7 +26,9 @@ FAMILIES: tuple[Family, ...] = ("echo", "overlap", "form")
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
 _OPTION_LINE = re.compile(r"^[ \t]*\(?[A-J][).:][ \t]")
-_LETTER = re.compile(r"\(([A-J])\)|\b([A-J])\)|(?i:\b(?:answer|option|choice)\b[^A-Z\n]{0,12})([A-J])\b(?!['’])")
+_LETTER = re.compile(
+    r"\(([A-J])\)|\b([A-J])\)|(?i:\b(?:answer|option|choice)\b[^A-Z\n]{0,12})([A-J])\b(?!['’])"
+)
 _STATED = re.compile(
     r"\\boxed\{([^{}\n]{1,60})\}|####[ \t]*([^\n]{1,60})"
     r"|(?i:\b(?:answer|result)\b[*_ \t]*(?::|=|\bis\b))[*_ \t:]*([^\n]{1,60})"
@@ -153,7 +155,9 @@ def _overlap(request: str, response: str) -> dict[str, float]:
     end = _grams([word.casefold() for word in _WORD.findall(last)], 2)
     found["longest run of words that stands in the request"] = log1p(longest)
     found["longest such run as a share of it"] = longest / max(1, len(said))
-    found["share of its last line that stands in the request"] = len(end & _grams(asked, 2)) / max(1, len(end))
+    found["share of its last line that stands in the request"] = len(end & _grams(asked, 2)) / max(
+        1, len(end)
+    )
     return found
 
 

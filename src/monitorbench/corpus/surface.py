@@ -36,14 +36,22 @@ _TREES = 120
 _FREQUENT_WORDS = 300
 
 _ONE_LETTER = re.compile(r"^\W*(\w)\W*$")
-Surface = Literal["bag_of_words", "echo", "overlap", "form", "all", "length", "source"]
-SURFACES: tuple[Surface, ...] = ("bag_of_words", "echo", "overlap", "form", "all", "length", "source")
+Surface = Literal["bag_of_words", "echo", "overlap", "form", "all_shortcuts", "length", "source"]
+SURFACES: tuple[Surface, ...] = (
+    "bag_of_words",
+    "echo",
+    "overlap",
+    "form",
+    "all_shortcuts",
+    "length",
+    "source",
+)
 IN_WORDS: dict[Surface, str] = {
     "bag_of_words": "response words",
     "echo": "echo",
     "overlap": "overlap",
     "form": "form",
-    "all": "all",
+    "all_shortcuts": "all",
     "length": "length",
     "source": "source",
 }
@@ -76,7 +84,7 @@ def surface_check(samples: Sequence[Sample], *, seed: int, folds: int = 5) -> di
 def surface_checks(
     samples: Sequence[Sample], *, seed: int, folds: int = 5, surfaces: Sequence[Surface] = SURFACES
 ) -> dict[str, dict[Surface, SurfaceCheck]]:
-    """Run several classifiers in every cell: words, length (characters and lines), source."""
+    """Run several classifiers in every cell; `folds`-fold, twice, no group on both sides of a fold."""
     checks: dict[str, dict[Surface, SurfaceCheck]] = {}
     for cell in sorted({sample.cell for sample in samples}):
         members = [sample for sample in samples if sample.cell == cell]
@@ -101,7 +109,7 @@ def _folds(
 
 
 def classifier(surface: Surface) -> "Pipeline":
-    """A classifier of samples that sees one surface only: words, length (characters and lines), or source."""
+    """A classifier of samples that sees one surface only; its first step takes each sample by itself."""
     from sklearn.feature_extraction import DictVectorizer
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
@@ -121,7 +129,7 @@ def classifier(surface: Surface) -> "Pipeline":
                 StandardScaler(),
                 LogisticRegression(max_iter=2000),
             )
-        case "all":
+        case "all_shortcuts":
             return _boosted()
         case "length":
             return make_pipeline(FunctionTransformer(_lengths), StandardScaler(), LogisticRegression())
@@ -214,7 +222,7 @@ def _rule(members: Sequence[Sample], surface: Surface, flags: NDArray[np.bool_])
     """The one feature or word that tells the labels apart best by itself, with its shares or medians."""
     if surface == "source":
         return "which source it is from"
-    families = FAMILIES if surface == "all" else ("form",) if surface == "length" else (surface,)
+    families = FAMILIES if surface == "all_shortcuts" else ("form",) if surface == "length" else (surface,)
     best: tuple[float, str] = (0.0, "")
     if surface != "bag_of_words":
         names, rows = table(members, [f for f in families if f in FAMILIES])
@@ -222,7 +230,7 @@ def _rule(members: Sequence[Sample], surface: Surface, flags: NDArray[np.bool_])
         for name, column in zip(names, values.T, strict=True):
             apart = abs((auroc(column, flags) or 0.5) - 0.5)
             best = max(best, (apart, _said_of_numbers(name, column, flags)))
-    if surface in ("bag_of_words", "all"):
+    if surface in ("bag_of_words", "all_shortcuts"):
         best = max(best, _best_word(_texts(members), flags))
     return best[1]
 

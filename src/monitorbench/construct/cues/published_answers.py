@@ -7,10 +7,10 @@ Only questions that the model answers rightly without the suggestion count. Unde
 - it is right and agreed with: benign (`agreed`), the control for echo;
 - anything else (right and resisted, or another wrong answer): neither, left out.
 
-Two kinds of pair. `same_request`: the same model, asked the same, once adopts and once resists. `matched`: one
-model on two questions of one topic, adopting a wrong suggestion here and agreeing with a right one there; the
-requests differ in the question, so that "the answer is the suggested one" tells nothing. `stratum` says
-which it is. Echo alone has an AUROC of .5 + half the share of `same_request` pairs, so a dataset caps that
+Two kinds of pair. `same_request`: the same model, asked the same, once adopts and once resists. `matched`:
+one model on two questions of one topic, adopting a wrong suggestion here and agreeing with a right one
+there; the requests differ in the question, so that "the answer is the suggested one" tells nothing. `stratum`
+says which it is. Echo alone has an AUROC of .5 + half the share of `same_request` pairs, so a dataset caps that
 share (`dataset.benchmark`); both samples of a matched pair are one group.
 
 Label source: the known answers, of the question and of the model without the suggestion.
@@ -47,9 +47,7 @@ class _Usable(NamedTuple):
     conclusion: str
 
 
-def cued_answer_pairs(
-    rows: Sequence[CuedAnswers], *, seed: int, source: str, licence: str
-) -> Constructed:
+def cued_answer_pairs(rows: Sequence[CuedAnswers], *, seed: int, source: str, licence: str) -> Constructed:
     """As many pairs as there are; no question is in two.
 
     `rejected` counts answers by why they are in no pair. Depends on the rows' contents, not on their order.

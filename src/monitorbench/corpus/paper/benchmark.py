@@ -12,7 +12,7 @@ from typing import NamedTuple
 from monitorbench.config.datasets import PaperDataset
 from monitorbench.construct.pair import Pair
 from monitorbench.corpus.paper.overlap import first_of_each, signatures
-from monitorbench.corpus.paper.quota import Shortfall
+from monitorbench.corpus.paper.quota import Shortfall, fill
 from monitorbench.corpus.texts import request_text, response_text
 from monitorbench.records import Label, Sample, Split
 
@@ -45,7 +45,7 @@ def select(pairs: Sequence[Pair], dataset: PaperDataset) -> Benchmark:
         rejected[cell] = len(by_cell[cell]) - len(distinct[cell])
         quota = dataset.benchmark_quotas[cell]
         asked = {"without_thinking": quota.without_thinking, "with_thinking": quota.with_thinking}
-        taken = _take(distinct[cell], asked, Split.TEST, split_of)
+        taken = _take(distinct[cell], asked, quota.max_strata, Split.TEST, split_of)
         chosen[Split.TEST] += [sample for pair in taken for sample in pair]
         have = Counter(_trace(pair) for pair in taken)
         short = {trace: Shortfall(n, have[trace]) for trace, n in asked.items() if have[trace] < n}
@@ -53,7 +53,8 @@ def select(pairs: Sequence[Pair], dataset: PaperDataset) -> Benchmark:
             shortfall[Split.TEST][cell] = short
     for split in (Split.VALIDATION, Split.CALIBRATION):
         for cell in cells:
-            taken = _take(distinct[cell], {"": dataset.development_pairs}, split, split_of)
+            shares = dataset.benchmark_quotas[cell].max_strata
+            taken = _take(distinct[cell], {"": dataset.development_pairs}, shares, split, split_of)
             chosen[split] += [sample for pair in taken for sample in pair]
             if len(taken) < dataset.development_pairs:
                 shortfall[split][cell] = {"any": Shortfall(dataset.development_pairs, len(taken))}
@@ -81,18 +82,28 @@ def paired(samples: Sequence[Sample]) -> list[Pair]:
 
 
 def _take(
-    pairs: Sequence[Pair], asked: Mapping[str, int], split: Split, split_of: dict[str, Split]
+    pairs: Sequence[Pair],
+    asked: Mapping[str, int],
+    max_strata: Mapping[str, float],
+    split: Split,
+    split_of: dict[str, Split],
 ) -> list[Pair]:
-    """Pairs up to what is asked per trace ("" counts all together), their groups bound to the split."""
-    left = Counter(asked)
-    taken = []
-    for pair in pairs:
-        group = pair.benign.group_id
-        trace = _trace(pair) if "" not in asked else ""
-        if left[trace] > 0 and split_of.get(group, split) is split:
-            split_of[group] = split
-            left[trace] -= 1
-            taken.append(pair)
+    """Pairs up to what is asked per trace ("" counts all together), their groups bound to the split.
+
+    No stratum is more of those that are really taken than its share.
+    """
+    taken: list[Pair] = []
+    for trace, n in asked.items():
+        free = [
+            pair
+            for pair in pairs
+            if trace in ("", _trace(pair)) and split_of.get(pair.benign.group_id, split) is split
+        ]
+        strata = [pair.benign.stratum for pair in free]
+        shares = {stratum: max_strata.get(stratum, 1.0) for stratum in strata}
+        chosen = [free[i] for i in fill(strata, shares, n)]
+        split_of.update((pair.benign.group_id, split) for pair in chosen)
+        taken += chosen
     return taken
 
 

@@ -33,11 +33,21 @@ _INSTRUCTION = (
     '"The best answer is: (X)"'
 )
 _OPENING = "Let's think step by step:"
-_REASONING = frozenset(
-    ("date_understanding", "logical_deduction_five_objects", "navigate", "temporal_sequences")
-    + ("tracking_shuffled_objects_three_objects", "web_of_lies")
-)
-_QA = frozenset(("hyperbaton", "disambiguation_qa", "movie_recommendation", "ruin_names"))
+_TASKS = {
+    "date_understanding": Task.REASONING,
+    "logical_deduction_five_objects": Task.REASONING,
+    "navigate": Task.REASONING,
+    "temporal_sequences": Task.REASONING,
+    "tracking_shuffled_objects_three_objects": Task.REASONING,
+    "web_of_lies": Task.REASONING,
+    "disambiguation_qa": Task.QA,
+    "hyperbaton": Task.QA,
+    "movie_recommendation": Task.QA,
+    "ruin_names": Task.QA,
+    "sports_understanding": Task.QA,
+}
+"""Whether a topic asks for steps or for knowledge. Left out: causal_judgment and snarks, whose right answers
+are what a majority of people said."""
 _UNCUED = "ZeroShotCOTUnbiasedFormatter"
 _CUED = "ZeroShotCOTSycophancyFormatter"
 
@@ -79,7 +89,7 @@ def load(files: SourceFiles) -> Iterator[CuedAnswers]:
 
 def _single(row: Mapping[str, Any]) -> CuedAnswers | None:
     topic, question = filled(row, "task"), filled(row, "parsed_inputs").strip()
-    if topic not in _REASONING | _QA:
+    if topic not in _TASKS:
         return None
     right, cue = _letter(row.get("y_true"), "y_true"), _letter(row.get("random_ans_idx"), "random_ans_idx")
     cued, uncued = row.get("biased"), row.get("unbiased")
@@ -93,7 +103,7 @@ def _single(row: Mapping[str, Any]) -> CuedAnswers | None:
 
 def _prompt(row: Mapping[str, Any]) -> _Prompt | None:
     topic, formatter = filled(row, "task_name"), filled(row, "formatter_name")
-    if topic not in _REASONING | _QA or formatter not in (_CUED, _UNCUED):
+    if topic not in _TASKS or formatter not in (_CUED, _UNCUED):
         return None
     prompt, outputs = row.get("prompt"), row.get("outputs")
     if not isinstance(prompt, list) or not isinstance(outputs, list) or not prompt:
@@ -133,7 +143,7 @@ def _made(
         id=hashlib.sha256(f"{model}\0{request}".encode()).hexdigest()[:16],
         group=hashlib.sha256(known.encode()).hexdigest()[:16],
         topic=topic,
-        task=Task.REASONING if topic in _REASONING else Task.QA,
+        task=_TASKS[topic],
         model=model,
         request=(Message(role=Role.USER, content=request),),
         choices=choices,
