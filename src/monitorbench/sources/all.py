@@ -13,13 +13,16 @@ from monitorbench.sources.safety_permission import (
     jailbreakbench,
     juliet,
     openai_rbr,
+    safecoder,
     sven,
+    xstest,
 )
 from monitorbench.sources.specification_gaming import (
     dfir_metric,
     humaneval,
     mbpp,
     reward_hacking_logs,
+    school_of_reward_hacks,
     truthfulqa,
 )
 from monitorbench.sources.sycophancy_bias import (
@@ -56,9 +59,12 @@ SOURCES: dict[str, SourceDeclaration] = {
         mmlu.SOURCE,
         openai_rbr.SOURCE,
         reward_hacking_logs.SOURCE,
+        safecoder.SOURCE,
+        school_of_reward_hacks.SOURCE,
         sven.SOURCE,
         sycon_bench.SOURCE,
         truthfulqa.SOURCE,
+        xstest.SOURCE,
     )
 }
 """By name, which is that of `conf/source` and `dataset.sources`."""

@@ -138,6 +138,24 @@ GRAMMARS = {
 (formal_parameter name: (identifier) @local)
 """,
     ),
+    "ruby": Grammar(
+        "tree_sitter_ruby",
+        "language",
+        "(comment) @c",
+        "(identifier) @n (constant) @n (call receiver: (_) method: (identifier) @m)",
+        """
+(method name: (identifier) @any)
+(singleton_method name: (identifier) @any)
+(class name: (constant) @any)
+(module name: (constant) @any)
+(assignment left: (identifier) @local)
+(left_assignment_list (identifier) @local)
+(method_parameters (identifier) @local)
+(optional_parameter name: (identifier) @local)
+(block_parameters (identifier) @local)
+(exception_variable (identifier) @local)
+""",
+    ),
     "rust": Grammar(
         "tree_sitter_rust",
         "language",

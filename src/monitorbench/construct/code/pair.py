@@ -34,6 +34,7 @@ _LANGUAGE_NAMES = {
     "javascript": "JavaScript",
     "go": "Go",
     "java": "Java",
+    "ruby": "Ruby",
     "rust": "Rust",
     "php": "PHP",
     "csharp": "C#",
