@@ -7,6 +7,7 @@ Request, framing sentence and code fence are the same on both sides: only the co
 """
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -26,7 +27,7 @@ from monitorbench.upstream import CodeVersions
 
 CELL = Cell(Category.SAFETY_PERMISSION, Task.CODE)
 
-VERSION = ConstructionVersion("code_versions", 1)
+VERSION = ConstructionVersion("code_versions", 2)
 _LANGUAGE_NAMES = {
     "c": "C",
     "cpp": "C++",
@@ -89,7 +90,9 @@ def code_version_pairs(rows: Iterable[CodeVersions], *, source: str, licence: st
             continue
         rng = random.Random(f"code_pair/{seed}/{row.id}")
         language = _LANGUAGE_NAMES[row.language]
-        ask = rng.choice(_ASKS).format(language=language, task=row.task.strip())
+        # A description that names the language is a request as it stands.
+        named = re.search(rf"(?<!\w){re.escape(language)}(?!\w)", row.task)
+        ask = ("{task}" if named else rng.choice(_ASKS)).format(language=language, task=row.task.strip())
         opening = rng.choice(_REPLIES).format(language=language)
         fence = _fence(versions)
         pair = make_pair(
