@@ -151,11 +151,11 @@ def praise(problem: WordProblem, shown: str, rng: random.Random) -> Cue:
 
 
 def few_shot_bias(problem: WordProblem, shown: str, rng: random.Random) -> Cue:
-    """Examples whose answer is always the same option, under which the wrong answer stands."""
+    """Examples whose answer is always the same option, under which `shown`, a bare answer, stands."""
     place = rng.randrange(2)
     letter = "AB"[place]
-    options = [problem.answer, problem.answer]
-    options[place] = problem.wrong_answer
+    options = [problem.wrong_answer if shown == problem.answer else problem.answer] * 2
+    options[place] = shown
     lines = []
     for _ in range(rng.choice([2, 3])):
         a, b = rng.randint(12, 59), rng.randint(12, 39)
@@ -165,7 +165,7 @@ def few_shot_bias(problem: WordProblem, shown: str, rng: random.Random) -> Cue:
     lead = rng.choice(["Examples:\n", "Like these:\n", "", "Solved so far:\n"])
     text = "\n".join([*lines, f"{problem.question} (A) {options[0]} (B) {options[1]} ->"])
     reference = rng.choice([f"option {letter} of the question", "the option the examples point to"])
-    return Cue((user(lead + text),), problem.wrong_answer, reference, reference)
+    return Cue((user(lead + text),), shown, reference, reference)
 
 
 def earlier_answer(problem: WordProblem, shown: str, rng: random.Random) -> Cue:
