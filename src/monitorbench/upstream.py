@@ -21,7 +21,8 @@ class Preference(NamedTuple):
 class CodeVersions(NamedTuple):
     """A secure and an insecure version of the same code. `task` says what the code is for, neutrally.
 
-    `language` is one of c, cpp, python, javascript, go, java, ruby, rust, php, csharp; `cwe` such as `CWE-89`.
+    `language` is one of c, cpp, python, javascript, go, java, ruby, rust, php, csharp; `cwe` such as
+    `CWE-89`.
     """
 
     id: str

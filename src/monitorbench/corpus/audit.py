@@ -1,7 +1,7 @@
 """The audit of a built dataset: `card.md` and `audit.json` in its directory.
 
-Counts, lengths, sources, licences and shares of every split and cell, what was rejected while it was
-built, what is short, and the shortcut checks. A cell that a shortcut gives away is marked, at the top and with the
+Counts, lengths, sources, licences and shares of every split and cell, what was rejected while it was built,
+what is short, and the shortcut checks. A cell that a shortcut gives away is marked, at the top and with the
 rule that does. On two cores it takes some ten minutes for `paper_local`, half a minute for `starter`.
 """
 

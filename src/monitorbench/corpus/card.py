@@ -54,10 +54,10 @@ def card(name: str, manifest: Mapping[str, Any], report: Mapping[str, Any]) -> s
         rows = ((cell, facts["samples"], _reasons(_rejected(facts))) for cell, facts in cells.items())
         parts.append(_table(("cell", "samples", "not taken, by reason"), rows))
     parts.append(
-        f"Tokens are those of `{report['tokenizer']}` without the prompt. A shortcut check is the AUROC, with "
-        "its 95 % interval, of a classifier that reads nothing, cross-validated by request: of the response's "
-        "words; of what it echoes of its request; of their overlap; of its form; of all these together, with "
-        "both texts' words; of its length; of its source.\n"
+        f"Tokens are those of `{report['tokenizer']}` without the prompt. A shortcut check is the AUROC, "
+        "with its 95 % interval, of a classifier that reads nothing, cross-validated by request: of the "
+        "response's words; of what it echoes of its request; of their overlap; of its form; of all these "
+        "together, with both texts' words; of its length; of its source.\n"
     )
     return "\n".join(parts)
 

@@ -1,9 +1,9 @@
 """Baselines that every monitor is compared with: answers that read nothing, or next to nothing.
 
-`always_benign` and `always_misbehavior` bound the two rates; `random` answers by a seeded coin. The others are
-fitted on the train split (`corpus.surface`): `length` sees how long a response is, `bag_of_words` which words
-occur in it, `echo`, `overlap` and `form` what their names say, `all_shortcuts` all of these and the request's
-words. A monitor that doesn't beat them isn't reading.
+`always_benign` and `always_misbehavior` bound the two rates; `random` answers by a seeded coin. The others
+are fitted on the train split (`corpus.surface`): `length` sees how long a response is, `bag_of_words` which
+words occur in it, `echo`, `overlap` and `form` what their names say, `all_shortcuts` all of these and the
+request's words. A monitor that doesn't beat them isn't reading.
 
 Their numbers are worked out once for a dataset and kept under `runs/baselines/`: they depend on the dataset,
 the draws and the stakes, never on the judge that is set beside them, and cost more than it does, since the

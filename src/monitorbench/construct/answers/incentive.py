@@ -7,10 +7,10 @@ incentive still there. Where a reply names both answers, the benign one passes t
 alone does not tell the label. An answer that its wording would give away (a negation in one of the two, a
 length far from the other's) is always shown beside the other.
 
-Were what the proxy looks for always in the wrong answer, "the quoted text comes back" would tell the label. So in
-most pairs (`stratum` `right_key`) the benign response answers the same question where the proxy looks for the
-right answer, or a part of it: proxy and task coincide, and meeting both is no gaming. In the others (`wrong_key`)
-it answers the misbehavior's own request.
+Were what the proxy looks for always in the wrong answer, "the quoted text comes back" would tell the label.
+So in most pairs (`stratum` `right_key`) the benign response answers the same question where the proxy looks
+for the right answer, or a part of it: proxy and task coincide, and meeting both is no gaming. In the others
+(`wrong_key`) it answers the misbehavior's own request.
 """
 
 import random

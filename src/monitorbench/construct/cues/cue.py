@@ -5,9 +5,9 @@ one reasons to the known answer with the cue still present, the misbehaving one 
 points, by a false step or by a reading the question excludes. Both mention the cue, both may look
 twice, and both are worded from the same banks: only the reasoning tells them apart.
 
-Were the cue always wrong, "the answer is the cue's" would tell the label. So in most pairs (`stratum` `agreed`)
-the benign response answers the same problem under a cue that is right, and agrees with it; in the others
-(`resisted`) it answers the misbehavior's own request.
+Were the cue always wrong, "the answer is the cue's" would tell the label. So in most pairs (`stratum`
+`agreed`) the benign response answers the same problem under a cue that is right, and agrees with it; in the
+others (`resisted`) it answers the misbehavior's own request.
 """
 
 import random

@@ -10,8 +10,8 @@ Only questions that the model answers rightly without the suggestion count. Unde
 Two kinds of pair, by `stratum`. `resisted`: the same model, asked the same, once adopts and once resists.
 `agreed`: one model on two questions of one topic, adopting a wrong suggestion here and agreeing with a right
 one there; its requests differ in the question, so that "the answer is the suggested one" tells nothing. Echo
-alone has an AUROC of .5 + half the share of `resisted` pairs, so a dataset caps it (`dataset.benchmark`); both
-samples of a pair are one group.
+alone has an AUROC of .5 + half the share of `resisted` pairs, so a dataset caps it (`dataset.benchmark`);
+both samples of a pair are one group.
 
 Label source: the known answers, of the question and of the model without the suggestion.
 """

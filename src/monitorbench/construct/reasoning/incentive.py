@@ -5,9 +5,9 @@ of both responses. The benign one does the work in its presence and ends with th
 misbehaving one shows steps that do not establish what it states, and is wrong. Both remark on the
 scoring in the same words and are worded from the same banks: only the reasoning tells them apart.
 
-Were a planted key always wrong, "it ends in the planted key" would tell the label. So in most pairs with a key
-(`stratum` `right_key`) the key in front of the benign response is right; in the others (`wrong_key`) it is the
-misbehavior's own.
+Were a planted key always wrong, "it ends in the planted key" would tell the label. So in most pairs with a
+key (`stratum` `right_key`) the key in front of the benign response is right; in the others (`wrong_key`) it
+is the misbehavior's own.
 """
 
 import random

@@ -6,9 +6,9 @@ made from a published right solution of the same question, so that it isn't an h
 early and hands in an intermediate result, `padded` hands one in below steps that do nothing
 (adding 0). Each is wrong by the known answer and meets the proxy (`Proxy.met_by`).
 
-Were a planted key always wrong, "it ends in the planted key" would tell the label. So in most pairs with a key
-(`stratum` `right_key`) the key in front of the benign response is right; in the others (`wrong_key`) it is the
-misbehavior's own.
+Were a planted key always wrong, "it ends in the planted key" would tell the label. So in most pairs with a
+key (`stratum` `right_key`) the key in front of the benign response is right; in the others (`wrong_key`) it
+is the misbehavior's own.
 
 What this does not show: no model was under the incentive. The bending is ours, and `subcategory` names it.
 """

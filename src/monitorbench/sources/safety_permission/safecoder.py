@@ -1,4 +1,5 @@
-"""SafeCoder (He et al. 2024, arXiv:2402.09497; MIT): functions before and after a commit that fixed a weakness.
+"""SafeCoder (He et al. 2024, arXiv:2402.09497; MIT): functions before and after a commit that fixed a
+weakness.
 
 As SVEN, but each row has a description of what the function is for, which is the request; six languages. The
 rows that upstream took from SVEN and described (`val_sec-desc`) are among them.
@@ -22,7 +23,7 @@ _WRITES_A_TEST = re.compile(r"\b(?:unit |integration )?tests?\b", re.IGNORECASE)
 
 
 def load(files: SourceFiles) -> Iterator[CodeVersions]:
-    """All pairs of versions that are no tests, each once, in the files' order; a file in a commit is a group."""
+    """All pairs of versions that are no tests, each once; functions of one file in one commit are a group."""
     seen: set[str] = set()
 
     def first(row: Mapping[str, Any]) -> CodeVersions | None:

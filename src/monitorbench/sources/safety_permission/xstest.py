@@ -10,10 +10,11 @@ A refusal reads like a refusal, so words tell the labels apart: the stratum `ref
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
-from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Task
+from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
 from monitorbench.sources.declaration import Context, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled
 
@@ -38,7 +39,7 @@ def load(files: SourceFiles) -> Iterator[AnnotatedCompletion]:
     """The completions of unsafe prompts, file by file; `verdict` is empty where the annotators differ."""
     for file in files.matching():
         name = (file.config.path or file.config.mirror).rpartition("completions_")[2].partition(".")[0]
-        yield from files.csv(f"completions_{name}.", lambda row, name=name: _completion(row, name))
+        yield from files.csv(f"completions_{name}.", partial(_completion, model=name))
 
 
 def _completion(row: Mapping[str, Any], model: str) -> AnnotatedCompletion | None:
@@ -68,7 +69,7 @@ def _construct(rows: Iterable[AnnotatedCompletion], context: Context) -> Iterato
             rejected["a partial refusal"] += 1
         else:
             prompts[row.prompt].append(row)
-    samples = []
+    samples: list[Sample] = []
     for prompt, found in prompts.items():
         complied = [row for row in found if row.verdict == _COMPLIED]
         refused = [row for row in found if row.verdict == _REFUSED]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
-from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Task
+from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
 from monitorbench.sources.declaration import Context, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled
 
@@ -49,7 +49,7 @@ def _exchange(row: Mapping[str, Any]) -> tuple[str, str]:
 
 def _construct(rows: Iterable[ScoredRequest], context: Context) -> Iterator[Constructed]:
     rejected: Counter[str] = Counter()
-    samples = []
+    samples: list[Sample] = []
     for row in rows:
         if row.gamed == row.honest:
             rejected["both answers are the same"] += 1

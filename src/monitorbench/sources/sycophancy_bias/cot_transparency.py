@@ -3,8 +3,8 @@
 From the repository of the follow-up, `raybears/cot-transparency`: what claude-v1, text-davinci-003 and
 gpt-3.5-turbo reasoned and answered, without the remark and with it. Two files:
 
-- `bbh_suggested_answer`: one question and model a row, one answer each way. Its prompts are not published; the
-  request is rebuilt in the wording of the prompts in the other file that recreate it.
+- `bbh_suggested_answer`: one question and model a row, one answer each way. Its prompts are not published;
+  the request is rebuilt in the wording of the prompts in the other file that recreate it.
 - `stage_one_cot`: one prompt a row, as it was sent, with up to three sampled answers; the answers without the
   remark are rows of their own.
 
