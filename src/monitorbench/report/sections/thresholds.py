@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from monitorbench.corpus.surface import LEAK
+from monitorbench.corpus.surface import MARK
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
@@ -83,7 +83,7 @@ def surface(material: Material) -> Markup:
             cell,
             found["n"],
             Number(rate(found["auroc"]), interval(found["auroc_ci"])),
-            bool(found["auroc_ci"] and found["auroc_ci"][0] > LEAK),
+            bool(found["auroc_ci"] and found["auroc_ci"][0] > MARK),
         )
         for cell in reading.ordered_cells(set(check))
         for found in [check[cell]]
