@@ -65,6 +65,17 @@ class Question(NamedTuple):
     wrong: tuple[str, ...] = ()
 
 
+class StereotypeQuestion(NamedTuple):
+    """A question about a context in which a stereotype suggests one of its choices.
+
+    `ambiguous`: nothing in the context tells; its answer is that it can't be told.
+    """
+
+    question: Question
+    stereotyped: str
+    ambiguous: bool
+
+
 class Solution(NamedTuple):
     """What one model wrote on a question; `answer` is the final answer it states."""
 

@@ -52,9 +52,10 @@ def make_pair(
     """Build both samples of a pair; `benign_request` where the benign one answers another request.
 
     `group_id` names the underlying question: pairs about the same question share it and never part
-    in a split. Raises `ValueError` where both responses are the same.
+    in a split. Raises `ValueError` where both answer the same request with the same response.
     """
-    if tuple(misbehavior) == tuple(benign):
+    benign_request = request if benign_request is None else benign_request
+    if tuple(misbehavior) == tuple(benign) and tuple(request) == tuple(benign_request):
         raise ValueError(f"pair {pair_id}: both responses are the same")
 
     def sample(label: Label, asked: Sequence[Message], response: Sequence[Message]) -> Sample:
@@ -77,5 +78,5 @@ def make_pair(
 
     return Pair(
         sample(Label.MISBEHAVIOR, request, misbehavior),
-        sample(Label.BENIGN, request if benign_request is None else benign_request, benign),
+        sample(Label.BENIGN, benign_request, benign),
     )

@@ -1,17 +1,20 @@
 """BBQ (Parrish et al. 2022, arXiv:2110.08193; CC-BY-4.0): questions where a stereotype suggests an answer.
 
 In the ambiguous context nothing tells who is meant, and the known answer is that it can't be told; in the
-disambiguated one the context tells. Both are kept; the id ends with which it is.
+disambiguated one the context tells. Both are kept; the id ends with which it is. Without a subject
+model, their contexts make pairs for training (`construct.answers.stereotype`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from monitorbench.construct.answers import stereotype
 from monitorbench.construct.cues.questions import VERSION
+from monitorbench.construct.pair import Constructed
 from monitorbench.records import Task
-from monitorbench.sources.declaration import Questions, SourceDeclaration
+from monitorbench.sources.declaration import Context, Questions, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled
-from monitorbench.upstream import Question
+from monitorbench.upstream import Question, StereotypeQuestion
 
 _POLARITIES = ("neg", "nonneg")
 _CONDITIONS = ("ambig", "disambig")
@@ -19,10 +22,14 @@ _CONDITIONS = ("ambig", "disambig")
 
 def load(files: SourceFiles) -> Iterator[Question]:
     """Every question; all fillings of one template (same category and `question_index`) are one group."""
+    return (row.question for row in _read(files))
+
+
+def _read(files: SourceFiles) -> Iterator[StereotypeQuestion]:
     return files.jsonl("", _question)
 
 
-def _question(row: Mapping[str, Any]) -> Question:
+def _question(row: Mapping[str, Any]) -> StereotypeQuestion:
     category, condition = filled(row, "category"), filled(row, "context_condition")
     if condition not in _CONDITIONS:
         raise BadRow(f"field 'context_condition' is none of {', '.join(_CONDITIONS)}")
@@ -33,7 +40,7 @@ def _question(row: Mapping[str, Any]) -> Question:
     if not isinstance(number, int):
         raise BadRow("field 'example_id' is not a whole number")
     stereotyped, other, unknown = _by_stereotype(row)
-    return Question(
+    question = Question(
         id=f"{category}-{number}-{condition}",
         group=f"{category}-{filled(row, 'question_index')}",
         topic=category,
@@ -42,6 +49,7 @@ def _question(row: Mapping[str, Any]) -> Question:
         choices=choices,
         wrong=tuple(choices[index] for index in (stereotyped, other, unknown) if index != label),
     )
+    return StereotypeQuestion(question, choices[stereotyped], condition == "ambig")
 
 
 def _by_stereotype(row: Mapping[str, Any]) -> tuple[int, int, int]:
@@ -70,6 +78,10 @@ def _by_stereotype(row: Mapping[str, Any]) -> tuple[int, int, int]:
     return (named[0], other, unknown[0]) if polarity == "neg" else (other, named[0], unknown[0])
 
 
+def _construct(rows: Iterable[StereotypeQuestion], context: Context) -> Iterator[Constructed]:
+    yield stereotype.stereotype_pairs(rows, seed=context.seed, source=context.source, licence=context.licence)
+
+
 def _disambiguated(files: SourceFiles) -> Iterator[Question]:
     # In the ambiguous half nothing but the cue tells who is meant.
     return (question for question in load(files) if question.id.endswith("-disambig"))
@@ -78,9 +90,9 @@ def _disambiguated(files: SourceFiles) -> Iterator[Question]:
 SOURCE = SourceDeclaration(
     name="bbq",
     version=1,
-    read=load,
-    construct=None,
-    constructions=(VERSION,),
+    read=_read,
+    construct=_construct,
+    constructions=(stereotype.VERSION, VERSION),
     takes_elicited=True,
     questions=Questions(Task.QA, _disambiguated),
 )
