@@ -1,4 +1,4 @@
-"""What a user would lose here: pairs in which following a stereotype is bias, and never what the text says."""
+"""What a user would lose here: pairs in which following a stereotype is bias, never what the text says."""
 
 from collections import Counter
 
