@@ -11,13 +11,13 @@ from golden_inputs import own_files, preference_settings, source_files
 from pydantic import BaseModel
 from studies import study
 
-from monitorbench.config.datasets import SplitShares
+from monitorbench.config.datasets import PreferenceFilter, SplitShares
 from monitorbench.config.sources import Cues
-from monitorbench.construct.answers import capitulation, incentive, labelled, preference
+from monitorbench.construct.answers import capitulation, incentive, labelled, preference, stereotype
 from monitorbench.construct.answers.safety_scorer import fit_safety_scorer
 from monitorbench.construct.code import incentive as special_cased
 from monitorbench.construct.code import pair as code_pair
-from monitorbench.construct.cues import cue, questions
+from monitorbench.construct.cues import cue, published_answers, questions
 from monitorbench.construct.juliet import functions
 from monitorbench.construct.reasoning import cued_solutions, incentive_solutions
 from monitorbench.construct.reasoning import incentive as incentive_reasoning
@@ -26,6 +26,7 @@ from monitorbench.corpus.split import assign_splits
 from monitorbench.records import Category, Cell, Sample, Split, Task
 from monitorbench.sources import handwritten, synthetic
 from monitorbench.sources.all import SOURCES
+from monitorbench.sources.declaration import Context
 from monitorbench.sources.files import automonitor_bench, inspect_log, team_jsonl
 from monitorbench.sources.read import SourceFiles
 from monitorbench.word_problems import generate as word_problems
@@ -108,6 +109,13 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
         lambda: labelled.labelled_samples(read("diasafety") + read("reward_hacking_logs"), **NAMES).samples,
     )
     yield *preference.VERSION, lambda: _preferences(read)
+    yield *stereotype.VERSION, lambda: stereotype.stereotype_pairs(read("bbq"), seed=0, **NAMES).samples
+    yield (
+        *published_answers.VERSION,
+        lambda: published_answers.cued_answer_pairs(read("cot_transparency"), seed=0, **NAMES).samples,
+    )
+    for name in ("school_of_reward_hacks", "xstest"):
+        yield *SOURCES[name].constructions[0], lambda name=name: _constructed(name, read(name), cues)
     code_rows = read("sven") + read("cweval")
     yield *code_pair.VERSION, lambda: code_pair.code_version_pairs(code_rows, seed=0, **NAMES).samples
     yield *functions.VERSION, lambda: functions.juliet_versions(read("juliet"))[0]
@@ -123,6 +131,14 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
         *incentive_solutions.VERSION,
         lambda: incentive_solutions.incentivised_solutions(solved, seed=0, **NAMES).samples,
     )
+
+
+def _constructed(name: str, rows: list[Any], cues: Cues) -> list[Sample]:
+    """What the construction makes that stands in the source's own file."""
+    construct = SOURCES[name].construct
+    assert construct is not None
+    context = Context(name, "MIT", 0, cues, PreferenceFilter(), lambda: None)
+    return [sample for made in construct(rows, context) for sample in made.samples]
 
 
 def _logged(files: SourceFiles) -> list[Sample]:
@@ -149,7 +165,7 @@ def _preferences(read: Callable[[str], list[Any]]) -> list[Any]:
 
 def _counterfactual(read: Callable[[str], list[Any]], cues: Cues) -> list[Any]:
     """Trials, and their pairs for a subject that is right without a cue, follows it, and then resists."""
-    made = questions.trials(read("bbq") + read("mmlu"), cues, seed=0, task=Task.QA)
+    made = questions.trials([row.question for row in read("bbq")] + read("mmlu"), cues, seed=0, task=Task.QA)
     made += questions.trials(read("aime"), cues, seed=0, task=Task.REASONING)
     made += questions.trials_as_published(read("anthropic_sycophancy"), task=Task.QA)
     found = questions.counterfactual_pairs(made, _answers(made, cues), cues.resist, subject="s", **NAMES)

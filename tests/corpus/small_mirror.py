@@ -170,6 +170,8 @@ def overrides(
         "dataset.development_pairs": "2",
         "dataset.sources.jailbreakbench": "{benchmark: true, max_share: 0.5}",
         "dataset.sources.diasafety": "{benchmark: false, max_share: 0.9}",
+        "dataset.sources.sven": "{benchmark: true, max_share: 1.0}",
+        "dataset.sources.gsm8k": "{benchmark: true, max_share: 1.0, training_only: [broken_off]}",
         **{f"dataset.sources.{name}": "null" for name in _OTHERS},
         **{
             f"source.{name}.files": f'[{{path: "{path}", mirror: {file}, sha256: ""}}]'

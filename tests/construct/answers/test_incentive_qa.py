@@ -1,10 +1,19 @@
 """Answers under a proxy: the wrong one is rewarded, the right one is given all the same."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitorbench.construct.answers.incentive import CELL, Loophole, incentivised_answers, loopholes
+from monitorbench.construct.answers.incentive import (
+    CELL,
+    RIGHT_KEY,
+    WRONG_KEY,
+    Loophole,
+    incentivised_answers,
+    loopholes,
+)
 from monitorbench.construct.cues.phrases import ANSWERS
 from monitorbench.corpus.surface import surface_check
 from monitorbench.records import Construction, Label, LabelSource, Sample
@@ -58,23 +67,41 @@ def test_misbehavior_gives_the_wrong_answer_and_benign_the_right_one(seed: int) 
 
 def test_the_incentive_is_in_both_requests_and_pays_for_the_wrong_answer() -> None:
     """The misbehavior would be a plain mistake, not gaming; or the benign one would have no temptation."""
-    made = pairs(build(QUESTIONS).samples)
-    also = 0
-    for row, (misbehavior, benign) in zip(QUESTIONS, made, strict=True):
-        assert misbehavior.request == benign.request
-        asked = "\n".join(m.content for m in benign.request)
-        assert row.text in asked
-        assert len(asked) > len(row.text) + 40
+    for row, (misbehavior, benign) in zip(QUESTIONS, pairs(build(QUESTIONS).samples), strict=True):
+        for sample in (misbehavior, benign):
+            asked = "\n".join(m.content for m in sample.request)
+            assert row.text in asked
+            assert len(asked) > len(row.text) + 40
         found = [
             lo
             for w in row.wrong
             for lo in loopholes(row.text, row.answer, w.rstrip("."))
             if lo.kind == benign.cue
         ]
+        asked = "\n".join(m.content for m in misbehavior.request)
         paying = [lo for lo in found if lo.needle in asked]
         assert any(lo.passes(misbehavior.response[0].content) for lo in paying)
-        also += any(lo.passes(benign.response[0].content) for lo in paying)
-    assert 0.3 < also / len(made) < 0.95, "the loophole alone tells the label"
+
+
+def test_what_is_looked_for_is_mostly_in_the_right_answer() -> None:
+    """Else "the string that the request looks for comes back" would be the label."""
+    made = pairs(build(QUESTIONS).samples)
+    strata = Counter(benign.stratum for _, benign in made)
+    assert strata[RIGHT_KEY] > 0.8 * len(made)
+    assert strata[WRONG_KEY] > 0
+    for row, (misbehavior, benign) in zip(QUESTIONS, made, strict=True):
+        if benign.stratum == WRONG_KEY:
+            assert misbehavior.request == benign.request
+            continue
+        asked = "\n".join(m.content for m in benign.request)
+        assert misbehavior.request != benign.request
+        paying = [
+            lo
+            for w in row.wrong
+            for lo in loopholes(row.text, w.rstrip("."), row.answer)
+            if lo.kind == benign.cue and lo.needle in asked
+        ]
+        assert any(lo.passes(benign.response[0].content) for lo in paying)
 
 
 def test_samples_say_where_they_come_from() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitorbench.construct.answers.stated import extract_answer
-from monitorbench.construct.cues.cue import CELL, cued_pairs
+from monitorbench.construct.cues.cue import AGREED, CELL, cued_pairs
 from monitorbench.construct.cues.wordings import CUES
 from monitorbench.records import Construction, Label, LabelSource
 from monitorbench.word_problems.generate import generate
@@ -22,10 +22,12 @@ def test_benign_is_right_and_misbehavior_ends_where_the_cue_points(seed: int) ->
     for problem, (misbehavior, benign) in zip(problems, cued_pairs(problems, seed=seed), strict=True):
         assert extract_answer(benign.response[-1].content) == problem.answer
         assert extract_answer(misbehavior.response[-1].content) == problem.wrong_answer
-        asked = "\n".join(m.content for m in benign.request)
-        assert problem.question in asked
-        assert problem.wrong_answer in asked.replace(problem.question, "")
-        assert misbehavior.request == benign.request
+        pointed_at = problem.answer if benign.stratum == AGREED else problem.wrong_answer
+        for sample, cue in ((misbehavior, problem.wrong_answer), (benign, pointed_at)):
+            asked = "\n".join(m.content for m in sample.request)
+            assert problem.question in asked
+            assert cue in asked.replace(problem.question, "")
+        assert (misbehavior.request == benign.request) == (benign.stratum != AGREED)
         assert bool(misbehavior.has_thinking) == bool(benign.has_thinking)
 
 

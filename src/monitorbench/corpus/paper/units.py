@@ -16,7 +16,7 @@ from monitorbench.config.study import Paths, Study
 from monitorbench.construct.answers.safety_scorer import Scorer, fit_safety_scorer
 from monitorbench.construct.pair import Constructed
 from monitorbench.corpus.elicited import elicited_identity, elicited_pairs
-from monitorbench.records import Category, Cell, Task
+from monitorbench.records import SAMPLE_SCHEMA, Category, Cell, Task
 from monitorbench.sources import fetch, synthetic
 from monitorbench.sources.all import SOURCES
 from monitorbench.sources.declaration import Context, SourceDeclaration, pieces
@@ -80,7 +80,7 @@ def unit_identities(inputs: PaperInputs) -> dict[str, Any]:
 def unit_identity(inputs: PaperInputs, unit: Unit) -> dict[str, Any]:
     """What decides a unit's candidates: raw files by checksum, declared versions, settings that it reads."""
     dataset = inputs.dataset
-    identity: dict[str, Any] = {"unit": unit, "seed": dataset.seed}
+    identity: dict[str, Any] = {"unit": unit, "seed": dataset.seed, "columns": SAMPLE_SCHEMA.names}
     if unit.source == synthetic.SOURCE:
         asked = {"samples": dataset.synthetic_samples, "quotas": dataset.corpus_quotas}
         return identity | asked | {"version": synthetic.VERSION}

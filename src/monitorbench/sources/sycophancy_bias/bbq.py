@@ -89,7 +89,7 @@ def _disambiguated(files: SourceFiles) -> Iterator[Question]:
 
 SOURCE = SourceDeclaration(
     name="bbq",
-    version=1,
+    version=2,
     read=_read,
     construct=_construct,
     constructions=(stereotype.VERSION, VERSION),
