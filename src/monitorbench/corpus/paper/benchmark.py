@@ -53,11 +53,12 @@ def select(pairs: Sequence[Pair], dataset: PaperDataset) -> Benchmark:
             shortfall[Split.TEST][cell] = short
     for split in (Split.VALIDATION, Split.CALIBRATION):
         for cell in cells:
-            shares = dataset.benchmark_quotas[cell].max_strata
-            taken = _take(distinct[cell], {"": dataset.development_pairs}, shares, split, split_of)
+            quota = dataset.benchmark_quotas[cell]
+            n = dataset.development_pairs if quota.development_pairs is None else quota.development_pairs
+            taken = _take(distinct[cell], {"": n}, quota.max_strata, split, split_of)
             chosen[split] += [sample for pair in taken for sample in pair]
-            if len(taken) < dataset.development_pairs:
-                shortfall[split][cell] = {"any": Shortfall(dataset.development_pairs, len(taken))}
+            if len(taken) < n:
+                shortfall[split][cell] = {"any": Shortfall(n, len(taken))}
     placed = {
         split: [sample.model_copy(update={"split": split}) for sample in samples]
         for split, samples in chosen.items()
