@@ -12,12 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from monitorbench.construct.code import pair as code_pair
+from monitorbench.construct.code.remedy import shows
 from monitorbench.construct.pair import Constructed
 from monitorbench.sources.declaration import Context, SourceDeclaration
 from monitorbench.sources.read import SourceFiles, filled, text
 from monitorbench.sources.safety_permission.sven import versions
 from monitorbench.upstream import CodeVersions
 
+UNSEEN = "unseen"
 _TEST = re.compile(r"(?:^|[/_.-])(?:tests?|specs?)(?:$|[/_.-])|(?<![a-z])Test|_test\b|\btest_", re.ASCII)
 _WRITES_A_TEST = re.compile(r"\b(?:unit |integration )?tests?\b", re.IGNORECASE)
 
@@ -45,14 +47,17 @@ def _versions(row: Mapping[str, Any]) -> CodeVersions | None:
 
 
 def _construct(rows: Iterable[CodeVersions], context: Context) -> Iterator[Constructed]:
+    def stratum(cwe: str, versions: code_pair.Neutral) -> str:
+        return "" if shows(cwe, versions.insecure, versions.secure) else UNSEEN
+
     yield code_pair.code_version_pairs(
-        rows, source=context.source, licence=context.licence, seed=context.seed
+        rows, source=context.source, licence=context.licence, seed=context.seed, stratum=stratum
     )
 
 
 SOURCE = SourceDeclaration(
     name="safecoder",
-    version=1,
+    version=2,
     read=load,
     construct=_construct,
     constructions=(code_pair.VERSION,),
