@@ -20,7 +20,6 @@ from monitorbench.config.load import load
 from monitorbench.config.sources import Source
 from monitorbench.config.study import Study
 from monitorbench.sources.all import SOURCES as DECLARED
-from monitorbench.sources.specification_gaming import humaneval
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
