@@ -172,6 +172,8 @@ def overrides(
         "dataset.development_pairs": "2",
         "dataset.sources.jailbreakbench": "{benchmark: true, max_share: 0.5}",
         "dataset.sources.diasafety": "{benchmark: false, max_share: 0.9}",
+        "dataset.sources.sven": "{benchmark: true, max_share: 1.0}",
+        "dataset.sources.gsm8k": "{benchmark: true, max_share: 1.0, training_only: [broken_off]}",
         **{f"dataset.sources.{name}": "null" for name in _OTHERS},
         **{
             f"source.{name}.files": f'[{{path: "{path}", mirror: {file}, sha256: ""}}]'
@@ -181,7 +183,11 @@ def overrides(
     for cell in CELLS:
         without, with_ = benchmark.get(cell, (0, 0))
         key = cell.replace("/", ".")
-        settings[f"dataset.benchmark.{key}"] = f"{{without_thinking: {without}, with_thinking: {with_}}}"
+        # One source is a whole stratum here.
+        free = ", max_strata: {refusal: 1.0}, development_pairs: null" if cell == QA else ""
+        settings[f"dataset.benchmark.{key}"] = (
+            f"{{without_thinking: {without}, with_thinking: {with_}{free}}}"
+        )
         settings[f"dataset.corpus.{key}"] = str(corpus.get(cell, 0))
     settings |= {key.replace("__", "."): value for key, value in changes.items()}
     return [f"{key}={value}" for key, value in settings.items()]
