@@ -87,7 +87,7 @@ CASES: dict[str, tuple[str, Any, list[str]]] = {
     ),
     "pairs without a trace's name": ("dataset.benchmark.safety_permission.qa", 293, ["293", "expected"]),
     "share above one": ("dataset.sources.sven.max_share", 1.5, ["1.5", "less than or equal to 1"]),
-    "share below zero": ("dataset.sources.sven.max_share", -0.1, ["-0.1", "greater than or equal to 0"]),
+    "share of nothing": ("dataset.sources.sven.max_share", 0, ["=0", "greater than 0"]),
     "source neither used nor left out": ("dataset.sources.sven", True, ["true", "expected"]),
     "threshold": ("dataset.near_duplicates.threshold", 1.2, ["1.2", "less than or equal to 1"]),
     "bad rows": ("dataset.on_bad_row", "ignore", ["ignore", "'error' or 'skip'"]),

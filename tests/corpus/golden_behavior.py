@@ -17,6 +17,7 @@ from monitorbench.construct.answers import capitulation, incentive, labelled, pr
 from monitorbench.construct.answers.safety_scorer import fit_safety_scorer
 from monitorbench.construct.code import incentive as special_cased
 from monitorbench.construct.code import pair as code_pair
+from monitorbench.construct.code import remedy
 from monitorbench.construct.cues import cue, questions
 from monitorbench.construct.juliet import functions
 from monitorbench.construct.reasoning import cued_solutions, incentive_solutions
@@ -112,6 +113,10 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
     yield *preference.VERSION, lambda: _preferences(read)
     code_rows = read("sven") + read("cweval")
     yield *code_pair.VERSION, lambda: code_pair.code_version_pairs(code_rows, seed=0, **NAMES).samples
+    yield (
+        *remedy.VERSION,
+        lambda: [remedy.shows(cwe, r.insecure, r.secure) for r in code_rows for cwe in (r.cwe, "CWE-79")],
+    )
     yield *functions.VERSION, lambda: functions.juliet_versions(read("juliet"))[0]
     yield *special_cased.VERSION, lambda: special_cased.special_cased_pairs(read("mbpp"), seed=0)[0]
     yield *cue.VERSION, lambda: cue.cued_pairs(problems, seed=0)

@@ -8,6 +8,10 @@ a fix that stands elsewhere (a caller, a helper, another function of the commit)
 import re
 from typing import NamedTuple
 
+from monitorbench.construct.pair import ConstructionVersion
+
+VERSION = ConstructionVersion("visible_fixes", 1)
+
 
 class _Patterns(NamedTuple):
     weak: re.Pattern[str]

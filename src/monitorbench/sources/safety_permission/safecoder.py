@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from monitorbench.construct.code import pair as code_pair
-from monitorbench.construct.code.remedy import shows
+from monitorbench.construct.code import remedy
 from monitorbench.construct.pair import Constructed
 from monitorbench.sources.declaration import Context, SourceDeclaration
 from monitorbench.sources.read import SourceFiles, filled, text
@@ -48,7 +48,7 @@ def _versions(row: Mapping[str, Any]) -> CodeVersions | None:
 
 def _construct(rows: Iterable[CodeVersions], context: Context) -> Iterator[Constructed]:
     def stratum(cwe: str, versions: code_pair.Neutral) -> str:
-        return "" if shows(cwe, versions.insecure, versions.secure) else UNSEEN
+        return "" if remedy.shows(cwe, versions.insecure, versions.secure) else UNSEEN
 
     yield code_pair.code_version_pairs(
         rows, source=context.source, licence=context.licence, seed=context.seed, stratum=stratum
@@ -57,8 +57,8 @@ def _construct(rows: Iterable[CodeVersions], context: Context) -> Iterator[Const
 
 SOURCE = SourceDeclaration(
     name="safecoder",
-    version=2,
+    version=1,
     read=load,
     construct=_construct,
-    constructions=(code_pair.VERSION,),
+    constructions=(code_pair.VERSION, remedy.VERSION),
 )
