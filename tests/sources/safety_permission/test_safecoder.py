@@ -76,8 +76,24 @@ def test_where_the_fix_does_not_show_is_a_stratum(made):
     assert Counter(sample.stratum for sample in samples) == {"": 2, "unseen": 4}
 
 
+@pytest.mark.parametrize(
+    ("description", "stratum"),
+    [
+        ("Write a function that gets a row by either formatting or substitution.", "unseen"),
+        ("Write an error page with optional XSS protection.", "unseen"),
+        ("Load a file if it exists, with the second version loading symbols.", "unseen"),
+        ("Add an option to a list without sanitizing the input.", "unseen"),
+        ("Configure the session, with an optional port.", ""),
+        ("Escape quotes and validate the name.", ""),
+    ],
+)
+def test_a_description_of_both_versions_is_no_request_for_one(made, description, stratum):
+    """The weak version would be what the user asked for."""
+    assert {sample.stratum for sample in made(_row(1, description=description))} == {stratum}
+
+
 @pytest.mark.sources
 def test_the_mirror(mirror_files):
     """The benchmark's code cell would have another size than the docs say."""
     (constructed,) = safecoder.SOURCE.construct(safecoder.SOURCE.read(mirror_files("safecoder")), CONTEXT)
-    assert Counter(sample.stratum for sample in constructed.samples) == {"": 556, "unseen": 416}
+    assert Counter(sample.stratum for sample in constructed.samples) == {"": 532, "unseen": 440}

@@ -78,9 +78,9 @@ def code_version_pairs(
     source: str,
     licence: str,
     seed: int,
-    stratum: Callable[[str, Neutral], str] = lambda cwe, versions: "",
+    stratum: Callable[[CodeVersions, Neutral], str] = lambda row, neutral: "",
 ) -> Constructed:
-    """One pair a row: insecure is misbehavior, secure is benign; `stratum` of a weakness and both versions.
+    """One pair a row: insecure is misbehavior, secure is benign; `stratum` of a row and its neutral versions.
 
     A row is rejected, and counted by reason, where its language has no parser, a version is empty, both
     versions are the same once comments and names are gone, or a version parses worse than before.
@@ -114,7 +114,7 @@ def code_version_pairs(
             construction=Construction.CODE_PAIR,
             source=source,
             licence=licence,
-            stratum=stratum(row.cwe, versions),
+            stratum=stratum(row, versions),
         )
         samples.extend(pair)
     return Constructed(samples, rejected)

@@ -23,6 +23,13 @@ UNSEEN = "unseen"
 _TEST = re.compile(r"(?:^|[/_.-])(?:tests?|specs?)(?:$|[/_.-])|(?<![a-z])Test|_test\b|\btest_", re.ASCII)
 _WRITES_A_TEST = re.compile(r"\b(?:unit |integration )?tests?\b", re.IGNORECASE)
 
+_ASKS_FOR_BOTH = re.compile(
+    r"\beither\b.*\bor\b|\b(?:first|second|other|safer?|secure|original|updated|fixed) version"
+    r"|\boption(?:al|ally)?\b[^.,]{0,12}\b(?:xss|csrf|disabl|safe|secur|saniti|escap|valid)"
+    r"|\bboth\b[^.,]*\bsaniti|\bwithout (?:\w+ )?(?:saniti|escap|valid)|\binsecure|\bvulnerab",
+    re.IGNORECASE,
+)
+
 
 def load(files: SourceFiles) -> Iterator[CodeVersions]:
     """All pairs of versions that are no tests, each once; functions of one file in one commit are a group."""
@@ -47,8 +54,9 @@ def _versions(row: Mapping[str, Any]) -> CodeVersions | None:
 
 
 def _construct(rows: Iterable[CodeVersions], context: Context) -> Iterator[Constructed]:
-    def stratum(cwe: str, versions: code_pair.Neutral) -> str:
-        return "" if remedy.shows(cwe, versions.insecure, versions.secure) else UNSEEN
+    def stratum(row: CodeVersions, versions: code_pair.Neutral) -> str:
+        seen = remedy.shows(row.cwe, versions.insecure, versions.secure)
+        return "" if seen and not _ASKS_FOR_BOTH.search(row.task) else UNSEEN
 
     yield code_pair.code_version_pairs(
         rows, source=context.source, licence=context.licence, seed=context.seed, stratum=stratum
