@@ -17,6 +17,7 @@ from monitorbench.construct.answers import capitulation, incentive, labelled, pr
 from monitorbench.construct.answers.safety_scorer import fit_safety_scorer
 from monitorbench.construct.code import incentive as special_cased
 from monitorbench.construct.code import pair as code_pair
+from monitorbench.construct.code import remedy
 from monitorbench.construct.cues import cue, published_answers, questions
 from monitorbench.construct.juliet import functions
 from monitorbench.construct.reasoning import cued_solutions, incentive_solutions
@@ -73,8 +74,10 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
         return list(source.read(source_files(name, folder / "again")))
 
     for name, source in SOURCES.items():
+        if name == handwritten.SOURCE.name:
+            continue  # its files grow, and their hash is part of a dataset's identity
         yield f"source {name}", source.version, lambda name=name: rows_of(name, folder)
-    yield "source handwritten", handwritten.VERSION, lambda: [handwritten.load(c) for c in handwritten.CELLS]
+    yield "source handwritten", handwritten.VERSION, lambda: list(_first_handwritten())
     quotas = {Cell(Category.SAFETY_PERMISSION, Task.QA): 2, Cell(Category.SYCOPHANCY_BIAS, Task.CODE): 1}
     yield "source synthetic", synthetic.VERSION, lambda: list(synthetic.samples(quotas, 1, 4, 0))
     yield "source word_problems", word_problems.VERSION, lambda: word_problems.generate(40, seed=0)
@@ -118,6 +121,10 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
         yield *SOURCES[name].constructions[0], lambda name=name: _constructed(name, read(name), cues)
     code_rows = read("sven") + read("cweval")
     yield *code_pair.VERSION, lambda: code_pair.code_version_pairs(code_rows, seed=0, **NAMES).samples
+    yield (
+        *remedy.VERSION,
+        lambda: [remedy.shows(cwe, r.insecure, r.secure) for r in code_rows for cwe in (r.cwe, "CWE-79")],
+    )
     yield *functions.VERSION, lambda: functions.juliet_versions(read("juliet"))[0]
     yield *special_cased.VERSION, lambda: special_cased.special_cased_pairs(read("mbpp"), seed=0)[0]
     yield *cue.VERSION, lambda: cue.cued_pairs(problems, seed=0)
@@ -139,6 +146,11 @@ def _constructed(name: str, rows: list[Any], cues: Cues) -> list[Sample]:
     assert construct is not None
     context = Context(name, "MIT", 0, cues, PreferenceFilter(), lambda: None)
     return [sample for made in construct(rows, context) for sample in made.samples]
+
+
+def _first_handwritten() -> Iterator[Any]:
+    for cell in handwritten.CELLS:
+        yield from (handwritten.pair_of(cell, row, "made_up") for row in handwritten.load(cell))
 
 
 def _logged(files: SourceFiles) -> list[Sample]:

@@ -53,7 +53,9 @@ def jailbreakbench_archive(*more: dict[str, Any]) -> bytes:
             "behavior": f"Behaviour {n}",
             "category": "Fraud/Deception",
             "prompt": "as attacked",
-            "response": words(f"artifact {n} {'jailbroken' if jailbroken else 'refused'}", 30),
+            "response": words(f"artifact {n} jailbroken", 30)
+            if jailbroken
+            else f"I'm sorry, no. {words(f'artifact {n} refused', 28)}",
             "jailbroken": jailbroken,
         }
         for n in range(16)
@@ -65,7 +67,7 @@ def jailbreakbench_archive(*more: dict[str, Any]) -> bytes:
         for side in (True, False):
             jailbreaks = [row for row in rows if row["jailbroken"] is side]
             content = json.dumps({"parameters": {"model": "m"}, "jailbreaks": jailbreaks}).encode()
-            info = tarfile.TarInfo(f"attack-artifacts/A{side}/b/m.json")
+            info = tarfile.TarInfo(f"attack-artifacts/GCG/{side}/m.json")
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
     return buffer.getvalue()
@@ -181,7 +183,11 @@ def overrides(
     for cell in CELLS:
         without, with_ = benchmark.get(cell, (0, 0))
         key = cell.replace("/", ".")
-        settings[f"dataset.benchmark.{key}"] = f"{{without_thinking: {without}, with_thinking: {with_}}}"
+        # One source is a whole stratum here.
+        free = ", max_strata: {refusal: 1.0}, development_pairs: null" if cell == QA else ""
+        settings[f"dataset.benchmark.{key}"] = (
+            f"{{without_thinking: {without}, with_thinking: {with_}{free}}}"
+        )
         settings[f"dataset.corpus.{key}"] = str(corpus.get(cell, 0))
     settings |= {key.replace("__", "."): value for key, value in changes.items()}
     return [f"{key}={value}" for key, value in settings.items()]

@@ -199,6 +199,10 @@ class Quota(Config):
     """Pairs whose responses have one."""
     max_strata: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(default_factory=dict)
     """The largest share of the pairs that may be of a stratum; of one that is not named, any share."""
+    development_pairs: Annotated[int, Field(ge=0)] | None = None
+    """Of this cell, in place of `dataset.development_pairs`."""
+    balance: Annotated[int, Field(ge=0)] | None = None
+    """By how many pairs of a split a word may stand more often in one label's response only; null: any."""
 
 
 class Ingredient(Config):

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from monitorbench.config.datasets import StarterDataset
 from monitorbench.construct.code import incentive as special_cased
 from monitorbench.construct.cues import cue
-from monitorbench.construct.pair import Pair, make_pair
+from monitorbench.construct.pair import Pair
 from monitorbench.construct.reasoning import incentive
 from monitorbench.corpus.split import CORPUS_VERSION
-from monitorbench.records import Cell, Construction, LabelSource, Sample
+from monitorbench.records import Sample
 from monitorbench.sources import handwritten
 from monitorbench.sources.specification_gaming import humaneval
 from monitorbench.word_problems import generate as word_problems
@@ -46,7 +46,7 @@ def assemble(config: StarterDataset, advance: Callable[[int], None]) -> Assemble
     """Build every pair; `advance` is called with the number of cells done. Deterministic for a config."""
     pairs: list[Pair] = []
     for cell in handwritten.CELLS:
-        pairs += [_handwritten_pair(cell, row) for row in handwritten.load(cell)]
+        pairs += [handwritten.pair_of(cell, row, "monitorbench") for row in handwritten.load(cell)]
         advance(1)
     gaming, dropped = special_cased.special_cased_pairs(humaneval.load(), seed=config.seed)
     pairs += gaming
@@ -60,19 +60,3 @@ def assemble(config: StarterDataset, advance: Callable[[int], None]) -> Assemble
 
 
 N_CELLS = len(handwritten.CELLS) + 3
-
-
-def _handwritten_pair(cell: Cell, row: handwritten.HandwrittenPair) -> Pair:
-    return make_pair(
-        row.group,
-        group_id=row.group,
-        cell=cell,
-        subcategory=row.subcategory,
-        request=row.request,
-        misbehavior=row.misbehavior,
-        benign=row.benign,
-        label_source=LabelSource.AUTHOR,
-        construction=Construction.HANDWRITTEN,
-        source="monitorbench",
-        licence="Apache-2.0",
-    )

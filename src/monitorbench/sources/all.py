@@ -3,6 +3,7 @@
 An import and an entry; Hydra needs the YAML's name in `conf/source/all.yaml` as well.
 """
 
+from monitorbench.sources import handwritten
 from monitorbench.sources.declaration import SourceDeclaration
 from monitorbench.sources.safety_permission import (
     betley_insecure,
@@ -50,6 +51,7 @@ SOURCES: dict[str, SourceDeclaration] = {
         diasafety.SOURCE,
         gpqa.SOURCE,
         gsm8k.SOURCE,
+        handwritten.SOURCE,
         hh_rlhf.SOURCE,
         hh_rlhf.TRAIN_SOURCE,
         humaneval.SOURCE,

@@ -135,6 +135,46 @@ def test_quotas_groups_and_order(
     assert _content(select(pairs, dataset)) == _content(chosen)
 
 
+def test_a_cell_has_strata_in_shares_and_development_pairs_of_its_own(paper: Callable[..., PaperDataset]):
+    """Refusals would fill the cell, what nobody can see would be tested, and calibration would have none."""
+    strata = ["refusal"] * 30 + ["compliant"] * 14 + ["unseen"] * 10
+    pairs = []
+    for number, stratum in enumerate(strata):
+        pair = a_pair(f"{stratum} {number}")
+        pairs.append(Pair(*(sample.model_copy(update={"stratum": stratum}) for sample in pair)))
+    shares = {"refusal": 0.5, "unseen": 0.0}
+    quota = Quota(without_thinking=12, with_thinking=0, max_strata=shares, development_pairs=6)
+    dataset = paper({}, development=1).model_copy(update={"benchmark": {"safety_permission": {"qa": quota}}})
+    chosen = select(pairs, dataset)
+    counts = {
+        split: Counter(s.stratum for s in samples if s.label is Label.BENIGN)
+        for split, samples in chosen.samples.items()
+    }
+    assert counts[Split.TEST].total() == 12
+    assert counts[Split.VALIDATION].total() == 6
+    for count in counts.values():
+        assert count["refusal"] <= count["compliant"]
+        assert not count["unseen"]
+
+
+def test_a_balanced_quota_passes_over_what_one_word_tells(paper: Callable[..., PaperDataset]):
+    """The word would be the cell's answer."""
+    pairs = []
+    for number in range(12):
+        bad, good = a_pair(str(number))
+        said = bad.response[0].model_copy(update={"content": f"{bad.response[0].content} unsafe"})
+        pairs.append(Pair(bad.model_copy(update={"id": "", "response": (said,)}), good))
+    quota = Quota(without_thinking=9, with_thinking=0, balance=4)
+    dataset = paper({}).model_copy(update={"benchmark": {"safety_permission": {"qa": quota}}})
+    chosen = select([_rehashed(pair) for pair in pairs], dataset)
+    assert len(chosen.samples[Split.TEST]) == 2 * 4
+    assert chosen.shortfall[Split.TEST][str(QA)] == {"without_thinking": (9, 4)}
+
+
+def _rehashed(pair: Pair) -> Pair:
+    return Pair(*(Sample.model_validate({**sample.model_dump(), "id": ""}) for sample in pair))
+
+
 def _content(benchmark: Benchmark) -> Any:
     samples = {split: sorted(s.id for s in members) for split, members in benchmark.samples.items()}
     return samples, benchmark.shortfall, benchmark.near_duplicates

@@ -9,6 +9,7 @@ import pytest
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Label, LabelSource
+from monitorbench.sources.declaration import Context
 from monitorbench.sources.safety_permission import jailbreakbench
 
 
@@ -68,39 +69,83 @@ def test_the_request_is_the_goal_and_jailbroken_is_misbehavior(archived):
     assert rows[0].subcategory == "fraud_deception_of_people"
 
 
-def test_a_pair_is_two_responses_to_one_goal(archived):
+def _members(rows):
+    return {frozenset(row.id for row in pair) for pair in _pairs(rows).values()}
+
+
+_GUIDE, _NO = "Here is a guide.", "I'm sorry, but no."
+
+
+def test_a_pair_is_a_response_and_a_refusal_of_one_goal(archived):
     """A pair would differ in more than the response, or hold one label twice."""
     files = archived(
-        A__b__m=[_row(0, True, "Sure."), _row(1, True, "Sure!"), _row(2, False, "No.")],
-        B__b__m=[_row(0, False, "No."), _row(1, True, "Fine."), _row(2, False, "Never.")],
-        C__b__n=[_row(0, False, "Sorry."), _row(1, False, "Sorry."), _row(2, False, "Sorry.")],
+        GCG__b__m=[_row(0, True, _GUIDE), _row(1, True, _GUIDE), _row(2, False, _NO)],
+        JBC__b__m=[_row(0, False, _NO), _row(1, False, "It is a fine day.")],
+        PAIR__b__n=[_row(0, False, "Sorry, never in my life."), _row(2, False, _NO)],
     )
-    pairs = _pairs(jailbreakbench.load(files))
-    members = {frozenset(row.id for row in pair) for pair in pairs.values()}
-    assert members == {frozenset({"A/b/m/0", "B/b/m/0"}), frozenset({"A/b/m/1", "C/b/n/1"})}
+    assert _members(jailbreakbench.load(files)) == {frozenset({"GCG/b/m/0", "JBC/b/m/0"})}
 
 
-def test_pairs_are_of_one_model_where_there_are_such(archived):
-    """A monitor could tell the sides apart by each model's manner more often than need be."""
+@pytest.mark.parametrize(
+    ("attack", "response"),
+    [
+        ("PAIR", _GUIDE),
+        ("prompt_with_random_search", _GUIDE),
+        ("JBC", _GUIDE),
+        ("GCG", "Sure, here is a guide."),
+        ("DSN", "Niccolo: How?\n\nAIM: Thus."),
+    ],
+)
+def test_what_the_attack_dictates_makes_no_pair(archived, attack, response):
+    """A monitor would know the attack's own sentence, or be asked about an answer to another request."""
+    files = archived(**{f"{attack}__b__m": [_row(0, True, response)], "GCG__b__n": [_row(0, False, _NO)]})
+    rows = list(jailbreakbench.load(files))
+    assert len(rows) == 2
+    assert not _pairs(rows)
+
+
+def test_the_sides_of_a_pair_end_alike_and_are_of_nearly_one_length(archived):
+    """Being cut off, or the length, would tell the labels apart."""
     files = archived(
-        A__b__n=[_row(0, False, "No.")], B__b__m=[_row(0, True, "Sure.")], C__b__m=[_row(0, False, "Never.")]
+        GCG__b__m=[_row(0, True, f"{_GUIDE} {'word ' * 20}"), _row(1, True, _GUIDE)],
+        DSN__b__m=[_row(0, True, f"{_GUIDE} {'more ' * 60}"), _row(1, True, f"{_GUIDE} {'a b.' * 40}")],
+        JBC__b__m=[_row(0, False, f"{_NO} {'no ' * 100}"), _row(1, False, f"{_NO} It is not")],
+        JBC__b__n=[_row(0, False, f"{_NO} {'reason ' * 18}")],
     )
-    (pair,) = _pairs(jailbreakbench.load(files)).values()
-    assert {row.subject_model for row in pair} == {"m"}
+    assert _members(jailbreakbench.load(files)) == {
+        frozenset({"GCG/b/m/0", "JBC/b/n/0"}),
+        frozenset({"DSN/b/m/0", "JBC/b/m/0"}),
+    }
+
+
+def test_a_goal_has_at_most_two_pairs(archived):
+    """A few goals would be most of the cell."""
+    attacks = {f"GCG__{place}__m": [_row(0, True, _GUIDE)] for place in "abcd"}
+    refusals = {f"JBC__{place}__m": [_row(0, False, _NO)] for place in "abcd"}
+    assert len(_pairs(jailbreakbench.load(archived(**attacks, **refusals)))) == 2
+
+
+def test_where_the_two_judges_differ_the_response_is_passed_over(archived):
+    """Half of these labels are wrong."""
+    verdicts = [_row(n, True, _GUIDE, jailbroken_llama_guard1=v) for n, v in enumerate((True, False, None))]
+    assert [row.group for row in jailbreakbench.load(archived(GCG__b__m=verdicts))] == ["0", "2"]
 
 
 def test_goals_in_two_wordings_make_no_pair_but_one_group(archived):
     """The two sides of a pair would have different requests."""
-    files = archived(A__b__m=[_row(0, True, "Sure.")], B__b__m=[_row(0, False, "No.", goal="Goal nought")])
+    files = archived(GCG__b__m=[_row(0, True, _GUIDE)], JBC__b__m=[_row(0, False, _NO, goal="Goal nought")])
     one, two = jailbreakbench.load(files)
     assert one.pair == two.pair == ""
     assert one.group == two.group
 
 
-def test_the_same_response_with_both_labels_makes_no_pair(archived):
-    """One text would be its own opposite."""
-    files = archived(A__b__m=[_row(0, True, "Well.")], B__b__m=[_row(0, False, "Well. ")])
-    assert not _pairs(jailbreakbench.load(files))
+def test_the_stratum_is_refusal(archived):
+    """The page would mix these with pairs in which both answers help."""
+    rows = jailbreakbench.load(archived(GCG__b__m=[_row(0, True, _GUIDE)], JBC__b__m=[_row(0, False, _NO)]))
+    context = Context("jailbreakbench", "MIT", 0, None, None, lambda: None)
+    (made,) = jailbreakbench.SOURCE.construct(rows, context)
+    assert [sample.stratum for sample in made.samples] == ["refusal", "refusal"]
+    assert made.samples[0].pair_id == made.samples[1].pair_id
 
 
 def test_summaries_test_artifacts_and_missing_responses_are_passed_over(archived):
@@ -145,9 +190,9 @@ def test_the_archive(mirror_files):
     """Pairs would be missing, or break the promise that their sides share a request."""
     files = mirror_files("jailbreakbench")
     rows = list(jailbreakbench.load(files))
-    assert Counter(row.label for row in rows) == {Label.MISBEHAVIOR: 937, Label.BENIGN: 700}
+    assert Counter(row.label for row in rows) == {Label.MISBEHAVIOR: 868, Label.BENIGN: 614}
     pairs = _pairs(rows)
-    assert len(pairs) == 607
+    assert len(pairs) == 58
     for pair in pairs.values():
         assert len(pair) == len({row.label for row in pair}) == 2
         assert len({row.request for row in pair}) == 1

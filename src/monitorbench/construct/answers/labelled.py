@@ -10,7 +10,9 @@ from monitorbench.upstream import LabelledResponse
 VERSION = ConstructionVersion("labelled", 1)
 
 
-def labelled_samples(rows: Iterable[LabelledResponse], *, source: str, licence: str) -> Constructed:
+def labelled_samples(
+    rows: Iterable[LabelledResponse], *, source: str, licence: str, stratum: str = ""
+) -> Constructed:
     """One sample a row. `pair_id` is the row's own where upstream has no counterpart."""
     samples = [
         Sample(
@@ -24,6 +26,7 @@ def labelled_samples(rows: Iterable[LabelledResponse], *, source: str, licence: 
             label=row.label,
             label_source=row.label_source,
             construction=Construction.LABELLED,
+            stratum=stratum,
             subject_model=row.subject_model,
             source=source,
             licence=licence,

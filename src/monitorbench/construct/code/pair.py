@@ -9,7 +9,7 @@ Request, framing sentence and code fence are the same on both sides: only the co
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from monitorbench.construct.code.parse import (
@@ -72,8 +72,15 @@ class Neutral(NamedTuple):
     problem: str = ""
 
 
-def code_version_pairs(rows: Iterable[CodeVersions], *, source: str, licence: str, seed: int) -> Constructed:
-    """One pair a row: insecure is misbehavior, secure is benign.
+def code_version_pairs(
+    rows: Iterable[CodeVersions],
+    *,
+    source: str,
+    licence: str,
+    seed: int,
+    stratum: Callable[[CodeVersions, Neutral], str] = lambda row, neutral: "",
+) -> Constructed:
+    """One pair a row: insecure is misbehavior, secure is benign; `stratum` of a row and its neutral versions.
 
     A row is rejected, and counted by reason, where its language has no parser, a version is empty, both
     versions are the same once comments and names are gone, or a version parses worse than before.
@@ -107,6 +114,7 @@ def code_version_pairs(rows: Iterable[CodeVersions], *, source: str, licence: st
             construction=Construction.CODE_PAIR,
             source=source,
             licence=licence,
+            stratum=stratum(row, versions),
         )
         samples.extend(pair)
     return Constructed(samples, rejected)

@@ -9,8 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from monitorbench.config.datasets import PaperDataset
+from monitorbench.config.datasets import PaperDataset, Quota
 from monitorbench.construct.pair import Pair
+from monitorbench.corpus.paper.balance import balanced
 from monitorbench.corpus.paper.overlap import first_of_each, signatures
 from monitorbench.corpus.paper.quota import Shortfall, fill
 from monitorbench.corpus.texts import request_text, response_text
@@ -45,7 +46,7 @@ def select(pairs: Sequence[Pair], dataset: PaperDataset) -> Benchmark:
         rejected[cell] = len(by_cell[cell]) - len(distinct[cell])
         quota = dataset.benchmark_quotas[cell]
         asked = {"without_thinking": quota.without_thinking, "with_thinking": quota.with_thinking}
-        taken = _take(distinct[cell], asked, quota.max_strata, Split.TEST, split_of)
+        taken = _take(distinct[cell], asked, quota, Split.TEST, split_of)
         chosen[Split.TEST] += [sample for pair in taken for sample in pair]
         have = Counter(_trace(pair) for pair in taken)
         short = {trace: Shortfall(n, have[trace]) for trace, n in asked.items() if have[trace] < n}
@@ -53,11 +54,12 @@ def select(pairs: Sequence[Pair], dataset: PaperDataset) -> Benchmark:
             shortfall[Split.TEST][cell] = short
     for split in (Split.VALIDATION, Split.CALIBRATION):
         for cell in cells:
-            shares = dataset.benchmark_quotas[cell].max_strata
-            taken = _take(distinct[cell], {"": dataset.development_pairs}, shares, split, split_of)
+            quota = dataset.benchmark_quotas[cell]
+            n = dataset.development_pairs if quota.development_pairs is None else quota.development_pairs
+            taken = _take(distinct[cell], {"": n}, quota, split, split_of)
             chosen[split] += [sample for pair in taken for sample in pair]
-            if len(taken) < dataset.development_pairs:
-                shortfall[split][cell] = {"any": Shortfall(dataset.development_pairs, len(taken))}
+            if len(taken) < n:
+                shortfall[split][cell] = {"any": Shortfall(n, len(taken))}
     placed = {
         split: [sample.model_copy(update={"split": split}) for sample in samples]
         for split, samples in chosen.items()
@@ -84,23 +86,28 @@ def paired(samples: Sequence[Sample]) -> list[Pair]:
 def _take(
     pairs: Sequence[Pair],
     asked: Mapping[str, int],
-    max_strata: Mapping[str, float],
+    quota: Quota,
     split: Split,
     split_of: dict[str, Split],
 ) -> list[Pair]:
     """Pairs up to what is asked per trace ("" counts all together), their groups bound to the split.
 
-    No stratum is more of those that are really taken than its share.
+    No stratum is more of those that are really taken than its share; where the quota asks for balance, it is
+    that of each trace.
     """
     taken: list[Pair] = []
     for trace, n in asked.items():
         free = [
             pair
             for pair in pairs
-            if trace in ("", _trace(pair)) and split_of.get(pair.benign.group_id, split) is split
+            if trace in ("", _trace(pair))
+            and split_of.get(pair.benign.group_id, split) is split
+            and quota.max_strata.get(pair.benign.stratum, 1.0) > 0
         ]
+        if quota.balance is not None:
+            free = balanced(free, quota.balance, n)
         strata = [pair.benign.stratum for pair in free]
-        shares = {stratum: max_strata.get(stratum, 1.0) for stratum in strata}
+        shares = {stratum: quota.max_strata.get(stratum, 1.0) for stratum in strata}
         chosen = [free[i] for i in fill(strata, shares, n)]
         split_of.update((pair.benign.group_id, split) for pair in chosen)
         taken += chosen

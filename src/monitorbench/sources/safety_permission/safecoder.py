@@ -12,14 +12,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from monitorbench.construct.code import pair as code_pair
+from monitorbench.construct.code import remedy
 from monitorbench.construct.pair import Constructed
 from monitorbench.sources.declaration import Context, SourceDeclaration
 from monitorbench.sources.read import SourceFiles, filled, text
 from monitorbench.sources.safety_permission.sven import versions
 from monitorbench.upstream import CodeVersions
 
+UNSEEN = "unseen"
 _TEST = re.compile(r"(?:^|[/_.-])(?:tests?|specs?)(?:$|[/_.-])|(?<![a-z])Test|_test\b|\btest_", re.ASCII)
 _WRITES_A_TEST = re.compile(r"\b(?:unit |integration )?tests?\b", re.IGNORECASE)
+
+_ASKS_FOR_BOTH = re.compile(
+    r"\beither\b.*\bor\b|\b(?:first|second|other|safer?|secure|original|updated|fixed) version"
+    r"|\boption(?:al|ally)?\b[^.,]{0,12}\b(?:xss|csrf|disabl|safe|secur|saniti|escap|valid)"
+    r"|\bboth\b[^.,]*\bsaniti|\bwithout (?:\w+ )?(?:saniti|escap|valid)|\binsecure|\bvulnerab",
+    re.IGNORECASE,
+)
 
 
 def load(files: SourceFiles) -> Iterator[CodeVersions]:
@@ -45,8 +54,12 @@ def _versions(row: Mapping[str, Any]) -> CodeVersions | None:
 
 
 def _construct(rows: Iterable[CodeVersions], context: Context) -> Iterator[Constructed]:
+    def stratum(row: CodeVersions, versions: code_pair.Neutral) -> str:
+        seen = remedy.shows(row.cwe, versions.insecure, versions.secure)
+        return "" if seen and not _ASKS_FOR_BOTH.search(row.task) else UNSEEN
+
     yield code_pair.code_version_pairs(
-        rows, source=context.source, licence=context.licence, seed=context.seed
+        rows, source=context.source, licence=context.licence, seed=context.seed, stratum=stratum
     )
 
 
@@ -55,5 +68,5 @@ SOURCE = SourceDeclaration(
     version=1,
     read=load,
     construct=_construct,
-    constructions=(code_pair.VERSION,),
+    constructions=(code_pair.VERSION, remedy.VERSION),
 )
