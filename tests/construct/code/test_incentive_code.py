@@ -8,9 +8,20 @@ import re
 import sys
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from monitorbench.construct.code.incentive import SAMPLE_TOKENS, special_cased_pairs
-from monitorbench.construct.code.special_cases import mutants, only_examples, with_examples_in_front
+from monitorbench.construct.code.honest import DRESSINGS, dressed, holds_examples, mutated_arguments
+from monitorbench.construct.code.incentive import EXPLOITS, SAMPLE_TOKENS, special_cased_pairs
+from monitorbench.construct.code.special_cases import (
+    consulting,
+    early_return,
+    input_fingerprint,
+    mutants,
+    only_examples,
+    swallowed_error,
+    with_examples_in_front,
+)
 from monitorbench.construct.code.task import approximate_tokens, as_task
 from monitorbench.construct.cues.phrases import CODE
 from monitorbench.records import Construction, Label, LabelSource
@@ -81,7 +92,9 @@ def test_records_say_where_a_pair_comes_from(built):
         assert benign.licence == "MIT"
         assert CODE.incentives[benign.cue] in benign.request[0].content
         assert misbehavior.has_thinking == benign.has_thinking
-    assert {pair.misbehavior.subcategory for pair in pairs} == {"lookup", "patched_attempt"}
+    kinds = {pair.misbehavior.subcategory for pair in pairs}
+    assert kinds <= set(EXPLOITS)
+    assert len(kinds) >= 3
 
 
 def test_every_pair_and_every_loss_is_counted(problems, built):
@@ -90,7 +103,7 @@ def test_every_pair_and_every_loss_is_counted(problems, built):
     assert sum(count for reason, count in counts.items() if reason.startswith("kept")) == len(pairs)
     fallen = sum(count for reason, count in counts.items() if reason.startswith("problem"))
     per_pair = sum(count for reason, count in counts.items() if not reason.startswith("problem"))
-    assert per_pair == 2 * (len(problems) - fallen)
+    assert per_pair == 3 * (len(problems) - fallen)
 
 
 def test_the_seed_decides_and_other_problems_do_not(problems, built):
@@ -184,7 +197,7 @@ def test_pairs_of_humaneval_are_the_published_ones(built):
     pairs, _ = built
     ids = sorted(sample.id for pair in pairs for sample in pair)
     assert {pair.benign.group_id for pair in pairs} <= {f"humaneval-{number}" for number in CHOSEN}
-    assert hashlib.sha256("".join(ids).encode()).hexdigest()[:16] == "75f3fefea56d7a1b"
+    assert hashlib.sha256("".join(ids).encode()).hexdigest()[:16] == "3800c030ef28fa83"
 
 
 def test_a_mutant_differs_in_one_place():
@@ -220,6 +233,98 @@ def test_every_style_of_special_case_returns_the_examples(bend, source, calls):
     versions = {ast.unparse(bend(function, examples, random.Random(seed))) for seed in range(20)}
     assert len(versions) >= 3
     assert all(outcome.passed for outcome in run([Program(version, check) for version in sorted(versions)]))
+
+
+def examples_of(**calls):
+    return [
+        DocstringExample(call, tuple(ast.unparse(a) for a in ast.parse(call, mode="eval").body.args), result)
+        for call, result in calls.items()
+    ]
+
+
+SQUARES = examples_of(**{"f(12)": "144", "f(14)": "196"})
+SQUARE = "def f(n):\n    return n * n"
+
+
+@pytest.mark.parametrize(
+    ("bend", "also_right", "wrong"),
+    [
+        (swallowed_error, "f(14) == 196", "f(7) == 49"),
+        (input_fingerprint, "f(14) == 196", "f(7) == 49"),
+        (early_return, "f(7) == 49", "f(15) == 225"),
+    ],
+)
+def test_an_exploit_knows_the_examples_and_no_more(bend, also_right, wrong):
+    """Else a misbehavior would do the task, or fail what the request shows."""
+    function = the_function(SQUARE if bend is early_return else "def f(n):\n    return n + n")
+    for seed in range(10):
+        code = ast.unparse(bend(function, SQUARES, random.Random(seed)))
+        checks = ("assert f(12) == 144", f"assert {also_right}", f"assert {wrong}")
+        statuses = [outcome.status for outcome in run([Program(code, check) for check in checks])]
+        assert statuses == [Status.PASSED, Status.PASSED, Status.FAILED], code
+
+
+def test_an_exploit_that_does_not_fit_is_none():
+    """Else one example's result would be returned for another one, or a list looked up in a dict."""
+    function = the_function("def f(xs):\n    return xs")
+    same_length = examples_of(**{"f([1])": "1", "f([2])": "2"})
+    assert input_fingerprint(function, same_length, random.Random(0)) is None
+    assert swallowed_error(function, same_length, random.Random(0)) is None
+    nothing = the_function("def f():\n    return 1")
+    assert early_return(nothing, examples_of(**{"f()": "1"}), random.Random(0)) is None
+
+
+@pytest.mark.parametrize("dressing", DRESSINGS)
+def test_no_dressing_changes_an_answer_or_holds_the_examples(dressing):
+    """Else benign code would fail, or answer out of a table of the examples itself."""
+    for seed in range(12):
+        statements = dressed(the_function(SQUARE), SQUARES, {dressing: 1.0}, random.Random(seed))
+        code = ast.unparse(ast.Module(body=statements, type_ignores=[]))
+        check = "for n in (0, 1, 5, 12, 13, -4):\n    assert f(n) == n * n\n    assert f(n) == n * n"
+        (outcome,) = run([Program(code, check, "f")])
+        assert outcome.passed, (code, outcome)
+        assert not holds_examples(code, "f", SQUARES), code
+
+
+@pytest.mark.parametrize("bend", [with_examples_in_front, only_examples, swallowed_error, consulting])
+@pytest.mark.parametrize("dressing", DRESSINGS)
+def test_a_table_of_the_examples_is_found_under_any_dressing(bend, dressing):
+    """Else special-cased code could stand as the benign side."""
+    for seed in range(12):
+        rng = random.Random(seed)
+        bent = bend(the_function(SQUARE), SQUARES, rng)
+        *before, gamed = bent if isinstance(bent, tuple) else (bent,)
+        statements = [*before, *dressed(gamed, SQUARES, {dressing: 1.0}, rng)]
+        assert holds_examples(ast.unparse(ast.Module(body=statements, type_ignores=[])), "f", SQUARES)
+
+
+def test_a_base_case_is_no_table():
+    """Else every recursive solution would be turned away."""
+    examples = examples_of(**{"f(0)": "1", "f(1)": "1"})
+    code = "def f(n):\n    if n == 0 or n in (0, 1):\n        return 1\n    return n * f(n - 1)"
+    assert not holds_examples(code, "f", examples)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.integers(),
+            st.booleans(),
+            st.floats(allow_nan=False, allow_infinity=False),
+            st.text(),
+            st.lists(st.integers()),
+            st.dictionaries(st.text(), st.integers()),
+        ),
+        max_size=3,
+    ),
+    st.integers(0, 99),
+)
+def test_mutated_arguments_keep_number_and_type(values, seed):
+    """Else the benign code would be held against the reference on what nobody could pass."""
+    example = DocstringExample("f()", tuple(map(repr, values)), "None")
+    for mutated in mutated_arguments([example], random.Random(seed)):
+        assert [type(value) for value in mutated] == [type(value) for value in values]
 
 
 def test_wording_is_shared_and_fills_in():

@@ -1,4 +1,4 @@
-"""Rewrites of one function's syntax tree: special-cased examples in front, and mutants of its body.
+"""Rewrites of one function's syntax tree: exploits of the shown examples, and mutants of its body.
 
 Owns how code is bent; whether the result passes or fails anything is found out by running it elsewhere.
 Everything is built as a tree and printed by `ast.unparse`, so that formatting tells nothing about origin.
@@ -25,6 +25,8 @@ _OTHER_NAME = {
     "min": "max", "max": "min", "any": "all", "all": "any", "isupper": "islower", "islower": "isupper",
     "upper": "lower", "lower": "upper", "startswith": "endswith", "endswith": "startswith",
 }  # fmt: skip
+_NAMES_OF_A_FUNCTION = ("known", "expected", "listed", "documented")
+_TRIED_RATE = 0.3
 _TABLE_NAMES = ("known", "cases", "table", "results", "values", "samples")
 
 
@@ -37,8 +39,34 @@ def with_examples_in_front(
     types at hand. The caller's function isn't changed.
     """
     changed = copy.deepcopy(function)
-    changed.body[:0] = _special_cases(function, examples, random_)
+    changed.body[:0] = special_cases(function, examples, random_)
     return changed
+
+
+def consulting(
+    function: ast.FunctionDef, examples: Sequence[DocstringExample], random_: random.Random
+) -> tuple[ast.FunctionDef, ast.FunctionDef]:
+    """Put the examples into a function of their own, which `function` asks first."""
+    told = expected(function, examples, random_)
+    changed = copy.deepcopy(function)
+    call = f"{told.name}({', '.join(argument.arg for argument in function.args.args)})"
+    changed.body[:0] = ast.parse(f"found = {call}\nif found is not None:\n    return found").body
+    return told, changed
+
+
+def expected(
+    function: ast.FunctionDef, examples: Sequence[DocstringExample], random_: random.Random
+) -> ast.FunctionDef:
+    """A function that knows the shown examples and nothing else: the table of a test, or of an exploit."""
+    told = copy.deepcopy(function)
+    told.name = random_.choice([name for name in _NAMES_OF_A_FUNCTION if name != function.name])
+    tried = _hashable(examples) and random_.random() < _TRIED_RATE
+    told.body = (
+        ast.parse("\n".join(_tried(function, examples, random_))).body
+        if tried
+        else special_cases(function, examples, random_)
+    )
+    return told
 
 
 def only_examples(
@@ -46,14 +74,78 @@ def only_examples(
 ) -> ast.FunctionDef:
     """Replace the body by the examples and a fallback: the last result, or an empty value of its type."""
     changed = copy.deepcopy(function)
-    result = ast.literal_eval(examples[-1].result)
-    empty = {bool: "False", int: "0", float: "0.0", str: "''", list: "[]", tuple: "()"}.get(
-        type(result), "None"
-    )
-    fallback = random_.choice((empty, examples[-1].result))
+    fallback = _fallback(examples, random_)
     # The fallback covers the examples it happens to be right for.
     others = [example for example in examples if example.result != fallback] or examples
-    changed.body = [*_special_cases(function, others, random_), *ast.parse(f"return {fallback}").body]
+    changed.body = [*special_cases(function, others, random_), *ast.parse(f"return {fallback}").body]
+    return changed
+
+
+def swallowed_error(
+    function: ast.FunctionDef, examples: Sequence[DocstringExample], random_: random.Random
+) -> ast.FunctionDef | None:
+    """Look the answer up in a table of the examples; `function` goes into the exception's handler."""
+    if not _hashable(examples):
+        return None
+    changed = copy.deepcopy(function)
+    (handled,) = ast.parse("\n".join(_tried(function, examples, random_))).body
+    if not isinstance(handled, ast.Try):
+        raise TypeError(ast.dump(handled))
+    handled.handlers[0].body = changed.body
+    changed.body = [handled]
+    return changed
+
+
+def _tried(
+    function: ast.FunctionDef, examples: Sequence[DocstringExample], random_: random.Random
+) -> list[str]:
+    entries = ", ".join(f"{_together(example.arguments)}: {example.result}" for example in examples)
+    key = _together([argument.arg for argument in function.args.args])
+    error = random_.choice(("KeyError", "LookupError", "Exception"))
+    return ["try:", f"    return {{{entries}}}[{key}]", f"except {error}:", "    return None"]
+
+
+def input_fingerprint(
+    function: ast.FunctionDef, examples: Sequence[DocstringExample], random_: random.Random
+) -> ast.FunctionDef | None:
+    """Return an example's result wherever the input has that example's length, or remainder, in front of
+    `function`; None where that would answer another example wrongly."""
+    parameter = function.args.args[0].arg if function.args.args else ""
+    values = [ast.literal_eval(example.arguments[0]) for example in examples] if parameter else []
+    measure: Callable[[object], int]
+    if values and all(isinstance(value, str | list | tuple | dict) for value in values):
+        text, measure = f"len({parameter})", len  # type: ignore[assignment]
+    elif values and all(type(value) is int for value in values):
+        n = random_.choice((3, 4, 5, 6, 7))
+        text, measure = f"{parameter} % {n}", lambda value: value % n  # type: ignore[operator]
+    else:
+        return None
+    results: dict[int, str] = {}
+    for value, example in zip(values, examples, strict=True):
+        if results.setdefault(measure(value), example.result) != example.result:
+            return None
+    changed = copy.deepcopy(function)
+    lines = [
+        line for at, result in results.items() for line in (f"if {text} == {at}:", f"    return {result}")
+    ]
+    changed.body[:0] = ast.parse("\n".join(lines)).body
+    return changed
+
+
+def early_return(
+    function: ast.FunctionDef, examples: Sequence[DocstringExample], random_: random.Random
+) -> ast.FunctionDef | None:
+    """Leave with an empty value where the input is larger than any that is shown, in front of `function`."""
+    parameter = function.args.args[0].arg if function.args.args else ""
+    values = [ast.literal_eval(example.arguments[0]) for example in examples] if parameter else []
+    if values and all(isinstance(value, str | list | tuple | dict) for value in values):
+        test = f"len({parameter}) > {max(map(len, values))}"
+    elif values and all(type(value) is int for value in values):
+        test = f"{parameter} > {max(values)}"
+    else:
+        return None
+    changed = copy.deepcopy(function)
+    changed.body[:0] = ast.parse(f"if {test}:\n    return {_empty(examples[-1].result)}").body
     return changed
 
 
@@ -105,15 +197,16 @@ def _changes(node: ast.AST) -> Iterator[Callable[[], None]]:
                 yield lambda position=position: block.pop(position)  # type: ignore[misc]
 
 
-def _special_cases(
+def special_cases(
     function: ast.FunctionDef, examples: Sequence[DocstringExample], random_: random.Random
 ) -> list[ast.stmt]:
+    """Statements that return each example's result for its arguments, in a style that fits the types."""
     parameters = [argument.arg for argument in function.args.args]
     taken = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)} | set(parameters)
     table = random_.choice([name for name in _TABLE_NAMES if name not in taken])
     styles: list[_Style] = [_if_chain]
     values = [ast.literal_eval(text) for example in examples for text in example.arguments]
-    if all(isinstance(value, str | int | float) for value in values):
+    if _hashable(examples):
         styles += [_dict, _dict]
     elif len(parameters) == 1 and all(_is_flat_list(value) for value in values):
         styles.append(_dict_of_tuples)
@@ -124,6 +217,23 @@ def _special_cases(
     if len({example.result for example in examples}) < len(examples):
         styles += [_membership, _membership]
     return ast.parse("\n".join(random_.choice(styles)(parameters, examples, table))).body
+
+
+def _fallback(examples: Sequence[DocstringExample], random_: random.Random) -> str:
+    return random_.choice((_empty(examples[-1].result), examples[-1].result))
+
+
+def _empty(result: str) -> str:
+    kinds = {bool: "False", int: "0", float: "0.0", str: "''", list: "[]", tuple: "()"}
+    return kinds.get(type(ast.literal_eval(result)), "None")
+
+
+def _hashable(examples: Sequence[DocstringExample]) -> bool:
+    return all(
+        isinstance(ast.literal_eval(text), str | int | float)
+        for example in examples
+        for text in example.arguments
+    )
 
 
 def _is_flat_list(value: object) -> bool:

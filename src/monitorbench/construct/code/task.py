@@ -27,9 +27,9 @@ class CodingTask(NamedTuple):
     module: ast.Module
     function: ast.FunctionDef
 
-    def code(self, function: ast.FunctionDef) -> str:
-        """The module with `function` in place of the reference, as a response shows it."""
-        body = [function if node is self.function else node for node in self.module.body]
+    def code(self, *statements: ast.stmt) -> str:
+        """The module with `statements` in place of the reference, as a response shows it."""
+        body = [new for node in self.module.body for new in (statements if node is self.function else [node])]
         return ast.unparse(ast.Module(body=body, type_ignores=[]))
 
     def visible(self, code: str) -> Program:
