@@ -220,6 +220,9 @@ class PaperDataset(_Dataset):
     """Names in `conf/source/`; null leaves one out."""
     benchmark: dict[CategoryName, dict[TaskName, Quota]]
     """Pairs of the test split, by category and task."""
+    headline: dict[str, str] = Field(default_factory=dict)
+    """Of a cell (`category/task`) the stratum whose numbers are the cell's in every table; the others stand
+    beside it. Overall and by category all samples count."""
     development_pairs: Annotated[int, Field(ge=0)]
     """Pairs of each cell in `validation`, and as many in `calibration`."""
     corpus: dict[CategoryName, dict[TaskName, Annotated[int, Field(ge=0)]]]
@@ -236,6 +239,15 @@ class PaperDataset(_Dataset):
     """Answers of a live subject model (`data_build/elicit.py`); their pairs are left out where null."""
     synthetic_samples: Annotated[int, Field(ge=0)]
     """Nonsense samples for scale tests only; 0 in every real dataset."""
+
+    @model_validator(mode="after")
+    def _headline(self) -> "PaperDataset":
+        for cell in self.headline:
+            if cell not in self.benchmark_quotas:
+                raise ValueError(
+                    f"headline: no cell {cell} in the benchmark; expected one of {', '.join(self.benchmark_quotas)}"
+                )
+        return self
 
     @property
     def ingredients(self) -> dict[str, Ingredient]:
