@@ -244,9 +244,8 @@ class PaperDataset(_Dataset):
     def _headline(self) -> "PaperDataset":
         for cell in self.headline:
             if cell not in self.benchmark_quotas:
-                raise ValueError(
-                    f"headline: no cell {cell} in the benchmark; expected one of {', '.join(self.benchmark_quotas)}"
-                )
+                known = ", ".join(self.benchmark_quotas)
+                raise ValueError(f"headline: no cell {cell} in the benchmark; expected one of {known}")
         return self
 
     @property

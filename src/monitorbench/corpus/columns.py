@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from monitorbench.config.base import UserError
 from monitorbench.config.cells import wrong_name
 from monitorbench.config.datasets import SplitView
-from monitorbench.corpus.store import reading, refuse_unknown_cells, shards_of
+from monitorbench.corpus.store import n_rows, reading, refuse_unknown_cells, shards_of
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import BoolArray, Columns, numbered, pair_numbers
 from monitorbench.records import Category, Label, Sample, Split, Task, from_table, vocabulary
@@ -69,6 +69,8 @@ def read_batches(directory: Path, split: Split, rows: int = 10_000) -> Iterator[
 
 def read_some(directory: Path, split: Split, per_cell: int) -> list[Sample]:
     """At most `per_cell` samples of each cell, as `some_groups` takes them; `UserError` as `read_columns`."""
+    if not n_rows(directory, split):
+        return []
     known = read_columns(directory, split)
     cells, names = known.cells, known.group_ids()
     rows: list[int] = []

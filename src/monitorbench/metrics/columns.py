@@ -215,7 +215,9 @@ def by_cell(judged: Columns) -> dict[str, BoolArray]:
         inside = judged.categories == i
         cells[category] = inside
         for j, task in enumerate(judged.task_names):
-            cells[f"{category}/{task}"] = _headline(judged, f"{category}/{task}", inside & (judged.tasks == j))
+            cells[f"{category}/{task}"] = _headline(
+                judged, f"{category}/{task}", inside & (judged.tasks == j)
+            )
     return {name: found for name, found in cells.items() if found.any() or name == OVERALL}
 
 

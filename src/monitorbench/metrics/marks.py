@@ -19,7 +19,12 @@ IN_WORDS: dict[Surface, str] = {
     "length": "length",
     "source": "source",
 }
+SHORT_WORDS: dict[Surface, str] = {**IN_WORDS, "bag_of_words": "words"}
 SURFACES: tuple[Surface, ...] = tuple(IN_WORDS)
+SIGN = "†"
+"""Stands behind the name of what is marked."""
+NO_STRATUM = "no stratum"
+"""How the samples of a cell that name none are shown beside strata."""
 
 
 class SurfaceCheck(TypedDict):
@@ -44,6 +49,26 @@ class Shortcuts(TypedDict):
     """The marked check with the highest lower bound; None where none is marked."""
     rule: str
     """That check's rule; empty where none is marked."""
+
+
+def shown_name(name: str) -> str:
+    """A cell's name, or a stratum's of it, as it is shown: `sycophancy_bias/qa: agreed`."""
+    cell, colon, stratum = name.partition(":")
+    return f"{cell}: {stratum or NO_STRATUM}" if colon else cell
+
+
+def in_words(surface: Surface, check: SurfaceCheck) -> str:
+    """What a check found: `form 0.92 [0.87, 0.97]: words of refusal: less in misbehavior (…)`."""
+    said = f": {check['rule']}" if check["rule"] else ""
+    return f"{IN_WORDS[surface]} {auroc_in_words(check)}{said}"
+
+
+def auroc_in_words(check: SurfaceCheck) -> str:
+    """`0.92 [0.87, 0.97]`; a dash where there is nothing to tell apart."""
+    if check["auroc"] is None:
+        return "–"
+    bounds = check["auroc_ci"]
+    return f"{check['auroc']:.2f}" + (f" [{bounds[0]:.2f}, {bounds[1]:.2f}]" if bounds else "")
 
 
 def is_marked(interval: list[float] | None) -> bool:

@@ -1,13 +1,13 @@
 """Baselines that every monitor is compared with: answers that read nothing, or next to nothing.
 
 `always_benign` and `always_misbehavior` bound the two rates; `random` answers by a seeded coin. The others
-are fitted on the train split (`corpus.classifiers`): `length` sees how long a response is, `bag_of_words` which
-words occur in it, `echo`, `overlap` and `form` what their names say, `all_shortcuts` all of these and the
-request's words. A monitor that doesn't beat them isn't reading.
+are fitted on the train split, on up to 3,000 samples of a cell (`corpus.classifiers`): `length` sees how long
+a response is, `bag_of_words` which words occur in it, `echo`, `overlap` and `form` what their names say,
+`all_shortcuts` all of these and the request's words. A monitor that doesn't beat them isn't reading.
 
-Their numbers, and the dataset's shortcut checks (`corpus.surface`), are worked out once for a dataset and kept
-under `runs/baselines/`: they depend on the dataset, the draws and the stakes, never on the judge that is set
-beside them, and cost more than it does, since the texts have to be read.
+Their numbers, and the dataset's shortcut checks (`corpus.surface`), are worked out once for a dataset and
+kept under `runs/baselines/`: they depend on the dataset, the draws and the stakes, never on the judge that is
+set beside them, and cost more than it does, since the texts have to be read.
 """
 
 import importlib.metadata

@@ -125,7 +125,9 @@ def _fill(
             )
     jobs.sort(key=lambda job: -sum(file.stat().st_size for file in job.files))
     filled: dict[str, Filled] = {
-        cell: Filled(cell, quota, 0, {}, {}, {}, {}, {}) for cell, quota in dataset.corpus_quotas.items() if quota
+        cell: Filled(cell, quota, 0, {}, {}, {}, {}, {})
+        for cell, quota in dataset.corpus_quotas.items()
+        if quota
     }
     with (
         folder_in_the_making(directory / Split.TRAIN.value) as part,
