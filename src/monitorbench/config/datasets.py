@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 
 from monitorbench.config.base import Config, FileName
 from monitorbench.config.cells import CategoryName, OwnName, TaskName, wrong_subset
+from monitorbench.config.near_duplicates import NearDuplicates
 
 
 class PreferenceFilter(Config):
@@ -166,28 +167,6 @@ class StarterDataset(_Dataset):
     generated_pairs: Annotated[int, Field(ge=1, le=5000)]
     """Pairs in each of the two generated reasoning cells."""
     shares: SplitShares
-
-
-class NearDuplicates(Config):
-    """When two texts count as the same: Jaccard similarity of their 8-byte shingles."""
-
-    threshold: Annotated[float, Field(gt=0, le=1)]
-    """Similarity from which two texts are the same."""
-    permutations: Annotated[int, Field(ge=16, le=1024)]
-    """Length of a MinHash signature."""
-    seed: Annotated[int, Field(ge=0, lt=2**31)]
-    """Of the hashes."""
-    shortest_response: Annotated[int, Field(ge=0)] = 80
-    """Characters from which a response alone is evidence of overlap; an answer such as "(B)" is none."""
-
-    @model_validator(mode="after")
-    def _recall(self) -> "NearDuplicates":
-        if self.permutations * self.threshold < 7:
-            raise ValueError(
-                f"threshold={self.threshold:g} with permutations={self.permutations} misses more than one "
-                "pair in a thousand; expected permutations * threshold of 7 or more"
-            )
-        return self
 
 
 class Quota(Config):

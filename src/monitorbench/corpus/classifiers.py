@@ -25,6 +25,8 @@ LOOK, COUNT = "look", "count"
 """Steps of a classifier that see no label: what it looks at, and which words there are."""
 _TREES = 60
 _BINS = 32
+LEAST_LEAF = 10
+"""Samples on each side of a tree's split."""
 _FREQUENT_WORDS = 100
 """Of each text. More of either, or more bins and trees, take ten times as long and find no more."""
 
@@ -118,7 +120,7 @@ def _boosted() -> list[tuple[str, object]]:
         max_iter=_TREES,
         max_depth=4,
         learning_rate=0.1,
-        min_samples_leaf=10,
+        min_samples_leaf=LEAST_LEAF,
         max_bins=_BINS,
         early_stopping=False,
         random_state=0,

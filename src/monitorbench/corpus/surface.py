@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from scipy.special import stdtrit
 
-from monitorbench.corpus.classifiers import COUNT, Looks, classifier
+from monitorbench.corpus.classifiers import COUNT, LEAST_LEAF, Looks, classifier
 from monitorbench.corpus.shortcuts import FAMILIES, SIZES, Family
 from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.bootstrap import group_index
@@ -127,7 +126,9 @@ def _check(
         if COUNT in pipeline.named_steps:
             seen, learns = pipeline[COUNT].fit_transform(seen), pipeline[2:]
         for test in (one for tested in repeats for one in tested):
-            train, held = _parted(seen, test)
+            train, held = seen[~test], seen[test]
+            if (there := _learnable(train, surface)).any():
+                train, held = train[:, there], held[:, there]
             scores = clone(learns).fit(train, flags[~test]).decision_function(held)
             if (value := auroc(scores, flags[test])) is not None:
                 found.append(value)
@@ -144,12 +145,18 @@ def _check(
     )
 
 
-def _parted(seen: Any, test: NDArray[np.bool_]) -> tuple[Any, Any]:
-    """The training part and the held-out one; words that the first doesn't have can't be learnt from it."""
-    train, held = seen[~test], seen[test]
-    if issparse(seen) and (there := train.getnnz(axis=0) > 0).any():
-        return train[:, there], held[:, there]
-    return train, held
+def _learnable(train: Any, surface: Surface) -> NDArray[np.bool_]:
+    """Which columns of a training part anything can be learnt from [columns].
+
+    Of the bag of words those that it has at all, as if they had been counted in it alone. Of what trees are
+    grown over those that a split could part: others cost time and change nothing.
+    """
+    if surface == "bag_of_words":
+        return np.asarray(train.getnnz(axis=0) > 0)
+    if surface == "all_shortcuts" and len(train) >= 2 * LEAST_LEAF:
+        ordered = np.sort(train, axis=0)
+        return np.asarray(ordered[LEAST_LEAF - 1] < ordered[-LEAST_LEAF])
+    return np.ones(0, dtype=np.bool_)
 
 
 def _rule(looks: Looks, surface: Surface, flags: NDArray[np.bool_]) -> str:
