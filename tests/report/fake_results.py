@@ -115,7 +115,7 @@ def fake_results() -> Results:
         prompt: [names[i] for i in pareto_front([(m["miss_rate"], m["false_alarm_rate"]) for m in found])]
         for prompt, found in everywhere.items()
     }
-    checked = {f"{category}/{task}": fake_shortcuts(0.55 + 0.06 * i) for i, (category, task) in enumerate(CELLS)}
+    checked = {f"{c}/{t}": fake_shortcuts(0.55 + 0.06 * i) for i, (c, t) in enumerate(CELLS)}
     curves: dict[str, list[CurvePoint]] = {
         name: [
             {

@@ -23,6 +23,7 @@ from monitorbench.runs.stored_json import read_json
 from monitorbench.scoring.baselines import (
     BAG_OF_WORDS,
     BASELINES_VERSION,
+    FITTED,
     baselines_of,
     judge_with_baselines,
 )
@@ -102,7 +103,7 @@ def test_those_that_read_nothing_bound_the_rates(samples: list[Sample]):
     """A table without them lets a monitor that always says the same look careful."""
     test = samples[80:]
     judged = judge(samples[:80], test)
-    assert list(judged) == ["always_benign", "always_misbehavior", "random", "length", "bag_of_words"]
+    assert list(judged) == ["always_benign", "always_misbehavior", "random", *FITTED]
     counts = {name: count(found.is_misbehavior, found.flagged) for name, found in judged.items()}
     rates = {name: (miss_rate(found), false_alarm_rate(found)) for name, found in counts.items()}
     assert rates["always_benign"] == (1.0, 0.0)
@@ -159,7 +160,7 @@ def test_a_train_split_that_comes_later_brings_the_fitted_ones(
 
     constant = {"always_benign", "always_misbehavior", "random"}
     assert built(Split.TEST).keys() == constant
-    assert built(Split.TRAIN, Split.TEST).keys() == constant | {"length", "bag_of_words"}
+    assert built(Split.TRAIN, Split.TEST).keys() == constant | set(FITTED)
     assert built(Split.TEST).keys() == constant
 
 
@@ -183,7 +184,7 @@ def test_other_numbers_have_another_version(make_sample: Callable[..., Sample], 
     stakes = Stakes(base_rate=0.1, cost_miss=20, cost_alarm=1)
     judged = judge(made[:40], made[40:])
     found = {}
-    for name in ("random", "length", BAG_OF_WORDS):
+    for name in ("random", *FITTED):
         known = numbers(judged[name], stakes, Drawn(resamples=200, seed=0))
         found[name] = {**known, "monitors": {"overall": known["monitors"]["overall"]}, "slices": {}}
     now = {"version": BASELINES_VERSION, "numbers": found}

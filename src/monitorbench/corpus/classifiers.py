@@ -53,7 +53,8 @@ class Looks:
                 requests = _objects([_worded(request_text(sample)) for sample in self._samples])
                 return np.column_stack([self.numbers(FAMILIES)[1], self.responses, requests])
             case "length":
-                sizes = [[len(text), text.count("\n")] for text in self.responses]
+                texts = [response_text(sample) for sample in self._samples]
+                sizes = [[len(text), text.count("\n")] for text in texts]
                 return np.log1p(np.array(sizes, dtype=np.float64).reshape(-1, 2))
             case "source":
                 return _objects([{"source": sample.source} for sample in self._samples])

@@ -47,7 +47,7 @@ _ANSWERS = "answers.parquet"
 _SHORTCUTS = "shortcuts.json"
 _FITTED_PER_CELL = 3000
 _THRESHOLD = 0.5
-_FITTED: tuple[Surface, ...] = ("length", "bag_of_words", "echo", "overlap", "form", "all_shortcuts")
+FITTED: tuple[Surface, ...] = ("length", "bag_of_words", "echo", "overlap", "form", "all_shortcuts")
 _log = logging.getLogger(__name__)
 
 
@@ -77,9 +77,7 @@ def _fitted(train: Sequence[Sample], batches: Iterable[Sequence[Sample]]) -> dic
     if len(set(is_misbehavior)) < 2:
         return {}
     looks = Looks(train)
-    fitted = {
-        surface: _behind_the_look(surface).fit(looks.at(surface), is_misbehavior) for surface in _FITTED
-    }
+    fitted = {surface: _behind_the_look(surface).fit(looks.at(surface), is_misbehavior) for surface in FITTED}
     scores: dict[Surface, list[FloatArray]] = {surface: [np.empty(0)] for surface in fitted}
     for batch in batches:
         looks = Looks(batch)
