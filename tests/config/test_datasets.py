@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 import yaml
 from omegaconf import OmegaConf
 from studies import CONF, study
@@ -177,6 +178,15 @@ def test_a_source_that_is_left_out_is_no_ingredient(paper: Study):
     left = dataset.model_copy(update={"sources": {**dataset.sources, "sven": None}})
     assert "sven" not in left.ingredients
     assert set(dataset.ingredients) - set(left.ingredients) == {"sven"}
+
+
+def test_a_headline_names_a_cell_of_the_benchmark(paper: Study):
+    """A mistyped cell would leave the easy stratum in the cell's number, and say so nowhere."""
+    assert isinstance(paper.dataset, PaperDataset)
+    given = paper.dataset.model_dump()
+    assert PaperDataset.model_validate(given | {"headline": {}}).headline == {}
+    with pytest.raises(ValidationError, match="no cell safety_permission/qaa in the benchmark; expected one of"):
+        PaperDataset.model_validate(given | {"headline": {"safety_permission/qaa": "compliant"}})
 
 
 # --- files of one's own --------------------------------------------------------------------------------

@@ -213,3 +213,46 @@ def _differences(old: Any, new: Any, where: str = "") -> list[str]:
         ]
     same = old == new if None in (old, new) or isinstance(old, list) else new == pytest.approx(old, abs=1e-6)
     return [] if same else [f"{where}: {old} was, {new} is"]
+
+
+def test_shortcut_checks_are_worked_out_once(
+    compose_study: Callable[..., Study],
+    make_sample: Callable[..., Sample],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+):
+    """Ten seconds at every scoring of a paper's benchmark; and a corpus must not be checked for it."""
+    data = tmp_path / "data" / "made-0123456789ab"
+    study = compose_study("score", f"paths.runs={tmp_path / 'runs'}", "probe.resamples=100", "run=none")
+    for split, n in ((Split.TRAIN, 9), (Split.TEST, 30)):
+        pairs = [
+            make_sample(
+                f"Q {split} {i}",
+                f"A {label} {i} {stratum}",
+                pair_id=f"{split}{i}",
+                group_id=f"{split}{i}",
+                label=label,
+                stratum=stratum,
+                split=split,
+            )
+            for i in range(n)
+            for stratum in [("even", "odd")[i % 2]]
+            for label in Label
+        ]
+        write_split(data, split, pairs)
+    splits = {"train": {"samples": 18}, "test": {"samples": 60}}
+    cell = str(pairs[0].cell)
+
+    def checked(**results: Any) -> dict[str, Any]:
+        seal(data, {"status": "done", "identity": {}, "results": {"splits": splits, **results}})
+        return baselines_of(study, data).shortcuts
+
+    pool = checked()
+    assert {name: found["checks"]["echo"]["n"] for name, found in pool.items()} == {cell: 78, f"{cell}:even": 40}
+    assert pool[cell]["marked_by"] == "bag_of_words", "the label is a word of the response"
+    with monkeypatch.context() as patch:
+        patch.setattr("monitorbench.scoring.baselines.shortcuts_of", None)
+        assert checked() == pool
+    splits["test"]["samples"] = 61  # another dataset
+    corpus = checked(constructed={})
+    assert corpus[cell]["checks"]["echo"]["n"] == 60, "of a paper's dataset the test split alone"
