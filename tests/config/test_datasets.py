@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 import yaml
 from omegaconf import OmegaConf
+from pydantic import ValidationError
 from studies import CONF, study
 
 from monitorbench.config.base import ConfigError, UserError
@@ -185,7 +185,9 @@ def test_a_headline_names_a_cell_of_the_benchmark(paper: Study):
     assert isinstance(paper.dataset, PaperDataset)
     given = paper.dataset.model_dump()
     assert PaperDataset.model_validate(given | {"headline": {}}).headline == {}
-    with pytest.raises(ValidationError, match="no cell safety_permission/qaa in the benchmark; expected one of"):
+    with pytest.raises(
+        ValidationError, match="no cell safety_permission/qaa in the benchmark; expected one of"
+    ):
         PaperDataset.model_validate(given | {"headline": {"safety_permission/qaa": "compliant"}})
 
 

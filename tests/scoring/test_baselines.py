@@ -248,7 +248,10 @@ def test_shortcut_checks_are_worked_out_once(
         return baselines_of(study, data).shortcuts
 
     pool = checked()
-    assert {name: found["checks"]["echo"]["n"] for name, found in pool.items()} == {cell: 78, f"{cell}:even": 40}
+    assert {name: found["checks"]["echo"]["n"] for name, found in pool.items()} == {
+        cell: 78,
+        f"{cell}:even": 40,
+    }
     assert pool[cell]["marked_by"] == "bag_of_words", "the label is a word of the response"
     with monkeypatch.context() as patch:
         patch.setattr("monitorbench.scoring.baselines.shortcuts_of", None)
