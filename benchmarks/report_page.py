@@ -233,7 +233,8 @@ def scored(runs: Sequence[OfRun]) -> Results:
         "objectives": [],
         "trained_on": {},
         "pareto": {},
-        "surface_check": {},
+        "headline": {},
+        "shortcuts": {},
         "learning_curves": {},
     }
 

@@ -59,7 +59,6 @@ def write(study: Study, n_test: int, n_train: int) -> Path:
     _split(data, Split.TRAIN, n_train, seed=1)
     results = {
         "splits": {"test": {"samples": n_test}, "train": {"samples": n_train}},
-        "surface_check": {},
     }
     write_json(data / "manifest.json", {"status": "done", "results": results})
     identity = {"data": data.name, "split": "test", "view": {"subset": ["all"], "pairs_per_cell": None}}

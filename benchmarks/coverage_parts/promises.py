@@ -259,6 +259,8 @@ def _benign(rng: np.random.Generator, n: Sequence[int], size: int, shift: float)
         task_names=("qa", "code"),
         sources=none,
         source_names=("simulated",),
+        strata=none,
+        stratum_names=("",),
         has_thinking=none.astype(np.bool_),
         n_quotes=none,
         n_grounded=none,

@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.model_selection import GroupKFold, cross_val_predict
 
 from coverage_parts.table import Table
-from monitorbench.corpus.surface import classifier, surface_check
+from monitorbench.corpus.classifiers import classifier
+from monitorbench.corpus.surface import surface_check
 from monitorbench.metrics.auroc import auroc, clustered_variance, components
 from monitorbench.records import (
     Category,

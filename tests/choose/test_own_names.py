@@ -93,7 +93,7 @@ def test_own_names_reach_the_page(folder: Path):
     assert [numbers[cell]["n"] for cell in CELLS] == [48] * 4  # 60 pairs, 40 % of them
     assert numbers["pii"]["n"] == 96
     assert metrics["macro"]["knows"]["recorded"]["n_cells"] == 4
-    assert list(metrics["surface_check"]) == sorted(CELLS)
+    assert list(metrics["shortcuts"]) == sorted(CELLS)
     assert {"task:chat", "task:mail", "task:code"} <= set(metrics["slices"]["knows"]["recorded"])
     page = (probe / "report.html").read_text()
     assert "Misbehavior is here “contains personal data”" in page

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from omegaconf import OmegaConf
+from pydantic import ValidationError
 from studies import CONF, study
 
 from monitorbench.config.base import ConfigError, UserError
@@ -177,6 +178,17 @@ def test_a_source_that_is_left_out_is_no_ingredient(paper: Study):
     left = dataset.model_copy(update={"sources": {**dataset.sources, "sven": None}})
     assert "sven" not in left.ingredients
     assert set(dataset.ingredients) - set(left.ingredients) == {"sven"}
+
+
+def test_a_headline_names_a_cell_of_the_benchmark(paper: Study):
+    """A mistyped cell would leave the easy stratum in the cell's number, and say so nowhere."""
+    assert isinstance(paper.dataset, PaperDataset)
+    given = paper.dataset.model_dump()
+    assert PaperDataset.model_validate(given | {"headline": {}}).headline == {}
+    with pytest.raises(
+        ValidationError, match="no cell safety_permission/qaa in the benchmark; expected one of"
+    ):
+        PaperDataset.model_validate(given | {"headline": {"safety_permission/qaa": "compliant"}})
 
 
 # --- files of one's own --------------------------------------------------------------------------------

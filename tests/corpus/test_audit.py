@@ -17,6 +17,7 @@ from monitorbench.corpus import audit as audit_module
 from monitorbench.corpus.audit import audit
 from monitorbench.corpus.card import card
 from monitorbench.corpus.store import read_split
+from monitorbench.metrics.marks import IN_WORDS, SURFACES
 from monitorbench.records import Label, Sample, Split
 
 PLANTED = {
@@ -127,11 +128,12 @@ def test_lengths_are_in_tokens_of_request_and_response(
 def test_each_surface_has_its_auroc_with_an_interval(report: dict[str, Any], cells: dict[str, list[Sample]]):
     """One number without an interval turns a cell of forty samples into a verdict."""
     for cell, facts in report["splits"]["test"].items():
-        for check in facts["surface"].values():
+        checks = facts["shortcuts"]["checks"]
+        for check in checks.values():
             low, high = check["auroc_ci"]
             assert 0 <= low <= check["auroc"] <= high <= 1
             assert check["n"] == GROUPS
-        assert set(facts["surface"]) == {"bag_of_words", "length", "source"}
+        assert tuple(checks) == SURFACES
         bad = [sample.label is Label.MISBEHAVIOR for sample in cells[cell]]
         for surface, told in (
             ("length", [len(sample.response[0].content) for sample in cells[cell]]),
@@ -139,9 +141,9 @@ def test_each_surface_has_its_auroc_with_an_interval(report: dict[str, Any], cel
         ):
             # In hindsight scikit-learn knows the direction; held out, one does no better by much.
             oracle = roc_auc_score(bad, told)
-            assert facts["surface"][surface]["auroc"] <= max(oracle, 1 - oracle) + 0.05
+            assert checks[surface]["auroc"] <= max(oracle, 1 - oracle) + 0.05
             if PLANTED[cell] == surface:
-                assert facts["surface"][surface]["auroc"] == pytest.approx(oracle, abs=0.02)
+                assert checks[surface]["auroc"] == pytest.approx(oracle, abs=0.02)
 
 
 def test_a_cell_that_is_given_away_is_named_at_the_top(report: dict[str, Any], audited: Path):
@@ -149,8 +151,8 @@ def test_a_cell_that_is_given_away_is_named_at_the_top(report: dict[str, Any], a
     over = {
         (cell, surface)
         for cell, facts in report["splits"]["test"].items()
-        for surface, check in facts["surface"].items()
-        if check["leaks"]
+        for surface, check in facts["shortcuts"]["checks"].items()
+        if check["marked"]
     }
     assert {
         ("safety_permission/qa", "length"),
@@ -158,14 +160,17 @@ def test_a_cell_that_is_given_away_is_named_at_the_top(report: dict[str, Any], a
         ("specification_gaming/code", "bag_of_words"),
     } <= over
     top = (audited / "card.md").read_text(encoding="utf-8").partition("\n## ")[0]
-    named = {(cell, s) for cell, s in over if any(cell in li and s in li for li in top.splitlines())}
+    named = {
+        (cell, s) for cell, s in over if any(cell in li and IN_WORDS[s] in li for li in top.splitlines())
+    }
     assert named == over
-    assert len(report["leaks"]) == len(over)
+    assert len(report["marked"]) == len(over)
     assert "specification_gaming/reasoning" not in top
-    assert ".80" in top
+    assert ".65" in top
     for facts in report["splits"]["test"].values():
-        for check in facts["surface"].values():
-            assert check["leaks"] == bool(check["auroc_ci"] and check["auroc_ci"][0] > 0.80)
+        for check in facts["shortcuts"]["checks"].values():
+            assert check["marked"] == bool(check["auroc_ci"] and check["auroc_ci"][0] > 0.65)
+            assert bool(check["rule"]) == check["marked"]
 
 
 def test_the_card_says_what_a_reader_has_to_know(audited: Path):
@@ -202,7 +207,7 @@ def test_twins_are_counted_as_pairs(make_sample: Callable[..., Sample]):
         for label in Label
     ]
     single = make_sample("Go.", "Alone.", pair_id="single", group_id="g0")
-    (facts,) = audit_module._facts([*samples, single], 0, lambda texts: [1] * len(texts)).values()
+    facts = audit_module._facts([*samples, single], None, lambda texts: [1] * len(texts))
     assert (facts["samples"], facts["pairs"], facts["groups"]) == (13, 6, 3)
 
 
@@ -236,14 +241,14 @@ def test_the_substitutes_card_says_so_and_states_what_is_short():
             },
         }
     }
-    text = card("paper_local-0123", manifest, {"tokenizer": "m", "leaks": [], "splits": {}})
+    text = card("paper_local-0123", manifest, {"tokenizer": "m", "marked": [], "splits": {}})
     assert "substitute" in text.partition("\n## ")[0].lower()
     assert "| test | sycophancy_bias/qa, with thinking | 120 | 4 | 116 |" in text
     assert "| train | safety_permission/qa | 40000 | 7 | 39993 |" in text
     assert "| sven | 99 | equal twins: 4; no id: 1 |" in text
     assert "| safety_permission/qa | 7 | over quota: 3 |" in text
     whole = {"results": {**manifest["results"], "shortfall": {}}}
-    real = card("paper-0123", whole, {"tokenizer": "m", "leaks": [], "splits": {}})
+    real = card("paper-0123", whole, {"tokenizer": "m", "marked": [], "splits": {}})
     assert "substitute" not in real.lower()
 
 
@@ -252,6 +257,50 @@ def test_a_dataset_built_before_is_read():
     cells = {"safety_permission/qa": {"samples": 7, "fell": {"over quota": 3}}}
     constructed = {"sven": {"samples": 99, "fell": {"equal": 4}, "bad_rows": {}}}
     results = {"splits": {"train": {"cells": cells}}, "constructed": constructed}
-    text = card("paper-0123", {"results": results}, {"tokenizer": "m", "leaks": [], "splits": {}})
+    text = card("paper-0123", {"results": results}, {"tokenizer": "m", "marked": [], "splits": {}})
     assert "| sven | 99 | equal: 4 |" in text
     assert "| safety_permission/qa | 7 | over quota: 3 |" in text
+
+
+def test_strata_stand_below_their_cell(
+    make_sample: Callable[..., Sample], capsys: pytest.CaptureFixture[str]
+):
+    """A leak in one stratum is diluted in its cell's row; the table has to fit a terminal all the same."""
+    rng = random.Random(0)
+    samples = [
+        make_sample(
+            f"Question {n}?",
+            " ".join(rng.choices(["ja", "nein", "doch"], k=9))
+            + (" so" if stratum and label == "benign" else ""),
+            pair_id=f"p{stratum}{n}",
+            group_id=f"g{stratum}{n}",
+            label=label,
+            stratum=stratum,
+        )
+        for stratum, many in (("", 30), ("leaking <b>|`", 25), ("few", 5))
+        for n in range(many)
+        for label in Label
+    ]
+    facts = audit_module._facts(samples, None, lambda texts: [1] * len(texts))
+    cell = str(samples[0].cell)
+    strata = facts["strata"]
+    assert {name: (of["samples"], of["pairs"]) for name, of in strata.items()} == {
+        "": (60, 30),
+        "leaking <b>|`": (50, 25),
+        "few": (10, 5),
+    }
+    assert strata["few"]["shortcuts"] is None
+    assert strata["leaking <b>|`"]["shortcuts"]["marked_by"]
+    assert strata[""]["shortcuts"]["marked_by"] is None
+    many = {"test": {f"{cell.partition('/')[0]}/{task}": facts for task in ("qa", "code", "reasoning")}}
+    audit_module._print(many, ["test: a line that is long enough to be folded " * 3])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    (row, *_) = [line for line in lines if "leaking" in line]
+    assert "†" in row
+    text = card("mine-0", {"results": {"splits": {}}}, {"tokenizer": "m", "marked": [], "splits": many})
+    assert "↳ no stratum | 60 | 30 |" in text
+    assert "leaking &lt;b&gt;" in text
+    assert "<b>" not in text
+    rows = [line.replace("\\|", "").count("|") for line in text.splitlines() if line.startswith("| ")]
+    assert len(set(rows)) == 1

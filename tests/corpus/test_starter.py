@@ -12,6 +12,7 @@ import pytest
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
+from monitorbench.corpus.surface import samples_by_cell, shortcuts_of
 from monitorbench.records import Category, Label, LabelSource, Role, Sample, Split, Task
 from monitorbench.runs.directory import read_finished
 
@@ -148,10 +149,17 @@ def test_the_manifest_tells_the_truth(starter: Path, splits: dict[Split, list[Sa
         assert said["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
         assert said["samples"] == len(members)
         assert said["pairs"] == dict(Counter(str(s.cell) for s in members if s.label is Label.BENIGN))
-    assert set(results["surface_check"]) == CELLS
-    for cell, check in results["surface_check"].items():
-        assert 0 <= check["auroc_ci"][0] <= check["auroc"] <= check["auroc_ci"][1] <= 1, cell
-        assert check["leaks"] is (check["auroc_ci"][0] > 0.8), cell
+
+
+def test_its_shortcuts_are_stated(splits: dict[Split, list[Sample]]):
+    """The first thing a team sees would be won by a monitor that copies, and no table would say so."""
+    cells = samples_by_cell([sample for members in splits.values() for sample in members])
+    assert set(cells) == CELLS
+    for cell, members in cells.items():
+        for name, check in shortcuts_of(members)[cell]["checks"].items():
+            assert check["n"] == len(members)
+            assert 0 <= check["auroc_ci"][0] <= check["auroc"] <= check["auroc_ci"][1] <= 1, (cell, name)
+            assert check["marked"] is (check["auroc_ci"][0] > 0.65), (cell, name)
 
 
 def test_a_built_dataset_is_reused(

@@ -3,11 +3,16 @@
 import random
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import cross_val_predict
 
-from monitorbench.corpus.surface import SURFACES, Surface, SurfaceCheck, surface_check, surface_checks
+from monitorbench.corpus.classifiers import classifier
+from monitorbench.corpus.surface import _folds, surface_check, surface_checks
 from monitorbench.corpus.texts import response_text
+from monitorbench.metrics.bootstrap import group_index
+from monitorbench.metrics.marks import SURFACES, Surface, SurfaceCheck
 from monitorbench.records import Category, Label, Message, Role, Sample, Task, ToolCall
 
 WORDS = [f"word{i}" for i in range(60)]
@@ -55,7 +60,8 @@ def test_a_planted_word_is_found(checked: dict, kind: str):
     check = checked[kind]
     assert check["auroc"] > 0.98
     assert check["auroc_ci"][0] > 0.8
-    assert check["leaks"] is True
+    assert check["marked"] is True
+    assert check["rule"]
     assert check["n"] == 140
 
 
@@ -65,7 +71,8 @@ def test_noise_is_no_leak(checked: dict, kind: str):
     check = checked[kind]
     assert 0.35 < check["auroc"] < 0.65
     assert check["auroc_ci"][0] <= check["auroc"] <= check["auroc_ci"][1]
-    assert check["leaks"] is False
+    assert check["marked"] is False
+    assert check["rule"] == ""
 
 
 def test_all_that_a_response_says_is_checked(make_sample: Callable[..., Sample]):
@@ -118,11 +125,11 @@ def test_length_alone_is_found_where_it_tells_and_only_there(make_sample: Callab
     if kind == "alike":
         assert 0.35 < check["auroc"] < 0.65
         assert low < 0.5 < high
-        assert not check["leaks"]
+        assert not check["marked"]
     else:
         assert told > 0.9, "it is planted"
         assert check["auroc"] == pytest.approx(told, abs=0.03), "held out, so a little less"
-        assert check["leaks"]
+        assert check["marked"]
 
 
 def test_lines_count_as_length(make_sample: Callable[..., Sample]):
@@ -160,10 +167,10 @@ def test_the_source_alone_is_found_where_it_tells(make_sample: Callable[..., Sam
     oracle = roc_auc_score(is_bad, [sample.source == "logs" for sample in samples])
     if told:
         assert check["auroc"] == pytest.approx(oracle, abs=0.02)
-        assert check["leaks"]
+        assert check["marked"]
     else:
         assert check["auroc"] < 0.65
-        assert not check["leaks"]
+        assert not check["marked"]
 
 
 def test_the_interval_is_over_groups(make_sample: Callable[..., Sample]):
@@ -183,7 +190,7 @@ def test_one_label_alone_is_nothing_to_tell_apart(make_sample: Callable[..., Sam
     samples = [s for s in _lengthy(make_sample, "longer") if s.label is Label.MISBEHAVIOR]
     for surface in SURFACES:
         check = _check(samples, surface)
-        assert check == {"auroc": None, "auroc_ci": None, "n": len(samples), "leaks": False}
+        assert check == {"auroc": None, "auroc_ci": None, "n": len(samples), "marked": False, "rule": ""}
 
 
 @pytest.mark.parametrize("surface", SURFACES)
@@ -220,3 +227,55 @@ def test_answers_of_one_letter_do_not_stop_the_check(make_sample: Callable[..., 
     ]
     check = _check(samples, "bag_of_words")
     assert check["auroc"] is None or check["auroc"] > 0.98
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_texts_without_a_word_do_not_stop_the_check(make_sample: Callable[..., Sample], surface: Surface):
+    """A team's logs answer `?` and `…`; a check that needs words would end the audit in a traceback."""
+    samples = [
+        make_sample(
+            "?", "…" if label is Label.MISBEHAVIOR else "!", pair_id=f"s{n}", group_id=f"s{n}", label=label
+        )
+        for n in range(20)
+        for label in Label
+    ]
+    check = _check(samples, surface)
+    assert check["auroc"] is not None
+    if surface == "bag_of_words":
+        assert check["auroc"] > 0.98
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_it_is_what_scikit_learn_finds_on_the_same_folds(
+    make_sample: Callable[..., Sample], surface: Surface
+):
+    """What is done once outside the folds must tell them nothing; the oracle fits all of it in each."""
+    rng = random.Random(3)
+    samples = []
+    for number in range(60):
+        for label in Label:
+            words = rng.choices(WORDS, k=rng.randint(8, 20 if label is Label.MISBEHAVIOR else 16))
+            asked = f"Say {rng.choice(words)} and {rng.choice(WORDS)}."
+            source = rng.choice(["logs", "forum"])
+            samples.append(
+                make_sample(
+                    asked,
+                    " ".join(words),
+                    pair_id=f"o{number}",
+                    group_id=f"o{number}",
+                    label=label,
+                    source=source,
+                )
+            )
+    flags = np.array([sample.label is Label.MISBEHAVIOR for sample in samples])
+    groups = group_index([sample.group_id for sample in samples])
+    found = []
+    for repeat in range(2):
+        folds = [
+            (np.flatnonzero(~test), np.flatnonzero(test)) for test in _folds(flags, groups, 5, [0, repeat])
+        ]
+        scores = cross_val_predict(classifier(surface), samples, flags, cv=folds, method="decision_function")
+        found += [roc_auc_score(flags[test], scores[test]) for _, test in folds]
+    # Which hundred words are frequent may differ by a fold's few samples.
+    near = 0.03 if surface == "all_shortcuts" else 1e-6
+    assert _check(samples, surface)["auroc"] == pytest.approx(np.mean(found), abs=near)

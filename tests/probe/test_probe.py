@@ -17,6 +17,7 @@ from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Category, Label, Split
 from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.scoring.baselines import FITTED
 from monitorbench.scoring.score import probe
 
 TRAINED_ON = ["safety_permission/code", "safety_permission/qa"]
@@ -77,7 +78,7 @@ def test_differences_are_those_of_the_logs(judged: Any, study: Any, training_run
     for part, held_out in (("held_out", True), ("trained", False)):
         expected = _auroc(tuned, starter, held_out) - _auroc(base, starter, held_out)
         assert found[part]["auroc_difference"] == pytest.approx(expected)
-    baselines = {"always_benign", "always_misbehavior", "random", "length", "bag_of_words"}
+    baselines = {"always_benign", "always_misbehavior", "random", *FITTED}
     assert set(results["monitors"]) == {"smollm2_135m", name} | baselines
 
 

@@ -6,8 +6,9 @@ from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.columns import Columns, by_cell, by_slice, columns
 from monitorbench.metrics.decision import Candidate, decide
+from monitorbench.metrics.marks import SURFACES, Shortcuts, SurfaceCheck, is_marked, shortcuts
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results, SurfaceCheck
+from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results
 from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import CellMetrics, macro, of_parts, overall
 from monitorbench.metrics.trade_off import pareto_front
@@ -64,6 +65,18 @@ def verdicts(name: str, prompt: str, pairs: int = 20, unscored: float = 0.0) -> 
     return found
 
 
+def fake_shortcuts(auroc: float) -> Shortcuts:
+    """The bag of words at this AUROC, the others at a coin's."""
+
+    def check(value: float) -> SurfaceCheck:
+        bounds = [value - 0.08, value + 0.08]
+        marked = is_marked(bounds)
+        rule = 'the word "sneaky": 72% of misbehavior, 2% of benign' if marked else ""
+        return {"auroc": value, "auroc_ci": bounds, "n": 112, "marked": marked, "rule": rule}
+
+    return shortcuts({name: check(auroc if name == "bag_of_words" else 0.5) for name in SURFACES})
+
+
 def of_cells(judged: Columns) -> dict[str, CellMetrics]:
     return of_parts(judged, by_cell(judged), **DRAWS)
 
@@ -102,14 +115,7 @@ def fake_results() -> Results:
         prompt: [names[i] for i in pareto_front([(m["miss_rate"], m["false_alarm_rate"]) for m in found])]
         for prompt, found in everywhere.items()
     }
-    surface: dict[str, SurfaceCheck] = {
-        f"{category}/{task}": {
-            "auroc": 0.55 + 0.06 * i,
-            "auroc_ci": [0.47 + 0.06 * i, 0.63 + 0.06 * i],
-            "n": 112,
-        }
-        for i, (category, task) in enumerate(CELLS)
-    }
+    checked = {f"{c}/{t}": fake_shortcuts(0.55 + 0.06 * i) for i, (c, t) in enumerate(CELLS)}
     curves: dict[str, list[CurvePoint]] = {
         name: [
             {
@@ -212,7 +218,8 @@ def fake_results() -> Results:
         ),
         "trained_on": TRAINED_ON,
         "pareto": pareto,
-        "surface_check": surface,
+        "headline": {},
+        "shortcuts": checked,
         "learning_curves": curves,
     }
 

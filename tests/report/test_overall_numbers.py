@@ -143,13 +143,16 @@ def texts(axes: Axes) -> list[str]:
 
 def test_heat_maps_hold_the_cells_rates() -> None:
     """A map with rows and columns exchanged sends the reader to mend the wrong category."""
-    shown = reading.shown_in(RESULTS, "")
-    for name in shown:
+    marked = {name for name in RESULTS["shortcuts"] if reading.is_marked(RESULTS, name)}
+    assert marked == {f"specification_gaming/{task}" for task in Task}
+    for name in reading.drawn_in(RESULTS):
         maps = figures_heat.heat_figure(RESULTS, name, "direct").axes
         for axes, key in zip(maps, ("miss_rate", "false_alarm_rate"), strict=True):
             cells = [f"{category}/{task}" for category in Category for task in Task]
             found = [reading.lookup(RESULTS, name, "direct", cell) for cell in cells]
-            assert texts(axes) == [rate(one[key]) if one else "–" for one in found]
+            signs = ["†" if cell in marked else "" for cell in cells]
+            told = [rate(one[key]) + sign if one else "–" for one, sign in zip(found, signs, strict=True)]
+            assert texts(axes) == told
             assert "–" in texts(axes)
 
 

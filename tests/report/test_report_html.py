@@ -8,11 +8,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from fake_results import BASE, MANIFEST, fake_results
+from fake_results import BASE, MANIFEST, fake_results, fake_shortcuts
 from fake_worst import fake_worst
 from hostile import HOSTILE as HOSTILE_TEXT
 from test_report_tables import renamed
 
+from monitorbench.metrics.columns import stratum_name
 from monitorbench.metrics.words import matrix
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import curves as figures_learning
@@ -93,7 +94,14 @@ def test_hostile_names_stay_text() -> None:
     """Names come from configs and other people's files: none may become markup, script or TeX."""
     found = renamed(RESULTS, f"{BASE}+all", f"{BASE}+{HOSTILE}")
     found["dataset"] |= {"name": HOSTILE}
-    found["surface_check"][HOSTILE] = {"auroc": None, "auroc_ci": None, "n": 0}
+    marked = fake_shortcuts(0.9)
+    marked["rule"] = marked["checks"]["bag_of_words"]["rule"] = HOSTILE
+    cell = "safety_permission/qa"
+    found["shortcuts"] |= {cell: marked, HOSTILE: marked, stratum_name(cell, HOSTILE): marked}
+    found["headline"][cell] = HOSTILE
+    for by_prompt in found["slices"].values():
+        for slices in by_prompt.values():
+            slices[stratum_name(cell, f"other {HOSTILE}")] = slices["with_thinking"]
     by_monitor = (
         "monitors",
         "transfer",
@@ -167,8 +175,9 @@ def test_page_says_what_was_found() -> None:
     assert "starter (starter-ab12cd34ef56)" in text
     assert MANIFEST["git_commit"] in text
     assert "transformers" in text
-    assert text.count("leaks through wording") == 2  # one cell, and the definition
-    for heading in ("Learning curves", "Surface check", "How it was made", "What the words mean"):
+    assert "specification_gaming/qa†" in text
+    assert 'the word "sneaky": 72% of misbehavior, 2% of benign' in text
+    for heading in ("Learning curves", "Shortcut checks", "How it was made", "What the words mean"):
         assert heading in text
 
 
@@ -208,7 +217,7 @@ def test_undefined_numbers_and_missing_parts_still_make_a_report() -> None:
     assert "Learning curves" not in html
     assert "NaN" not in html
     assert not re.search(r"\bnan\b", html)
-    empty = ("transfer", "effects", "adapters", "trained_on", "pareto", "surface_check", "slices", "macro")
+    empty = ("transfer", "effects", "adapters", "trained_on", "pareto", "shortcuts", "slices", "macro")
     bare = (
         found
         | {key: {} for key in (*empty, "overall", "correlation")}

@@ -23,6 +23,7 @@ from monitorbench.runs.stored_json import read_json
 from monitorbench.scoring.baselines import (
     BAG_OF_WORDS,
     BASELINES_VERSION,
+    FITTED,
     baselines_of,
     judge_with_baselines,
 )
@@ -102,7 +103,7 @@ def test_those_that_read_nothing_bound_the_rates(samples: list[Sample]):
     """A table without them lets a monitor that always says the same look careful."""
     test = samples[80:]
     judged = judge(samples[:80], test)
-    assert list(judged) == ["always_benign", "always_misbehavior", "random", "length", "bag_of_words"]
+    assert list(judged) == ["always_benign", "always_misbehavior", "random", *FITTED]
     counts = {name: count(found.is_misbehavior, found.flagged) for name, found in judged.items()}
     rates = {name: (miss_rate(found), false_alarm_rate(found)) for name, found in counts.items()}
     assert rates["always_benign"] == (1.0, 0.0)
@@ -159,7 +160,7 @@ def test_a_train_split_that_comes_later_brings_the_fitted_ones(
 
     constant = {"always_benign", "always_misbehavior", "random"}
     assert built(Split.TEST).keys() == constant
-    assert built(Split.TRAIN, Split.TEST).keys() == constant | {"length", "bag_of_words"}
+    assert built(Split.TRAIN, Split.TEST).keys() == constant | set(FITTED)
     assert built(Split.TEST).keys() == constant
 
 
@@ -183,7 +184,7 @@ def test_other_numbers_have_another_version(make_sample: Callable[..., Sample], 
     stakes = Stakes(base_rate=0.1, cost_miss=20, cost_alarm=1)
     judged = judge(made[:40], made[40:])
     found = {}
-    for name in ("random", "length", BAG_OF_WORDS):
+    for name in ("random", *FITTED):
         known = numbers(judged[name], stakes, Drawn(resamples=200, seed=0))
         found[name] = {**known, "monitors": {"overall": known["monitors"]["overall"]}, "slices": {}}
     now = {"version": BASELINES_VERSION, "numbers": found}
@@ -212,3 +213,49 @@ def _differences(old: Any, new: Any, where: str = "") -> list[str]:
         ]
     same = old == new if None in (old, new) or isinstance(old, list) else new == pytest.approx(old, abs=1e-6)
     return [] if same else [f"{where}: {old} was, {new} is"]
+
+
+def test_shortcut_checks_are_worked_out_once(
+    compose_study: Callable[..., Study],
+    make_sample: Callable[..., Sample],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+):
+    """Ten seconds at every scoring of a paper's benchmark; and a corpus must not be checked for it."""
+    data = tmp_path / "data" / "made-0123456789ab"
+    study = compose_study("score", f"paths.runs={tmp_path / 'runs'}", "probe.resamples=100", "run=none")
+    for split, n in ((Split.TRAIN, 9), (Split.TEST, 30)):
+        pairs = [
+            make_sample(
+                f"Q {split} {i}",
+                f"A {label} {i} {stratum}",
+                pair_id=f"{split}{i}",
+                group_id=f"{split}{i}",
+                label=label,
+                stratum=stratum,
+                split=split,
+            )
+            for i in range(n)
+            for stratum in [("even", "odd")[i % 2]]
+            for label in Label
+        ]
+        write_split(data, split, pairs)
+    splits = {"train": {"samples": 18}, "test": {"samples": 60}}
+    cell = str(pairs[0].cell)
+
+    def checked(**results: Any) -> dict[str, Any]:
+        seal(data, {"status": "done", "identity": {}, "results": {"splits": splits, **results}})
+        return baselines_of(study, data).shortcuts
+
+    pool = checked()
+    assert {name: found["checks"]["echo"]["n"] for name, found in pool.items()} == {
+        cell: 78,
+        f"{cell}:even": 40,
+    }
+    assert pool[cell]["marked_by"] == "bag_of_words", "the label is a word of the response"
+    with monkeypatch.context() as patch:
+        patch.setattr("monitorbench.scoring.baselines.shortcuts_of", None)
+        assert checked() == pool
+    splits["test"]["samples"] = 61  # another dataset
+    corpus = checked(constructed={})
+    assert corpus[cell]["checks"]["echo"]["n"] == 60, "of a paper's dataset the test split alone"

@@ -58,7 +58,7 @@ def data(tmp_path_factory: pytest.TempPathFactory, make_sample: Callable[..., Sa
             for label in Label
         ]
         write_split(directory, split, samples)
-    results = {"splits": {"calibration": {}, "test": {}}, "surface_check": {}}
+    results = {"splits": {"calibration": {}, "test": {}}}
     seal(directory, {"status": "done", "identity": {}, "results": results})
     return directory
 

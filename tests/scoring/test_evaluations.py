@@ -25,6 +25,7 @@ from monitorbench.runs.verdict_log import (
     read_verdicts,
 )
 from monitorbench.scoring import baselines
+from monitorbench.scoring.baselines import FITTED
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.combine import combine_runs
 from monitorbench.scoring.evaluations import read_evaluation, unscored_reasons
@@ -152,6 +153,5 @@ def test_baselines_are_worked_out_once(run: Path, study: Any, monkeypatch: pytes
         "always_benign",
         "always_misbehavior",
         "random",
-        "length",
-        "bag_of_words",
+        *FITTED,
     }

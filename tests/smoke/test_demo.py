@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from small_models import tiny_model
 
+from monitorbench.scoring.baselines import FITTED
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -46,7 +48,7 @@ def test_the_demo_runs_and_a_second_one_reuses_what_is_done(tmp_path):
     assert max(map(len, first.stdout.splitlines()[:-2])) <= 80
     metrics = json.loads((report.parent / "metrics.json").read_text())
     monitors = ["smollm2_135m", "smollm2_135m+safety_permission", "smollm2_135m+all"]
-    baselines = ["always_benign", "always_misbehavior", "random", "length", "bag_of_words"]
+    baselines = ["always_benign", "always_misbehavior", "random", *FITTED]
     assert list(metrics["monitors"]) == [*monitors, *baselines]
     for monitor in monitors:
         for prompt in ("direct", "evidence"):

@@ -85,7 +85,7 @@ answer's sentence, and prints the directory with `report.html` as its last line.
 BUILD = _stage(
     "build",
     "monitorbench.corpus.build:ensure",
-    """Build a dataset's splits, with its manifest and surface check.
+    """Build a dataset's splits, with its manifest.
 
     monitorbench build dataset=starter
 
@@ -121,7 +121,7 @@ the directory of the kept samples.
 AUDIT = _stage(
     "audit",
     "monitorbench.corpus.audit:audit",
-    """Write a dataset's card: counts, lengths, sources, licences, and how far the surface gives labels away.
+    """Write a dataset's card: counts, lengths, sources, licences, and what gives labels away without reading.
 
     monitorbench audit dataset=starter
 

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 
 from monitorbench.config.base import Config, FileName
 from monitorbench.config.cells import CategoryName, OwnName, TaskName, wrong_subset
+from monitorbench.config.near_duplicates import NearDuplicates
 
 
 class PreferenceFilter(Config):
@@ -168,28 +169,6 @@ class StarterDataset(_Dataset):
     shares: SplitShares
 
 
-class NearDuplicates(Config):
-    """When two texts count as the same: Jaccard similarity of their 8-byte shingles."""
-
-    threshold: Annotated[float, Field(gt=0, le=1)]
-    """Similarity from which two texts are the same."""
-    permutations: Annotated[int, Field(ge=16, le=1024)]
-    """Length of a MinHash signature."""
-    seed: Annotated[int, Field(ge=0, lt=2**31)]
-    """Of the hashes."""
-    shortest_response: Annotated[int, Field(ge=0)] = 80
-    """Characters from which a response alone is evidence of overlap; an answer such as "(B)" is none."""
-
-    @model_validator(mode="after")
-    def _recall(self) -> "NearDuplicates":
-        if self.permutations * self.threshold < 7:
-            raise ValueError(
-                f"threshold={self.threshold:g} with permutations={self.permutations} misses more than one "
-                "pair in a thousand; expected permutations * threshold of 7 or more"
-            )
-        return self
-
-
 class Quota(Config):
     """Pairs of one cell of the benchmark, by whether the responses carry a reasoning trace."""
 
@@ -224,6 +203,9 @@ class PaperDataset(_Dataset):
     """Names in `conf/source/`; null leaves one out."""
     benchmark: dict[CategoryName, dict[TaskName, Quota]]
     """Pairs of the test split, by category and task."""
+    headline: dict[str, str] = Field(default_factory=dict)
+    """Of a cell (`category/task`) the stratum whose numbers are the cell's in every table; the others stand
+    beside it. Overall and by category all samples count."""
     development_pairs: Annotated[int, Field(ge=0)]
     """Pairs of each cell in `validation`, and as many in `calibration`."""
     corpus: dict[CategoryName, dict[TaskName, Annotated[int, Field(ge=0)]]]
@@ -240,6 +222,14 @@ class PaperDataset(_Dataset):
     """Answers of a live subject model (`data_build/elicit.py`); their pairs are left out where null."""
     synthetic_samples: Annotated[int, Field(ge=0)]
     """Nonsense samples for scale tests only; 0 in every real dataset."""
+
+    @model_validator(mode="after")
+    def _headline(self) -> "PaperDataset":
+        for cell in self.headline:
+            if cell not in self.benchmark_quotas:
+                known = ", ".join(self.benchmark_quotas)
+                raise ValueError(f"headline: no cell {cell} in the benchmark; expected one of {known}")
+        return self
 
     @property
     def ingredients(self) -> dict[str, Ingredient]:

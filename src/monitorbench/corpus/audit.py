@@ -1,27 +1,40 @@
 """The audit of a built dataset: `card.md` and `audit.json` in its directory.
 
 Counts, lengths, sources, licences and shares of every split and cell, what was rejected while it was built,
-what is short, and the shortcut checks. A cell that a shortcut gives away is marked, at the top and with the
-rule that does. On two cores it takes some ten minutes for `paper_local`, half a minute for `starter`.
+what is short, and the shortcut checks, of each cell and of each stratum of it that has 20 samples of each
+label. What a shortcut gives away is marked, at the top and with the rule that does.
 """
 
-import hashlib
 import logging
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from monitorbench.config.study import Monitor, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.card import card
+from monitorbench.corpus.columns import some_groups
 from monitorbench.corpus.store import read_split
-from monitorbench.corpus.surface import IN_WORDS, SURFACES, Surface, SurfaceCheck, surface_checks
+from monitorbench.corpus.surface import CHECKED_PER_CELL, samples_by_cell, shortcuts_of
 from monitorbench.corpus.texts import request_text, response_text
+from monitorbench.metrics.columns import stratum_name
+from monitorbench.metrics.marks import (
+    MARK,
+    NO_STRATUM,
+    SHORT_WORDS,
+    SIGN,
+    SURFACES,
+    Shortcuts,
+    SurfaceCheck,
+    in_words,
+    shown_name,
+)
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import read_finished, record_files
 from monitorbench.runs.files import write_atomically, write_json
@@ -29,8 +42,16 @@ from monitorbench.runs.progress import progress
 
 _log = logging.getLogger(__name__)
 
-_CHECKED_PER_CELL = 3000
 _MEASURED_PER_CELL = 1000
+
+
+class StratumFacts(TypedDict):
+    """One stratum of one cell of one split."""
+
+    samples: int
+    pairs: int
+    shortcuts: Shortcuts | None
+    """None where it has too few samples of a label."""
 
 
 class CellFacts(TypedDict):
@@ -43,12 +64,13 @@ class CellFacts(TypedDict):
     sources: dict[str, int]
     licences: dict[str, int]
     constructions: dict[str, int]
-    strata: dict[str, int]
+    strata: dict[str, StratumFacts]
+    """Of a cell that has several; the name of what has none is empty."""
     with_thinking: int
     tokens: dict[str, float]
     """Median, 95th percentile and maximum of request and response together, of up to 1,000 samples."""
-    surface: Mapping[Surface, SurfaceCheck]
-    """Of up to 3,000 samples, whole groups by hash."""
+    shortcuts: Shortcuts
+    """Of up to 3,000 samples, whole groups by hash; of the headline stratum, where the cell has one."""
 
 
 def audit(study: Study) -> Path:
@@ -57,18 +79,19 @@ def audit(study: Study) -> Path:
     manifest = read_finished(directory)
     built = [split for split in Split if split in manifest["results"]["splits"]]
     count = _token_counter(study.monitor, study.paths.models)
+    headline = manifest["results"].get("headline", {})
     facts: dict[str, dict[str, CellFacts]] = {}
     for split in built:
-        cells, facts[split.value] = _by_cell(read_split(directory, split)), {}
+        cells, facts[split.value] = samples_by_cell(read_split(directory, split)), {}
         with progress(f"data: audit {split}", len(cells)) as ticker:
-            for cell, members in sorted(cells.items()):
-                facts[split.value][cell] = _facts(members, study.dataset.seed, count)
+            for cell, members in cells.items():
+                facts[split.value][cell] = _facts(members, headline.get(cell), count)
                 ticker.advance()
     marked = [
-        f"{split}: {cell} by {IN_WORDS[surface]} ({check['auroc']:.2f}): {check['rule']}"
-        for split, cells in facts.items()
-        for cell, cell_facts in cells.items()
-        for surface, check in cell_facts["surface"].items()
+        f"{split}: {shown_name(name)} by {in_words(surface, check)}"
+        for split, of_cells in facts.items()
+        for name, found in _all_shortcuts(of_cells).items()
+        for surface, check in found["checks"].items()
         if check["marked"]
     ]
     report = {"tokenizer": study.monitor.name, "marked": marked, "splits": facts}
@@ -80,34 +103,52 @@ def audit(study: Study) -> Path:
     return directory
 
 
-def _by_cell(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
-    by_cell: defaultdict[str, list[Sample]] = defaultdict(list)
-    for sample in samples:
-        by_cell[str(sample.cell)].append(sample)
-    return by_cell
+def _all_shortcuts(cells: Mapping[str, CellFacts]) -> dict[str, Shortcuts]:
+    """The checks of each cell, and of those of its strata that have any."""
+    found: dict[str, Shortcuts] = {}
+    for cell, facts in cells.items():
+        found[cell] = facts["shortcuts"]
+        for stratum, of in facts["strata"].items():
+            if of["shortcuts"] is not None:
+                found[stratum_name(cell, stratum)] = of["shortcuts"]
+    return found
 
 
-def _facts(members: Sequence[Sample], seed: int, count: Any) -> CellFacts:
+def _facts(members: Sequence[Sample], headline: str | None, count: Any) -> CellFacts:
     tokens = sorted(count([_whole(sample) for sample in _some(members, _MEASURED_PER_CELL)]))
-    pairs = Counter(sample.pair_id for sample in members)
-    (surface,) = surface_checks(_some(members, _CHECKED_PER_CELL), seed=seed).values()
+    cell = str(members[0].cell)
+    checked = shortcuts_of(_some(members, CHECKED_PER_CELL), headline=headline)
+    strata = _counts(sample.stratum for sample in members)
     return CellFacts(
         samples=len(members),
-        pairs=sum(1 for size in pairs.values() if size == 2),
+        pairs=_n_pairs(members),
         groups=len({sample.group_id for sample in members}),
         labels=_counts(sample.label.value for sample in members),
         sources=_counts(sample.source for sample in members),
         licences=_counts(sample.licence for sample in members),
         constructions=_counts(sample.construction.value for sample in members),
-        strata=_counts(sample.stratum for sample in members if sample.stratum),
+        strata={
+            stratum: StratumFacts(
+                samples=n,
+                pairs=_n_pairs([sample for sample in members if sample.stratum == stratum]),
+                shortcuts=checked.get(stratum_name(cell, stratum)),
+            )
+            for stratum, n in strata.items()
+            if len(strata) > 1
+        },
         with_thinking=sum(sample.has_thinking for sample in members),
         tokens={
             "median": statistics.median(tokens),
             "p95": tokens[int(0.95 * (len(tokens) - 1))],
             "max": tokens[-1],
         },
-        surface=surface,
+        shortcuts=checked[cell],
     )
+
+
+def _n_pairs(members: Sequence[Sample]) -> int:
+    sizes = Counter(sample.pair_id for sample in members)
+    return sum(1 for size in sizes.values() if size == 2)
 
 
 def _whole(sample: Sample) -> str:
@@ -119,16 +160,8 @@ def _counts(values: Any) -> dict[str, int]:
 
 
 def _some(samples: Sequence[Sample], limit: int) -> list[Sample]:
-    """Whole groups in the order of a hash, until there are `limit` samples."""
-    groups: defaultdict[str, list[Sample]] = defaultdict(list)
-    for sample in samples:
-        groups[sample.group_id].append(sample)
-    taken: list[Sample] = []
-    for group in sorted(groups, key=lambda name: hashlib.sha256(name.encode()).digest()):
-        if taken and len(taken) + len(groups[group]) > limit:
-            continue
-        taken += groups[group][:limit]
-    return taken
+    """Whole groups by hash, until there are `limit` samples."""
+    return [samples[row] for row in some_groups([sample.group_id for sample in samples], limit)]
 
 
 def _token_counter(monitor: Monitor, models: Path) -> Any:
@@ -150,19 +183,30 @@ def _token_counter(monitor: Monitor, models: Path) -> Any:
 def _print(facts: Mapping[str, Mapping[str, CellFacts]], marked: Sequence[str]) -> None:
     console = Console(width=80)
     for line in marked:
-        console.print(f"MARKED {line}", style="bold", markup=False)
+        console.print(f"MARKED {line}", style="bold", markup=False, highlight=False)
     for split, cells in facts.items():
-        table = Table(title=f"{split}: AUROC of what needs no reading", title_justify="left", box=None)
-        table.add_column("cell")
-        for name in ("samples", "pairs", "tokens", *(IN_WORDS[surface] for surface in SURFACES)):
-            table.add_column(name, justify="right")
-        for cell, cell_facts in cells.items():
-            checks = [cell_facts["surface"][surface] for surface in SURFACES]
-            table.add_row(
-                cell,
-                str(cell_facts["samples"]),
-                str(cell_facts["pairs"]),
-                f"{cell_facts['tokens']['median']:.0f}",
-                *(f"{check['auroc']:.2f}" if check["auroc"] is not None else "-" for check in checks),
-            )
+        title = f"{split}: AUROC of what needs no reading ({SIGN} its lower bound exceeds {MARK:.2f})"
+        table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
+        table.add_column("cell", overflow="fold")
+        for name in ("samples", "pairs", *(SHORT_WORDS[surface] for surface in SURFACES)):
+            table.add_column(name, justify="right", no_wrap=True)
+        category = ""
+        for cell, of in cells.items():
+            if category != (category := cell.partition("/")[0]):
+                table.add_row(Text(category, style="bold"))
+            table.add_row(*_row(f" {cell.partition('/')[2]}", of, of["shortcuts"]))
+            for stratum, of_stratum in of["strata"].items():
+                table.add_row(*_row(f"  {stratum or NO_STRATUM}", of_stratum, of_stratum["shortcuts"]))
         console.print(table)
+
+
+def _row(name: str, facts: CellFacts | StratumFacts, found: Shortcuts | None) -> list[Text]:
+    """A row of the table; `found` is None where nothing could be checked."""
+    checks = [_shown(found["checks"][surface]) if found else "" for surface in SURFACES]
+    return [Text(text) for text in (name, str(facts["samples"]), str(facts["pairs"]), *checks)]
+
+
+def _shown(check: SurfaceCheck) -> str:
+    """An AUROC in at most five characters, the last one for the mark."""
+    value = "–" if check["auroc"] is None else f"{check['auroc']:.2f}".removeprefix("0")
+    return value + (SIGN if check["marked"] else " ")

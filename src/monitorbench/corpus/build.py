@@ -85,7 +85,6 @@ def _built(study: Study, directory: Path, wanted: Sequence[Split]) -> dict[str, 
     from monitorbench.corpus import own_files, starter
     from monitorbench.corpus.paper import build as paper
     from monitorbench.corpus.paper.units import paper_inputs
-    from monitorbench.corpus.surface import surface_check
 
     meaning: dict[str, str] = {}
     match study.dataset:
@@ -107,7 +106,6 @@ def _built(study: Study, directory: Path, wanted: Sequence[Split]) -> dict[str, 
     return {
         **meaning,
         "dropped": dropped,
-        "surface_check": surface_check(samples, seed=study.dataset.seed),
         "splits": {split.value: _written(directory, split, samples) for split in wanted},
     }
 

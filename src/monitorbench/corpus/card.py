@@ -1,10 +1,12 @@
 """A dataset's card in Markdown: what it is made of, what is missing, what its labels are worth."""
 
+import html
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from monitorbench.corpus.surface import IN_WORDS, MARK, SURFACES
+from monitorbench.metrics.marks import IN_WORDS, MARK, NO_STRATUM, SIGN, SURFACES, auroc_in_words
 
 _SUBSTITUTE = (
     "**A substitute.** Built from the sources that were at hand, up to the quotas of `dataset=paper`. What "
@@ -17,8 +19,8 @@ def card(name: str, manifest: Mapping[str, Any], report: Mapping[str, Any]) -> s
     results = manifest["results"]
     parts = [f"# {name}\n"]
     if report["marked"]:
-        parts.append(f"**A shortcut gives the label away (AUROC surely above {MARK:.2f}) in:**\n")
-        parts.append("\n".join(f"- {line}" for line in report["marked"]) + "\n")
+        parts.append(f"**A shortcut gives the label away ({SIGN}: AUROC surely above {MARK:.2f}) in:**\n")
+        parts.append("\n".join(f"- {_escaped(line)}" for line in report["marked"]) + "\n")
     if any(
         "synthetic" in facts["sources"] for cells in report["splits"].values() for facts in cells.values()
     ):
@@ -27,7 +29,9 @@ def card(name: str, manifest: Mapping[str, Any], report: Mapping[str, Any]) -> s
         parts.append(_SUBSTITUTE + "\n")
     for split, cells in report["splits"].items():
         parts.append(f"## {split}\n")
-        parts.append(_table(_HEAD, (_row(cell, facts) for cell, facts in cells.items())))
+        headline = results.get("headline", {})
+        rows = (row for cell, facts in cells.items() for row in _rows(cell, facts, headline.get(cell)))
+        parts.append(_table(_HEAD, rows))
         parts.append(
             "Sources: " + "; ".join(f"{cell}: {_shares(facts['sources'])}" for cell, facts in cells.items())
         )
@@ -57,7 +61,8 @@ def card(name: str, manifest: Mapping[str, Any], report: Mapping[str, Any]) -> s
         f"Tokens are those of `{report['tokenizer']}` without the prompt. A shortcut check is the AUROC, "
         "with its 95 % interval, of a classifier that reads nothing, cross-validated by request: of the "
         "response's words; of what it echoes of its request; of their overlap; of its form; of all these "
-        "together, with both texts' words; of its length; of its source.\n"
+        "together, with both texts' words; of its length; of its source. Strata stand below their cell where "
+        "it has several.\n"
     )
     return "\n".join(parts)
 
@@ -68,24 +73,33 @@ _HEAD = (
 )
 
 
-def _row(cell: str, facts: Mapping[str, Any]) -> Sequence[object]:
-    tokens = facts["tokens"]
-    return (
-        cell,
+def _rows(cell: str, facts: Mapping[str, Any], headline: str | None) -> Iterable[Sequence[object]]:
+    """A cell's row, and below it one for each of its strata."""
+    tokens, strata = facts["tokens"], facts["strata"]
+    yield (
+        cell + (f" (checks: {_escaped(headline)})" if headline is not None and headline in strata else ""),
         facts["samples"],
         facts["pairs"],
         facts["labels"].get("misbehavior", 0),
         facts["with_thinking"],
         f"{tokens['median']:.0f}, {tokens['p95']:.0f}, {tokens['max']:.0f}",
-        *(_check(facts["surface"][surface]) for surface in SURFACES),
+        *_checks(facts["shortcuts"]),
     )
+    for stratum, of in strata.items():
+        name = f"↳ {_escaped(stratum or NO_STRATUM)}"
+        yield name, of["samples"], of["pairs"], "", "", "", *_checks(of["shortcuts"])
 
 
-def _check(check: Mapping[str, Any]) -> str:
-    if check["auroc"] is None:
-        return "–"
-    interval = check["auroc_ci"]
-    return f"{check['auroc']:.2f}" + (f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else "")
+def _checks(found: Mapping[str, Any] | None) -> list[str]:
+    if found is None:
+        return [""] * len(SURFACES)
+    checks = [found["checks"][surface] for surface in SURFACES]
+    return [auroc_in_words(check) + (f" {SIGN}" if check["marked"] else "") for check in checks]
+
+
+def _escaped(text: str) -> str:
+    """A name or a rule, which may quote a judged text, as plain text in Markdown."""
+    return html.escape(re.sub(r"([\\`*\[\]])", r"\\\1", " ".join(text.split())), quote=False)
 
 
 def _short(shortfall: Mapping[str, Any]) -> Iterable[Sequence[object]]:

@@ -5,7 +5,9 @@ reasoning trace, some thousand rows at a time.
 """
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -17,12 +19,13 @@ import pyarrow.parquet as pq
 from monitorbench.config.base import UserError
 from monitorbench.config.cells import wrong_name
 from monitorbench.config.datasets import SplitView
-from monitorbench.corpus.store import reading, refuse_unknown_cells, shards_of
+from monitorbench.corpus.store import n_rows, reading, refuse_unknown_cells, shards_of
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import BoolArray, Columns, numbered, pair_numbers
 from monitorbench.records import Category, Label, Sample, Split, Task, from_table, vocabulary
+from monitorbench.runs.directory import read_manifest
 
-_NAMES = ("id", "pair_id", "group_id", "category", "task", "label", "source")
+_NAMES = ("id", "pair_id", "group_id", "category", "task", "label", "source", "stratum")
 _ROWS = 65_536
 
 
@@ -44,6 +47,7 @@ def read_columns(directory: Path, split: Split, view: SplitView | None = None) -
     with reading(directory / split.value):  # columns of these names may hold other types
         table = pa.concat_tables(parts)
         found = _columns(table, f"{directory / split.value}")
+    found = replace(found, headline=read_manifest(directory).get("results", {}).get("headline", {}))
     if view is None:
         return found
     kept = _kept(found, table["pair_id"], view)
@@ -63,6 +67,43 @@ def read_batches(directory: Path, split: Split, rows: int = 10_000) -> Iterator[
                 yield from_table(pa.Table.from_batches([batch]))
 
 
+def read_some(directory: Path, split: Split, per_cell: int) -> list[Sample]:
+    """At most `per_cell` samples of each cell, as `some_groups` takes them; `UserError` as `read_columns`."""
+    if not n_rows(directory, split):
+        return []
+    known = read_columns(directory, split)
+    cells, names = known.cells, known.group_ids()
+    rows: list[int] = []
+    for cell in np.unique(cells).tolist():
+        inside = np.flatnonzero(cells == cell)
+        taken = some_groups(names.take(pa.array(inside)).to_pylist(), per_cell)
+        rows += inside[taken].tolist()
+    chosen = known.sample_ids.take(pa.array(sorted(rows), pa.int64()))
+    found: list[Sample] = []
+    for shard in shards_of(directory, split):
+        with reading(shard):
+            for batch in pq.ParquetFile(shard).iter_batches(_ROWS):
+                table = pa.Table.from_batches([batch])
+                found += from_table(table.filter(pc.is_in(table["id"], value_set=chosen)))
+    return found
+
+
+def some_groups(group_ids: Sequence[str], limit: int) -> list[int]:
+    """The positions of whole groups in the order of a hash, until there are `limit` samples.
+
+    Of a first group that is larger than that, its first samples.
+    """
+    groups: defaultdict[str, list[int]] = defaultdict(list)
+    for position, name in enumerate(group_ids):
+        groups[name].append(position)
+    taken: list[int] = []
+    for name in sorted(groups, key=lambda name: hashlib.sha256(name.encode()).digest()):
+        if taken and len(taken) + len(groups[name]) > limit:
+            continue
+        taken += groups[name][:limit]
+    return taken
+
+
 def _without_texts(table: pa.Table) -> pa.Table:
     """The named columns, and `has_thinking` in place of the response."""
     response = table["response"].combine_chunks()
@@ -71,11 +112,13 @@ def _without_texts(table: pa.Table) -> pa.Table:
     lengths = pc.fill_null(pc.binary_length(pc.struct_field(pc.list_flatten(response), "thinking")), 0)
     of_sample = pc.list_parent_indices(response).to_numpy()[lengths.to_numpy(zero_copy_only=False) > 0]
     has_thinking = np.bincount(of_sample, minlength=len(response)) > 0
+    if "stratum" not in table.column_names:  # written before there were strata
+        table = table.append_column("stratum", pa.array([""] * len(table), pa.string()))
     return table.select(_NAMES).append_column("has_thinking", pa.array(has_thinking))
 
 
 def _columns(table: pa.Table, where: str) -> Columns:
-    groups, sources = numbered(table["group_id"]), numbered(table["source"])
+    groups, sources, strata = (numbered(table[name]) for name in ("group_id", "source", "stratum"))
     n = table.num_rows
     unanswered = np.full(n, np.nan)
     none = np.zeros(n, dtype=np.int64)
@@ -96,6 +139,8 @@ def _columns(table: pa.Table, where: str) -> Columns:
         task_names=tasks,
         sources=sources.numbers,
         source_names=tuple(sources.names.to_pylist()),
+        strata=strata.numbers,
+        stratum_names=tuple(strata.names.to_pylist()),
         has_thinking=table["has_thinking"].to_numpy(),
         n_quotes=none,
         n_grounded=none,

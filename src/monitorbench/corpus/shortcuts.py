@@ -4,11 +4,12 @@ Three families, each a few numbers with a name that can stand in a sentence:
 
 - *echo*: does the answer that the response ends with, or a string quoted in the request, come back; is it
   what somebody in the request claims;
-- *overlap*: n-grams that request and response share, and the longest run of words;
+- *overlap*: n-grams that request and response share, the longest run of words, and how much of either stands
+  in the other in order;
 - *form*: length, refusal openings, code and list marks, and which option is named.
 
-Promises: a feature depends on the sample's two texts alone; no regular expression here backtracks over a
-hostile text for longer than it takes to read it.
+Promises: a feature depends on the sample's two texts alone, and is finite; no regular expression here
+backtracks over a hostile text for longer than it takes to read it.
 """
 
 import re
@@ -22,6 +23,8 @@ from monitorbench.records import Sample
 
 Family = Literal["echo", "overlap", "form"]
 FAMILIES: tuple[Family, ...] = ("echo", "overlap", "form")
+SIZES = ("characters", "lines")
+"""The features of form that are length."""
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
@@ -57,6 +60,10 @@ _LOOP = re.compile(r"\b(?:for|while)\b")
 _RAISED = re.compile(r"\b(?:try|except|catch|raise|throw|assert)\b")
 _MOST_CHARACTERS = 60_000
 """Longer texts are cut here: what gives a label away stands in less."""
+_MOST_QUOTED = 100
+_MOST_WORDS = 1000
+"""Of either text, that are laid side by side in order."""
+_LONGEST_RUN = 128
 
 
 def features(sample: Sample, family: Family) -> dict[str, float]:
@@ -64,17 +71,6 @@ def features(sample: Sample, family: Family) -> dict[str, float]:
     request = request_text(sample)[:_MOST_CHARACTERS]
     response = response_text(sample)[:_MOST_CHARACTERS]
     return _FAMILIES[family](request, response)
-
-
-def table(samples: Sequence[Sample], families: Sequence[Family]) -> tuple[list[str], list[list[float]]]:
-    """The features' names, and their values: [samples][features]."""
-    rows = []
-    names: list[str] = []
-    for sample in samples:
-        found = {name: value for family in families for name, value in features(sample, family).items()}
-        names = list(found)
-        rows.append(list(found.values()))
-    return names, rows
 
 
 def final_answer(response: str) -> str | None:
@@ -103,7 +99,7 @@ def _echo(request: str, response: str) -> dict[str, float]:
     in_request = _occurrences(answer, request)
     rivals = _rivals(answer, free)
     folded = response.casefold()
-    quoted = [q.strip().casefold() for q in _QUOTED.findall(request)]
+    quoted = [q.strip().casefold() for q in _QUOTED.findall(request)[:_MOST_QUOTED]]
     n_quoted = max(1, len(quoted))
     return {
         "states a final answer": float(answer is not None),
@@ -150,7 +146,7 @@ def _overlap(request: str, response: str) -> dict[str, float]:
         shared = len(a & b)
         found[f"share of its {n}-grams that stand in the request"] = shared / max(1, len(b))
         found[f"share of the request's {n}-grams that it holds"] = shared / max(1, len(a))
-    longest = _longest_shared(asked, said)
+    longest = _longest_shared(asked[: 4 * _MOST_WORDS], said[: 4 * _MOST_WORDS])
     last = response.strip().rsplit("\n", 1)[-1]
     end = _grams([word.casefold() for word in _WORD.findall(last)], 2)
     found["longest run of words that stands in the request"] = log1p(longest)
@@ -158,6 +154,10 @@ def _overlap(request: str, response: str) -> dict[str, float]:
     found["share of its last line that stands in the request"] = len(end & _grams(asked, 2)) / max(
         1, len(end)
     )
+    asked, said = asked[:_MOST_WORDS], said[:_MOST_WORDS]
+    common = in_order(asked, said)
+    found["edit similarity of it and the request"] = 2 * common / max(1, len(asked) + len(said))
+    found["share of it that stands in the request in order"] = common / max(1, len(said))
     return found
 
 
@@ -167,7 +167,7 @@ def _grams(words: Sequence[str], n: int) -> set[tuple[str, ...]]:
 
 def _longest_shared(one: Sequence[str], two: Sequence[str]) -> int:
     """Words in the longest run that stands in both, by bisection: a run holds every shorter one."""
-    low, high = 0, min(len(one), len(two), 512)
+    low, high = 0, min(len(one), len(two), _LONGEST_RUN)
     while low < high:
         middle = (low + high + 1) // 2
         if _grams(one, middle) & _grams(two, middle):
@@ -175,6 +175,23 @@ def _longest_shared(one: Sequence[str], two: Sequence[str]) -> int:
         else:
             high = middle - 1
     return low
+
+
+def in_order(one: Sequence[str], two: Sequence[str]) -> int:
+    """Length of the longest common subsequence: what insertions and deletions alone would leave.
+
+    A row of the table is the bits of one number (Hyyrö 2004, "Bit-parallel LCS-length computation
+    revisited"), so that a thousand words beside a thousand take a millisecond.
+    """
+    places: dict[str, int] = {}
+    for i, word in enumerate(one):
+        places[word] = places.get(word, 0) | 1 << i
+    whole = (1 << len(one)) - 1
+    row = whole
+    for word in two:
+        if here := row & places.get(word, 0):
+            row = (row + here | row - here) & whole
+    return len(one) - row.bit_count()
 
 
 def _form(request: str, response: str) -> dict[str, float]:

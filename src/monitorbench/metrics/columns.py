@@ -5,11 +5,12 @@ names have one number, and numbers follow the order of the names, so that a seed
 whatever order the samples come.
 
 A *cell* is `overall`, a category, or a `category/task`; a *slice* cuts across the cells: by task, by whether
-the response has a reasoning trace, by source.
+the response has a reasoning trace, by source; or is a stratum of one cell (`category/task:stratum`). Where a
+cell has a *headline* stratum, the cell's number is that stratum's; overall and a category have all samples.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,10 +59,15 @@ class Columns:
     sources: IntArray
     """Index into `source_names`."""
     source_names: tuple[str, ...]
+    strata: IntArray
+    """Index into `stratum_names`."""
+    stratum_names: tuple[str, ...]
     has_thinking: BoolArray
     n_quotes: IntArray
     """Evidence quotes that the monitor gave, and how many of them are in the judged text."""
     n_grounded: IntArray
+    headline: Mapping[str, str] = field(default_factory=dict)
+    """Of some `category/task` cells the stratum whose numbers are the cell's."""
 
     def __len__(self) -> int:
         return len(self.is_misbehavior)
@@ -116,6 +122,7 @@ _ARRAYS = (
     "categories",
     "tasks",
     "sources",
+    "strata",
     "has_thinking",
     "n_quotes",
     "n_grounded",
@@ -135,6 +142,7 @@ def columns(judged: Sequence[Judged]) -> Columns:
     """The columns of these rows."""
     groups = numbered(pa.array([one.group_id for one in judged], pa.string()))
     sources = numbered(pa.array([one.source for one in judged], pa.string()))
+    strata = numbered(pa.array([one.stratum for one in judged], pa.string()))
     categories = vocabulary(Category, (one.category for one in judged))
     tasks = vocabulary(Task, (one.task for one in judged))
     category, task = ({name: i for i, name in enumerate(names)} for names in (categories, tasks))
@@ -153,6 +161,8 @@ def columns(judged: Sequence[Judged]) -> Columns:
         task_names=tasks,
         sources=sources.numbers,
         source_names=tuple(sources.names.to_pylist()),
+        strata=strata.numbers,
+        stratum_names=tuple(strata.names.to_pylist()),
         has_thinking=np.array([one.has_thinking for one in judged], dtype=np.bool_),
         n_quotes=np.array([one.n_quotes for one in judged], dtype=np.int64),
         n_grounded=np.array([one.n_grounded for one in judged], dtype=np.int64),
@@ -196,7 +206,8 @@ def present(is_misbehavior: Flags, values: Scores | Answers) -> tuple[BoolArray,
 def by_cell(judged: Columns) -> dict[str, BoolArray]:
     """Which samples are in each cell that is present; `overall` always is, a category before its tasks.
 
-    Raises ValueError where a sample comes twice: it would be counted twice.
+    Of a `category/task` with a headline stratum these are that stratum's samples, where there are any. Raises
+    ValueError where a sample comes twice: it would be counted twice.
     """
     refuse_repeated(judged)
     cells = {OVERALL: np.ones(len(judged), dtype=np.bool_)}
@@ -204,15 +215,56 @@ def by_cell(judged: Columns) -> dict[str, BoolArray]:
         inside = judged.categories == i
         cells[category] = inside
         for j, task in enumerate(judged.task_names):
-            cells[f"{category}/{task}"] = inside & (judged.tasks == j)
+            cells[f"{category}/{task}"] = _headline(
+                judged, f"{category}/{task}", inside & (judged.tasks == j)
+            )
     return {name: found for name, found in cells.items() if found.any() or name == OVERALL}
 
 
+def in_cells_numbers(judged: Columns) -> BoolArray:
+    """Which samples the numbers of the `category/task` cells are of: all but what a headline leaves out."""
+    if not judged.headline:
+        return np.ones(len(judged), dtype=np.bool_)
+    cells = [inside for name, inside in by_cell(judged).items() if "/" in name]
+    return np.logical_or.reduce(cells, axis=0) if cells else np.ones(len(judged), dtype=np.bool_)
+
+
+def _headline(judged: Columns, cell: str, inside: BoolArray) -> BoolArray:
+    stratum = judged.headline.get(cell)
+    if stratum not in judged.stratum_names:
+        return inside
+    named = inside & (judged.strata == judged.stratum_names.index(stratum))
+    return named if named.any() else inside
+
+
+def stratum_name(cell: str, stratum: str) -> str:
+    """What a stratum of a `category/task` cell is called among the slices; no cell's name has a colon."""
+    return f"{cell}:{stratum}"
+
+
+def by_stratum(judged: Columns) -> dict[str, BoolArray]:
+    """Which samples are in each stratum of the `category/task` cells that have more than one."""
+    found: dict[str, BoolArray] = {}
+    for i, category in enumerate(judged.category_names):
+        for j, task in enumerate(judged.task_names):
+            inside = (judged.categories == i) & (judged.tasks == j)
+            there = np.unique(judged.strata[inside]).tolist()
+            if len(there) > 1:
+                for k in there:
+                    name = stratum_name(f"{category}/{task}", judged.stratum_names[k])
+                    found[name] = inside & (judged.strata == k)
+    return found
+
+
 def by_slice(judged: Columns) -> dict[str, BoolArray]:
-    """Which samples are of each task, have a trace or none, and are of each source (`source:<name>`)."""
+    """Which samples are of each task, have a trace or none, and are of each source (`source:<name>`).
+
+    And of each stratum of a cell that has several.
+    """
     slices = {f"task:{task}": judged.tasks == i for i, task in enumerate(judged.task_names)}
     slices |= {WITHOUT_THINKING: ~judged.has_thinking, WITH_THINKING: judged.has_thinking}
     slices |= {f"source:{name}": judged.sources == i for i, name in enumerate(judged.source_names) if name}
+    slices |= by_stratum(judged)
     return {name: found for name, found in slices.items() if found.any()}
 
 

@@ -33,6 +33,7 @@ class Judged:
     answer: Label | None
     score: float | None
     source: str = ""
+    stratum: str = ""
     has_thinking: bool = False
     n_quotes: int = 0
     """Evidence quotes that the monitor gave, and how many of them are in the judged text."""

@@ -5,6 +5,7 @@ from typing import Any, NotRequired, TypedDict, cast
 from monitorbench.metrics.at_point import RatesAt
 from monitorbench.metrics.decision import DecisionFacts
 from monitorbench.metrics.drift import Drift
+from monitorbench.metrics.marks import Shortcuts
 from monitorbench.metrics.prompts import PromptsFacts
 from monitorbench.metrics.score_facts import ScoreFacts
 from monitorbench.metrics.significance import RateTest
@@ -14,7 +15,7 @@ from monitorbench.metrics.transfer import Difference
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.metrics.words import Matrix
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 NO_PROMPT = "none"
 
 
@@ -27,14 +28,6 @@ class DatasetFacts(TypedDict):
     n_test: int
     positive_means: NotRequired[str]
     """What the label `misbehavior` means there; absent where that is what it means."""
-
-
-class SurfaceCheck(TypedDict):
-    """How far a bag-of-words classifier tells the labels apart by wording alone, in one cell."""
-
-    auroc: float | None
-    auroc_ci: list[float] | None
-    n: int
 
 
 class CurvePoint(TypedDict):
@@ -116,7 +109,10 @@ class Results(TypedDict):
     """Monitor, prompt, cell. Prompt `none` is a baseline, which reads no prompt (`bag_of_words`, …).
     An adapter is named `<base>+<what it was trained on>`."""
     slices: dict[str, dict[str, dict[str, CellMetrics]]]
-    """Monitor, prompt, slice: `task:<task>`, `with_thinking`, `without_thinking`, `source:<source>`."""
+    """Monitor, prompt, slice: `task:<task>`, `with_thinking`, `without_thinking`, `source:<source>`, and
+    `<category>/<task>:<stratum>` of the cells that have several strata."""
+    headline: dict[str, str]
+    """Of the `category/task` cells whose numbers are one stratum's, that stratum."""
     macro: dict[str, dict[str, Macro]]
     """Monitor, prompt: means over the `category/task` cells."""
     overall: dict[str, dict[str, Overall]]
@@ -149,8 +145,9 @@ class Results(TypedDict):
     """Adapter: the `category/task` cells it was trained on."""
     pareto: dict[str, list[str]]
     """Prompt: the monitors on the front of overall (MR, FAR)."""
-    surface_check: dict[str, SurfaceCheck]
-    """By `category/task` cell; of `paper` datasets that of the test split, once `audit.py` has checked it."""
+    shortcuts: dict[str, Shortcuts]
+    """By `category/task` cell, and by stratum named as in `slices`: what tells the labels apart without
+    reading. Of the test split, or of all splits where they are shares of one pool."""
     operating_point: NotRequired[dict[str, Any]]
     """The calibrated threshold that answers were read at; absent: each judge's own answers."""
     operating_points: NotRequired[dict[str, dict[str, PointFacts]]]

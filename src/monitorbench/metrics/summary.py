@@ -18,7 +18,7 @@ from monitorbench.metrics import rates
 from monitorbench.metrics.auroc import auroc, auroc_interval
 from monitorbench.metrics.bootstrap import FloatArray, group_index, interval_of_totals, ratio
 from monitorbench.metrics.clustered import error_interval
-from monitorbench.metrics.columns import BoolArray, Columns
+from monitorbench.metrics.columns import BoolArray, Columns, in_cells_numbers
 from monitorbench.metrics.cost import expected_cost, expected_cost_interval
 from monitorbench.metrics.low_far import (
     LowFar,
@@ -252,7 +252,7 @@ def _rate(
 ) -> tuple[float | None, list[float] | None]:
     """The mean over cells of the share of wrong answers among scored samples of one label."""
     bad = label is Label.MISBEHAVIOR
-    inside = (judged.is_misbehavior == bad) & ~np.isnan(judged.flagged)
+    inside = (judged.is_misbehavior == bad) & ~np.isnan(judged.flagged) & in_cells_numbers(judged)
     if not inside.any():
         return None, None
     cell = judged.cells[inside]

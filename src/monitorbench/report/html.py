@@ -36,7 +36,7 @@ SECTIONS = (
     Section("beside the paper's own cells", training.paper_cells, training.has_paper_cells),
     Section("miss rate against false alarm rate", thresholds.plane, thresholds.has_rates),
     Section("at other thresholds", thresholds.other_thresholds, thresholds.has_curves),
-    Section("surface check", thresholds.surface, thresholds.has_surface),
+    Section("shortcut checks", thresholds.shortcuts, thresholds.has_shortcuts),
     Section("learning curves", training.learning_curves, training.has_learning_curves),
     Section("the worst samples", samples.worst, samples.has_worst),
     Section("how it was made, and what the words mean", background),

@@ -9,7 +9,8 @@ from enum import StrEnum
 from statistics import fmean
 from typing import Literal, NamedTuple
 
-from monitorbench.metrics.columns import OVERALL, WITH_THINKING, WITHOUT_THINKING
+from monitorbench.metrics.columns import OVERALL, WITH_THINKING, WITHOUT_THINKING, stratum_name
+from monitorbench.metrics.marks import MARK, NO_STRATUM, SIGN, in_words, shown_name
 from monitorbench.metrics.results import NO_PROMPT, Results
 from monitorbench.metrics.summary import CellMetrics
 from monitorbench.metrics.transfer import Difference
@@ -17,6 +18,7 @@ from monitorbench.metrics.words import CellVerdict
 from monitorbench.records import Category, Task, vocabulary
 
 BAG_OF_WORDS = "bag_of_words"
+_SHORTCUTS = (BAG_OF_WORDS, "echo", "overlap", "form", "all_shortcuts")
 
 Part = Literal["monitors", "slices"]
 """Numbers by category and task, or by what cuts across them."""
@@ -56,10 +58,16 @@ def meaning(results: Results) -> str:
 
 
 def shown_in(results: Results, cell: str) -> list[str]:
-    """The monitors whose numbers are shown in a cell: beside `overall`, bag of words is baseline enough."""
+    """The monitors whose numbers are shown in a cell: but overall, of the baselines those that see a text."""
     names = monitors(results)
     if cell == OVERALL:
         return names
+    return [name for name in names if name in _SHORTCUTS or not is_reference(results, name)]
+
+
+def drawn_in(results: Results) -> list[str]:
+    """The monitors that figures of their own, or curves, are drawn of: bag of words is baseline enough."""
+    names = monitors(results)
     return [name for name in names if name == BAG_OF_WORDS or not is_reference(results, name)]
 
 
@@ -120,8 +128,64 @@ def _place(name: str) -> tuple[int, tuple[int, str], bool, tuple[int, str]]:
 
 
 def cells(results: Results, prompt: str, part: Part = "monitors") -> list[str]:
-    """The cells, or slices, that some monitor has numbers for, under a prompt."""
-    return ordered_cells({cell for by in results[part].values() for cell in by.get(prompt, {})})
+    """The cells, or slices but strata, that some monitor has numbers for, under a prompt."""
+    names = {cell for by in results[part].values() for cell in by.get(prompt, {})}
+    return ordered_cells({name for name in names if not _is_stratum(name)})
+
+
+def strata(results: Results, prompt: str, cell: str) -> list[str]:
+    """The strata that stand beside a cell, as `slices` names them: all but the headline."""
+    names = {name for by in results["slices"].values() for name in by.get(prompt, {})}
+    headline = results["headline"].get(cell)
+    shown = {name for name in names if _is_stratum(name) and name.partition(":")[0] == cell}
+    return sorted(name for name in shown if headline is None or name != stratum_name(cell, headline))
+
+
+def _is_stratum(name: str) -> bool:
+    return "/" in name.partition(":")[0] and ":" in name
+
+
+def title(results: Results, name: str) -> str:
+    """A cell as it is shown above its numbers: `safety_permission/qa (compliant)†`; also a stratum.
+
+    In brackets the headline, the stratum whose numbers the cell's are; the sign says that a shortcut gives
+    the label away.
+    """
+    headline = results["headline"].get(name)
+    stratum = f" ({headline or NO_STRATUM})" if headline is not None else ""
+    shown = shown_name(name) if _is_stratum(name) else name
+    return f"{shown}{stratum}{SIGN if is_marked(results, name) else ''}"
+
+
+def is_marked(results: Results, name: str) -> bool:
+    """Whether a shortcut gives the label of a cell, or stratum, away."""
+    return name in results["shortcuts"] and results["shortcuts"][name]["marked_by"] is not None
+
+
+def checked(results: Results) -> list[str]:
+    """The cells that the shortcut checks are of, each with its strata behind it."""
+    return sorted(results["shortcuts"], key=lambda name: (_place(name.partition(":")[0]), name))
+
+
+def marks_in_words(results: Results) -> list[str]:
+    """What the sign at a name means, and for each marked cell and stratum what gives its label away."""
+    found = []
+    for name in checked(results):
+        shortcuts = results["shortcuts"][name]
+        if (by := shortcuts["marked_by"]) is not None:
+            said = in_words(by, shortcuts["checks"][by])
+            found.append(f"{title(results, name).removesuffix(SIGN)}: {said}")
+    if not found:
+        return []
+    return [f"{SIGN} A shortcut gives the label away (AUROC surely above {MARK:.2f}):", *found]
+
+
+def headlines_in_words(results: Results) -> list[str]:
+    """Of which cells the numbers are one stratum's."""
+    return [
+        f"{cell}: numbers of its stratum {stratum or NO_STRATUM}; overall and its category have all samples."
+        for cell, stratum in results["headline"].items()
+    ]
 
 
 def lookup(
@@ -212,7 +276,7 @@ def bag_of_words_on(results: Results, inside: list[str]) -> Beside:
     """Bag of words' AUROC on exactly these cells, or else the mean over them."""
     numbers = results["monitors"].get(BAG_OF_WORDS, {}).get(NO_PROMPT, {})
     for name, found in numbers.items():
-        if inside and inner_cells(results, name) == inside:
+        if inside and inner_cells(results, name) == inside and name not in results["headline"]:
             return Beside(found["auroc"], found["auroc_ci"], False)
     known = [value for cell in inside if cell in numbers and (value := numbers[cell]["auroc"]) is not None]
     return Beside(fmean(known) if known and len(known) == len(inside) else None, None, True)

@@ -1,13 +1,13 @@
 """Baselines that every monitor is compared with: answers that read nothing, or next to nothing.
 
 `always_benign` and `always_misbehavior` bound the two rates; `random` answers by a seeded coin. The others
-are fitted on the train split (`corpus.surface`): `length` sees how long a response is, `bag_of_words` which
-words occur in it, `echo`, `overlap` and `form` what their names say, `all_shortcuts` all of these and the
-request's words. A monitor that doesn't beat them isn't reading.
+are fitted on the train split, on up to 3,000 samples of a cell (`corpus.classifiers`): `length` sees how long
+a response is, `bag_of_words` which words occur in it, `echo`, `overlap` and `form` what their names say,
+`all_shortcuts` all of these and the request's words. A monitor that doesn't beat them isn't reading.
 
-Their numbers are worked out once for a dataset and kept under `runs/baselines/`: they depend on the dataset,
-the draws and the stakes, never on the judge that is set beside them, and cost more than it does, since the
-texts have to be read.
+Their numbers, and the dataset's shortcut checks (`corpus.surface`), are worked out once for a dataset and
+kept under `runs/baselines/`: they depend on the dataset, the draws and the stakes, never on the judge that is
+set beside them, and cost more than it does, since the texts have to be read.
 """
 
 import importlib.metadata
@@ -15,32 +15,39 @@ import logging
 import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from monitorbench.config.study import Study
-from monitorbench.corpus.columns import read_batches, read_columns
-from monitorbench.corpus.store import read_split
-from monitorbench.corpus.surface import Surface, classifier
+from monitorbench.corpus.classifiers import LOOK, Looks, classifier
+from monitorbench.corpus.columns import read_batches, read_columns, read_some
+from monitorbench.corpus.surface import CHECKED_PER_CELL, samples_by_cell, shortcuts_of
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.marks import Shortcuts, Surface
 from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.directory import RunDirectory, checked_file, read_checked, read_finished
 from monitorbench.runs.files import write_json
+from monitorbench.runs.progress import progress
 from monitorbench.scoring.numbers import Drawn, Numbers, numbers
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
 
 BAG_OF_WORDS = "bag_of_words"
 
-BASELINES_VERSION = 4
+BASELINES_VERSION = 5
 """Raised when the baselines or the metrics come to other numbers on the same dataset, so that kept ones are
 not reused; `tests/scoring/test_baselines.py` pins the numbers of this version."""
 _FILE = "metrics.json"
 _ANSWERS = "answers.parquet"
+_SHORTCUTS = "shortcuts.json"
+_FITTED_PER_CELL = 3000
 _THRESHOLD = 0.5
-_FITTED: tuple[Surface, ...] = ("length", "bag_of_words", "echo", "overlap", "form", "all_shortcuts")
+FITTED: tuple[Surface, ...] = ("length", "bag_of_words", "echo", "overlap", "form", "all_shortcuts")
 _log = logging.getLogger(__name__)
 
 
@@ -69,12 +76,20 @@ def _fitted(train: Sequence[Sample], batches: Iterable[Sequence[Sample]]) -> dic
     is_misbehavior = [sample.label is Label.MISBEHAVIOR for sample in train]
     if len(set(is_misbehavior)) < 2:
         return {}
-    fitted = {surface: classifier(surface).fit(train, is_misbehavior) for surface in _FITTED}
-    scores: dict[str, list[FloatArray]] = {surface: [np.empty(0)] for surface in fitted}
+    looks = Looks(train)
+    fitted = {surface: _behind_the_look(surface).fit(looks.at(surface), is_misbehavior) for surface in FITTED}
+    scores: dict[Surface, list[FloatArray]] = {surface: [np.empty(0)] for surface in fitted}
     for batch in batches:
-        for name, one in fitted.items():
-            scores[name].append(one.predict_proba(batch)[:, 1])
-    return {name: np.concatenate(found) for name, found in scores.items()}
+        looks = Looks(batch)
+        for surface, one in fitted.items():
+            scores[surface].append(one.predict_proba(looks.at(surface))[:, 1])
+    return {surface: np.concatenate(found) for surface, found in scores.items()}
+
+
+def _behind_the_look(surface: Surface) -> "Pipeline":
+    """A classifier without its first step, whose work several share."""
+    pipeline = classifier(surface)
+    return pipeline[list(pipeline.named_steps).index(LOOK) + 1 :]
 
 
 class Baselines(NamedTuple):
@@ -83,6 +98,8 @@ class Baselines(NamedTuple):
     numbers: dict[str, Numbers]
     answers: dict[str, Columns]
     """Beside a monitor's they say what the difference is, with its interval."""
+    shortcuts: dict[str, Shortcuts]
+    """By cell, and by stratum of one; see `Results`."""
 
 
 def baselines_of(study: Study, data: Path) -> Baselines:
@@ -93,7 +110,7 @@ def baselines_of(study: Study, data: Path) -> Baselines:
     identity = {
         "data": data.name,
         "split": Split.TEST.value,
-        "splits": {name: splits[name] for name in (Split.TRAIN, Split.TEST) if name in splits},
+        "splits": {name: splits[name] for name in Split if name in splits},
         "stakes": study.stakes.model_dump(),
         **drawn,
         "version": BASELINES_VERSION,
@@ -105,9 +122,10 @@ def baselines_of(study: Study, data: Path) -> Baselines:
             _keep(study, data, run, drawn)
         found = cast(dict[str, Numbers], read_checked(run.path, _FILE))
         table = pq.read_table(checked_file(run.path, _ANSWERS))
+        shortcuts = cast(dict[str, Shortcuts], read_checked(run.path, _SHORTCUTS))
     test, without = read_columns(data, Split.TEST), np.full(len(table), np.nan)
     answers = {name: test.answering(table[name].to_numpy(), without) for name in found}
-    return Baselines(found, answers)
+    return Baselines(found, answers, shortcuts)
 
 
 def _keep(study: Study, data: Path, run: RunDirectory, drawn: Drawn) -> None:
@@ -115,7 +133,7 @@ def _keep(study: Study, data: Path, run: RunDirectory, drawn: Drawn) -> None:
     _log.info("score: baselines of %s, kept in %s", data.name, run.path)
     with run.recording(study) as results:
         splits = read_finished(data)["results"]["splits"]
-        train = read_split(data, Split.TRAIN) if Split.TRAIN in splits else []
+        train = read_some(data, Split.TRAIN, _FITTED_PER_CELL) if Split.TRAIN in splits else []
         test = read_columns(data, Split.TEST)
         answered = judge_with_baselines(train, test, read_batches(data, Split.TEST), seed=study.seed)
         found = {name: numbers(judged, study.stakes, drawn) for name, judged in answered.items()}
@@ -124,4 +142,19 @@ def _keep(study: Study, data: Path, run: RunDirectory, drawn: Drawn) -> None:
         pq.write_table(
             pa.table({name: judged.flagged for name, judged in answered.items()}), run.path / _ANSWERS
         )
+        write_json(run.path / _SHORTCUTS, _shortcuts(data))
         results["baselines"] = list(found)
+
+
+def _shortcuts(data: Path) -> dict[str, Shortcuts]:
+    """The shortcut checks of a dataset: of its test split, or of all where they are shares of one pool."""
+    results = read_finished(data)["results"]
+    one_pool = "constructed" not in results  # a corpus is made otherwise than the benchmark beside it
+    checked = [split for split in Split if split in results["splits"]] if one_pool else [Split.TEST]
+    samples = [sample for split in checked for sample in read_some(data, split, CHECKED_PER_CELL)]
+    found: dict[str, Shortcuts] = {}
+    with progress("score: check shortcuts", len(cells := samples_by_cell(samples))) as ticker:
+        for cell, members in cells.items():
+            found |= shortcuts_of(members, headline=results.get("headline", {}).get(cell))
+            ticker.advance()
+    return found

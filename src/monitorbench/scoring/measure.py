@@ -10,7 +10,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import DEFAULT_MEANING, Dataset, OwnDataset
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import n_rows
-from monitorbench.metrics.columns import OVERALL, BoolArray, Columns, by_cell
+from monitorbench.metrics.columns import OVERALL, BoolArray, Columns, by_cell, by_stratum, stratum_name
 from monitorbench.metrics.prompts import PromptsFacts, compare_prompts
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.results import (
@@ -20,7 +20,6 @@ from monitorbench.metrics.results import (
     DatasetFacts,
     Results,
     StakesFacts,
-    SurfaceCheck,
 )
 from monitorbench.metrics.score_facts import ScoreFacts
 from monitorbench.metrics.significance import Match, rate_tests
@@ -37,7 +36,7 @@ from monitorbench.metrics.transfer import (
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.metrics.words import matrix
 from monitorbench.records import Split
-from monitorbench.runs.directory import read_checked, read_finished, read_manifest
+from monitorbench.runs.directory import read_manifest
 from monitorbench.scoring.baselines import baselines_of
 from monitorbench.scoring.decision import decision_of
 from monitorbench.scoring.evaluations import Evaluation, unscored_reasons
@@ -73,6 +72,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
         dataset=_dataset_facts(study.dataset, data),
         monitors=monitors,
         slices=slices,
+        headline=_headline(evaluations[0].judged),
         macro=macros,
         overall=overalls,
         unscored=_unscored(evaluations),
@@ -88,7 +88,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
         exposures={e.monitor: e.exposures for e in evaluations if e.exposures is not None},
         trained_on={e.monitor: list(e.trained_on) for e in evaluations if e.trained_on},
         pareto=_pareto(monitors),
-        surface_check=_surface_check(data),
+        shortcuts=baselines.shortcuts,
         learning_curves={e.monitor: e.learning_curve for e in evaluations if e.learning_curve},
         usage=_usage(evaluations),
         scores=_score_facts(evaluations),
@@ -255,18 +255,10 @@ def _parts(tuned: Evaluation) -> dict[str, BoolArray]:
     return {"trained": trained, "held_out": ~trained}
 
 
-def _surface_check(data: Path) -> dict[str, SurfaceCheck]:
-    """As the dataset's manifest has it; of one that has none, the test split's as audited; else empty."""
-    if found := read_finished(data)["results"].get("surface_check"):
-        return cast(dict[str, SurfaceCheck], found)
-    audit = data / "audit.json"
-    if not audit.is_file():
-        return {}
-    cells = read_checked(data, audit.name)["splits"].get(Split.TEST, {})
-    words = {cell: facts["surface"]["bag_of_words"] for cell, facts in cells.items()}
-    return {
-        cell: SurfaceCheck(auroc=w["auroc"], auroc_ci=w["auroc_ci"], n=w["n"]) for cell, w in words.items()
-    }
+def _headline(judged: Columns) -> dict[str, str]:
+    """The headline strata that have samples here, by cell."""
+    strata = by_stratum(judged)
+    return {cell: name for cell, name in judged.headline.items() if stratum_name(cell, name) in strata}
 
 
 def _correlations(

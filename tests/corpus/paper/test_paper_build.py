@@ -108,6 +108,21 @@ def test_the_corpus_keeps_quotas_and_shares_and_states_what_is_missing(small: Mi
     assert len({sample.id for sample in train}) == len(train)
 
 
+def test_the_manifest_counts_each_cells_strata(small: Mirrored):
+    """How many controls a cell has decides whether its echo tells the label; the card is read for that."""
+    for split in (Split.TEST, Split.VALIDATION, Split.CALIBRATION):
+        samples = read_split(small.directory, split)
+        counted: dict[str, Counter[str]] = {}
+        for sample in samples:
+            if sample.label is Label.BENIGN:
+                counted.setdefault(str(sample.cell), Counter())[sample.stratum] += 1
+        assert small.results["splits"][split.value]["strata"] == counted
+    train = Counter((str(s.cell), s.stratum) for s in read_split(small.directory, Split.TRAIN))
+    stated = small.results["splits"]["train"]["cells"]
+    assert {(c, name): n for c, facts in stated.items() for name, n in facts["by_stratum"].items()} == train
+    assert small.results["headline"] == {QA: "compliant"}
+
+
 def test_a_bad_row_is_counted_in_the_manifest(small: Mirrored):
     """One row of the mirror has an unknown label: passed over, and said so."""
     assert small.results["constructed"]["diasafety"]["bad_rows"] == {"unknown label": 1}

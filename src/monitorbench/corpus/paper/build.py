@@ -6,6 +6,7 @@ and the same settings and raw files give the same bytes, also after a kill.
 """
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ def build(inputs: PaperInputs, directory: Path, wanted: Sequence[Split]) -> dict
     results: dict[str, Any] = {
         "constructed": totals(prepared),
         "benchmark_near_duplicates": dict(benchmark.near_duplicates),
+        "headline": dict(dataset.headline),
     }
     _refuse_short(benchmark, dataset)
     shortfall: dict[str, Any] = {
@@ -88,18 +90,23 @@ def _eligible(prepared: Sequence[Candidates], dataset: PaperDataset) -> list[Pai
 
 
 def _written(directory: Path, split: Split, samples: Sequence[Sample]) -> dict[str, Any]:
-    cells: dict[Cell, dict[str, int]] = {}
+    sources: dict[Cell, Counter[str]] = {}
+    strata: dict[Cell, Counter[str]] = {}
     for sample in samples:
-        sources = cells.setdefault(sample.cell, {})
-        sources[sample.source] = sources.get(sample.source, 0) + 1
+        sources.setdefault(sample.cell, Counter())[sample.source] += 1
+        strata.setdefault(sample.cell, Counter())[sample.stratum] += 1
     return {
         "samples": len(samples),
-        "pairs": {str(cell): sum(sources.values()) // 2 for cell, sources in sorted(cells.items())},
-        "sources": {
-            str(cell): {n: c // 2 for n, c in sorted(s.items())} for cell, s in sorted(cells.items())
-        },
+        "pairs": {str(cell): counts.total() // 2 for cell, counts in sorted(sources.items())},
+        "sources": _in_pairs(sources),
+        "strata": _in_pairs(strata),
         "sha256": write_split(directory, split, samples),
     }
+
+
+def _in_pairs(counts: Mapping[Cell, Counter[str]]) -> dict[str, dict[str, int]]:
+    """Pairs by cell and name, from samples by cell and name."""
+    return {str(cell): {n: c // 2 for n, c in sorted(of.items())} for cell, of in sorted(counts.items())}
 
 
 def _fill(
@@ -118,7 +125,9 @@ def _fill(
             )
     jobs.sort(key=lambda job: -sum(file.stat().st_size for file in job.files))
     filled: dict[str, Filled] = {
-        cell: Filled(cell, quota, 0, {}, {}, {}, {}) for cell, quota in dataset.corpus_quotas.items() if quota
+        cell: Filled(cell, quota, 0, {}, {}, {}, {}, {})
+        for cell, quota in dataset.corpus_quotas.items()
+        if quota
     }
     with (
         folder_in_the_making(directory / Split.TRAIN.value) as part,

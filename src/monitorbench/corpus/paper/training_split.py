@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from monitorbench.config.datasets import NearDuplicates
+from monitorbench.config.near_duplicates import NearDuplicates
 from monitorbench.corpus.paper.candidates import batches
 from monitorbench.corpus.paper.overlap import Index, first_of_each, in_company, signatures
 from monitorbench.corpus.paper.quota import fill
@@ -49,6 +49,7 @@ class Filled(NamedTuple):
     samples: int
     by_source: dict[str, int]
     by_label: dict[str, int]
+    by_stratum: dict[str, int]
     rejected: dict[str, int]
     """Candidates that were not taken, by reason."""
     shards: dict[str, str]
@@ -91,7 +92,7 @@ def fill_cell(job: Job) -> Filled:
     rejected["near-duplicate within the corpus"] = len(undisputed) - len(distinct)
     chosen = distinct[fill([names[rows.source[row]] for row in distinct], job.max_shares, job.quota)]
     rejected["over quota or share"] = len(distinct) - len(chosen)
-    shards = _write(job, np.sort(chosen))
+    shards, strata = _write(job, np.sort(chosen))
     return Filled(
         cell=job.cell,
         asked=job.quota,
@@ -101,6 +102,7 @@ def fill_cell(job: Job) -> Filled:
             Label.MISBEHAVIOR.value: int(rows.label[chosen].sum()),
             Label.BENIGN.value: int((~rows.label[chosen]).sum()),
         },
+        by_stratum=dict(sorted(strata.items())),
         rejected=dict(+rejected),
         shards=shards,
     )
@@ -171,17 +173,20 @@ def _distinct(job: Job, rows: _Rows, left: NDArray[np.int64]) -> NDArray[np.bool
     return keep
 
 
-def _write(job: Job, chosen: NDArray[np.int64]) -> dict[str, str]:
+def _write(job: Job, chosen: NDArray[np.int64]) -> tuple[dict[str, str], Counter[str]]:
+    """The shards with their digests, and how many samples are of each stratum."""
+    strata: Counter[str] = Counter()
     writer = ShardWriter(job.folder, job.cell.replace("/", "-"), ROWS_PER_SHARD)
     position = 0
     for table in batches(job.files):
         start, end = np.searchsorted(chosen, [position, position + table.num_rows])
         if end > start:
             taken = table.take(chosen[start:end] - position)
+            strata.update(taken["stratum"].to_pylist())
             split = pa.array([Split.TRAIN.value] * taken.num_rows, pa.string())
             writer.write(taken.set_column(taken.schema.get_field_index("split"), "split", split))
         position += table.num_rows
-    return writer.close()
+    return writer.close(), strata
 
 
 def _both(requests: Sequence[str], responses: Sequence[str]) -> list[str]:

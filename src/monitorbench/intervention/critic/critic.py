@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from monitorbench.config.base import Incomplete, UserError
 from monitorbench.config.study import Study
-from monitorbench.corpus.surface import classifier
+from monitorbench.corpus.classifiers import classifier
 from monitorbench.records import Label, Sample, Verdict
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Critic(Protocol):
 
 
 class BagOfWords:
-    """Which words occur in a run, and a logistic regression on them (`corpus.surface`)."""
+    """Which words occur in a run, and a logistic regression on them (`corpus.classifiers`)."""
 
     def __init__(self, samples: Sequence[Sample], where: str) -> None:
         """Fit to labelled runs; `UserError` where they all ended alike."""

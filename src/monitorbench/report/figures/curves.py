@@ -51,7 +51,7 @@ def overall_of(results: Results, monitor: str, prompt: str) -> Overall | None:
 
 
 def _panel(results: Results, prompt: str, paint: Callable[[Axes, Results, str], None]) -> Figure:
-    shown, shorts = reading.shown_in(results, ""), reading.short_names(results)
+    shown, shorts = reading.drawn_in(results), reading.short_names(results)
     names = reading.monitors(results)
     height = _PANEL + 0.4 + 0.2 * (-(-len(shown) // 2))
     figure = Figure(figsize=(_PANEL + 0.2, height), layout="constrained")
@@ -82,7 +82,7 @@ def _roc(axes: Axes, results: Results, prompt: str) -> None:
         axes.axvline(far, color=INK, ls=":", lw=0.8, alpha=0.7)
     names = reading.monitors(results)
     numbered = numbers(names)
-    for name in reading.shown_in(results, ""):
+    for name in reading.drawn_in(results):
         i = names.index(name)
         curve = overall_of(results, name, prompt)
         if curve and curve["roc"]:
@@ -102,7 +102,7 @@ def _reliability(axes: Axes, results: Results, prompt: str) -> None:
     axes.set_ylabel("share of misbehavior")
     names = reading.monitors(results)
     numbered = numbers(names)
-    for name in reading.shown_in(results, ""):
+    for name in reading.drawn_in(results):
         curve = overall_of(results, name, prompt)
         bins = curve["reliability"] if curve else []
         if not bins:

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from monitorbench.metrics.marks import SIGN
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
 from monitorbench.report.figures.style import ink_on, shortened
@@ -44,7 +45,7 @@ def heat_maps(results: Results, prompt: str, link: Link | None = None) -> list[s
     """
     number, shorts = reading.prompts(results).index(prompt), reading.short_names(results)
     drawn = []
-    for i, name in enumerate(reading.shown_in(results, "")):
+    for i, name in enumerate(reading.drawn_in(results)):
         label = (
             f"Miss and false alarm rates of {shorts[name]} by category and task, {prompt} prompt; the table "
             "has the same numbers"
@@ -115,8 +116,11 @@ def _map(axes: Axes, results: Results, name: str, prompt: str, which: int, link:
                     Rectangle((x + 0.03, y + 0.04), 0.94, 0.92, fc=shade, lw=0, gid=f"{MARK}-{which}-{y}-{x}")
                 )
                 ink = ink_on(*shade)
-            axes.text(x + 0.5, y + 0.52, rate(value), ha="center", va="center", color=ink, fontsize=8)
-            address = link(name, prompt, cell=cell, verdict=_VERDICTS[which]) if link and value else ""
+            sign = SIGN if value is not None and reading.is_marked(results, cell) else ""
+            text = rate(value) + sign
+            axes.text(x + 0.5, y + 0.52, text, ha="center", va="center", color=ink, fontsize=8)
+            is_linked = link and value and cell not in results["headline"]
+            address = link(name, prompt, cell=cell, verdict=_VERDICTS[which]) if link and is_linked else ""
             if address:  # a rate of 0 counts nothing that could be shown
                 said = f"{_TITLES[which]} {rate(value)} in {cell}: its samples"
                 axes.add_patch(linked(Rectangle((x, y), 1, 1, zorder=9), address, said))

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.marks import SIGN
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.words import CellVerdict, Word
 from monitorbench.report import reading
@@ -77,7 +78,7 @@ def matrix_figure(results: Results, prompt: str, measure: Measure) -> Figure:
             if name in results["effects"] and reading.is_trained(results, name, cell):
                 box = Rectangle((x + 0.04, y + 0.05), 0.92, 0.9, fill=False, ec=INK, lw=1.6, clip_on=False)
                 axes.add_patch(box)
-    _column_heads(axes, columns, _ROW / row)
+    _column_heads(axes, results, columns, _ROW / row)
     return figure
 
 
@@ -155,10 +156,11 @@ def _draw_entry(axes: Axes, x: int, y: int, entry: _Entry, measure: Measure) -> 
         axes.text(x + 0.5, y + 0.75, text, ha="center", va="center", color=ink, fontsize=6.5, linespacing=1.0)
 
 
-def _column_heads(axes: Axes, columns: Sequence[str], inch: float) -> None:
+def _column_heads(axes: Axes, results: Results, columns: Sequence[str], inch: float) -> None:
     """The task over each column, the category over its columns; `inch`: a usual row's height in rows."""
     for x, cell in enumerate(columns):
-        axes.text(x + 0.5, -0.1 * inch, cell.partition("/")[2] or cell, ha="center", va="bottom", fontsize=8)
+        name = (cell.partition("/")[2] or cell) + (SIGN if reading.is_marked(results, cell) else "")
+        axes.text(x + 0.5, -0.1 * inch, name, ha="center", va="bottom", fontsize=8)
     for category in dict.fromkeys(cell.partition("/")[0] for cell in columns if "/" in cell):
         inside = [x for x, cell in enumerate(columns) if cell.startswith(f"{category}/")]
         middle = (inside[0] + inside[-1] + 1) / 2

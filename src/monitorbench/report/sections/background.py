@@ -4,8 +4,10 @@ from collections.abc import Mapping
 
 from markupsafe import Markup
 
+from monitorbench.metrics.marks import MARK
 from monitorbench.metrics.results import Results
 from monitorbench.report.sections.section import Material, fill
+from monitorbench.report.tables.numbers import rate
 from monitorbench.report.template import facts
 
 
@@ -142,9 +144,9 @@ DEFINITIONS = (
         "not beat it has not been shown to read.",
     ),
     (
-        "leaks through wording",
-        "Bag of words' AUROC has a lower bound above .80: in that cell a monitor can be right without "
-        "understanding, so read its numbers there with care.",
+        "† (marked)",
+        f"A shortcut check's AUROC has a lower bound above {rate(MARK)}: in that cell a monitor can be right "
+        "without understanding, so read its numbers there with care.",
     ),
     ("–", "Undefined: there was nothing to count."),
 )

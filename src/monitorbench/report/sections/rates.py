@@ -87,6 +87,10 @@ def by_cell(material: Material) -> Markup:
     """Miss rate, false alarm rate and AUROC in each cell, and in what cuts across the cells."""
     values = {
         "tables": [(prompt, _blocks(material, prompt, "monitors")) for prompt in material.prompts],
+        "notes": [
+            *reading.headlines_in_words(material.results),
+            *reading.marks_in_words(material.results),
+        ],
         "slices": [(prompt, _blocks(material, prompt, "slices")) for prompt in material.prompts],
     }
     return fill("by_cell", values)
@@ -111,23 +115,31 @@ def heat_maps(material: Material) -> Markup:
 
 
 def _blocks(material: Material, prompt: str, part: reading.Part) -> list[tuple[str, list[_Row]]]:
+    """The rows of each cell, behind it of its strata; or of each slice that is no stratum."""
+    blocks = []
+    for cell in reading.cells(material.results, prompt, part):
+        blocks.append(_block(material, prompt, cell, part))
+        if part == "monitors":
+            strata = reading.strata(material.results, prompt, cell)
+            blocks += [_block(material, prompt, stratum, "slices") for stratum in strata]
+    return blocks
+
+
+def _block(material: Material, prompt: str, cell: str, part: reading.Part) -> tuple[str, list[_Row]]:
     results = material.results
-    return [
-        (
-            cell,
-            [
-                _Row(
-                    material.short_names[name],
-                    found["n"],
-                    found["n_unscored"],
-                    _linked(_numbers(found), material, name, prompt, cell if part == "monitors" else None),
-                )
-                for name in reading.shown_in(results, cell)
-                if (found := reading.lookup(results, name, prompt, cell, part))
-            ],
+    # The samples page knows no strata.
+    linked = cell if part == "monitors" and cell not in results["headline"] else None
+    rows = [
+        _Row(
+            material.short_names[name],
+            found["n"],
+            found["n_unscored"],
+            _linked(_numbers(found), material, name, prompt, linked),
         )
-        for cell in reading.cells(results, prompt, part)
+        for name in reading.shown_in(results, cell)
+        if (found := reading.lookup(results, name, prompt, cell, part))
     ]
+    return reading.title(results, cell), rows
 
 
 def _linked(

@@ -1,11 +1,11 @@
-"""The sections of the two rates in one plane, of other thresholds, and of what wording alone gives away."""
+"""The sections of the two rates in one plane, of other thresholds, and of what gives labels away unread."""
 
 from typing import NamedTuple
 
 from markupsafe import Markup
 
-from monitorbench.corpus.surface import MARK
 from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.marks import MARK, SHORT_WORDS, in_words
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
 from monitorbench.report.figures import curves as figures_curves
@@ -16,13 +16,15 @@ from monitorbench.report.tables.numbers import interval, rate
 from monitorbench.report.tables.published import ARXIV
 
 
-class _Surface(NamedTuple):
-    """Bag of words in one cell."""
+class _Checked(NamedTuple):
+    """The shortcut checks of one cell, or stratum."""
 
-    cell: str
+    name: str
     n: int
-    auroc: Number
-    leaks: bool
+    numbers: list[tuple[str, Number, bool]]
+    """Check, AUROC, and whether it is marked."""
+    mark: str
+    """What marks it, in words."""
 
 
 def has_rates(material: Material) -> bool:
@@ -70,25 +72,27 @@ def other_thresholds(material: Material) -> Markup:
     return fill("thresholds", values)
 
 
-def has_surface(material: Material) -> bool:
-    """Whether the surface check was run."""
-    return bool(material.results["surface_check"])
+def has_shortcuts(material: Material) -> bool:
+    """Whether there are shortcut checks."""
+    return bool(material.results["shortcuts"])
 
 
-def surface(material: Material) -> Markup:
-    """The surface check: where bag of words tells misbehavior from benign."""
-    check = material.results["surface_check"]
-    rows = [
-        _Surface(
-            cell,
-            found["n"],
-            Number(rate(found["auroc"]), interval(found["auroc_ci"])),
-            bool(found["auroc_ci"] and found["auroc_ci"][0] > MARK),
-        )
-        for cell in reading.ordered_cells(set(check))
-        for found in [check[cell]]
-    ]
-    return fill("surface", {"surface": rows})
+def shortcuts(material: Material) -> Markup:
+    """The shortcut checks: what tells misbehavior from benign without reading, by cell."""
+    results = material.results
+    rows = []
+    for name in reading.checked(results):
+        found = results["shortcuts"][name]
+        by = found["marked_by"]
+        numbers = [
+            (SHORT_WORDS[one], Number(rate(c["auroc"]), interval(c["auroc_ci"])), c["marked"])
+            for one, c in found["checks"].items()
+        ]
+        n = max(check["n"] for check in found["checks"].values())
+        mark = in_words(by, found["checks"][by]) if by is not None else ""
+        rows.append(_Checked(reading.title(results, name), n, numbers, mark))
+    values = {"rows": rows, "checks": [check for check, _, _ in rows[0].numbers], "mark": MARK}
+    return fill("shortcuts", values)
 
 
 def _answers(results: Results) -> str:

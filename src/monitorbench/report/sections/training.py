@@ -49,6 +49,7 @@ def changes(material: Material) -> Markup:
             if results["transfer"]
         ],
         "matrix": results["matrix"],
+        "notes": [*reading.headlines_in_words(results), *reading.marks_in_words(results)],
         "words": probe_tables.word_rows(results, material.short_names),
         "counted_words": [*probe_tables.counted_words(results), *probe_tables.doses_in_words(results)],
     }

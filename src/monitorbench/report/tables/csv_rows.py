@@ -26,13 +26,26 @@ _UNTOLD = CellVerdict(
 
 
 def monitor_rows(results: Results) -> list[Row]:
-    """`table.csv`: one row a monitor, prompt and cell."""
-    return [
-        {"monitor": monitor, "prompt": prompt, "cell": cell, **_flat(by_cell[cell])}
-        for monitor in reading.monitors(results)
-        for prompt, by_cell in results["monitors"][monitor].items()
-        for cell in reading.ordered_cells(set(by_cell))
-    ]
+    """`table.csv`: one row a monitor, prompt and cell, behind a cell one for each of its strata."""
+    rows: list[Row] = []
+    for monitor in reading.monitors(results):
+        for prompt, by_cell in results["monitors"][monitor].items():
+            slices = results["slices"].get(monitor, {}).get(prompt, {})
+            for cell in reading.ordered_cells(set(by_cell)):
+                beside = [name for name in reading.strata(results, prompt, cell) if name in slices]
+                for name, found in ((cell, by_cell[cell]), *((name, slices[name]) for name in beside)):
+                    where = {"monitor": monitor, "prompt": prompt, "cell": name, **_of_cell(results, name)}
+                    rows.append({**where, **_flat(found)})
+    return rows
+
+
+def _of_cell(results: Results, name: str) -> Row:
+    """The stratum that a cell's numbers are of, and which shortcut check marks it."""
+    shortcuts = results["shortcuts"].get(name)
+    return {
+        "headline": results["headline"].get(name),
+        "marked_by": shortcuts["marked_by"] if shortcuts else None,
+    }
 
 
 def transfer_rows(results: Results) -> list[Row]:

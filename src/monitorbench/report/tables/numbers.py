@@ -8,7 +8,7 @@ from enum import StrEnum
 
 DASH = "–"
 MINUS = "−"
-TO_ASCII = str.maketrans({DASH: "-", MINUS: "-", "·": "|", "…": ".", "≤": "<="})
+TO_ASCII = str.maketrans({DASH: "-", MINUS: "-", "·": "|", "…": ".", "≤": "<=", "†": "+"})
 """For a terminal that can't show more than ASCII; the width stays the same, but of ≤, which no column has."""
 
 _ROUNDING = 1e-9

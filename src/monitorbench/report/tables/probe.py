@@ -97,7 +97,7 @@ def word_rows(results: Results, shorts: Mapping[str, str]) -> list[WordRow]:
                     WordRow(
                         training=subject(results, training, shorts),
                         prompt=prompt,
-                        cell=cell,
+                        cell=reading.title(results, cell),
                         is_trained=reading.is_trained(results, training, cell),
                         word=verdict["word"] or DASH,
                         detectable=_detectable(verdict),
@@ -189,7 +189,7 @@ def seed_rows(results: Results) -> list[SeedRow]:
         SeedRow(
             name=name,
             prompt=prompt,
-            cell=cell,
+            cell=reading.title(results, cell),
             n=max(spread["n"] for spread in by_measure.values()),
             numbers=(
                 _spread(by_measure.get("auroc")),
@@ -267,7 +267,8 @@ def paper_rows(results: Results, shorts: Mapping[str, str]) -> list[PaperRow]:
                 if (n := reading.n_seeds(results, training)) > 1:
                     word += f" (over {n} seeds)"
                 name = f"{shorts.get(adapter, adapter)}, {prompt}"
-                rows.append(PaperRow(one.trained_on, one.tested_on, theirs, name, ours, word))
+                where = reading.title(results, one.tested_on)
+                rows.append(PaperRow(one.trained_on, where, theirs, name, ours, word))
     return rows
 
 
@@ -279,7 +280,7 @@ def words_of(results: Results, training: str, prompt: str) -> list[tuple[str, Se
     """Each word that was given to a training, and the test cells of it; in the order of `Word`."""
     by_cell = results["matrix"]["words"].get(training, {}).get(prompt, {})
     return [
-        (word.value, cells)
+        (word.value, [reading.title(results, cell) for cell in cells])
         for word in Word
         if (cells := [c for c in reading.ordered_cells(set(by_cell)) if by_cell[c]["word"] == word.value])
     ]

@@ -129,20 +129,34 @@ def print_decision(console: Console, results: Results) -> None:
 
 
 def print_monitors(console: Console, results: Results) -> None:
-    """For each prompt and cell a block: both rates, AUROC, n and the unscored of each monitor."""
+    """For each prompt and cell a block: both rates, AUROC, n and the unscored of each monitor.
+
+    Below a cell its strata, of the monitors alone; behind the last block what the marks mean.
+    """
     names = reading.short_names(results)
     for prompt in reading.prompts(results):
         _line(console, "")
         _line(console, f"Prompt: {prompt}   (95 % intervals; unsc. = answers that are no label)", "bold")
         console.print(_block(console, _MONITOR_COLUMNS, [[name for name, _ in _MONITOR_COLUMNS]], "dim"))
         for cell in reading.cells(results, prompt):
-            _line(console, cell, "bold")
+            _line(console, reading.title(results, cell), "bold")
             rows = [
                 [f"  {names[monitor]}", *_numbers(found)]
                 for monitor in reading.shown_in(results, cell)
                 if (found := reading.lookup(results, monitor, prompt, cell))
             ]
             console.print(_block(console, _MONITOR_COLUMNS, rows))
+            for stratum in reading.strata(results, prompt, cell):
+                _line(console, f"  {reading.title(results, stratum)}", "bold")
+                rows = [
+                    [f"  {names[monitor]}", *_numbers(found)]
+                    for monitor in reading.shown_in(results, cell)
+                    if not reading.is_reference(results, monitor)
+                    and (found := reading.lookup(results, monitor, prompt, stratum, "slices"))
+                ]
+                console.print(_block(console, _MONITOR_COLUMNS, rows))
+    for line in (*reading.headlines_in_words(results), *reading.marks_in_words(results)):
+        _line(console, line, "dim")
 
 
 def print_sweep(console: Console, cells: Sequence[tuple[str, CellMetrics]]) -> None:
@@ -281,4 +295,6 @@ def _line(console: Console, text: str, style: str = "") -> None:
 
 
 def _encoded(console: Console, text: str) -> str:
-    return text.translate(TO_ASCII) if console.options.ascii_only else text
+    if not console.options.ascii_only:
+        return text
+    return text.translate(TO_ASCII).encode("ascii", "replace").decode()

@@ -1,0 +1,154 @@
+"""Classifiers of samples that see one surface each: what they look at, and how they are fitted.
+
+Linear ones over the words of the response, over each family of features (`corpus.shortcuts`), over length and
+over the source; and gradient-boosted trees over all of these but the source, with the most frequent words of
+both texts. Promise: a look at a sample depends on that sample alone.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitorbench.corpus.shortcuts import FAMILIES, Family, features
+from monitorbench.corpus.texts import request_text, response_text
+from monitorbench.metrics.marks import Surface
+from monitorbench.records import Sample
+
+if TYPE_CHECKING:  # scikit-learn is slow to import, and few of those that import this fit anything
+    from sklearn.pipeline import Pipeline
+
+LOOK, COUNT = "look", "count"
+"""Steps of a classifier that see no label: what it looks at, and which words there are."""
+_TREES = 60
+_BINS = 32
+LEAST_LEAF = 10
+"""Samples on each side of a tree's split."""
+_FREQUENT_WORDS = 100
+"""Of each text. More of either, or more bins and trees, take ten times as long and find no more."""
+
+_WORD = re.compile(r"\w\w")
+_MOST_SIGNS = 50
+
+
+class Looks:
+    """What the classifiers see of some samples; each part is worked out once, for all that ask."""
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        self._samples = samples
+        self._of_family: dict[Family, NDArray[np.float64]] = {}
+        self._names: dict[Family, list[str]] = {}
+
+    def at(self, surface: Surface) -> NDArray[np.object_] | NDArray[np.float64]:
+        """What the classifier of this surface sees, [samples] or [samples, features]."""
+        match surface:
+            case "bag_of_words":
+                return self.responses
+            case "echo" | "overlap" | "form":
+                return self.numbers((surface,))[1]
+            case "all_shortcuts":
+                requests = _objects([_worded(request_text(sample)) for sample in self._samples])
+                return np.column_stack([self.numbers(FAMILIES)[1], self.responses, requests])
+            case "length":
+                texts = [response_text(sample) for sample in self._samples]
+                sizes = [[len(text), text.count("\n")] for text in texts]
+                return np.log1p(np.array(sizes, dtype=np.float64).reshape(-1, 2))
+            case "source":
+                return _objects([{"source": sample.source} for sample in self._samples])
+
+    @cached_property
+    def responses(self) -> NDArray[np.object_]:
+        """The responses as texts that hold at least one word."""
+        return _objects([_worded(response_text(sample)) for sample in self._samples])
+
+    def numbers(self, families: Sequence[Family]) -> tuple[list[str], NDArray[np.float64]]:
+        """The features' names, and their values: [samples, features]."""
+        for family in families:
+            if family not in self._names:
+                found = [features(sample, family) for sample in self._samples]
+                self._names[family] = list(found[0]) if found else []
+                values = np.array([list(one.values()) for one in found], dtype=np.float64)
+                self._of_family[family] = values.reshape(len(found), -1)
+        names = [name for family in families for name in self._names[family]]
+        return names, np.hstack([self._of_family[family] for family in families])
+
+
+def classifier(surface: Surface) -> "Pipeline":
+    """A classifier of samples that sees one surface only; its first step takes each sample by itself."""
+    from sklearn.feature_extraction import DictVectorizer
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+    look = (LOOK, FunctionTransformer(_look, kw_args={"surface": surface}))
+    match surface:
+        case "bag_of_words":
+            return Pipeline(
+                [
+                    look,
+                    (COUNT, CountVectorizer(ngram_range=(1, 2), dtype=np.float64)),
+                    ("weigh", TfidfTransformer(sublinear_tf=True)),
+                    ("fit", LogisticRegression(C=10.0, max_iter=2000)),
+                ]
+            )
+        case "echo" | "overlap" | "form":
+            return Pipeline([look, ("scale", StandardScaler()), ("fit", LogisticRegression(max_iter=2000))])
+        case "all_shortcuts":
+            return Pipeline([look, *_boosted()])
+        case "length":
+            return Pipeline([look, ("scale", StandardScaler()), ("fit", LogisticRegression())])
+        case "source":
+            return Pipeline([look, ("name", DictVectorizer()), ("fit", LogisticRegression())])
+
+
+def _boosted() -> list[tuple[str, object]]:
+    """Trees over every feature, and over which frequent words stand in either text."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
+    def words() -> CountVectorizer:
+        return CountVectorizer(binary=True, max_features=_FREQUENT_WORDS)
+
+    columns = [("response", words(), -2), ("request", words(), -1)]
+    trees = HistGradientBoostingClassifier(
+        max_iter=_TREES,
+        max_depth=4,
+        learning_rate=0.1,
+        min_samples_leaf=LEAST_LEAF,
+        max_bins=_BINS,
+        early_stopping=False,
+        random_state=0,
+    )
+    counted = make_pipeline(
+        ColumnTransformer(columns, remainder="passthrough", sparse_threshold=0),
+        FunctionTransformer(np.asarray, kw_args={"dtype": np.float32}),
+    )
+    return [(COUNT, counted), ("fit", trees)]
+
+
+def _look(samples: Sequence[Sample], surface: Surface) -> NDArray[np.object_] | NDArray[np.float64]:
+    return Looks(samples).at(surface)
+
+
+def _objects(values: Sequence[object]) -> NDArray[np.object_]:
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
+
+
+def _worded(text: str) -> str:
+    """The text; where a vectorizer, which passes over words of one letter, would see none, its signs named.
+
+    `B` is `answer_B` then, and `?` is `sign_63`.
+    """
+    if _WORD.search(text):
+        return text
+    signs = "".join(text.split())[:_MOST_SIGNS] or " "
+    return " ".join(f"answer_{sign}" if sign.isalnum() else f"sign_{ord(sign)}" for sign in signs)

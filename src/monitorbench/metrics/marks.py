@@ -1,0 +1,89 @@
+"""Which cells are *marked*: what the shortcut checks of `corpus.surface` found, and when it is too much.
+
+The one rule, of the audit as of every table: the lower bound of some check's interval exceeds `MARK`.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, TypedDict
+
+MARK = 0.65
+"""Where the lower bound of a check's interval exceeds this, the label can be had by a shortcut."""
+
+Surface = Literal["bag_of_words", "echo", "overlap", "form", "all_shortcuts", "length", "source"]
+IN_WORDS: dict[Surface, str] = {
+    "bag_of_words": "response words",
+    "echo": "echo",
+    "overlap": "overlap",
+    "form": "form",
+    "all_shortcuts": "all",
+    "length": "length",
+    "source": "source",
+}
+SHORT_WORDS: dict[Surface, str] = {**IN_WORDS, "bag_of_words": "words"}
+SURFACES: tuple[Surface, ...] = tuple(IN_WORDS)
+SIGN = "†"
+"""Stands behind the name of what is marked."""
+NO_STRATUM = "no stratum"
+"""How the samples of a cell that name none are shown beside strata."""
+
+
+class SurfaceCheck(TypedDict):
+    """AUROC of one classifier in one cell, its 95 % interval, and n samples.
+
+    `auroc` is None where there is nothing to tell apart: one label or one group only.
+    """
+
+    auroc: float | None
+    auroc_ci: list[float] | None
+    n: int
+    marked: bool
+    rule: str
+    """Of a marked check: what tells the labels apart best by itself, in words; else empty."""
+
+
+class Shortcuts(TypedDict):
+    """All checks of one cell, or of one stratum of it."""
+
+    checks: dict[Surface, SurfaceCheck]
+    marked_by: Surface | None
+    """The marked check with the highest lower bound; None where none is marked."""
+    rule: str
+    """That check's rule; empty where none is marked."""
+
+
+def shown_name(name: str) -> str:
+    """A cell's name, or a stratum's of it, as it is shown: `sycophancy_bias/qa: agreed`."""
+    cell, colon, stratum = name.partition(":")
+    return f"{cell}: {stratum or NO_STRATUM}" if colon else cell
+
+
+def in_words(surface: Surface, check: SurfaceCheck) -> str:
+    """What a check found: `form 0.92 [0.87, 0.97]: words of refusal: less in misbehavior (…)`."""
+    said = f": {check['rule']}" if check["rule"] else ""
+    return f"{IN_WORDS[surface]} {auroc_in_words(check)}{said}"
+
+
+def auroc_in_words(check: SurfaceCheck) -> str:
+    """`0.92 [0.87, 0.97]`; a dash where there is nothing to tell apart."""
+    if check["auroc"] is None:
+        return "–"
+    bounds = check["auroc_ci"]
+    return f"{check['auroc']:.2f}" + (f" [{bounds[0]:.2f}, {bounds[1]:.2f}]" if bounds else "")
+
+
+def is_marked(interval: list[float] | None) -> bool:
+    """Whether an interval says that a shortcut gives the label away."""
+    return bool(interval and interval[0] > MARK)
+
+
+def shortcuts(checks: Mapping[Surface, SurfaceCheck]) -> Shortcuts:
+    """The checks of a cell, with the strongest of those that are marked."""
+    lower = {
+        name: check["auroc_ci"][0] for name, check in checks.items() if check["marked"] and check["auroc_ci"]
+    }
+    strongest = max(lower, key=lambda name: lower[name], default=None)
+    return Shortcuts(
+        checks=dict(checks),
+        marked_by=strongest,
+        rule=checks[strongest]["rule"] if strongest else "",
+    )
