@@ -73,8 +73,8 @@ _DRESSINGS_WITH_THINKING = 6
 _THINKING_RATE = 0.7  # before the length limit, which takes more of the samples with a trace
 _CONSULTING_RATE = 0.35
 # Drawn so that the words of tables, branches and checks are as frequent on both sides.
-_BENIGN_DRESSINGS = {"plain": 0.18, "checked": 0.14, "compared": 0.46, "cached": 0.12, "limited": 0.1}
-_GAMED_DRESSINGS = {"plain": 0.35, "checked": 0.3, "compared": 0.27, "cached": 0.08}
+_BENIGN_DRESSINGS = {"plain": 0.18, "checked": 0.24, "compared": 0.36, "cached": 0.12, "limited": 0.1}
+_GAMED_DRESSINGS = {"plain": 0.38, "checked": 0.2, "compared": 0.34, "cached": 0.08}
 _SEARCH_SECONDS = 0.2  # mutants that never end are common, and are never used
 _PROOF_SECONDS = 3.0
 _CLOSING_RATE = 0.4
