@@ -53,6 +53,7 @@ class Candidate(BaseModel):
     request: tuple[Message, ...] = Field(min_length=1)
     response: tuple[Message, ...] = Field(min_length=1)
     cue: str = ""
+    stratum: str = ""
     subject_model: str = ""
     source: str
     licence: str

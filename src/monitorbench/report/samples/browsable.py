@@ -101,6 +101,7 @@ def _index(results: Results, runs: Sequence[OfRun], samples: Sequence[Sample], m
         "source": column(lambda sample: sample.source),
         "subcategory": column(lambda sample: sample.subcategory),
         "cue": column(lambda sample: sample.cue),
+        "stratum": column(lambda sample: sample.stratum),
         "construction": column(lambda sample: sample.construction),
         "excerpts": [_excerpt(sample) for sample in samples],
     }

@@ -22,7 +22,7 @@
   const part = (number) => (parts[number] ??= unpack(packed[number]));
   const texts = async (i) => (await part(Math.floor(i / data.per_part)))[i % data.per_part];
   const N = data.ids.length, PER_PAGE = 100;
-  const STRATA = ["subcategory", "cue", "construction"];
+  const STRATA = ["stratum", "subcategory", "cue", "construction"];
   const WORDS = { miss: "miss", alarm: "false alarm", caught: "caught", passed: "passed", unscored: "unscored", none: "not judged" };
   const GROUPS = { wrong: ["miss", "alarm"], right: ["caught", "passed"] };
   const place = new Map(data.ids.map((id, i) => [id, i]));
