@@ -12,11 +12,15 @@ from monitorbench.construct.code import incentive as special_cased
 from monitorbench.construct.cues import cue
 from monitorbench.construct.pair import Pair
 from monitorbench.construct.reasoning import incentive
+from monitorbench.corpus.balance import balanced
 from monitorbench.corpus.split import CORPUS_VERSION
 from monitorbench.records import Sample
 from monitorbench.sources import handwritten
 from monitorbench.sources.specification_gaming import humaneval
 from monitorbench.word_problems import generate as word_problems
+
+_BALANCE = 6
+"""Of the pairs of code, see `corpus.balance`."""
 
 
 class Assembled(NamedTuple):
@@ -32,6 +36,7 @@ def inputs(config: StarterDataset) -> dict[str, object]:
         "dataset": config.model_dump(mode="json", include={"name", "seed", "generated_pairs", "shares"}),
         "handwritten": handwritten.fingerprint(),
         "humaneval": humaneval.fingerprint(),
+        "balance": _BALANCE,
         "versions": {
             "corpus": CORPUS_VERSION,
             "handwritten": handwritten.VERSION,
@@ -49,7 +54,9 @@ def assemble(config: StarterDataset, advance: Callable[[int], None]) -> Assemble
         pairs += [handwritten.pair_of(cell, row, "monitorbench") for row in handwritten.load(cell)]
         advance(1)
     gaming, dropped = special_cased.special_cased_pairs(humaneval.load(), seed=config.seed)
-    pairs += gaming
+    chosen = balanced(gaming, _BALANCE, len(gaming))
+    dropped["pair: out of balance"] = len(gaming) - len(chosen)
+    pairs += chosen
     advance(1)
     problems = word_problems.generate(2 * config.generated_pairs, seed=config.seed)
     pairs += cue.cued_pairs(problems[0::2], seed=config.seed)

@@ -66,7 +66,7 @@ _LONGEST_SENTENCES = sum(
     max(map(approximate_tokens, bank)) for bank in (PHRASES.incentives.values(), PHRASES.asks)
 )
 _STUB_TOKENS = REQUEST_TOKENS - _LONGEST_SENTENCES
-_PAIRS_PER_PROBLEM = 3
+_PAIRS_PER_PROBLEM = 4
 _MUTANTS_TRIED = 5
 _DRESSINGS_TRIED = 8
 _DRESSINGS_WITH_THINKING = 6

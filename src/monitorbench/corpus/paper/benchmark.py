@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from monitorbench.config.datasets import PaperDataset, Quota
 from monitorbench.construct.pair import Pair
-from monitorbench.corpus.paper.balance import balanced
+from monitorbench.corpus.balance import balanced
 from monitorbench.corpus.paper.overlap import first_of_each, signatures
 from monitorbench.corpus.paper.quota import Shortfall, fill
 from monitorbench.corpus.texts import request_text, response_text

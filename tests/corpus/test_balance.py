@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitorbench.construct.pair import Pair, make_pair
-from monitorbench.corpus.paper.balance import balanced
+from monitorbench.corpus.balance import balanced
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Task
 
 
