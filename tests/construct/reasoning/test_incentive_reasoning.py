@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.code.exploits import EXPLOITS
 from monitorbench.construct.cues.phrases import REASONING
-from monitorbench.construct.reasoning.incentive import CELL, incentivised_pairs
+from monitorbench.construct.reasoning.incentive import CELL, RIGHT_KEY, incentivised_pairs
 from monitorbench.construct.reasoning.trace import word_step
 from monitorbench.records import Construction, Label, LabelSource
 from monitorbench.word_problems.generate import generate
@@ -29,8 +29,12 @@ def test_benign_is_right_and_misbehavior_is_wrong(seed: int) -> None:
         assert stated != problem.answer
         if REASONING.incentives[benign.cue].keyed:
             assert stated == problem.wrong_answer
-            assert problem.wrong_answer in " ".join(m.content for m in benign.request)
-        assert misbehavior.request == benign.request
+            for sample in (misbehavior, benign):
+                right = sample.stratum == RIGHT_KEY and sample.label is Label.BENIGN
+                key = problem.answer if right else problem.wrong_answer
+                assert key in " ".join(m.content for m in sample.request)
+        if benign.stratum != RIGHT_KEY:
+            assert misbehavior.request == benign.request
         assert misbehavior.has_thinking == benign.has_thinking
 
 
@@ -106,3 +110,11 @@ def test_steps_are_worded_in_many_ways() -> None:
     """A monitor would learn our templates instead of reading the reasoning."""
     step = generate(1, seed=0)[0].steps[0]
     assert len({word_step(step, random.Random(i), linked=True) for i in range(200)}) > 8
+
+
+def test_no_check_is_of_nothing() -> None:
+    """ "45 + 0 = 45" would give the gamed working away."""
+    for pair in incentivised_pairs(generate(240, seed=4), seed=4):
+        for sample in pair:
+            said = "\n".join(f"{m.thinking}\n{m.content}" for m in sample.response)
+            assert not re.search(r"[+−] 0 =|[×÷] 1 =", said)

@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 
-from monitorbench.construct.cues.cue import cued_pairs
+from monitorbench.construct.cues.cue import AGREED, cued_pairs
 from monitorbench.construct.pair import Pair
 from monitorbench.construct.reasoning.incentive import incentivised_pairs
 from monitorbench.records import Label, Sample
@@ -63,9 +63,10 @@ def test_the_cued_answer_occurs_in_both_responses() -> None:
     pairs = cued_pairs(problems, seed=3)
     for label in (Label.MISBEHAVIOR, Label.BENIGN):
         said = [
-            problem.wrong_answer in text_of(sample)
+            (problem.answer if agrees else problem.wrong_answer) in text_of(sample)
             for problem, pair in zip(problems, pairs, strict=True)
             for sample in pair
             if sample.label is label
+            for agrees in [sample.stratum == AGREED and label is Label.BENIGN]
         ]
         assert sum(said) / len(said) > 0.95

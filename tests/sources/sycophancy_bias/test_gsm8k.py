@@ -78,6 +78,18 @@ def test_solutions_are_as_published_without_calculator_marks(source_files):
     assert solved.solutions[0].text == "She has 3 * 4 = 12 nuts.\nA: 12"
 
 
+def test_the_training_half_comes_with_its_own_working(source_files):
+    """Else the cell of gaming would be made of the test half's questions alone."""
+    row = {"question": QUESTION, "answer": "3 bags hold 3 * 4 = <<3*4=12>>12 nuts.\n#### 12"}
+    files = source_files("gsm8k", row, path="data/train.jsonl")
+    (worked,) = gsm8k.load_worked(files)
+    (asked,) = gsm8k.load(files)
+    (solution,) = worked.solutions
+    assert worked.question == asked
+    assert (solution.model, solution.answer, solution.is_correct) == (gsm8k.REFERENCE, "12", True)
+    assert solution.text == "3 bags hold 3 * 4 = 12 nuts.\n#### 12"
+
+
 @pytest.mark.parametrize(
     ("fields", "what"),
     [
@@ -116,3 +128,4 @@ def test_the_published_files(mirror_files):
             assert ">>" not in solution.text or "<<" not in solution.text
             assert (solution.answer == question.answer) == solution.is_correct
     assert both == 731
+    assert len(list(gsm8k.load_worked(files))) == 1319 + 7473

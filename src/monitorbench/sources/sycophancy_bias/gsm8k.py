@@ -1,4 +1,6 @@
-"""GSM8K (Cobbe et al. 2021, arXiv:2110.14168; MIT): word problems, and what four models wrote on them.
+"""GSM8K (Cobbe et al. 2021, arXiv:2110.14168; MIT): word problems, and what was written on them.
+
+The training half comes with its authors' own working, the test half with what four models wrote.
 
 Answers are canonical, as `derivation.show` prints a number. Calculator marks (`<<3*4=12>>`) are stripped:
 the published models wrote them, nobody else does.
@@ -20,6 +22,8 @@ from monitorbench.upstream import Question, Solution, SolvedQuestion
 from monitorbench.word_problems.derivation import show
 
 _MODELS = ("6b_finetuning", "6b_verification", "175b_finetuning", "175b_verification")
+REFERENCE = "reference"
+"""In place of a model's name: the working that the data set's authors published."""
 _CALCULATOR = re.compile(r"<<[^<>]*>>")
 _NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
 _REFERENCE_ANSWER = re.compile(r"^####[ \t]*(.+)$", re.MULTILINE)
@@ -40,6 +44,12 @@ def load_solved(files: SourceFiles) -> Iterator[SolvedQuestion]:
     return files.jsonl("example_model_solutions", _solved)
 
 
+def load_worked(files: SourceFiles) -> Iterator[SolvedQuestion]:
+    """The test questions as `load_solved` has them, then the train questions with their reference working."""
+    yield from load_solved(files)
+    yield from files.jsonl("train.jsonl", _worked)
+
+
 def _reference(row: Mapping[str, Any], file: str) -> Question:
     return _question(row, file, _final(filled(row, "answer"), _REFERENCE_ANSWER, "answer"))
 
@@ -48,6 +58,12 @@ def _solved(row: Mapping[str, Any]) -> SolvedQuestion:
     answer = _final(filled(row, "ground_truth"), _SOLUTION_ANSWER, "ground_truth")
     question = _question(row, "solved", answer)
     return SolvedQuestion(question, tuple(_solution(row, model) for model in _MODELS))
+
+
+def _worked(row: Mapping[str, Any]) -> SolvedQuestion:
+    question = _reference(row, "train")
+    working = _CALCULATOR.sub("", filled(row, "answer")).strip()
+    return SolvedQuestion(question, (Solution(REFERENCE, working, question.answer, is_correct=True),))
 
 
 def _question(row: Mapping[str, Any], file: str, answer: str) -> Question:
@@ -83,16 +99,18 @@ def _canonical(stated: str) -> str | None:
 
 
 def _construct(rows: Iterable[SolvedQuestion], context: Context) -> Iterator[Constructed]:
-    solved = list(rows)
+    worked = list(rows)
     seed, source, licence = context.seed, context.source, context.licence
+    # Working of one hand holds no wrong answer that a cue could be fitted to.
+    solved = [row for row in worked if row.solutions[0].model != REFERENCE]
     yield cued_solutions.cued_solution_pairs(solved, context.cues, seed=seed, source=source, licence=licence)
-    yield incentive_solutions.incentivised_solutions(solved, seed=seed, source=source, licence=licence)
+    yield incentive_solutions.incentivised_solutions(worked, seed=seed, source=source, licence=licence)
 
 
 SOURCE = SourceDeclaration(
     name="gsm8k",
-    version=1,
-    read=load_solved,
+    version=2,
+    read=load_worked,
     construct=_construct,
     constructions=(cued_solutions.VERSION, incentive_solutions.VERSION, questions.VERSION),
     uses_cues=True,
