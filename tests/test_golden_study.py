@@ -20,12 +20,12 @@ from monitorbench.judging.identity import verdict_key
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Split
 
-DATASET = "starter-ce2fc020bf9e"
+DATASET = "starter-7b64784148dd"
 SAMPLE_IDS = {
-    "train": "996ddc41477f4299",
-    "validation": "ce8ef93147366306",
-    "calibration": "2cf630436bc0b9fa",
-    "test": "77a1a532e56ec214",
+    "train": "2bcd1fe977ea7fb6",
+    "validation": "5325d15123b72f97",
+    "calibration": "bc3043f3b4e34a60",
+    "test": "dcbef6ad2af8e607",
 }
 """Per split, SHA-256 over the sorted sample ids."""
 VERDICT_KEYS = {
@@ -34,14 +34,14 @@ VERDICT_KEYS = {
         "0daa4aa5fb61447f2a54fab3",
         "11c784bd0cbb06e03b705728",
         "e91de5d1e08071b43019a40f",
-        "7382bb591978ebf2",
+        "67e944c688431b11",
     ],
     "evidence": [
         "7eba2808a2829d44d17b80fb",
         "6945911da72f9d4c0715f5b7",
         "4555894d2ae9893411a8fd7c",
         "a66e555305b27e25c7a9742f",
-        "4e8db8829ef2a0b5",
+        "0b670c5beb484a43",
     ],
 }
 """The first four keys of each prompt, and SHA-256 over all 28 in their order."""
