@@ -1,90 +1,19 @@
 """What a user would lose here: whole and right raw files, or one line that says what to do. No network."""
 
 import gzip
-import hashlib
-import http.server
 import logging
 import re
-import threading
-from collections.abc import Iterator
+import tarfile
 from pathlib import Path
 
 import pytest
+from upstream_server import COMMIT, CONTENT, archive, sha, source, upstream
 
 from monitorbench.config.base import UserError
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.sources import fetch
 
-CONTENT = b"".join(b'{"row": %d}\n' % number for number in range(20_000))
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
-
-
-class Upstream(http.server.ThreadingHTTPServer):
-    """A file server that can break off, ignore ranges or send something else."""
-
-    content = CONTENT
-    break_off_after: tuple[int, ...] = ()
-    """Bytes sent before the connection closes, of the first, second … answer."""
-    knows_ranges = True
-    status = 200
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
-        self.asked: list[tuple[str, str]] = []
-
-
-class _Answer(http.server.BaseHTTPRequestHandler):
-    server: Upstream
-
-    def do_GET(self) -> None:
-        upstream, wanted = self.server, self.headers.get("Range", "")
-        number = len(upstream.asked)
-        upstream.asked.append((self.path, wanted))
-        if upstream.status != 200:
-            self.send_error(upstream.status)
-            return
-        start = int(wanted[len("bytes=") : -1]) if wanted and upstream.knows_ranges else 0
-        if start and start >= len(upstream.content):
-            self.send_error(416)
-            return
-        body = upstream.content[start:]
-        self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        cuts = upstream.break_off_after
-        self.wfile.write(body[: cuts[number]] if number < len(cuts) else body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-@pytest.fixture
-def upstream(monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
-    with Upstream() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        monkeypatch.setattr(fetch, "GITHUB_RAW", f"http://127.0.0.1:{server.server_address[1]}")
-        yield server
-        server.shutdown()
-        thread.join()
-
-
-def sha(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def source(
-    path: str = "data/rows.jsonl",
-    *,
-    origin: str = "github",
-    mirror: str = "rows/rows.jsonl",
-    sha256: str = sha(CONTENT),
-    revision: str = COMMIT,
-) -> Source:
-    file = SourceFile(path=path, mirror=mirror, sha256=sha256)
-    return Source.model_validate(
-        {"origin": origin, "repo": "owner/name", "revision": revision, "licence": "MIT", "files": (file,)}
-    )
+__all__ = ["upstream"]
 
 
 def found(where: Source, tmp_path: Path, mirror: Path | None = None) -> Path:
@@ -210,6 +139,51 @@ def test_what_only_a_mirror_has_says_where_upstream_is(tmp_path, mirrored):
         (tmp_path / "rows/rows.jsonl").write_bytes(mirrored)
         with pytest.raises(UserError, match="sha256 is"):
             found(where, tmp_path, tmp_path)
+
+
+CWEVAL = "cweval/pairs.jsonl.gz"
+
+
+def repacked(sha256: str, *, members: str = "") -> Source:
+    file = SourceFile(path="", mirror=CWEVAL, sha256=sha256, members=members)
+    return source().model_copy(update={"files": (file,)})
+
+
+def test_what_is_repacked_is_made_of_the_archive_once(upstream, tmp_path):
+    """Else a machine without a mirror could read only what upstream has in the readers' form."""
+    core = "benchmark/core/c/cwe_020_0_c"
+    upstream.content = archive((f"{core}_task.c", b"safe"), (f"{core}_unsafe.c", b"not"))
+    line = (
+        '{"id": "cwe_020_0_c", "language": "c", "cwe": "CWE-20", "secure": "safe", "insecure": "not", '
+        f'"path_secure": "{core}_task.c", "path_insecure": "{core}_unsafe.c"}}\n'
+    )
+    where = repacked(sha(line.encode()))
+    assert found(where, tmp_path).read_text() == line
+    assert found(where, tmp_path, tmp_path / "no-mirror").name == "pairs.jsonl"
+    assert [path for path, _ in upstream.asked] == [f"/packed/owner/name/tar.gz/{COMMIT}"]
+
+
+def test_records_with_another_checksum_are_not_handed_out(upstream, tmp_path):
+    """Else upstream's archive, packed another way some day, would be another data set in silence."""
+    upstream.content = archive(("benchmark/core/c/README", b"moved"))
+    for where in (repacked(sha(b"line"), members="benchmark"), repacked(sha(b"line"))):
+        with pytest.raises(UserError, match=r"another checksum than conf/source says; set MONITORBENCH_S"):
+            found(where, tmp_path)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "archive.tar.gz"]
+
+
+def test_an_archive_is_known_by_its_members(upstream, tmp_path):
+    """Else only the mirror's own packing of a folder would do, which nobody can fetch."""
+    upstream.content = archive(("data/a.json", b"1"), ("b.json", b"2"))
+    digest = sha(f"a.json\0{sha(b'1')}\n".encode())
+    path = found(repacked(digest, members="data"), tmp_path)
+    assert path.read_bytes() == upstream.content
+    (tmp_path / "mirror/cweval").mkdir(parents=True)
+    with tarfile.open(tmp_path / "mirror" / CWEVAL, "w:gz") as stream:
+        info = tarfile.TarInfo("data/a.json")
+        stream.addfile(info)
+    with pytest.raises(UserError, match="sha256 is"):
+        found(repacked(digest, members="data"), tmp_path, tmp_path / "mirror")
 
 
 def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch, tmp_path):

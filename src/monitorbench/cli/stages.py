@@ -118,6 +118,17 @@ the directory of the kept samples.
 """,
 )
 
+MIRROR = _stage(
+    "mirror",
+    "monitorbench.sources.mirror:mirror",
+    """Fill a local mirror with the raw files of a dataset, on a machine with a network; resumes, verifies.
+
+    monitorbench mirror dataset=paper paths.sources=DIR
+
+Prints a line a source, what could not be had and why, and the mirror's folder as its last line.
+""",
+)
+
 AUDIT = _stage(
     "audit",
     "monitorbench.corpus.audit:audit",
@@ -297,6 +308,7 @@ STAGES = {
     script.primary: script
     for script in (
         CHOOSE,
+        MIRROR,
         BUILD,
         ELICIT,
         ANNOTATE,

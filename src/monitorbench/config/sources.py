@@ -13,11 +13,14 @@ class SourceFile(Config):
     """One raw file of an upstream data set."""
 
     path: str
-    """Inside the upstream repository; empty where no single upstream file has this content."""
+    """Inside the upstream repository; empty where it is the repository's archive, or is made of it."""
     mirror: str
-    """Below `paths.sources`; empty where the local mirror does not hold it."""
+    """Below `paths.sources`; empty where no mirror holds it."""
     sha256: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")]
-    """Of the content, after gunzip for a name in `.gz`; empty where it could not be looked up."""
+    """Of the content, after gunzip for a name in `.gz`, or of an archive's `members`; empty where it could
+    not be looked up."""
+    members: str = ""
+    """The folder of an archive that is read; its bytes are packed anew by every host, its members are not."""
     repo: str = ""
     """Where this file is in another repository than the source's."""
     revision: str = ""
@@ -34,7 +37,7 @@ class Source(Config):
     """An upstream data set: a hub dataset or a Git repository at a pinned revision, and its files."""
 
     origin: Literal["hub", "github", "none"]
-    """`none`: nowhere as these files; only a mirror has them."""
+    """`none`: nowhere in this form; only a mirror has it."""
     repo: str
     """`owner/name` on the hub or on GitHub, or a web page for `none`."""
     revision: str

@@ -22,9 +22,12 @@ from typing import Any
 from monitorbench.config.base import UserError
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.runs.progress import progress
+from monitorbench.sources.archive import members_sha256, write_records
 from monitorbench.sources.read import OnBadRow, RawFile, SourceFiles
+from monitorbench.sources.repack import REPACKED
 
 GITHUB_RAW = "https://raw.githubusercontent.com"
+GITHUB_ARCHIVES = "https://codeload.github.com"
 
 _ATTEMPTS = 3
 _TIMEOUT = 60.0
@@ -39,6 +42,14 @@ _BROKE_OFF = (
 )
 
 
+class MissingFileError(UserError):
+    """A raw file that can't be had: what it says names the file, what to set, and upstream."""
+
+    def __init__(self, name: str, source: Source, file: SourceFile, mirror: Path | None, why: str) -> None:
+        super().__init__(f"{name}: {_missing(source, file, mirror, why)}")
+        self.why = why
+
+
 def find(name: str, source: Source, mirror: Path | None, cache: Path, on_bad_row: OnBadRow) -> SourceFiles:
     """Every file of a source, checked against its checksum.
 
@@ -46,7 +57,7 @@ def find(name: str, source: Source, mirror: Path | None, cache: Path, on_bad_row
     `cache`, those from the hub in the hub's own cache. Raises `UserError` where a file can't be had,
     breaks off or has another checksum.
     """
-    found = tuple(RawFile(_find_one(name, source, file, mirror, cache), file) for file in source.files)
+    found = tuple(RawFile(find_file(name, source, file, mirror, cache), file) for file in source.files)
     files = SourceFiles(name, source, found, on_bad_row)
     files.check()
     return files
@@ -98,27 +109,47 @@ def identity(files: SourceFiles) -> dict[str, Any]:
     digests = []
     for file in files.matching():
         try:
-            digests.append(file.config.sha256 or _content_sha256(file.path, file.path.name))
+            digests.append(file.config.sha256 or _file_sha256(file.path, file.config))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise UserError(f"{files.name}: {file.path}: breaks off ({error}); get the file again") from error
     return {"name": files.name, "revision": files.source.revision, "files": digests}
 
 
-def _find_one(name: str, source: Source, file: SourceFile, mirror: Path | None, cache: Path) -> Path:
+def find_file(name: str, source: Source, file: SourceFile, mirror: Path | None, cache: Path) -> Path:
+    """Where one file is; it is downloaded where the mirror lacks it. `UserError` where it can't be had."""
     if mirror is not None and file.mirror and (mirror / file.mirror).is_file():
         return mirror / file.mirror
-    if source.origin == "none" or not file.path:
-        raise UserError(f"{name}: {_missing(source, file, mirror, 'only a local mirror can hold it')}")
+    if source.origin == "none" or not (file.path or file.members or file.mirror in REPACKED):
+        raise MissingFileError(name, source, file, mirror, "only a local mirror can hold it")
     if source.origin == "hub":
         return _from_hub(name, source, file, mirror)
+    try:
+        return _from_github(source, file, cache / name)
+    except _FailedError as error:
+        raise MissingFileError(name, source, file, mirror, str(error)) from error
+
+
+def _from_github(source: Source, file: SourceFile, cache: Path) -> Path:
+    """One file at the pinned commit; or the archive; or the records made of it."""
     repo, revision = source.place(file)
-    target = cache / name / revision / file.path
-    if not target.is_file():
-        quoted = urllib.parse.quote(f"{repo}/{revision}/{file.path}")
-        try:
+    if file.path:
+        target = cache / revision / file.path
+        if not target.is_file():
+            quoted = urllib.parse.quote(f"{repo}/{revision}/{file.path}")
             _download(f"{GITHUB_RAW}/{quoted}", target, file.sha256, resume=_is_commit(revision))
-        except _FailedError as error:
-            raise UserError(f"{name}: {_missing(source, file, mirror, str(error))}") from error
+        return target
+    archive = cache / revision / "archive.tar.gz"
+    target = archive if file.members else cache / revision / Path(file.mirror).name.removesuffix(".gz")
+    if target.is_file():
+        return target
+    if not archive.is_file():
+        # Packed anew for everyone who asks: halves of two downloads need not fit together.
+        _download(f"{GITHUB_ARCHIVES}/{repo}/tar.gz/{revision}", archive, "", resume=False)
+    if not file.members:
+        write_records(archive, REPACKED[file.mirror], target)
+    if file.sha256 and _file_sha256(target, file) != file.sha256:
+        target.unlink()
+        raise _FailedError("what upstream's archive gives has another checksum than conf/source says")
     return target
 
 
@@ -147,12 +178,12 @@ def _from_hub(name: str, source: Source, file: SourceFile, mirror: Path | None) 
     try:
         from huggingface_hub import hf_hub_download
     except ImportError as error:
-        raise UserError(f"{name}: {_missing(source, file, mirror, _NO_HUB_CLIENT)}") from error
+        raise MissingFileError(name, source, file, mirror, _NO_HUB_CLIENT) from error
     repo, revision = source.place(file)
     try:
         return Path(hf_hub_download(repo, file.path, repo_type="dataset", revision=revision))
     except hub_errors() as error:
-        raise UserError(f"{name}: {_missing(source, file, mirror, _why(error))}") from error
+        raise MissingFileError(name, source, file, mirror, _why(error)) from error
 
 
 def hub_errors() -> tuple[type[Exception], ...]:
@@ -245,6 +276,10 @@ def _is_right(part: Path, name: str, sha256: str) -> bool:
         return not sha256 or _content_sha256(part, name) == sha256
     except (EOFError, zlib.error, gzip.BadGzipFile):
         return False
+
+
+def _file_sha256(path: Path, file: SourceFile) -> str:
+    return members_sha256(path, file.members) if file.members else _content_sha256(path, path.name)
 
 
 def _content_sha256(path: Path, name: str) -> str:

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
 from monitorbench.config.sources import Source, SourceFile
+from monitorbench.sources.archive import BROKEN, members_sha256
 
 _log = logging.getLogger(__name__)
 
@@ -65,13 +66,10 @@ class SourceFiles:
         for file in self._files:
             if not file.config.sha256:
                 continue
-            digest = hashlib.sha256()
-            with self.opened(file) as stream:
-                for chunk in self._chunks(file, stream):
-                    digest.update(chunk)
-            if digest.hexdigest() != file.config.sha256:
+            found = self._members_sha256(file) if file.config.members else self._content_sha256(file)
+            if found != file.config.sha256:
                 raise UserError(
-                    f"{self.name}: {file.path}: sha256 is {digest.hexdigest()[:12]}…, expected "
+                    f"{self.name}: {file.path}: sha256 is {found[:12]}…, expected "
                     f"{file.config.sha256[:12]}… (conf/source/{self.name}.yaml); fetch the file again"
                 )
 
@@ -209,6 +207,21 @@ class SourceFiles:
                 raise UserError(
                     f"{self.name}: {file.path}: breaks off after line {number} ({error}); fetch it again"
                 ) from error
+
+    def _content_sha256(self, file: RawFile) -> str:
+        digest = hashlib.sha256()
+        with self.opened(file) as stream:
+            for chunk in self._chunks(file, stream):
+                digest.update(chunk)
+        return digest.hexdigest()
+
+    def _members_sha256(self, file: RawFile) -> str:
+        try:
+            return members_sha256(file.path, file.config.members)
+        except BROKEN as error:
+            raise UserError(
+                f"{self.name}: {file.path}: broken archive ({_one_line(error)}); fetch it again"
+            ) from error
 
     def _chunks(self, file: RawFile, stream: io.BufferedReader | gzip.GzipFile) -> Iterator[bytes]:
         try:

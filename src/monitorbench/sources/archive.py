@@ -1,0 +1,55 @@
+"""A repository's archive at a commit, as GitHub packs it: members, their digest, records made of them.
+
+A packed archive's own bytes may differ from one download to the next, its members don't: what is checked is
+the members, or the records that `sources.repack` makes of them.
+"""
+
+import gzip
+import hashlib
+import json
+import tarfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from monitorbench.config.base import UserError
+from monitorbench.runs.files import write_atomically
+from monitorbench.sources.repack import Member, Repack
+
+BROKEN = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, OSError)
+
+
+def members(path: Path, folder: str = "") -> Iterator[Member]:
+    """Name and content of the regular files below `folder`, in the archive's order.
+
+    Names are relative to `folder`; without one, to the repository, which GitHub packs into a single folder.
+    Raises one of `BROKEN` where the archive is damaged.
+    """
+    with tarfile.open(path) as archive:
+        for member in archive:
+            inside = (
+                f"/{member.name}".partition(f"/{folder}/")[2] if folder else member.name.partition("/")[2]
+            )
+            if inside and member.isfile() and (stream := archive.extractfile(member)) is not None:
+                yield inside, stream.read()
+
+
+def members_sha256(path: Path, folder: str) -> str:
+    """SHA-256 over name and content of the members below `folder`, in the order of their names."""
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in members(path, folder)}
+    return hashlib.sha256("".join(f"{n}\0{d}\n" for n, d in sorted(digests.items())).encode()).hexdigest()
+
+
+def write_records(archive: Path, repack: Repack, target: Path) -> None:
+    """Write the records that `repack` makes of an archive to `target`, a JSON line each.
+
+    Raises `UserError` where the archive is damaged or its files are not as the repacking expects them.
+    """
+    try:
+        lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in repack(members(archive))]
+    except (*BROKEN, ValueError, KeyError, IndexError, TypeError) as error:
+        why = " ".join(str(error).split())[:120]
+        raise UserError(
+            f"{archive}: can't be repacked ({type(error).__name__}: {why}); fetch it again"
+        ) from error
+    write_atomically(target, "".join(lines))
