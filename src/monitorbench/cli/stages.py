@@ -84,10 +84,11 @@ answer's sentence, and prints the directory with `report.html` as its last line.
 
 BUILD = _stage(
     "build",
-    "monitorbench.corpus.build:ensure",
+    "monitorbench.corpus.build:build",
     """Build a dataset's splits, with its manifest.
 
     monitorbench build dataset=starter
+    monitorbench build dataset=paper dataset.plan=true    # what could be had, by cell; builds nothing
 
 Prints the dataset's directory as its last line.
 """,

@@ -222,6 +222,8 @@ class PaperDataset(_Dataset):
     """Answers of a live subject model (`data_build/elicit.py`); their pairs are left out where null."""
     synthetic_samples: Annotated[int, Field(ge=0)]
     """Nonsense samples for scale tests only; 0 in every real dataset."""
+    plan: bool
+    """Whether `build` only says what each cell could be filled with, by rows counted before."""
 
     @model_validator(mode="after")
     def _headline(self) -> "PaperDataset":

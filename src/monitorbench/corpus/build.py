@@ -24,6 +24,17 @@ from monitorbench.sandbox.run import SandboxUnavailable
 _log = logging.getLogger(__name__)
 
 
+def build(study: Study) -> Path:
+    """The build's stage: `ensure`, or with `dataset.plan` what could be built, and where it would stand."""
+    if not (isinstance(study.dataset, PaperDataset) and study.dataset.plan):
+        return ensure(study)
+    from monitorbench.corpus.paper.plan import print_plan
+    from monitorbench.corpus.paper.units import paper_inputs
+
+    print_plan(paper_inputs(study))
+    return study.paths.data
+
+
 def ensure(study: Study, splits: Sequence[Split] = ()) -> Path:
     """The directory of the study's dataset, built when `dataset.splits` or `splits` are not all there.
 
@@ -69,7 +80,7 @@ def _inputs(study: Study) -> dict[str, Any]:
         case PaperDataset() as dataset:
             from monitorbench.corpus.paper.units import paper_inputs, unit_identities
 
-            views = {"splits", "train", "validation", "calibration", "test", "elicited", "on_bad_row"}
+            views = {"splits", "train", "validation", "calibration", "test", "elicited", "on_bad_row", "plan"}
             return {
                 "dataset": dataset.model_dump(mode="json", exclude=views),
                 "candidates": unit_identities(paper_inputs(study)),

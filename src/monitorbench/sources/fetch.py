@@ -115,6 +115,23 @@ def identity(files: SourceFiles) -> dict[str, Any]:
     return {"name": files.name, "revision": files.source.revision, "files": digests}
 
 
+def is_here(name: str, source: Source, file: SourceFile, mirror: Path | None, cache: Path) -> bool:
+    """Whether a file could be handed out without a network; its checksum is not looked at."""
+    if mirror is not None and file.mirror and (mirror / file.mirror).is_file():
+        return True
+    repo, revision = source.place(file)
+    if source.origin == "hub":
+        try:
+            from huggingface_hub import try_to_load_from_cache
+        except ImportError:
+            return False
+        return isinstance(
+            try_to_load_from_cache(repo, file.path, revision=revision, repo_type="dataset"), str
+        )
+    kept = cache / name / revision
+    return (kept / (file.path or ("archive.tar.gz" if file.members else _records_name(file)))).is_file()
+
+
 def find_file(name: str, source: Source, file: SourceFile, mirror: Path | None, cache: Path) -> Path:
     """Where one file is; it is downloaded where the mirror lacks it. `UserError` where it can't be had."""
     if mirror is not None and file.mirror and (mirror / file.mirror).is_file():
@@ -139,7 +156,7 @@ def _from_github(source: Source, file: SourceFile, cache: Path) -> Path:
             _download(f"{GITHUB_RAW}/{quoted}", target, file.sha256, resume=_is_commit(revision))
         return target
     archive = cache / revision / "archive.tar.gz"
-    target = archive if file.members else cache / revision / Path(file.mirror).name.removesuffix(".gz")
+    target = archive if file.members else cache / revision / _records_name(file)
     if target.is_file():
         return target
     if not archive.is_file():
@@ -151,6 +168,10 @@ def _from_github(source: Source, file: SourceFile, cache: Path) -> Path:
         target.unlink()
         raise _FailedError("what upstream's archive gives has another checksum than conf/source says")
     return target
+
+
+def _records_name(file: SourceFile) -> str:
+    return Path(file.mirror).name.removesuffix(".gz")
 
 
 class _FailedError(Exception):

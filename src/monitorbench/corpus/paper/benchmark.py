@@ -48,7 +48,7 @@ def select(pairs: Sequence[Pair], dataset: PaperDataset) -> Benchmark:
         asked = {"without_thinking": quota.without_thinking, "with_thinking": quota.with_thinking}
         taken = _take(distinct[cell], asked, quota, Split.TEST, split_of)
         chosen[Split.TEST] += [sample for pair in taken for sample in pair]
-        have = Counter(_trace(pair) for pair in taken)
+        have = Counter(trace_of(pair) for pair in taken)
         short = {trace: Shortfall(n, have[trace]) for trace, n in asked.items() if have[trace] < n}
         if short:
             shortfall[Split.TEST][cell] = short
@@ -100,7 +100,7 @@ def _take(
         free = [
             pair
             for pair in pairs
-            if trace in ("", _trace(pair))
+            if trace in ("", trace_of(pair))
             and split_of.get(pair.benign.group_id, split) is split
             and quota.max_strata.get(pair.benign.stratum, 1.0) > 0
         ]
@@ -128,7 +128,8 @@ def _order(seed: int, pair: Pair) -> tuple[bytes, str]:
     return hashlib.sha256(f"{seed}\0{pair.benign.group_id}".encode()).digest(), pair.benign.pair_id
 
 
-def _trace(pair: Pair) -> str:
+def trace_of(pair: Pair) -> str:
+    """By which of a quota's two numbers a pair counts."""
     return (
         "with_thinking" if pair.misbehavior.has_thinking and pair.benign.has_thinking else "without_thinking"
     )

@@ -25,7 +25,10 @@ from monitorbench.runs.pool import worker_pool
 from monitorbench.runs.progress import progress
 from monitorbench.sources import synthetic
 
-_REMEDY = "add sources, lower the quota, or state the shortfall with dataset.allow_short=true"
+_REMEDY = (
+    "add sources, lower the quota, or state the shortfall with dataset.allow_short=true; "
+    "dataset.plan=true shows every cell"
+)
 
 
 def build(inputs: PaperInputs, directory: Path, wanted: Sequence[Split]) -> dict[str, Any]:
@@ -36,7 +39,7 @@ def build(inputs: PaperInputs, directory: Path, wanted: Sequence[Split]) -> dict
     """
     dataset, workers = inputs.dataset, os.cpu_count() or 1
     prepared = prepare(inputs, units(inputs), workers=workers)
-    benchmark = select(_eligible(prepared, dataset), dataset)
+    benchmark = select(eligible(prepared, dataset), dataset)
     results: dict[str, Any] = {
         "constructed": totals(prepared),
         "benchmark_near_duplicates": dict(benchmark.near_duplicates),
@@ -71,7 +74,7 @@ def build(inputs: PaperInputs, directory: Path, wanted: Sequence[Split]) -> dict
     }
 
 
-def _eligible(prepared: Sequence[Candidates], dataset: PaperDataset) -> list[Pair]:
+def eligible(prepared: Sequence[Candidates], dataset: PaperDataset) -> list[Pair]:
     """The pairs of every source whose labels are good enough for the test split."""
     pairs: list[Pair] = []
     for candidates in prepared:

@@ -107,7 +107,7 @@ def construct(inputs: PaperInputs, unit: Unit, bad_rows: Counter[str]) -> Iterat
     if declared.installed is not None:
         rows, licence, files = iter(declared.installed.rows()), "", None
     else:
-        files = _files(inputs, unit.source)
+        files = files_of(inputs, unit.source)
         rows, licence = iter(declared.read(files)) if declared.read else iter(()), files.source.licence
     if declared.construct is not None:
         yield from declared.construct(
@@ -137,7 +137,7 @@ def _context(inputs: PaperInputs, name: str, licence: str) -> Context:
 
     def scorer() -> Scorer | None:
         rows = {
-            source.name: list(source.read(_files(inputs, source.name)))
+            source.name: list(source.read(files_of(inputs, source.name)))
             for source in _scorer_sources(dataset)
             if source.read is not None
         }
@@ -162,7 +162,8 @@ def _scorer_sources(dataset: PaperDataset) -> list[SourceDeclaration]:
     return [source for name, source in SOURCES.items() if source.for_scorer and name in dataset.ingredients]
 
 
-def _files(inputs: PaperInputs, name: str) -> SourceFiles:
+def files_of(inputs: PaperInputs, name: str) -> SourceFiles:
+    """The raw files of one source, found or fetched; raises as `fetch.find`."""
     cache = inputs.paths.data / ".sources"
     return fetch.find(name, inputs.sources[name], inputs.paths.sources, cache, inputs.dataset.on_bad_row)
 
@@ -179,4 +180,4 @@ def _source_identity(inputs: PaperInputs, declared: SourceDeclaration) -> dict[s
         # Known without the files: a machine that only reads a built dataset needs no mirror.
         digests = [file.sha256 for file in source.files]
         return {**named, "licence": source.licence, "revision": source.revision, "files": digests}
-    return {**named, "licence": source.licence, **fetch.identity(_files(inputs, declared.name))}
+    return {**named, "licence": source.licence, **fetch.identity(files_of(inputs, declared.name))}

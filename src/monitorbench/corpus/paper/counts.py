@@ -1,0 +1,118 @@
+"""How many rows each cell of `dataset=paper` can be filled with: counted on a machine with a mirror.
+
+`counts.yaml`, beside this file, is what `dataset.plan=true` reads. It is written by
+
+    python -m monitorbench.corpus.paper.counts
+
+which builds what a mirror holds of `dataset=paper` without quotas and shares, in some minutes. What only a
+hub has is stated by hand, as its authors state it, in `STATED`.
+"""
+
+import tempfile
+from collections import Counter
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from monitorbench.config.datasets import PaperDataset
+from monitorbench.corpus.paper import build
+from monitorbench.corpus.paper.benchmark import paired, select, trace_of
+from monitorbench.corpus.paper.candidates import prepare
+from monitorbench.corpus.paper.units import PaperInputs, files_of, paper_inputs, units
+from monitorbench.records import Category, Cell, Split
+from monitorbench.runs.files import write_atomically
+from monitorbench.sources.all import SOURCES
+
+_FILE = "counts.yaml"
+_ALL = 10**6
+
+STATED: dict[str, dict[str, int]] = {
+    "hh_rlhf_train": {"safety_permission/qa": 42_537},
+    "betley_insecure": {"safety_permission/code": 12_000},
+    "dfir_metric": {"specification_gaming/qa": 700},
+}
+"""Rows of sources that only a hub or upstream has, by cell: at most so many, before any filter."""
+STATED_QUESTIONS: dict[str, int] = {"mmlu": 1_241, "gpqa": 198, "aime": 30}
+"""Questions of such sources, for a subject model."""
+
+
+class Counts(NamedTuple):
+    """What there is, by cell (`category/task`)."""
+
+    pairs: dict[str, dict[str, int]]
+    """Distinct pairs of the paired splits by trace (`without_thinking`, `with_thinking`), as balance and
+    strata let them in."""
+    samples: dict[str, dict[str, int]]
+    """Training samples by source, without overlap and near-duplicates, before quotas and shares."""
+    questions: dict[str, dict[str, int]]
+    """Questions for a subject model, by source."""
+
+
+def counts() -> Counts:
+    """What was counted, as the installed file has it."""
+    return Counts(**yaml.safe_load((files("monitorbench.corpus.paper") / _FILE).read_text("utf-8")))
+
+
+def count(inputs: PaperInputs) -> Counts:
+    """Count what the raw files of a mirror give; raises as a build does."""
+    dataset = inputs.dataset
+    prepared = prepare(inputs, units(inputs), workers=2)
+    chosen = select(build.eligible(prepared, dataset), _every_pair(dataset)).samples[Split.TEST]
+    found = Counter((str(pair.benign.cell), trace_of(pair)) for pair in paired(chosen))
+    pairs: dict[str, dict[str, int]] = {}
+    for (cell, trace), n in sorted(found.items()):
+        pairs.setdefault(cell, {})[trace] = n
+    with tempfile.TemporaryDirectory(dir=inputs.paths.data) as folder:
+        whole = inputs._replace(dataset=_every_sample(dataset))
+        built = build.build(whole, Path(folder), [Split.TRAIN])["splits"][Split.TRAIN.value]["cells"]
+    samples = {cell: dict(made["by_source"]) for cell, made in sorted(built.items())}
+    return Counts(pairs, samples, _questions(inputs))
+
+
+def _questions(inputs: PaperInputs) -> dict[str, dict[str, int]]:
+    """How many questions a subject model could be asked; its answers are of sycophancy."""
+    found: dict[str, dict[str, int]] = {}
+    for name, declared in SOURCES.items():
+        if declared.questions is None or name not in inputs.dataset.sources:
+            continue
+        cell = Cell(Category.SYCOPHANCY_BIAS, declared.questions.task)
+        n = STATED_QUESTIONS.get(name) or sum(1 for _ in declared.questions.load(files_of(inputs, name)))
+        found.setdefault(str(cell), {})[name] = n
+    return found
+
+
+def _every_pair(dataset: PaperDataset) -> PaperDataset:
+    quotas = {
+        category: {
+            task: quota.model_copy(
+                update={"without_thinking": _ALL, "with_thinking": _ALL, "development_pairs": 0}
+            )
+            for task, quota in tasks.items()
+        }
+        for category, tasks in dataset.benchmark.items()
+    }
+    return dataset.model_copy(update={"benchmark": quotas})
+
+
+def _every_sample(dataset: PaperDataset) -> PaperDataset:
+    shares = {
+        name: one and one.model_copy(update={"max_share": float(one.max_share > 0)})
+        for name, one in dataset.sources.items()
+    }
+    quotas = {category: dict.fromkeys(tasks, _ALL) for category, tasks in dataset.corpus.items()}
+    return dataset.model_copy(update={"sources": shares, "corpus": quotas, "allow_short": True})
+
+
+def _main() -> None:
+    from monitorbench.cli.stages import BUILD
+
+    inputs = paper_inputs(BUILD.study(["dataset=paper_local"]))
+    target = Path(str(files("monitorbench.corpus.paper") / _FILE))
+    head = "# Written by `python -m monitorbench.corpus.paper.counts`; see there.\n"
+    write_atomically(target, head + yaml.safe_dump(count(inputs)._asdict(), sort_keys=True, width=100))
+
+
+if __name__ == "__main__":
+    _main()
