@@ -108,12 +108,30 @@ def test_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch, caplog: pytes
     ]
 
 
+def test_a_line_names_what_is_being_done(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
+    """A build that hangs has to say at which of its sources."""
+    clock = Clock()
+    monkeypatch.setattr(shown_progress.time, "monotonic", clock)
+    monkeypatch.setattr(Speed.__init__, "__kwdefaults__", {"clock": clock})
+    caplog.set_level(logging.INFO, "monitorbench")
+    with progress("data: construct candidates", 2) as ticker:
+        for what in ("juliet-3of8, gsm8k", ""):
+            ticker.at(what)
+            clock.now += 20
+            ticker.advance()
+    assert caplog.messages == [
+        "data: construct candidates: 1/2 (juliet-3of8, gsm8k), ETA -",
+        "data: construct candidates: 2/2, in 0:00:40",
+    ]
+
+
 def test_a_bar_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bar that wraps scrolls the screen at every refresh."""
     out = io.StringIO()
     screen: Any = Console(file=out, width=80, force_terminal=True, color_system=None)
     monkeypatch.setattr(shown_progress, "Console", lambda stderr: screen)
     with progress("data: construct candidates", 153581) as ticker:
+        ticker.at("school_of_reward_hacks, cot_transparency")
         ticker.advance(153581)
     lines = [line for line in out.getvalue().replace("\r", "\n").splitlines() if "153581/153581" in line]
     assert lines

@@ -21,6 +21,10 @@ _FEW_SECONDS = 5.0
 _FEWEST, _FEW, _FEW_SHARE = 5, 20, 0.05
 _WINDOW_SECONDS = 30.0
 _SECONDS_BETWEEN_MARKS = 0.5
+_COLUMNS = 80
+_NAME, _BAR = 28, 20
+_BESIDE = _NAME + 1 + _BAR + 1 + 1 + 1 + len("ETA 0:00:00") + 1
+"""Columns of a bar, without the two numbers."""
 _log = logging.getLogger(__name__)
 
 
@@ -95,8 +99,16 @@ class Ticker:
 
     def __init__(self, name: str, speed: Speed, bar: Progress | None) -> None:
         self._name, self._speed, self._bar = name, speed, bar
-        self._task = bar.add_task(name, total=speed.total, completed=speed.done) if bar else None
+        self._task = bar.add_task(name, total=speed.total, completed=speed.done, at="") if bar else None
         self._said_at = time.monotonic()
+        self._at = ""
+
+    def at(self, what: str) -> None:
+        """Say what is being done now: in a terminal at once, elsewhere in the lines to come."""
+        self._at = what and f" ({what})"
+        if self._bar is not None and self._task is not None:
+            room = _COLUMNS - _BESIDE - 2 * len(str(self._speed.total))
+            self._bar.update(self._task, at=what if len(what) <= room else what[: max(room - 1, 0)] + "…")
 
     def advance(self, by: int = 1) -> None:
         """Note that so many more are done."""
@@ -107,7 +119,7 @@ class Ticker:
         elif speed.done >= speed.total or time.monotonic() - self._said_at >= SECONDS_BETWEEN_LINES:
             self._said_at = time.monotonic()
             left = time_left(speed.seconds_left, speed.seconds)
-            _log.info("%s: %d/%d, %s", self._name, speed.done, speed.total, left)
+            _log.info("%s: %d/%d%s, %s", self._name, speed.done, speed.total, self._at, left)
 
 
 class TimeLeft(ProgressColumn):
@@ -131,10 +143,11 @@ def progress(name: str, total: int) -> Iterator[Ticker]:
         yield Ticker(name, speed, None)
         return
     columns = (
-        TextColumn("{task.description:<28}"),
-        BarColumn(bar_width=20),
+        TextColumn(f"{{task.description:<{_NAME}}}"),
+        BarColumn(bar_width=_BAR),
         MofNCompleteColumn(),
         TimeLeft(speed),
+        TextColumn("{task.fields[at]}"),
     )
     bar = Progress(*columns, console=console)
     with on_screen(bar):

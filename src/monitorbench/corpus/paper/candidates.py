@@ -6,8 +6,9 @@ is killed resumes where it was, and the next dataset that needs the same unit fi
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import as_completed
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,10 +72,19 @@ def prepare(inputs: PaperInputs, units: Sequence[Unit], *, workers: int) -> list
         progress("data: construct candidates", len(missing)) as ticker,
         worker_pool(min(workers, len(missing))) as pool,
     ):
-        for done in as_completed([pool.submit(_write, inputs, candidates) for candidates in missing]):
+        pending = {pool.submit(_write, inputs, one): one.unit.label for one in missing}
+        ticker.at(_running(pending.values(), workers))
+        for done in as_completed(list(pending)):
             done.result()
+            del pending[done]
+            ticker.at(_running(pending.values(), workers))
             ticker.advance()
     return prepared
+
+
+def _running(labels: Iterable[str], workers: int) -> str:
+    """The units that are being constructed: of those not done the first, which were handed out in order."""
+    return ", ".join(islice(labels, workers))
 
 
 def batches(files: Sequence[Path], columns: Sequence[str] | None = None) -> Iterator[pa.Table]:

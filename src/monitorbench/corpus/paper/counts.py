@@ -22,6 +22,7 @@ from monitorbench.corpus.paper.benchmark import paired, select, trace_of
 from monitorbench.corpus.paper.candidates import prepare
 from monitorbench.corpus.paper.units import PaperInputs, files_of, paper_inputs, units
 from monitorbench.records import Category, Cell, Split
+from monitorbench.runs.directory import write_manifest
 from monitorbench.runs.files import write_atomically
 from monitorbench.sources.all import SOURCES
 
@@ -65,6 +66,7 @@ def count(inputs: PaperInputs) -> Counts:
     for (cell, trace), n in sorted(found.items()):
         pairs.setdefault(cell, {})[trace] = n
     with tempfile.TemporaryDirectory(dir=inputs.paths.data) as folder:
+        write_manifest(Path(folder), {"status": "running"})
         whole = inputs._replace(dataset=_every_sample(dataset))
         built = build.build(whole, Path(folder), [Split.TRAIN])["splits"][Split.TRAIN.value]["cells"]
     samples = {cell: dict(made["by_source"]) for cell, made in sorted(built.items())}
@@ -75,7 +77,7 @@ def _questions(inputs: PaperInputs) -> dict[str, dict[str, int]]:
     """How many questions a subject model could be asked; its answers are of sycophancy."""
     found: dict[str, dict[str, int]] = {}
     for name, declared in SOURCES.items():
-        if declared.questions is None or name not in inputs.dataset.sources:
+        if declared.questions is None or name not in {*inputs.dataset.ingredients, *STATED_QUESTIONS}:
             continue
         cell = Cell(Category.SYCOPHANCY_BIAS, declared.questions.task)
         n = STATED_QUESTIONS.get(name) or sum(1 for _ in declared.questions.load(files_of(inputs, name)))

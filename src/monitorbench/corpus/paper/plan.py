@@ -69,46 +69,38 @@ def plan(inputs: PaperInputs, known: Counts) -> list[CellPlan]:
 def print_plan(inputs: PaperInputs) -> None:
     """A line a cell, what is missing here, and what would fill the rest; 80 columns, one screen."""
     cells = plan(inputs, counts())
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("cell")
-    for name in ("test", "asked", "dev", "asked", "train", "asked", "rows", "quest."):
-        table.add_column(name, justify="right")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column(f"dataset={inputs.dataset.name}", no_wrap=True)
+    for name in ("test", "dev", "train", "rows", "quest."):
+        table.add_column(name, justify="right", no_wrap=True)
     for one in cells:
         table.add_row(
             one.cell,
-            f"{one.pairs}",
-            f"{one.pairs_asked}",
-            f"{one.development}",
-            f"{one.development_asked}",
-            f"{one.samples:,}",
-            f"{one.samples_asked:,}",
+            f"{one.pairs}/{one.pairs_asked}",
+            f"{one.development}/{one.development_asked}",
+            f"{one.samples:,}/{one.samples_asked:,}",
             f"{one.stated:,}" if one.stated else "-",
             f"{one.questions:,}" if one.questions else "-",
         )
-    console = Console(width=80, highlight=False, soft_wrap=False)
-    console.print(f"dataset={inputs.dataset.name}: what its cells can be filled with. Nothing is built.")
+    pairs, pairs_asked = sum(one.pairs for one in cells), sum(one.pairs_asked for one in cells)
+    samples, samples_asked = sum(one.samples for one in cells), sum(one.samples_asked for one in cells)
+    console = Console(width=80, highlight=False)
     console.print(table)
     console.print(
-        "test, dev (validation and calibration): pairs; train: samples; all without a subject model, counted "
-        "from raw files, without near-duplicates.\n"
-        "rows: of sources that were not counted here, as published, before any filter.\n"
-        "quest.: questions for a subject model (data_build/elicit.py, dataset.elicited=DIR); each may give a "
-        f"pair for each of {len(inputs.cues.kinds)} cue kinds, where the model caves in."
-    )
-    short = [one.cell for one in cells if one.pairs < one.pairs_asked or one.samples < one.samples_asked]
-    console.print(
-        f"In all {sum(c.pairs for c in cells):,} of {sum(c.pairs_asked for c in cells):,} test pairs and "
-        f"{sum(c.samples for c in cells):,} of {sum(c.samples_asked for c in cells):,} training samples; "
-        f"short: {', '.join(short) or 'none'}."
+        f"In all {pairs:,} of {pairs_asked:,} test pairs, {samples:,} of {samples_asked:,} train samples.\n"
+        "Have/asked. test, dev (validation and calibration): pairs; train: samples, without near-duplicates; "
+        "as counted from raw files, no subject model asked. rows: of sources not counted, as published, "
+        "unfiltered. quest.: for a subject model (data_build/elicit.py, dataset.elicited=DIR); each may give "
+        f"a pair for each of {len(inputs.cues.kinds)} cue kinds, where the model caves in."
     )
     console.print(_here(inputs))
 
 
 def _here(inputs: PaperInputs) -> str:
     """Which sources' raw files this machine has, and where the others are."""
-    names = [name for name in inputs.dataset.ingredients if name in inputs.sources]
+    names = [name for name in sorted(inputs.dataset.ingredients) if name in inputs.sources]
     missing = [name for name in names if not _is_here(inputs, name, inputs.sources[name])]
-    line = f"Raw files here: of {len(names) - len(missing)} of {len(names)} sources."
+    line = f"Raw files here: {len(names) - len(missing)} of {len(names)} sources."
     if not missing:
         return line
     by_origin: dict[str, list[str]] = {}
@@ -116,7 +108,7 @@ def _here(inputs: PaperInputs) -> str:
         source = inputs.sources[name]
         origin = source.origin if source.origin != "none" else "mirror only"
         by_origin.setdefault("hub, gated" if "Gated" in source.note else origin, []).append(name)
-    return f"{line} Missing: {_in_words(by_origin)}. data_build/mirror.py fetches them."
+    return f"{line} data_build/mirror.py fetches: {_in_words(by_origin)}."
 
 
 def _is_here(inputs: PaperInputs, name: str, source: Source) -> bool:

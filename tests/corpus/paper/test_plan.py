@@ -1,0 +1,98 @@
+"""What a lab would lose here: to know before an hour's work, and without a network, what can't be filled."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from small_mirror import CODE, CORPUS, GAMING, QA, built, overrides, write_mirror
+from studies import study
+
+from monitorbench.corpus.paper.counts import STATED, STATED_QUESTIONS, Counts, count, counts
+from monitorbench.corpus.paper.plan import plan
+from monitorbench.corpus.paper.units import paper_inputs
+from monitorbench.corpus.store import read_split
+from monitorbench.records import Split
+from monitorbench.runs.directory import read_manifest
+from monitorbench.sources.all import SOURCES
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_the_plan_of_a_cell_is_what_its_quotas_take_of_what_was_counted():
+    """Else a plan promises pairs with a trace for those without, or one source beyond its share."""
+    known = Counts(
+        pairs={QA: {"without_thinking": 300, "with_thinking": 25}},
+        samples={
+            QA: {"diasafety": 90_000, "jailbreakbench": 500, "sycon_bench": 10**6},
+            CODE: {"juliet": 10},
+        },
+        questions={"sycophancy_bias/qa": {"bbq": 7, "mmlu": 5}},
+    )
+    planned = {
+        one.cell: one for one in plan(paper_inputs(study("dataset=paper_local", primary="build")), known)
+    }
+    qa = planned[QA]
+    assert (qa.pairs, qa.pairs_asked) == (253 + 25, 293)
+    assert (qa.development, qa.development_asked) == (47, 132)
+    # At most nine tenths are DiaSafety's: 500 others carry 4,500 of its samples. What is left out counts not.
+    assert (qa.samples, qa.samples_asked) == (5000, 40_000)
+    assert qa.stated == 0, "hh_rlhf_train is left out of paper_local"
+    assert planned[CODE].samples == 10
+    assert planned["sycophancy_bias/qa"].questions == 7
+    assert planned[GAMING].pairs == planned[GAMING].samples == 0
+
+
+def test_the_command_ends_in_one_screen_without_files_or_network(tmp_path: Path):
+    """Else one has to build, or to fetch, to learn that it can't be built."""
+    command = [sys.executable, ROOT / "data_build" / "build.py", "dataset=paper", "dataset.plan=true"]
+    done = subprocess.run(
+        [*command, f"paths.data={tmp_path / 'data'}", "paths.sources=null"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    for cell in study("dataset=paper", primary="build").dataset.benchmark_quotas:
+        assert any(line.startswith(f"{cell} ") for line in lines), cell
+    assert "Raw files here: 0 of " in done.stdout
+    assert "gpqa (hub, gated)" in done.stdout
+    assert lines[-1] == str(tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_what_is_counted_is_what_a_build_without_quotas_has(tmp_path: Path):
+    """Else the plan is of another pipeline than the build's, and promises what it never gives."""
+    mirror, every = write_mirror(tmp_path / "mirror"), {QA: (99, 99), CODE: (99, 99), GAMING: (99, 99)}
+    found = count(paper_inputs(study(*overrides(mirror, tmp_path / "data"), primary="build")))
+    whole = built(mirror, tmp_path / "data", benchmark=every, dataset__development_pairs="0")
+    pairs = Counter((str(one.cell), one.pair_id, one.has_thinking) for one in read_split(whole, Split.TEST))
+    for cell in every:
+        by_trace = Counter(thinks for name, _, thinks in pairs if name == cell)
+        assert found.pairs[cell] == {
+            trace: by_trace[thinks]
+            for trace, thinks in (("with_thinking", True), ("without_thinking", False))
+            if by_trace[thinks]
+        }
+    small = built(mirror, tmp_path / "data", corpus=dict.fromkeys(CORPUS, 10_000))
+    cells = read_manifest(small)["results"]["splits"]["train"]["cells"]
+    assert found.samples[CODE] == cells[CODE]["by_source"]
+    # jailbreakbench and diasafety keep to their shares in a build; counted is what there is of each.
+    assert sum(found.samples[QA].values()) >= sum(cells[QA]["by_source"].values())
+    assert found.questions["sycophancy_bias/reasoning"] == {"aime": 30, "gpqa": 198, "gsm8k": 0}
+    assert found.questions["sycophancy_bias/qa"] == {"mmlu": STATED_QUESTIONS["mmlu"]}
+
+
+def test_the_counts_that_come_with_the_package_are_of_sources_and_cells_there_are():
+    """Else a source that was renamed counts for nothing in every plan, and nobody sees."""
+    known = counts()
+    cells = set(study("dataset=paper", primary="build").dataset.benchmark_quotas)
+    assert set(known.pairs) == set(known.samples) == cells
+    assert {name for of in known.samples.values() for name in of} <= set(SOURCES)
+    assert {name for of in known.questions.values() for name in of} <= set(SOURCES)
+    assert {*STATED, *STATED_QUESTIONS} <= set(SOURCES)
+    assert all(name not in of for name in STATED for of in known.samples.values()), "counted and stated"
