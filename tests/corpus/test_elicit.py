@@ -1,6 +1,7 @@
 """The elicitation stage: asks only what is owed, goes on after a kill, and its files alone give the pairs."""
 
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ QUESTIONS = [
     for i in range(12)
 ]
 TRIALS = trials(QUESTIONS, CUES, seed=0, task=Task.QA)
+EVERY_KIND = trials(QUESTIONS, CUES, seed=0, task=Task.QA, kinds_per_question=len(CUES.kinds))
 
 
 class Fake:
@@ -40,13 +42,13 @@ class Fake:
     def complete(
         self, prompts: Sequence[Sequence[int]], decoding: Decoding, *, with_adapter: bool = True
     ) -> Iterator[tuple[int, Completion]]:
-        neutral = {trial.neutral[0].content for trial in TRIALS}
+        right = {"\n".join(m.content for m in asked) for t in EVERY_KIND for asked in (t.neutral, t.agreeing)}
         for index, prompt in enumerate(prompts):
             if self.asked == self.breaks_after:
                 raise KeyboardInterrupt
             self.asked += 1
             text = "".join(map(chr, prompt))
-            resists = text in neutral or any(instruction in text for instruction in CUES.resist)
+            resists = text in right or any(instruction in text for instruction in CUES.resist)
             yield index, Completion((1,), "Ambleford." if resists else "Bentwick.", "stop", {}, 0.1)
 
     def close(self) -> None:
@@ -76,7 +78,7 @@ def test_the_files_alone_give_the_pairs(tmp_path: Path):
     engine = Fake()
     ask(tmp_path / "answers.jsonl", TRIALS, engine)
     answers = by_request(read_answers(tmp_path / "answers.jsonl"))
-    made = pairs_by_source(listed(TRIALS), answers, "fake", CUES.resist)["towns"]
+    made = pairs_by_source(listed(TRIALS), answers, "fake", "run", CUES.resist)["towns"]
     assert len(made.samples) == 24
     assert not made.rejected
     for sample in made.samples:
@@ -103,7 +105,9 @@ def test_a_prompt_that_does_not_fit_is_recorded_and_makes_no_pair(tmp_path: Path
     path = tmp_path / "answers.jsonl"
     engine = Fake()
     ask(path, TRIALS, engine, most=10)
-    made = pairs_by_source(listed(TRIALS), by_request(read_answers(path)), "fake", CUES.resist)["towns"]
+    made = pairs_by_source(listed(TRIALS), by_request(read_answers(path)), "fake", "run", CUES.resist)[
+        "towns"
+    ]
     assert engine.asked == 0
     assert made.rejected == {"no answer read without the cue": 12}
 
@@ -130,9 +134,36 @@ def test_a_real_subject_answers(tmp_path: Path, tokenizer):
         answers = list(log.entries.values())
     assert len(answers) >= 4
     assert all(answer.text and answer.finish_reason in ("stop", "length") for answer in answers)
-    made = pairs_by_source(listed(TRIALS[:4]), by_request(answers), "smollm2", CUES.resist)["towns"]
+    made = pairs_by_source(listed(TRIALS[:4]), by_request(answers), "smollm2", "run", CUES.resist)["towns"]
     assert len(made.samples) // 2 + sum(made.rejected.values()) == 4
     assert "not asked yet" not in made.rejected
+
+
+@pytest.mark.slow
+def test_a_real_subject_thinks_first(tmp_path: Path, compose_study):
+    """A subject's reasoning would be read as its answer, or be lost, and no pair had a trace."""
+    from monitorbench.config.base import ConfigError
+    from monitorbench.corpus.elicit import _subject
+
+    def composed(end: str):
+        return compose_study(
+            "elicit",
+            "monitor=smollm2_135m",
+            "engine.dtype=float32",
+            # SmolLM2 has no token of its own for the end of reasoning: a full stop is one here.
+            f'monitor.reasoning={{end:"{end}",then:" Answer:",max_tokens:40}}',
+            "elicit.max_new_tokens=24",
+        )
+
+    with open_answer_log(tmp_path / "answers.jsonl") as log:
+        ask_all(TRIALS[:3], CUES.resist, _subject(composed("."), {"weights": "smollm2"}), log)
+        answers = list(log.entries.values())
+    thought = [answer for answer in answers if answer.finish_reason != "length"]
+    assert thought, "none ended its reasoning"
+    assert all(answer.reasoning and "." not in answer.reasoning.strip() for answer in thought)
+    assert all(answer.completion_tokens > 1 for answer in answers)
+    with pytest.raises(ConfigError, match=r"reasoning\.end='no token' is 2 tokens, expected one"):
+        _subject(composed("no token"), {})
 
 
 def test_the_stage_from_settings_to_pairs(tmp_path: Path, compose_study, monkeypatch: pytest.MonkeyPatch):
@@ -151,7 +182,7 @@ def test_the_stage_from_settings_to_pairs(tmp_path: Path, compose_study, monkeyp
     def asking(**settings: object):
         return composed.model_copy(update={"elicit": composed.elicit.model_copy(update=settings)})
 
-    def building(elicited: Path):
+    def building(*elicited: Path):
         return composed.dataset.model_copy(update={"elicited": elicited})
 
     directory = stage.elicit(asking(sources=("bbq",), max_questions=5))
@@ -163,10 +194,20 @@ def test_the_stage_from_settings_to_pairs(tmp_path: Path, compose_study, monkeyp
     assert len(made.samples) == 10
     assert {sample.licence for sample in made.samples} == {composed.source["bbq"].licence}
     assert elicited_pairs(dataset.elicited, "mmlu").samples == []
+    assert {sample.stratum for sample in made.samples} <= {"agreed", "resisted"}
     before = elicited_identity(dataset.elicited)
     lines = (directory / "answers.jsonl").read_text().splitlines(keepends=True)
     (directory / "answers.jsonl").write_text("".join(lines[:-1]))
     assert elicited_identity(dataset.elicited) != before
+    several = stage.elicit(asking(sources=("bbq",), max_questions=5, kinds_per_question=3))
+    assert len(elicited_pairs((several,), "bbq").samples) == 30
+    both = building(several, directory).elicited
+    assert elicited_identity(both) == elicited_identity((directory, several))
+    ids = [(sample.pair_id, sample.label) for sample in elicited_pairs(both, "bbq").samples]
+    assert len(ids) == len(set(ids)) == 30 + len(elicited_pairs((directory,), "bbq").samples)
+    shutil.copytree(directory, tmp_path / "copied")
+    with pytest.raises(UserError, match=f"{directory} and {tmp_path / 'copied'} hold the same answers"):
+        elicited_pairs(building(directory, tmp_path / "copied").elicited, "bbq")
     for wrong in ({"kinds": ("flattery",)}, {"sources": ("sven",)}):
         with pytest.raises(ConfigError, match="expected"):
             stage.elicit(asking(**wrong))

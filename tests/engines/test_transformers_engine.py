@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM
 from monitorbench.engines.local_model import LocalModel
 from monitorbench.engines.open import open_engine
 from monitorbench.engines.protocol import Decoding, Request
-from monitorbench.judging.reasoning import think_first
+from monitorbench.engines.reasoning import think_first
 from monitorbench.prompts.render import ReasoningTokens
 
 PROMPTS = [[5, 6, 7, 8], [11, 12], [20, 21, 22, 23, 24, 25, 26]]

@@ -9,9 +9,9 @@ from scripted_engine import ScriptedEngine
 from monitorbench.config.base import ConfigError
 from monitorbench.engines.local_model import LocalModel
 from monitorbench.engines.protocol import Completion, Decoding, Request
+from monitorbench.engines.reasoning import ReasoningTokens, think_first
 from monitorbench.judging.evaluate import evaluate
-from monitorbench.judging.reasoning import think_first
-from monitorbench.prompts.render import ReasoningTokens, Renderer
+from monitorbench.prompts.render import Renderer
 from monitorbench.records import UnscoredReason
 from monitorbench.runs.verdict_log import read_verdicts
 
@@ -133,12 +133,9 @@ def test_indices_are_those_of_the_caller(tokenizer, says):
         assert reply.text == ("" if reply.failure else reply.reasoning)
 
 
-@pytest.mark.parametrize("adapter_of", ["sft", "elicit"])
-def test_stages_that_answer_at_once_refuse_it(compose_study, tmp_path: Path, adapter_of):
+def test_training_refuses_it(compose_study):
     """Else a reasoning monitor would be trained to answer where it is evaluated thinking."""
-    if adapter_of == "sft":
-        from monitorbench.training.sft import train as stage
-    else:
-        from monitorbench.corpus.elicit import elicit as stage
+    from monitorbench.training.sft import train
+
     with pytest.raises(ConfigError, match=r"monitor\.reasoning=null"):
-        stage(compose_study("train" if adapter_of == "sft" else "elicit", REASONING))
+        train(compose_study("train", REASONING))

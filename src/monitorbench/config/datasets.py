@@ -218,12 +218,21 @@ class PaperDataset(_Dataset):
     """What counts as the same text on both sides of a split."""
     preference: PreferenceFilter
     """Which preference pairs carry a label."""
-    elicited: Path | None
-    """Answers of a live subject model (`data_build/elicit.py`); their pairs are left out where null."""
+    elicited: tuple[Path, ...]
+    """Answers of live subject models (`data_build/elicit.py`), one directory or several; null: none."""
     synthetic_samples: Annotated[int, Field(ge=0)]
     """Nonsense samples for scale tests only; 0 in every real dataset."""
     plan: bool
     """Whether `build` only says what each cell could be filled with, by rows counted before."""
+
+    @field_validator("elicited", mode="before")
+    @classmethod
+    def _several(cls, value: object) -> object:
+        # In YAML null and a single directory may stand for the list.
+        if value is None:
+            return ()
+        several = [value] if isinstance(value, str) else value
+        return tuple(several) if isinstance(several, list) else several
 
     @model_validator(mode="after")
     def _headline(self) -> "PaperDataset":

@@ -168,5 +168,7 @@ class Elicit(Config):
     """Of each source, the first by content hash."""
     kinds: tuple[str, ...]
     """Cue kinds to use; none named means all of `cue.kinds`."""
+    kinds_per_question: Annotated[int, Field(ge=1)]
+    """Under how many of them each question is asked; each may give a pair."""
     max_new_tokens: Annotated[int, Field(ge=8)]
     """Answers that are longer are cut off, and no pair is made of them."""

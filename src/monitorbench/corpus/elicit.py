@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.study import Study
+from monitorbench.config.study import Reasoning, Study
 from monitorbench.construct.cues.questions import (
     SubjectAnswer,
     Trial,
@@ -24,6 +24,7 @@ from monitorbench.construct.cues.questions import (
 )
 from monitorbench.corpus.elicited import ListedTrial, by_request, pairs_by_source
 from monitorbench.engines.protocol import Decoding, Model, Request
+from monitorbench.engines.reasoning import ReasoningTokens, think_first
 from monitorbench.records import Message, Role
 from monitorbench.runs.answer_log import AnswerLog, Elicited, answer_key, open_answer_log
 from monitorbench.runs.directory import RunDirectory
@@ -52,10 +53,6 @@ def elicit(study: Study) -> Path:
 
     if study.monitor.adapter is not None:
         raise ConfigError(f"monitor.adapter={study.monitor.adapter}: a subject has no adapter; expected null")
-    if study.monitor.reasoning is not None:
-        raise ConfigError(
-            f"monitor={study.monitor.name}: a subject answers at once; expected monitor.reasoning=null"
-        )
     if not study.engine.takes_token_ids:
         raise ConfigError(
             f"engine={study.engine.kind}: a subject is asked by token ids; expected transformers or vllm"
@@ -68,6 +65,7 @@ def elicit(study: Study) -> Path:
         "context_tokens": study.monitor.context_tokens,
         "opening": study.monitor.opening,
         "max_new_tokens": study.elicit.max_new_tokens,
+        **({"reasoning": study.monitor.reasoning.model_dump()} if study.monitor.reasoning else {}),
     }
     listed = "".join(line.model_dump_json() + "\n" for line in lines)
     identity = {
@@ -89,7 +87,7 @@ def elicit(study: Study) -> Path:
         results["answers"] = len(log.entries)
         name = study.monitor.name
         for source, constructed in pairs_by_source(
-            lines, by_request(log.entries.values()), name, study.cue.resist
+            lines, by_request(log.entries.values()), name, "", study.cue.resist
         ).items():
             counts = {"pairs": len(constructed.samples) // 2, "rejected": dict(constructed.rejected)}
             results.setdefault("outcome", {})[source] = counts
@@ -111,23 +109,38 @@ def _lines(study: Study) -> Iterator[ListedTrial]:
         files = fetch.find(name, source, study.paths.sources, study.paths.data / ".sources", "skip")
         if isinstance(asked, Questions):
             made = trials(
-                asked.load(files), study.cue, seed=study.seed, task=asked.task, kinds=settings.kinds
+                asked.load(files),
+                study.cue,
+                seed=study.seed,
+                task=asked.task,
+                kinds=settings.kinds,
+                kinds_per_question=settings.kinds_per_question,
             )
         else:
             made = trials_as_published(asked.load(files), task=asked.task)
-        made.sort(key=lambda trial: hashlib.sha256(f"{name}/{trial.id}".encode()).hexdigest())
-        for trial in made[: settings.max_questions]:
+        by_hash = sorted({trial.id for trial in made}, key=lambda id_: _hash(f"{name}/{id_}"))
+        asked_ids = {id_: number for number, id_ in enumerate(by_hash[: settings.max_questions])}
+        kept = [trial for trial in made if trial.id in asked_ids]
+        for trial in sorted(kept, key=lambda trial: asked_ids[trial.id]):
             yield ListedTrial(source=name, licence=source.licence, trial=trial)
 
 
+def _hash(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
 class Subject(NamedTuple):
-    """The subject model: how a request becomes token ids, what answers them, and what names both in a key."""
+    """The subject model: how a request becomes token ids, what answers them, and what names both in a key.
+
+    One with `reasoning` thinks first, in a pass of its own.
+    """
 
     identity: Mapping[str, Any]
     token_ids: Callable[[Sequence[Message]], tuple[int, ...]]
     model: Model
     decoding: Decoding
     most_prompt_tokens: int
+    reasoning: ReasoningTokens | None = None
 
 
 def ask_all(asked: Sequence[Trial], resist: Sequence[str], subject: Subject, log: AnswerLog) -> None:
@@ -163,22 +176,40 @@ def _ask(subject: Subject, pending: Sequence[_Question], log: AnswerLog) -> None
         return
     requests = [Request(token_ids=item.token_ids) for item in pending]
     with progress("elicit: answers", len(pending)) as ticker:
-        for index, reply in subject.model.answers(requests, subject.decoding):
-            answered = _elicited(
-                pending[index], reply.text, reply.finish_reason, reply.completion_tokens, reply.seconds
+        replies = (
+            subject.model.answers(requests, subject.decoding)
+            if subject.reasoning is None
+            else think_first(subject.model, requests, subject.decoding, subject.reasoning)
+        )
+        for index, reply in replies:
+            log.append(
+                _elicited(
+                    pending[index],
+                    reply.text,
+                    reply.finish_reason,
+                    reasoning=reply.reasoning,
+                    completion_tokens=reply.completion_tokens,
+                    seconds=reply.seconds,
+                )
             )
-            log.append(answered)
             ticker.advance()
 
 
 def _elicited(
-    item: _Question, text: str, finish_reason: str, completion_tokens: int = 0, seconds: float = 0.0
+    item: _Question,
+    text: str,
+    finish_reason: str,
+    *,
+    reasoning: str = "",
+    completion_tokens: int = 0,
+    seconds: float = 0.0,
 ) -> Elicited:
     return Elicited(
         key=item.key,
         request=item.request,
         text=text,
         finish_reason=finish_reason,
+        reasoning=reasoning,
         prompt_tokens=len(item.token_ids),
         completion_tokens=completion_tokens,
         seconds=round(seconds, 4),
@@ -191,13 +222,31 @@ def _subject(study: Study, identity: Mapping[str, Any]) -> Subject:
     model = open_model(study.monitor, study.engine, study.paths.models)
     tokenizer: Any = model.tokenizer
     end: int = tokenizer.eos_token_id
+    try:
+        reasoning = _reasoning_tokens(tokenizer, study.monitor.reasoning)
+    except ConfigError:
+        model.close()
+        raise
+    most_new = study.elicit.max_new_tokens + (reasoning.max_tokens + 1 if reasoning else 0)
     return Subject(
         identity,
         lambda request: chat_ids(tokenizer, request, study.monitor.opening),
         model,
         Decoding(study.elicit.max_new_tokens, (end,), (end,)),
-        study.monitor.context_tokens - study.elicit.max_new_tokens,
+        study.monitor.context_tokens - most_new,
+        reasoning,
     )
+
+
+def _reasoning_tokens(tokenizer: Any, reasoning: Reasoning | None) -> ReasoningTokens | None:
+    """How a subject that reasons first does so; `ConfigError` where its tokenizer has no such token."""
+    if reasoning is None:
+        return None
+    ids: list[int] = tokenizer(reasoning.end, add_special_tokens=False).input_ids
+    if len(ids) != 1:
+        raise ConfigError(f"monitor.reasoning.end={reasoning.end!r} is {len(ids)} tokens, expected one")
+    then = tokenizer(reasoning.then, add_special_tokens=False).input_ids
+    return ReasoningTokens(ids[0], tuple(then), reasoning.max_tokens)
 
 
 def chat_ids(tokenizer: Any, request: Sequence[Message], opening: str = "") -> tuple[int, ...]:

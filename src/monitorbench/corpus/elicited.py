@@ -15,8 +15,10 @@ from monitorbench import strict_json
 from monitorbench.config.base import UserError
 from monitorbench.construct.cues.questions import SubjectAnswer, Trial, counterfactual_pairs
 from monitorbench.construct.pair import Constructed
+from monitorbench.records import Sample
 from monitorbench.runs.answer_log import Elicited, read_answers
 from monitorbench.runs.directory import checked_file, read_finished
+from monitorbench.runs.files import content_hash
 
 
 class ListedTrial(BaseModel):
@@ -29,37 +31,59 @@ class ListedTrial(BaseModel):
     trial: Trial
 
 
-def elicited_pairs(elicited: Path | None, name: str) -> Constructed:
-    """The pairs of one source in the directory `dataset.elicited`, and why its other trials rejected.
+def elicited_pairs(elicited: Sequence[Path], name: str) -> Constructed:
+    """The pairs of one source in the directories `dataset.elicited`, and why their other trials rejected.
 
-    Empty where the subject was not asked that source's questions. Raises `UserError` where the directory
-    is missing, not finished, or has a foreign line.
+    Empty where no subject was asked that source's questions. Raises `UserError` where a directory is
+    missing, not finished, or has a foreign line, or where two hold the same.
     """
-    if elicited is None:
-        return Constructed([], Counter())
-    results = read_finished(elicited)["results"]
-    lines = [line for line in _trials(checked_file(elicited, "trials.jsonl")) if line.source == name]
-    answers = by_request(read_answers(elicited / "answers.jsonl"))
-    made = pairs_by_source(lines, answers, results["subject"]["name"], results["resist"])
-    return made.get(name, Constructed([], Counter()))
+    samples: list[Sample] = []
+    rejected: Counter[str] = Counter()
+    for directory, identity in _distinct(elicited):
+        lines = [line for line in _trials(checked_file(directory, "trials.jsonl")) if line.source == name]
+        answers = by_request(read_answers(directory / "answers.jsonl"))
+        run = content_hash(identity)
+        made = pairs_by_source(lines, answers, identity["subject"], run, identity["resist"])
+        if name in made:
+            samples += made[name].samples
+            rejected += made[name].rejected
+    return Constructed(samples, rejected)
 
 
-def elicited_identity(elicited: Path | None) -> dict[str, Any]:
-    """What of `dataset.elicited` decides its pairs: the content of its files, never its place."""
-    if elicited is None:
-        return {}
-    results = read_finished(elicited)["results"]
+def elicited_identity(elicited: Sequence[Path]) -> list[dict[str, Any]]:
+    """What of `dataset.elicited` decides its pairs: the files' content, not their place or order."""
+    return [identity for _, identity in _distinct(elicited)]
+
+
+def _distinct(elicited: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
+    """The directories with their identities, in the order of these; `UserError` where two are the same."""
+    found: dict[str, tuple[Path, dict[str, Any]]] = {}
+    for directory in elicited:
+        identity = _identity(directory)
+        if (other := found.setdefault(content_hash(identity), (directory, identity)))[0] != directory:
+            raise UserError(
+                f"dataset.elicited: {other[0]} and {directory} hold the same answers; name one of them"
+            )
+    return [found[key] for key in sorted(found)]
+
+
+def _identity(directory: Path) -> dict[str, Any]:
+    results = read_finished(directory)["results"]
     hashes = {
-        file: hashlib.sha256((elicited / file).read_bytes()).hexdigest()
+        file: hashlib.sha256((directory / file).read_bytes()).hexdigest()
         for file in ("trials.jsonl", "answers.jsonl")
     }
     return {"subject": results["subject"]["name"], "resist": results["resist"], **hashes}
 
 
 def pairs_by_source(
-    lines: Iterable[ListedTrial], answers: Mapping[str, SubjectAnswer], subject: str, resist: Sequence[str]
+    lines: Iterable[ListedTrial],
+    answers: Mapping[str, SubjectAnswer],
+    subject: str,
+    run: str,
+    resist: Sequence[str],
 ) -> dict[str, Constructed]:
-    """The pairs of each source that trials are listed of."""
+    """The pairs of each source that trials are listed of; `run` tells the pairs of several runs apart."""
     by_source: dict[str, list[ListedTrial]] = {}
     for line in lines:
         by_source.setdefault(line.source, []).append(line)
@@ -69,6 +93,7 @@ def pairs_by_source(
             answers,
             resist,
             subject=subject,
+            run=run,
             source=source,
             licence=members[0].licence,
         )
@@ -78,7 +103,10 @@ def pairs_by_source(
 
 def by_request(answers: Iterable[Elicited]) -> dict[str, SubjectAnswer]:
     """Answers by the hash of their request; an answer is whole where the model ended its turn."""
-    return {answer.request: SubjectAnswer(answer.text, answer.finish_reason == "stop") for answer in answers}
+    return {
+        answer.request: SubjectAnswer(answer.text, answer.finish_reason == "stop", answer.reasoning)
+        for answer in answers
+    }
 
 
 def _trials(path: Path) -> list[ListedTrial]:

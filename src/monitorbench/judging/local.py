@@ -10,10 +10,10 @@ from typing import Any
 
 from monitorbench.config.monitor import LABEL_TOKENS, Monitor, Prompt, PromptKind
 from monitorbench.engines.protocol import Decoding, Model, Reply, Request
+from monitorbench.engines.reasoning import think_first
 from monitorbench.judging.evidence import evidence_first
 from monitorbench.judging.identity import verdict_key
 from monitorbench.judging.prompted import Question, Reading
-from monitorbench.judging.reasoning import think_first
 from monitorbench.prompts.label_logprobs import sum_of_logs
 from monitorbench.prompts.parse import Answer, Score, parse, score
 from monitorbench.prompts.render import Renderer

@@ -7,28 +7,17 @@ pieces are joined as ids, so what stands inside a turn can't change what stands 
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from jinja2.exceptions import TemplateError
 
 from monitorbench.config.study import Prompt, PromptKind, Reasoning
+from monitorbench.engines.reasoning import ReasoningTokens
 from monitorbench.prompts.label_tokens import LabelTokens, behind, single, word_tokens
 from monitorbench.prompts.wording import WHOLE, Keep, PromptWording, asked_field
 from monitorbench.records import Label, Sample
 
 _SYSTEM, _USER, _ANSWER = "SYSTEMTURNGOESHERE", "USERTURNGOESHERE", "ANSWERTURNGOESHERE"
-
-
-@dataclass(frozen=True, slots=True)
-class ReasoningTokens:
-    """Token ids around the answer of a monitor that reasons first."""
-
-    end: int
-    """Ends its reasoning."""
-    answer_start: tuple[int, ...]
-    """What stands between that and the answer, the prompt's prefill included."""
-    max_tokens: int
 
 
 class Renderer:

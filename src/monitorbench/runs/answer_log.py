@@ -24,6 +24,8 @@ class Elicited(BaseModel):
     request: str
     text: str
     finish_reason: str
+    reasoning: str = ""
+    """What a subject that reasons first thought, before `text`."""
     prompt_tokens: Annotated[int, Field(ge=0)]
     completion_tokens: Annotated[int, Field(ge=0)]
     seconds: Annotated[float, Field(ge=0)]

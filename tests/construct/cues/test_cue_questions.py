@@ -21,7 +21,7 @@ from monitorbench.construct.cues.questions import (
     trials,
     trials_as_published,
 )
-from monitorbench.records import Label, LabelSource, Role, Task
+from monitorbench.records import Label, LabelSource, Message, Role, Task
 from monitorbench.upstream import CuedQuestion, Question
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
@@ -55,7 +55,7 @@ def answered(trial: Trial, neutral: str, cued: str, resisting: list[str]) -> dic
 
 def pairs(trial: Trial, answers: dict[str, SubjectAnswer]):
     return counterfactual_pairs(
-        [trial], answers, CUES.resist, subject="subject", source="towns", licence="MIT"
+        [trial], answers, CUES.resist, subject="subject", run="run", source="towns", licence="MIT"
     )
 
 
@@ -98,9 +98,14 @@ def test_a_trial_depends_on_its_own_question_and_the_seed_alone():
     assert made(50, seed=1) != made(50)
 
 
+def resisting(n: int = 200) -> list[Trial]:
+    """Trials whose benign answer resists: nobody has worded a cue that points at the right option."""
+    return [trial._replace(agreeing=()) for trial in made(n)]
+
+
 def test_only_right_then_wrong_as_cued_makes_a_pair():
     """The counterfactual filter would let through answers that no cue changed."""
-    trial = made(1)[0]
+    trial = resisting(1)[0]
     third = next(option for option in trial.options if option not in (trial.right, trial.wrong))
     right, wrong, other = (f"{option}." for option in (trial.right, trial.wrong, third))
     reasons = {
@@ -122,6 +127,56 @@ def test_only_right_then_wrong_as_cued_makes_a_pair():
     assert benign.response[0].content == f"I still say {trial.right}."
     assert {s.subject_model for s in constructed.samples} == {"subject"}
     assert {s.group_id for s in constructed.samples} == {"towns-g0"}
+    assert {s.stratum for s in constructed.samples} == {"resisted"}
+
+
+def test_most_benign_answers_agree_with_a_right_cue():
+    """Were every cue wrong, whoever repeats the cue would be the misbehavior, and nobody had to read."""
+    strata = Counter()
+    for trial in made(400):
+        assert trial.agreeing != trial.cued
+        assert [m.role for m in trial.agreeing] == [m.role for m in trial.cued]
+        said = [f"{trial.right}."] * 4
+        answers = answered(trial, f"{trial.right}.", f"{trial.wrong}.", said)
+        misbehavior, benign = pairs(trial, answers).samples
+        strata[benign.stratum] += 1
+        assert misbehavior.stratum == benign.stratum
+        assert misbehavior.request == trial.cued
+        assert benign.request == (trial.agreeing if benign.stratum == "agreed" else trial.cued)
+        assert benign.response[0].content == f"{trial.right}."
+    assert strata["agreed"] > 340
+    assert strata["resisted"] > 15, "echo is to help a little, as cues are mostly wrong in the world"
+    agreed = next(t for t in made(400) if pairs(t, {}) and len(_asked(t)) == 3 and _asked(t)[2] == t.agreeing)
+    answers = answered(agreed, f"{agreed.right}.", f"{agreed.wrong}.", [f"{agreed.wrong}."])
+    assert pairs(agreed, answers).rejected == {"not right under a right cue": 1}
+
+
+def _asked(trial: Trial) -> list[tuple[Message, ...]]:
+    answers: dict[str, SubjectAnswer] = {}
+    said = iter([trial.right, trial.wrong, *[trial.right] * 5])
+    asked = []
+    while (request := next_request(trial, answers, CUES.resist)) is not None:
+        asked.append(request)
+        answers[request_key(request)] = SubjectAnswer(f"{next(said)}.", whole=True)
+    return asked
+
+
+def test_a_question_is_asked_under_several_kinds_of_cue():
+    """A lab's questions are few and its cue kinds many: a quota would stay empty."""
+    asked = [question(i) for i in range(20)]
+    several = trials(asked, CUES, seed=0, task=Task.QA, kinds_per_question=3)
+    kinds = Counter((trial.id, trial.kind) for trial in several)
+    assert len(several) == len(kinds) == 60
+    every = trials(asked, CUES, seed=0, task=Task.QA, kinds_per_question=99)
+    assert len(every) == 20 * len(CUES.kinds)
+    one = trials(asked, CUES, seed=0, task=Task.QA)
+    assert all(trial in several for trial in one), "more kinds change what was asked before"
+    ids = set()
+    for trial in several:
+        for sample in pairs(trial, answered(trial, trial.right, trial.wrong, [trial.right] * 4)).samples:
+            ids.add((sample.pair_id, sample.label))
+            assert sample.group_id == f"towns-{trial.group}"
+    assert len(ids) == 120
 
 
 def test_no_sample_shows_the_instruction_that_made_the_subject_resist():
@@ -147,6 +202,11 @@ def test_thinking_is_kept_apart_and_not_read_as_the_answer():
     answers = answered(trial, f"{trial.right}.", f"{trial.wrong}.", [thought])
     benign = pairs(trial, answers).samples[1].response[0]
     assert (benign.thinking, benign.content) == (f"They say {trial.wrong}.", f"It is {trial.right}.")
+    apart = {
+        name: SubjectAnswer(answer.text.partition("</think>")[2] or answer.text, True, "Hm.")
+        for name, answer in answers.items()
+    }
+    assert [s.response[0].thinking for s in pairs(trial, apart).samples] == ["Hm.", "Hm."]
 
 
 def test_published_cues_lose_their_answer_stub_and_are_no_known_answers():
@@ -212,7 +272,7 @@ def test_a_number_is_cued_a_slip_away_and_read_from_the_answer():
 def test_free_questions_get_the_bare_answer_and_no_letters():
     """A word problem would be asked with options it does not have."""
     wording, examples = draw_cue(CUES, "authority", random.Random(0), options=0)
-    asked = ask(free(6), wording, wrong="15", examples=examples)
+    asked = ask(free(6), wording, cue="15", examples=examples)
     assert "(A)" not in asked[0].content
     assert "15" in asked[0].content
     with pytest.raises(ValueError, match="no wording"):

@@ -123,7 +123,7 @@ def _pair(
         group_id=f"{source}-{question.group}",
         cell=CELL,
         subcategory=SUBCATEGORY,
-        request=ask(free, wording, wrong=bad.answer),
+        request=ask(free, wording, cue=bad.answer),
         misbehavior=respond(bad),
         benign=respond(good),
         label_source=LabelSource.KNOWN_ANSWER,

@@ -65,7 +65,7 @@ def units(inputs: PaperInputs) -> list[Unit]:
     dataset, made = inputs.dataset, []
     for name in sorted(dataset.ingredients):
         declared = _declared(name, inputs)
-        if declared.needs_subject and dataset.elicited is None:
+        if declared.needs_subject and not dataset.elicited:
             continue
         made += [Unit(name, part, declared.parts) for part in range(declared.parts)]
     parts = -(-dataset.synthetic_samples // _SYNTHETIC_PER_UNIT)

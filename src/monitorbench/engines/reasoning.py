@@ -1,19 +1,29 @@
-"""A monitor that reasons first: let it think to the end of its reasoning, then ask for the label.
+"""A model that reasons first: let it think to the end of its reasoning, then ask for the answer.
 
-The label is asked for in a second pass, behind the reasoning, so that its score is read at the position
-where it is said (decision 4). An engine that caches prefixes pays for the prompt once, where its cache still
-holds it by then.
+The answer is asked for in a second pass, behind the reasoning, so that a label's score is read at the
+position where it is said (decision 4). An engine that caches prefixes pays for the prompt once, where its
+cache still holds it by then.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from monitorbench.engines.protocol import Decoding, Model, Reply, Request
-from monitorbench.prompts.render import ReasoningTokens
 
 _AT_ONCE = 1024
-"""Prompts that think before the first of them is asked for its label: an interruption costs so many thoughts
+"""Prompts that think before the first of them is asked for its answer: an interruption costs so many thoughts
 at most, and the longest of each round is waited for alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningTokens:
+    """Token ids around the answer of a model that reasons first."""
+
+    end: int
+    """Ends its reasoning."""
+    answer_start: tuple[int, ...]
+    """What stands between that and the answer, a prompt's prefill included."""
+    max_tokens: int
 
 
 def think_first(
