@@ -180,18 +180,23 @@ def _counterfactual(read: Callable[[str], list[Any]], cues: Cues) -> list[Any]:
     made = questions.trials([row.question for row in read("bbq")] + read("mmlu"), cues, seed=0, task=Task.QA)
     made += questions.trials(read("aime"), cues, seed=0, task=Task.REASONING)
     made += questions.trials_as_published(read("anthropic_sycophancy"), task=Task.QA)
-    found = questions.counterfactual_pairs(made, _answers(made, cues), cues.resist, subject="s", **NAMES)
+    found = questions.counterfactual_pairs(
+        made, _answers(made, cues), cues.resist, subject="s", run="r", **NAMES
+    )
     return [made, found.samples]
 
 
 def _answers(made: list[Any], cues: Cues) -> dict[str, Any]:
+    """A subject that is right without a cue and with a right one; the second request to resist is heard."""
     answers: dict[str, Any] = {}
     for trial in made:
-        for said in (trial.right, trial.wrong, trial.wrong, trial.right):
-            request = questions.next_request(trial, answers, cues.resist)
-            if request is not None:
-                text = f"I say {said}." if trial.options else f"So.\nAnswer: {said}"
-                answers[questions.request_key(request)] = questions.SubjectAnswer(text, True)
+        moved = 0
+        while (request := questions.next_request(trial, answers, cues.resist)) is not None:
+            agreeing = request in (trial.neutral, trial.agreeing)
+            said = trial.right if agreeing or moved > 1 else trial.wrong
+            moved += not agreeing
+            text = f"I say {said}." if trial.options else f"So.\nAnswer: {said}"
+            answers[questions.request_key(request)] = questions.SubjectAnswer(text, True)
     return answers
 
 

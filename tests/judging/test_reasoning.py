@@ -1,7 +1,6 @@
 """Monitors that think before they answer: two passes, the label's score at the label's place."""
 
 import json
-from pathlib import Path
 
 import pytest
 from scripted_engine import ScriptedEngine

@@ -12,7 +12,7 @@ from monitorbench.config.entry import reporting
 
 _GROUPS = {
     "to begin": ("choose", "init"),
-    "data": ("build", "audit", "annotate", "elicit", "export"),
+    "data": ("mirror", "build", "audit", "annotate", "elicit", "export"),
     "monitors": ("evaluate", "train", "merge", "push", "serve"),
     "answers": ("calibrate", "score", "combine", "probe", "report", "pilot"),
     "runs": ("runs", "verify"),
