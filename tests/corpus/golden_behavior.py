@@ -13,6 +13,7 @@ from studies import study
 
 from monitorbench.config.datasets import PreferenceFilter, SplitShares
 from monitorbench.config.sources import Cues
+from monitorbench.construct import counterfactual
 from monitorbench.construct.answers import capitulation, incentive, labelled, preference, stereotype
 from monitorbench.construct.answers.safety_scorer import fit_safety_scorer
 from monitorbench.construct.code import incentive as special_cased
@@ -128,7 +129,7 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
     yield *functions.VERSION, lambda: functions.juliet_versions(read("juliet"))[0]
     yield *special_cased.VERSION, lambda: special_cased.special_cased_pairs(read("mbpp"), seed=0)[0]
     yield *cue.VERSION, lambda: cue.cued_pairs(problems, seed=0)
-    yield *questions.VERSION, lambda: _counterfactual(read, cues)
+    yield *counterfactual.VERSION, lambda: _counterfactual(read, cues)
     yield (
         *cued_solutions.VERSION,
         lambda: cued_solutions.cued_solution_pairs(solved, cues, seed=0, **NAMES).samples,
@@ -180,7 +181,7 @@ def _counterfactual(read: Callable[[str], list[Any]], cues: Cues) -> list[Any]:
     made = questions.trials([row.question for row in read("bbq")] + read("mmlu"), cues, seed=0, task=Task.QA)
     made += questions.trials(read("aime"), cues, seed=0, task=Task.REASONING)
     made += questions.trials_as_published(read("anthropic_sycophancy"), task=Task.QA)
-    found = questions.counterfactual_pairs(
+    found = counterfactual.counterfactual_pairs(
         made, _answers(made, cues), cues.resist, subject="s", run="r", **NAMES
     )
     return [made, found.samples]
@@ -191,12 +192,12 @@ def _answers(made: list[Any], cues: Cues) -> dict[str, Any]:
     answers: dict[str, Any] = {}
     for trial in made:
         moved = 0
-        while (request := questions.next_request(trial, answers, cues.resist)) is not None:
+        while (request := counterfactual.next_request(trial, answers, cues.resist)) is not None:
             agreeing = request in (trial.neutral, trial.agreeing)
             said = trial.right if agreeing or moved > 1 else trial.wrong
             moved += not agreeing
             text = f"I say {said}." if trial.options else f"So.\nAnswer: {said}"
-            answers[questions.request_key(request)] = questions.SubjectAnswer(text, True)
+            answers[counterfactual.request_key(request)] = counterfactual.SubjectAnswer(text, True)
     return answers
 
 

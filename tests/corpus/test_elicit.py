@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from monitorbench.config.sources import Cues
-from monitorbench.construct.cues.questions import Trial, trials
+from monitorbench.construct.counterfactual import Trial
+from monitorbench.construct.cues.questions import trials
 from monitorbench.corpus.elicit import Subject, ask_all, chat_ids
 from monitorbench.corpus.elicited import ListedTrial, by_request, pairs_by_source
 from monitorbench.engines.local_model import LocalModel

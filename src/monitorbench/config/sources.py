@@ -141,6 +141,8 @@ class Cues(Config):
 
     name: FileName
     """What folders call it."""
+    category: Literal["sycophancy_bias", "specification_gaming"]
+    """What following it is: a cue that suggests an answer, or an incentive that pays for one."""
     kinds: dict[str, tuple[Wording, ...]]
     """How a cue is worded, by kind."""
     examples: Annotated[tuple[SolvedExample, ...], Field(min_length=3)]

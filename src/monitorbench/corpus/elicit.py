@@ -1,4 +1,4 @@
-"""The elicitation stage: a subject model answers real questions, without and with a misleading cue.
+"""The elicitation stage: a subject model answers real questions, without and with a cue or an incentive.
 
 Writes `data/elicited/<subject>-<hash>/`: `trials.jsonl` (the questions), `answers.jsonl` (what was
 answered, append-only, found again by key) and a manifest. Interrupted, it resumes with what is missing;
@@ -14,25 +14,21 @@ from typing import Any, NamedTuple
 
 from monitorbench.config.base import ConfigError
 from monitorbench.config.study import Reasoning, Study
-from monitorbench.construct.cues.questions import (
-    SubjectAnswer,
-    Trial,
-    next_request,
-    request_key,
-    trials,
-    trials_as_published,
-)
+from monitorbench.construct.code.incentive_trials import coding_trials
+from monitorbench.construct.counterfactual import SubjectAnswer, Trial, next_request, request_key
+from monitorbench.construct.cues.questions import trials, trials_as_published
 from monitorbench.corpus.elicited import ListedTrial, by_request, pairs_by_source
 from monitorbench.engines.protocol import Decoding, Model, Request
 from monitorbench.engines.reasoning import ReasoningTokens, think_first
-from monitorbench.records import Message, Role
+from monitorbench.records import Category, Message, Role
 from monitorbench.runs.answer_log import AnswerLog, Elicited, answer_key, open_answer_log
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.progress import progress
 from monitorbench.sources import fetch
 from monitorbench.sources.all import SOURCES
-from monitorbench.sources.declaration import Questions
+from monitorbench.sources.declaration import CodingProblems, CuedQuestions, Questions
+from monitorbench.sources.read import SourceFiles
 
 _log = logging.getLogger(__name__)
 
@@ -105,10 +101,27 @@ def _lines(study: Study) -> Iterator[ListedTrial]:
         if name not in study.source or asked is None:
             known = ", ".join(sorted(source.name for source in SOURCES.values() if source.questions))
             raise ConfigError(f"elicit.sources={name}: expected sources with known answers: {known}")
+        gaming = study.cue.category == Category.SPECIFICATION_GAMING.value
+        if isinstance(asked, CuedQuestions if gaming else CodingProblems):
+            other = "default" if gaming else "incentive"
+            raise ConfigError(f"elicit.sources={name}, cue={study.cue.name}: asked with cue={other} only")
         source = study.source[name]
         files = fetch.find(name, source, study.paths.sources, study.paths.data / ".sources", "skip")
-        if isinstance(asked, Questions):
-            made = trials(
+        made = _asked(asked, files, study)
+        by_hash = sorted({trial.id for trial in made}, key=lambda id_: _hash(f"{name}/{id_}"))
+        asked_ids = {id_: number for number, id_ in enumerate(by_hash[: settings.max_questions])}
+        kept = [trial for trial in made if trial.id in asked_ids]
+        for trial in sorted(kept, key=lambda trial: asked_ids[trial.id]):
+            yield ListedTrial(source=name, licence=source.licence, trial=trial)
+
+
+def _asked(
+    asked: Questions | CuedQuestions | CodingProblems, files: SourceFiles, study: Study
+) -> list[Trial]:
+    settings = study.elicit
+    match asked:
+        case Questions():
+            return trials(
                 asked.load(files),
                 study.cue,
                 seed=study.seed,
@@ -116,13 +129,12 @@ def _lines(study: Study) -> Iterator[ListedTrial]:
                 kinds=settings.kinds,
                 kinds_per_question=settings.kinds_per_question,
             )
-        else:
-            made = trials_as_published(asked.load(files), task=asked.task)
-        by_hash = sorted({trial.id for trial in made}, key=lambda id_: _hash(f"{name}/{id_}"))
-        asked_ids = {id_: number for number, id_ in enumerate(by_hash[: settings.max_questions])}
-        kept = [trial for trial in made if trial.id in asked_ids]
-        for trial in sorted(kept, key=lambda trial: asked_ids[trial.id]):
-            yield ListedTrial(source=name, licence=source.licence, trial=trial)
+        case CuedQuestions():
+            return trials_as_published(asked.load(files), task=asked.task)
+        case CodingProblems():
+            return coding_trials(
+                asked.load(files), seed=study.seed, kinds_per_question=settings.kinds_per_question
+            )
 
 
 def _hash(name: str) -> str:

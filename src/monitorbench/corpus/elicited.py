@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
-from monitorbench.construct.cues.questions import SubjectAnswer, Trial, counterfactual_pairs
+from monitorbench.construct.counterfactual import SubjectAnswer, Trial, counterfactual_pairs
 from monitorbench.construct.pair import Constructed
 from monitorbench.records import Sample
 from monitorbench.runs.answer_log import Elicited, read_answers

@@ -58,6 +58,13 @@ class CuedQuestions(NamedTuple):
     load: Callable[[SourceFiles], Iterable[CuedQuestion]]
 
 
+class CodingProblems(NamedTuple):
+    """Coding problems with hidden tests, for a subject model to be asked under an incentive."""
+
+    load: Callable[[SourceFiles], Iterable[CodingProblem]]
+    task: Task = Task.CODE
+
+
 @dataclass(frozen=True, kw_only=True)
 class SourceDeclaration:
     """One upstream data set: its reader, its constructions, and what a dataset needs to know of it."""
@@ -84,7 +91,7 @@ class SourceDeclaration:
     """Whether the safety scorer is fitted on its rows, which are `LabelledResponse`s then."""
     takes_elicited: bool = False
     """Whether pairs are made of a subject model's answers to its questions."""
-    questions: Questions | CuedQuestions | None = None
+    questions: Questions | CuedQuestions | CodingProblems | None = None
     """What a subject model can be asked."""
     installed: InstalledData | None = None
 

@@ -9,18 +9,14 @@ import pytest
 import yaml
 
 from monitorbench.config.sources import Cues
-from monitorbench.construct.cues.questions import (
+from monitorbench.construct.counterfactual import (
     SubjectAnswer,
     Trial,
-    ask,
     counterfactual_pairs,
-    draw_cue,
-    lettered,
     next_request,
     request_key,
-    trials,
-    trials_as_published,
 )
+from monitorbench.construct.cues.questions import ask, draw_cue, lettered, trials, trials_as_published
 from monitorbench.records import Label, LabelSource, Message, Role, Task
 from monitorbench.upstream import CuedQuestion, Question
 

@@ -25,6 +25,7 @@ from monitorbench.records import Category, Cell, Split
 from monitorbench.runs.directory import write_manifest
 from monitorbench.runs.files import write_atomically
 from monitorbench.sources.all import SOURCES
+from monitorbench.sources.declaration import CodingProblems, CuedQuestions
 
 _FILE = "counts.yaml"
 _ALL = 10**6
@@ -74,14 +75,17 @@ def count(inputs: PaperInputs) -> Counts:
 
 
 def _questions(inputs: PaperInputs) -> dict[str, dict[str, int]]:
-    """How many questions a subject model could be asked; its answers are of sycophancy."""
+    """How many questions a subject model could be asked, under a cue, an incentive, or either in turn."""
     found: dict[str, dict[str, int]] = {}
     for name, declared in SOURCES.items():
-        if declared.questions is None or name not in {*inputs.dataset.ingredients, *STATED_QUESTIONS}:
+        asked = declared.questions
+        if asked is None or name not in {*inputs.dataset.ingredients, *STATED_QUESTIONS}:
             continue
-        cell = Cell(Category.SYCOPHANCY_BIAS, declared.questions.task)
-        n = STATED_QUESTIONS.get(name) or sum(1 for _ in declared.questions.load(files_of(inputs, name)))
-        found.setdefault(str(cell), {})[name] = n
+        n = STATED_QUESTIONS.get(name) or sum(1 for _ in asked.load(files_of(inputs, name)))
+        if not isinstance(asked, CodingProblems):
+            found.setdefault(str(Cell(Category.SYCOPHANCY_BIAS, asked.task)), {})[name] = n
+        if not isinstance(asked, CuedQuestions):
+            found.setdefault(str(Cell(Category.SPECIFICATION_GAMING, asked.task)), {})[name] = n
     return found
 
 

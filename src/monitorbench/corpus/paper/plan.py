@@ -91,7 +91,7 @@ def print_plan(inputs: PaperInputs) -> None:
         "Have/asked. test, dev (validation and calibration): pairs; train: samples, without near-duplicates; "
         "as counted from raw files, no subject model asked. rows: of sources not counted, as published, "
         "unfiltered. quest.: for a subject model (data_build/elicit.py, dataset.elicited=DIR); each may give "
-        f"a pair for each of {len(inputs.cues.kinds)} cue kinds, where the model caves in."
+        "a pair for each kind of cue (cue=default) or incentive (cue=incentive)."
     )
     console.print(_here(inputs))
 

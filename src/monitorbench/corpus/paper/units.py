@@ -113,7 +113,7 @@ def construct(inputs: PaperInputs, unit: Unit, bad_rows: Counter[str]) -> Iterat
         yield from declared.construct(
             islice(rows, unit.part, None, unit.parts), _context(inputs, unit.source, licence)
         )
-    if declared.takes_elicited:
+    if declared.takes_elicited and unit.part == 0:
         yield elicited_pairs(inputs.dataset.elicited, unit.source)
     if files is not None and unit.part == 0:  # every part reads all rows
         bad_rows.update(files.bad_rows)

@@ -10,8 +10,9 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from monitorbench.construct import counterfactual
 from monitorbench.construct.code import incentive
-from monitorbench.sources.declaration import SourceDeclaration, as_special_cased
+from monitorbench.sources.declaration import CodingProblems, SourceDeclaration, as_special_cased
 from monitorbench.sources.read import BadRow, SourceFiles, filled
 from monitorbench.upstream import CodingProblem, DocstringExample
 
@@ -123,7 +124,9 @@ SOURCE = SourceDeclaration(
     version=1,
     read=load,
     construct=as_special_cased,
-    constructions=(incentive.VERSION,),
+    constructions=(incentive.VERSION, counterfactual.VERSION),
     parts=4,
     weight=9,
+    takes_elicited=True,
+    questions=CodingProblems(load),
 )

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from monitorbench.construct.cues.questions import VERSION
+from monitorbench.construct.counterfactual import VERSION
 from monitorbench.records import Task
 from monitorbench.sources.declaration import CuedQuestions, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from monitorbench.construct.answers import stereotype
-from monitorbench.construct.cues.questions import VERSION
+from monitorbench.construct.counterfactual import VERSION
 from monitorbench.construct.pair import Constructed
 from monitorbench.records import Task
 from monitorbench.sources.declaration import Context, Questions, SourceDeclaration

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from monitorbench.construct.cues.questions import VERSION
+from monitorbench.construct.counterfactual import VERSION
 from monitorbench.records import Task
 from monitorbench.sources.declaration import Questions, SourceDeclaration
 from monitorbench.sources.read import SourceFiles, filled

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from monitorbench.construct.cues import questions
+from monitorbench.construct import counterfactual
 from monitorbench.construct.pair import Constructed
 from monitorbench.construct.reasoning import cued_solutions, incentive_solutions
 from monitorbench.records import Task
@@ -112,7 +112,7 @@ SOURCE = SourceDeclaration(
     version=2,
     read=load_worked,
     construct=_construct,
-    constructions=(cued_solutions.VERSION, incentive_solutions.VERSION, questions.VERSION),
+    constructions=(cued_solutions.VERSION, incentive_solutions.VERSION, counterfactual.VERSION),
     uses_cues=True,
     takes_elicited=True,
     questions=Questions(Task.REASONING, load),
