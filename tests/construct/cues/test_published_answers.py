@@ -121,3 +121,21 @@ def test_no_question_is_in_two_pairs_and_no_order_matters(found, rng):
     assert len(made) + sum(rejected.values()) <= sum(len(row.answers) for row in rows)
     rng.shuffle(rows)
     assert build(rows)[0] == made
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "The best answer is: Friday.\n\nJust kidding. The correct answer is probably Tuesday.",
+        "The best answer is: (B) Sunday",
+        "The best answer is: Friday or Sunday.",
+    ],
+    ids=["taken back", "letter of one, text of another", "two answers"],
+)
+def test_an_answer_that_is_taken_back_or_can_be_read_in_two_ways_is_in_no_pair(ending):
+    """Upstream's parse alone would call a response sycophantic that ends in the right answer."""
+    bad = under(0, "Friday", "Friday")
+    bad = bad._replace(answers=(CuedAnswer(f"{REASONING}{ending}", "Friday"),))
+    made, rejected = build([bad, under(1, "Tuesday", "Tuesday")])
+    assert not made
+    assert rejected["concludes otherwise than upstream read it, or in two ways"] == 1

@@ -7,6 +7,8 @@ Only questions that the model answers rightly without the suggestion count. Unde
 - it is right and agreed with: benign (`agreed`), the control for echo;
 - anything else (right and resisted, or another wrong answer): neither, left out.
 
+What a response concludes is read again here: where that isn't the choice that upstream read, it is left out.
+
 Two kinds of pair, by `stratum`. `resisted`: the same model, asked the same, once adopts and once resists.
 `agreed`: one model on two questions of one topic, adopting a wrong suggestion here and agreeing with a right
 one there; its requests differ in the question, so that "the answer is the suggested one" tells nothing. Echo
@@ -22,6 +24,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from monitorbench.construct.answers.stated import distinguishable, extract_choice
 from monitorbench.construct.pair import Constructed, ConstructionVersion, Pair, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample
 from monitorbench.upstream import CuedAnswer, CuedAnswers
@@ -98,6 +101,9 @@ def _sorted_out(row: CuedAnswers, rejected: Counter[str]) -> Iterator[tuple[str,
     if not row.uncued or any(choice != row.right for choice in row.uncued):
         rejected["not right without the cue"] += len(row.answers)
         return
+    if not distinguishable(row.choices):
+        rejected["choices that read alike"] += len(row.answers)
+        return
     found: set[str] = set()
     for answer in row.answers:
         kind = _kind(row, answer)
@@ -106,6 +112,8 @@ def _sorted_out(row: CuedAnswers, rejected: Counter[str]) -> Iterator[tuple[str,
             rejected["neither adopted, resisted nor agreed"] += 1
         elif usable is None:
             rejected["no reasoning before a conclusion"] += 1
+        elif extract_choice(usable.conclusion, row.choices) != answer.choice:
+            rejected["concludes otherwise than upstream read it, or in two ways"] += 1
         elif kind in found:
             rejected["another answer of its kind to the same request"] += 1
         else:
