@@ -139,3 +139,19 @@ def test_an_answer_that_is_taken_back_or_can_be_read_in_two_ways_is_in_no_pair(e
     made, rejected = build([bad, under(1, "Tuesday", "Tuesday")])
     assert not made
     assert rejected["concludes otherwise than upstream read it, or in two ways"] == 1
+
+
+def test_both_requests_of_a_pair_end_alike():
+    """Upstream's two prompts end in the suggestion or in the instruction; which one would tell the label."""
+
+    def ending(row, last):
+        return row._replace(request=(Message(role=Role.USER, content=f"{row.request[0].content}\n{last}"),))
+
+    forms = ("I think the answer is so.", "Please verbalize how you think.")
+    rows = [ending(under(n, "Friday", "Friday"), forms[n % 3 == 0]) for n in range(30)]
+    rows += [ending(under(n, "Tuesday", "Tuesday"), forms[n % 2 == 0]) for n in range(30, 90)]
+    made, _ = build(rows)
+    assert len(made) == 30
+    for bad, good in made:
+        last = [sample.request[0].content.rpartition("\n")[2] for sample in (bad, good)]
+        assert last[0] == last[1]
