@@ -98,7 +98,7 @@ def _distance(bad: _Usable, good: _Usable) -> tuple[bool, int]:
 
 
 def _form(row: CuedAnswers) -> str:
-    """How the request ends: upstream's prompts differ in whether the suggestion or the instruction is last."""
+    """How the request ends: in upstream's two prompts with the suggestion, or with the instruction."""
     return row.request[-1].content.rpartition("\n")[2][:_FORM_CHARACTERS]
 
 
