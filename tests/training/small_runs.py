@@ -87,8 +87,33 @@ def tell_to_stop(rank: int, step: int) -> None:
     LabelTrainer.training_step = training_step  # type: ignore[method-assign]
 
 
+def shard_on_the_cpu() -> None:
+    """Have accelerate shard on the CPU as it would on GPUs; by itself it refuses the CPU."""
+    from accelerate.state import AcceleratorState
+    from accelerate.utils import DistributedType
+    from torch.distributed.tensor import DTensor
+
+    from monitorbench.training.trainer import LabelTrainer
+
+    def begin(self: Any, *given: Any, real: Any = AcceleratorState.__init__, **named: Any) -> None:
+        real(self, *given, **named)
+        if named.get("fsdp_plugin") is not None:
+            self.distributed_type, self.fsdp_plugin = DistributedType.FSDP, named["fsdp_plugin"]
+
+    def training_step(self: Any, model: Any, *given: Any, real: Any = LabelTrainer.training_step) -> Any:
+        if all(isinstance(weight, DTensor) for weight in model.parameters()):
+            print(f"step {self.state.global_step}: every weight is sharded", file=sys.stderr)
+        return real(self, model, *given)
+
+    AcceleratorState.__init__ = begin  # type: ignore[method-assign]
+    LabelTrainer.training_step = training_step  # type: ignore[method-assign]
+
+
 if __name__ == "__main__":
-    from monitorbench.training import sft
+    from monitorbench.training import processes, sft
+
+    if os.environ.get(processes.SHARDED) == "true":
+        shard_on_the_cpu()
 
     if told := json.loads(os.environ["TELL"]):
         tell_to_stop(*told)

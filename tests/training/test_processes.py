@@ -4,7 +4,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 import yaml
@@ -12,6 +15,9 @@ from accelerate.commands.config.config_args import ClusterConfig
 from small_runs import curve, distance, fp32, losses, settings
 
 from monitorbench.config.base import UserError
+from monitorbench.engines.adapter_gate import adapter_change
+from monitorbench.engines.open import open_engine
+from monitorbench.engines.protocol import Decoding
 from monitorbench.training import processes, sft
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,15 +25,28 @@ SHORT = fp32(3, "batch_size=8", "micro_batch_size=2", "checkpoint_every=100")
 
 
 def on_two(
-    root: Path, weights: Path, *overrides: str, tell: tuple[int, int] | None = None
+    root: Path,
+    weights: Path,
+    *overrides: str,
+    tell: tuple[int, int] | None = None,
+    settings: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.CompletedProcess[str]:
-    """Two processes of torchrun, on the CPU; `tell` names a rank and the step in which it is told to stop."""
+    """Two processes of torchrun, on the CPU; `tell` names a rank and the step in which it is told to stop.
+
+    `settings` are variables of the environment, such as `accelerate launch` sets.
+    """
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     script = str(ROOT / "tests" / "training" / "small_runs.py")
     return subprocess.run(
         [*launcher, script, str(root), str(weights), *overrides],
-        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "TELL": json.dumps(tell)},
+        env={
+            **os.environ,
+            "PYTHONPATH": path,
+            "OMP_NUM_THREADS": "1",
+            "TELL": json.dumps(tell),
+            **settings,
+        },
         capture_output=True,
         text=True,
         timeout=900,
@@ -61,6 +80,36 @@ def test_two_processes_train_as_one(planted, tiny, batching, tell):
     )
     assert distance(together, alone) < 2e-4
     assert ran.stdout.split().count(str(together)) == 2
+
+
+def sharded() -> dict[str, str]:
+    """What `accelerate launch --config_file slurm/accelerate/fsdp.yaml` hands to every process."""
+    file = ROOT / "slurm" / "accelerate" / "fsdp.yaml"
+    config = yaml.safe_load(file.read_text())["fsdp_config"]
+    return {processes.SHARDED: "true", **{key.upper(): str(value).lower() for key, value in config.items()}}
+
+
+def test_sharded_weights_train_as_whole_ones_and_their_adapter_is_heard(planted, tiny):
+    """If it failed: an adapter of a sharded base would be stored under names that nobody loads.
+
+    Or the base would be put whole on every GPU before it is sharded.
+    """
+    short = (*SHORT, "training.batching=packed")
+    alone = sft.train(settings(planted / "alone", tiny, *short))
+    stopped = on_two(planted, tiny, *short, settings=sharded(), tell=(1, 2))
+    assert "stopped after step 2 of 3" in stopped.stderr, stopped.stderr[-2000:]
+    ran = on_two(planted, tiny, *short, settings=sharded())
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    together = Path(ran.stdout.split()[-1])
+    assert "step 2: every weight is sharded" in ran.stderr
+    assert losses(together) == pytest.approx(losses(alone), abs=1e-4)
+    assert [p["auroc"] for p in curve(together)] == pytest.approx(
+        [p["auroc"] for p in curve(alone)], abs=1e-3
+    )
+    assert distance(together, alone) < 2e-3, "also: the same names"
+    engine = settings(planted, tiny, "engine.dtype=float32").engine
+    with closing(open_engine(engine, tiny, together / "adapter", context_tokens=64)) as loaded:
+        assert adapter_change(loaded, [5, 6, 7], Decoding(1, (2,), (5, 6))) > 0
 
 
 def test_a_step_that_cant_be_shared_out_is_refused(monkeypatch):

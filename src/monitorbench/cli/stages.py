@@ -155,7 +155,7 @@ Prints the directory with what was written as its last line.
 
 TRAIN = _stage(
     "train",
-    "monitorbench.training.sft:train",
+    "monitorbench.training.stage:train",
     """Fine-tune a monitor with LoRA on the label tokens of a train subset.
 
     monitorbench train dataset.train.subset=safety_permission

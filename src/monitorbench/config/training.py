@@ -154,11 +154,6 @@ class Training(Config):
             raise ValueError("loader=unsloth needs a GPU: expected device=cuda, or loader=transformers")
         if self.loader == "unsloth" and self.batching == "packed":
             raise ValueError("loader=unsloth takes no packed rows: expected batching=length_grouped")
-        if self.loader == "unsloth" and self.micro_batch_size > 1:
-            raise ValueError(
-                "loader=unsloth drops the mask of padded rows while it trains: expected micro_batch_size=1, "
-                f"not {self.micro_batch_size}"
-            )
         return self
 
 

@@ -103,7 +103,7 @@ def run_stage(stage: str, frozen: Path, name: str) -> Path:
 
 def _train(study: Study) -> Path:
     """Train as `train/sft.py` does."""
-    from monitorbench.training.sft import train
+    from monitorbench.training.stage import train
 
     return train(study)
 

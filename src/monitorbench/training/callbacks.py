@@ -23,7 +23,8 @@ class OptimizerStep(NamedTuple):
 class EveryFewSteps(TrainerCallback):
     """Calls `advance` at every step and `measure(step, mean training loss since the last call)` at some.
 
-    Training ends where `measure` says so.
+    `measure(0, None)` comes first, once the model is where it is trained, whole or sharded. Training ends
+    where `measure` says so.
     """
 
     def __init__(
@@ -34,6 +35,13 @@ class EveryFewSteps(TrainerCallback):
     ) -> None:
         self._every, self._measure, self._advance = every, measure, advance
         self._began = 0.0
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        """Measure the untrained adapter; not where a run is resumed."""
+        if state.global_step == 0:
+            self._measure(0, None)
 
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any

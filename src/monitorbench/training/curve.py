@@ -76,7 +76,7 @@ class LearningCurve:
         return len(since) >= patience
 
 
-@torch.inference_mode()
+@torch.no_grad()  # sharded weights can't be put together in inference mode
 def label_logprobs(
     model: Any, renderer: Renderer, samples: Sequence[Sample], batch_size: int = 8
 ) -> list[Any]:

@@ -54,6 +54,9 @@ def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> None:
 
     def measure(step: int, loss: float | None) -> bool:
         _measure(curve, step, loss, display)
+        if step == 0:
+            _refuse_no_auroc(curve, patience)
+            return False
         track.log(tracked_validation(curve.points[-1]), step)
         if patience and curve.best_step == step:
             save_adapter(job.model, best, job.base)
@@ -77,13 +80,6 @@ def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> None:
                 SealCheckpoints(),
             ],
         )
-        if not resumed_from:
-            _measure(curve, 0, None, display)
-            if patience and curve.points[0]["auroc"] is None:
-                raise UserError(
-                    "training.early_stopping_patience: the validation split holds one label; expected "
-                    "both, or null"
-                )
         # Interrupted after it had stopped early: no further step is taken.
         if not (resumed_from and curve.exhausted(patience)):
             trainer.train(resume_from_checkpoint=str(resumed_from) if resumed_from else None)
@@ -105,6 +101,13 @@ def _measure(curve: LearningCurve, step: int, loss: float | None, display: Train
     display.validated(step, auroc, time.perf_counter() - began)
     shown = "none, a label has no score" if auroc is None else f"{auroc:.3f}"
     _log.info("train: step %d: AUROC on the validation split: %s", step, shown)
+
+
+def _refuse_no_auroc(curve: LearningCurve, patience: int | None) -> None:
+    if patience and curve.points[0]["auroc"] is None:
+        raise UserError(
+            "training.early_stopping_patience: the validation split holds one label; expected both, or null"
+        )
 
 
 def _tokens_by_step(work: Work, training: Training) -> list[int]:

@@ -31,10 +31,13 @@ def on_cpu(training: Training) -> bool:
 def join(training: Training) -> None:
     """Meet the other processes; `UserError` where a step can't be divided among them.
 
-    Or where the best adapter of a sharded model would have to be put back.
+    Or where the best adapter of a sharded model would have to be put back, or Unsloth would have to shard.
     """
-    if training.early_stopping_patience and os.environ.get(SHARDED) == "true":
-        raise UserError("training.early_stopping_patience: not with FSDP; expected null, or DDP")
+    if os.environ.get(SHARDED) == "true":
+        if training.early_stopping_patience:
+            raise UserError("training.early_stopping_patience: not with FSDP; expected null, or DDP")
+        if training.loader == "unsloth":
+            raise UserError("training.loader=unsloth: not with FSDP; expected transformers, or DDP")
     n_passes = training.batch_size // training.micro_batch_size
     if n_passes % n_processes():
         raise UserError(
