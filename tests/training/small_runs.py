@@ -89,7 +89,7 @@ def tell_to_stop(rank: int, step: int) -> None:
 
 def shard_on_the_cpu() -> None:
     """Have accelerate shard on the CPU as it would on GPUs; by itself it refuses the CPU."""
-    from accelerate.state import AcceleratorState
+    from accelerate.state import AcceleratorState, PartialState
     from accelerate.utils import DistributedType
     from torch.distributed.tensor import DTensor
 
@@ -99,6 +99,7 @@ def shard_on_the_cpu() -> None:
         real(self, *given, **named)
         if named.get("fsdp_plugin") is not None:
             self.distributed_type, self.fsdp_plugin = DistributedType.FSDP, named["fsdp_plugin"]
+            PartialState._shared_state["distributed_type"] = DistributedType.FSDP
 
     def training_step(self: Any, model: Any, *given: Any, real: Any = LabelTrainer.training_step) -> Any:
         if all(isinstance(weight, DTensor) for weight in model.parameters()):
