@@ -14,24 +14,25 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from monitorbench.config.base import Config, FileName, UserError
+from monitorbench.config.hardware import Device, has_gpu
 
 Dtype = Literal["auto", "float32", "bfloat16"]
 ResolvedDtype = Literal["float32", "bfloat16"]
-Device = Literal["auto", "cpu", "cuda"]
 
 _WITHOUT_BF16 = frozenset(
     ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX10_1_256")
 )
 """Values of ONEDNN_MAX_CPU_ISA below AVX512_CORE_BF16."""
-_GPU_DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
-"""NVIDIA, AMD, and either inside WSL; without one of them torch need not be imported to know of no GPU."""
 
 
 def resolved_dtype(dtype: Dtype, device: Device) -> ResolvedDtype:
-    """The type that a model on `device` runs in on this machine; what is not `auto` stays as it is."""
+    """The type that a model on `device` runs in on this machine; what is not `auto` stays as it is.
+
+    Raises `UserError` where `device` is open and there is a GPU that can't be used.
+    """
     if dtype != "auto":
         return dtype
-    on_gpu = device == "cuda" or (device == "auto" and _has_gpu())
+    on_gpu = device == "cuda" or (device == "auto" and has_gpu())
     return "bfloat16" if on_gpu or cpu_multiplies_bf16() else "float32"
 
 
@@ -50,15 +51,6 @@ def _cpu_flags() -> frozenset[str]:
         return frozenset()
     found = (line.partition(":")[2] for line in text.splitlines() if line.startswith("flags"))
     return frozenset(next(found, "").split())
-
-
-@cache
-def _has_gpu() -> bool:
-    if not any(Path(device).exists() for device in _GPU_DEVICES):
-        return False
-    import torch
-
-    return bool(torch.cuda.is_available())
 
 
 _OURS = frozenset({"messages", "model", "n", "stream", "max_tokens", "max_completion_tokens"})

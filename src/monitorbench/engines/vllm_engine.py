@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import UserError
+from monitorbench.config.hardware import has_gpu
 from monitorbench.config.study import VllmEngine
 from monitorbench.engines.protocol import Completion, Decoding
 from monitorbench.engines.stored.adapter import CONFIG, adapter_config
@@ -40,10 +41,8 @@ def vllm_environment(config: VllmEngine) -> dict[str, str]:
 
 
 def runs_on_cpu() -> bool:
-    """Whether the installed vLLM is a CPU build, to which GPU settings mean nothing."""
-    import torch
-
-    return not torch.cuda.is_available()
+    """Whether vLLM runs on the CPU here, where GPU settings mean nothing; raises as `has_gpu`."""
+    return not has_gpu()
 
 
 def llm_settings(config: VllmEngine, weights: Path, context_tokens: int) -> dict[str, Any]:
