@@ -125,7 +125,7 @@ def wanted_modules() -> list[str]:
 def this_machine(gpu: bool) -> str:
     """The first line: what kind of machine was looked at."""
     if gpu:
-        return "A GPU machine. What is tried: training with Transformers and Unsloth, judging with vLLM."
+        return "A machine with a GPU: tried are both loaders of a training, and both engines."
     return (
         "No GPU is used on this machine: this is what a CPU can do. `make gpu-check` on a\n"
         "machine with a GPU also trains with Unsloth, and judges with vLLM on CUDA."

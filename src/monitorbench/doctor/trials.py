@@ -19,6 +19,9 @@ SAME_LOSS = 0.05
 SAME_SCORE = {"float32": 0.01, "bfloat16": 0.1}
 """By which two engines' scores of one sample may differ."""
 
+HALF_ON = 0.25
+"""The share by which an adapter's change of a log-probability may differ: some of its layers are not on."""
+
 
 class Trial(NamedTuple):
     """What a child came back with, or why it did not."""
@@ -123,7 +126,9 @@ def same_verdict_check(ours: Trial, theirs: Trial) -> Check:
         return Check(name, "failed", "a sample has no score", "report this, with the log named below")
     most = max(abs(one - other) for one, other in pairs)
     allowed = SAME_SCORE[theirs.result["dtype"]]
+    one, other = ours.result["change"], theirs.result["change"]
     found = f"scores differ by at most {most:.4f} ({allowed:g} allowed)"
-    if not most <= allowed:
+    found += f", the adapter's change by {abs(one - other):.2g} of {one:.2g}"
+    if not (most <= allowed and abs(one - other) <= HALF_ON * one):
         return Check(name, "failed", found, "judge with engine=transformers, and report this")
     return Check(name, "ok", found)
