@@ -60,6 +60,28 @@ def asked_of_nvidia_smi(field: str) -> list[str]:
     return [line.strip() for line in done.stdout.splitlines() if line.strip()] if done.returncode == 0 else []
 
 
+def gpu_memory() -> tuple[float, ...]:
+    """Bytes of each GPU that `CUDA_VISIBLE_DEVICES` leaves, as `nvidia-smi` says; empty where it doesn't."""
+    rows = [
+        [part.strip() for part in row.split(",")] for row in asked_of_nvidia_smi("index,uuid,memory.total")
+    ]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        names = [name.strip() for name in visible.split(",")]
+        rows = [
+            row for row in rows if any(row[0] == one or (one and row[1].startswith(one)) for one in names)
+        ]
+    return tuple(float(row[2]) * 2**20 for row in rows if row[2].isdigit())
+
+
+def main_memory() -> float | None:
+    """Bytes of this machine's memory; None where the system doesn't say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
 def _on_the_bus() -> bool:
     for device in (_ROOT / "sys/bus/pci/devices").glob("*"):
         try:
