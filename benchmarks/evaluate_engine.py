@@ -89,12 +89,9 @@ def against_raw(judged: Judged, work: Path) -> dict[str, Any]:
     verdicts = read_verdicts(work / "verdicts-0.jsonl")
     scored = {verdict.sample_id: verdict.score for verdict in verdicts}
     mine = [scored[sample.id] for sample in judged.samples]
-    n = len(judged.samples)
+    n, form = len(judged.samples), config.form
     rows = {
-        f"monitorbench (block {config.form.block_size}, {compiled(config.form.enforce_eager)})": (
-            ours,
-            loading,
-        ),
+        f"monitorbench (block {form.block_size}, {compiled(form.enforce_eager)})": (ours, loading),
         "raw, same settings and order": ([raw.seconds for raw in same], loading),
         f"raw, its defaults (block {default_block(default)}, {compiled(is_eager(default))})": (
             [raw.seconds for raw in defaults],

@@ -62,15 +62,12 @@ def asked_of_nvidia_smi(field: str) -> list[str]:
 
 def gpu_memory() -> tuple[float, ...]:
     """Bytes of each GPU that `CUDA_VISIBLE_DEVICES` leaves, as `nvidia-smi` says; empty where it doesn't."""
-    rows = [
-        [part.strip() for part in row.split(",")] for row in asked_of_nvidia_smi("index,uuid,memory.total")
-    ]
+    told = asked_of_nvidia_smi("index,uuid,memory.total")
+    rows = [[part.strip() for part in row.split(",")] for row in told]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
-        names = [name.strip() for name in visible.split(",")]
-        rows = [
-            row for row in rows if any(row[0] == one or (one and row[1].startswith(one)) for one in names)
-        ]
+        names = [name.strip() for name in visible.split(",") if name.strip()]
+        rows = [row for row in rows if any(row[0] == one or row[1].startswith(one) for one in names)]
     return tuple(float(row[2]) * 2**20 for row in rows if row[2].isdigit())
 
 

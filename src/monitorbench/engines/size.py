@@ -1,7 +1,7 @@
 """Whether a model fits where it is to run, said before it is downloaded or loaded, and which setting would.
 
-Lower bounds: weights, and in vLLM the keys and values of one full context. What they refuse does not fit; what
-they let through may still run out of memory. Where a size or a memory is not known, nothing is refused.
+Lower bounds: weights, and in vLLM the keys and values of one full context. What they refuse does not fit;
+what they let through may still run out of memory. Where a size or a memory is not known, nothing is refused.
 """
 
 import json
@@ -87,9 +87,10 @@ def _refuse_in_vllm(
 ) -> None:
     size = engine.tensor_parallel_size or monitor.tensor_parallel_size
     if memory and size > len(memory):
+        cluster = f"cluster.gpus={size} or more (such as cluster=h100x{4 if size <= 4 else 8})"
         raise UserError(
-            f"engine.tensor_parallel_size={size}: {len(memory)} GPU(s) are seen; expected "
-            f"cluster.gpus={size} or more (such as cluster=h100x{4 if size <= 4 else 8}), or a smaller monitor"
+            f"monitor={monitor.name}, engine.tensor_parallel_size={size}: {len(memory)} GPU(s) are seen; "
+            f"expected {cluster}, or a smaller monitor"
         )
     if needed is None:
         return
