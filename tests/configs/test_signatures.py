@@ -19,10 +19,8 @@ from monitorbench.config.engine import OpenAiEngine, VllmEngine
 ROOT = Path(__file__).parents[2]
 CONF = ROOT / "conf"
 KEPT: dict[str, dict[str, list[str]]] = json.loads(wheel_signatures.KEPT.read_text())
-NAMES = {
-    group: sorted(file.stem for file in CONF.joinpath(group).glob("*.yaml"))
-    for group in ("monitor", "engine")
-}
+GROUPS = ("monitor", "engine")
+NAMES = {group: sorted(file.stem for file in (CONF / group).glob("*.yaml")) for group in GROUPS}
 GIVEN = {"recorded": ("monitor.verdicts=v.jsonl",), "served": ("engine.server=mine",)}
 """A value for what a file leaves to the person."""
 
