@@ -81,7 +81,8 @@ def versions_check(locks: Path = _LOCKS) -> Check:
     lock = locks / f"lock-{kind}.txt"
     if not lock.is_file():
         return Check("versions", "skipped", "no lock here: not a checkout of the project")
-    locked = dict(match.groups() for line in lock.read_text().splitlines() if (match := _LINE.match(line)))
+    pinned = [match for line in lock.read_text().splitlines() if (match := _LINE.match(line))]
+    locked = {match[1]: match[2] for match in pinned}
     installed = {
         canonicalize_name(one.metadata["Name"]): one.version for one in importlib.metadata.distributions()
     }
