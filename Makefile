@@ -5,23 +5,41 @@ SEED ?= 0
 JOBS ?= 2
 BIN := .venv/bin
 
-.PHONY: setup demo test lint docs system-deps clean
+# `make setup` is an environment for the CPU: on purpose, also where a GPU is.
+DEVICE = $(if $(wildcard .venv/gpu),,CUDA_VISIBLE_DEVICES=)
+
+.PHONY: setup setup-gpu gpu-check demo test lint docs system-deps clean
 
 setup: .venv/ready
 
-.venv/ready: pyproject.toml $(wildcard requirements/*.txt requirements/*.sh) $(wildcard requirements/absent/*/pyproject.toml)
+.venv/ready: $(if $(wildcard .venv/gpu),,pyproject.toml $(wildcard requirements/*.txt requirements/*.sh) \
+  $(wildcard requirements/absent/*/pyproject.toml))
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	@# A package that is compiled asks for `python`.
 	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHON=$(BIN)/python sh requirements/install.sh
 	@touch $@
 
+# On a machine with a GPU, in place of `make setup`: what requirements/lock-gpu.txt says, some 10 GB.
+setup-gpu: .venv/gpu
+
+.venv/gpu: requirements/lock-gpu.txt
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-deps --require-hashes -r $<
+	$(BIN)/python -m pip install --quiet --no-deps -e .
+	@touch .venv/ready $@
+
+# Whether this machine can do the work, in ten minutes at most; on a machine without a GPU what a CPU can.
+gpu-check: setup
+	$(BIN)/python eval/doctor.py
+
 demo: setup
-	PATH="$(CURDIR)/$(BIN):$$PATH" bash demo.sh engine=$(ENGINE) seed=$(SEED)
+	$(DEVICE) PATH="$(CURDIR)/$(BIN):$$PATH" bash demo.sh engine=$(ENGINE) seed=$(SEED)
 
 test: setup lint
 	@# The jobs share the cores: more threads than cores wait for each other.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+	$(DEVICE) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	$(BIN)/ruff check .

@@ -89,9 +89,9 @@ def against_raw(judged: Judged, work: Path) -> dict[str, Any]:
     verdicts = read_verdicts(work / "verdicts-0.jsonl")
     scored = {verdict.sample_id: verdict.score for verdict in verdicts}
     mine = [scored[sample.id] for sample in judged.samples]
-    n = len(judged.samples)
+    n, form = len(judged.samples), config.form
     rows = {
-        f"monitorbench (block {config.block_size}, {compiled(config.enforce_eager)})": (ours, loading),
+        f"monitorbench (block {form.block_size}, {compiled(form.enforce_eager)})": (ours, loading),
         "raw, same settings and order": ([raw.seconds for raw in same], loading),
         f"raw, its defaults (block {default_block(default)}, {compiled(is_eager(default))})": (
             [raw.seconds for raw in defaults],
@@ -128,7 +128,7 @@ def ordered_against_shuffled(judged: Judged) -> dict[str, float]:
 
     llm = LLM(
         **llm_settings(config, judged.weights, SMALL_CACHE_TOKENS),
-        num_gpu_blocks_override=SMALL_CACHE_TOKENS // config.block_size + 1,  # one is never used
+        num_gpu_blocks_override=SMALL_CACHE_TOKENS // config.form.block_size + 1,  # one is never used
     )
     shuffled = list(judged.prompts)
     random.Random(0).shuffle(shuffled)

@@ -16,7 +16,7 @@ def cpu(monkeypatch):
 
     def pretend(flags, limit=None):
         monkeypatch.setattr(precision, "_cpu_flags", lambda: flags)
-        monkeypatch.setattr(precision, "_has_gpu", lambda: False)
+        monkeypatch.setattr(precision, "has_gpu", lambda: False)
         monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
         monkeypatch.delenv("DNNL_MAX_CPU_ISA", raising=False)
         if limit:
@@ -50,7 +50,7 @@ def test_a_gpu_takes_bfloat16_and_what_is_set_stays(cpu, monkeypatch):
     """A GPU that is handed float32 needs twice the memory; a set value is the user's."""
     cpu(frozenset())
     assert precision.resolved_dtype("auto", "cuda") == "bfloat16"
-    monkeypatch.setattr(precision, "_has_gpu", lambda: True)
+    monkeypatch.setattr(precision, "has_gpu", lambda: True)
     assert precision.resolved_dtype("auto", "auto") == "bfloat16"
     assert precision.resolved_dtype("auto", "cpu") == "float32"
     assert precision.resolved_dtype("float32", "cuda") == "float32"

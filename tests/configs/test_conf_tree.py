@@ -32,6 +32,8 @@ FILLED = {
     "monitor.verdicts": "verdicts.jsonl",
 }
 """A value for every `???` that a primary file or a dataset leaves to the person."""
+FORMS = {"vllm_gpu": "vllm"}
+"""Options that are another for one kind of machine, and the kind that they are."""
 ASKED = {"calibrate": {"run"}, "score": {"run"}, "report": {"run"}, "merge": {"run"}, "push": {"run"}}
 """What a primary file leaves to the person."""
 
@@ -132,7 +134,7 @@ def test_every_option_composes_on_the_scripts(primary: str):
         for group, option in row.items():
             chosen = getattr(study, group)
             named = getattr(chosen, "name", getattr(chosen, "kind", option))
-            assert option in (named, "default"), f"{group}={option} calls itself {named}"
+            assert FORMS.get(option, option) in (named, "default"), f"{group}={option} calls itself {named}"
 
 
 @pytest.mark.parametrize("primary", PRIMARIES)

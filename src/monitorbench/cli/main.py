@@ -11,7 +11,7 @@ from monitorbench.config.base import ConfigError
 from monitorbench.config.entry import reporting
 
 _GROUPS = {
-    "to begin": ("choose", "init"),
+    "to begin": ("choose", "init", "doctor"),
     "data": ("mirror", "build", "audit", "annotate", "elicit", "export"),
     "monitors": ("evaluate", "train", "merge", "push", "serve"),
     "answers": ("calibrate", "score", "combine", "probe", "report", "pilot"),

@@ -279,6 +279,19 @@ as its last line; exits with 1 where something is not whole. Changes nothing.
 """,
 )
 
+DOCTOR = _stage(
+    "doctor",
+    "monitorbench.doctor.stage:doctor",
+    """Is this machine able to do the work? Driver, memory, disk, packages; a step trained, samples judged.
+
+    monitorbench doctor
+    monitorbench doctor doctor.model=monitor monitor=qwen3_4b    # with a model of the hub
+
+Prints a table with what failed and what to do, and exits with 1 where something failed; on a machine
+without a GPU it checks what a CPU can. Prints the folder with the logs as its last line.
+""",
+)
+
 SERVE = _stage(
     "serve",
     "monitorbench.judging.server:serve",
@@ -325,6 +338,7 @@ STAGES = {
         PROBE,
         REPORT,
         VERIFY,
+        DOCTOR,
         SERVE,
         PILOT,
     )

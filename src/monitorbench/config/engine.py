@@ -14,24 +14,25 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from monitorbench.config.base import Config, FileName, UserError
+from monitorbench.config.hardware import Device, has_gpu, runs_on_gpu
 
 Dtype = Literal["auto", "float32", "bfloat16"]
 ResolvedDtype = Literal["float32", "bfloat16"]
-Device = Literal["auto", "cpu", "cuda"]
 
 _WITHOUT_BF16 = frozenset(
     ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX10_1_256")
 )
 """Values of ONEDNN_MAX_CPU_ISA below AVX512_CORE_BF16."""
-_GPU_DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
-"""NVIDIA, AMD, and either inside WSL; without one of them torch need not be imported to know of no GPU."""
 
 
 def resolved_dtype(dtype: Dtype, device: Device) -> ResolvedDtype:
-    """The type that a model on `device` runs in on this machine; what is not `auto` stays as it is."""
+    """The type that a model on `device` runs in on this machine; what is not `auto` stays as it is.
+
+    Raises `UserError` where `device` is open and there is a GPU that can't be used.
+    """
     if dtype != "auto":
         return dtype
-    on_gpu = device == "cuda" or (device == "auto" and _has_gpu())
+    on_gpu = device == "cuda" or (device == "auto" and has_gpu())
     return "bfloat16" if on_gpu or cpu_multiplies_bf16() else "float32"
 
 
@@ -50,15 +51,6 @@ def _cpu_flags() -> frozenset[str]:
         return frozenset()
     found = (line.partition(":")[2] for line in text.splitlines() if line.startswith("flags"))
     return frozenset(next(found, "").split())
-
-
-@cache
-def _has_gpu() -> bool:
-    if not any(Path(device).exists() for device in _GPU_DEVICES):
-        return False
-    import torch
-
-    return bool(torch.cuda.is_available())
 
 
 _OURS = frozenset({"messages", "model", "n", "stream", "max_tokens", "max_completion_tokens"})
@@ -239,26 +231,51 @@ class TransformersEngine(_InProcess):
         return resolved_dtype(self.dtype, self.device)
 
 
-class VllmEngine(_InProcess):
-    """`engine=vllm`: in process for `evaluate.py`, as a server for `serve.py`."""
+class VllmForm(Config):
+    """What of vLLM is tuned to a kind of machine; none of it decides a verdict."""
 
-    kind: Literal["vllm"]
-    dtype: Dtype
-    """Of the weights; `auto` by what the machine multiplies in hardware."""
     batch_size: Annotated[int, Field(ge=1)]
     """Prompts in the model's hands at once; it is never short of work with as many as it can run."""
     block_size: Annotated[int, Field(ge=1)]
     """Tokens in a block of the KV cache: only whole blocks of a shared prefix are reused."""
     max_num_batched_tokens: Annotated[int, Field(ge=256)] | None
-    """Tokens in one forward pass; None: vLLM's own choice."""
+    """Tokens in one forward pass; null: vLLM's own choice."""
+    enforce_eager: bool
+    """Neither compiled nor with CUDA graphs."""
+
+
+class VllmEngine(_InProcess):
+    """`engine=vllm`: in process for `evaluate.py`, as a server for `serve.py`.
+
+    What is null of its form is `on_gpu`'s where the process that loads the model sees a GPU, else `on_cpu`'s.
+    A frozen study has both, so one that a login node submits takes the form of the node it runs on.
+    """
+
+    kind: Literal["vllm"]
+    dtype: Dtype
+    """Of the weights; `auto` by what the machine multiplies in hardware."""
+    device: Device = "auto"
+    """Where it runs; `auto`: a GPU where there is one. `cuda` (`engine=vllm_gpu`) refuses to run without."""
+    batch_size: Annotated[int, Field(ge=1)] | None
+    """Prompts in the model's hands at once; null: of the form, as for the next three."""
+    block_size: Annotated[int, Field(ge=1)] | None
+    """Tokens in a block of the KV cache."""
+    max_num_batched_tokens: Annotated[int, Field(ge=256)] | None
+    """Tokens in one forward pass."""
+    enforce_eager: bool | None
+    """Neither compiled nor with CUDA graphs."""
+    on_cpu: VllmForm = VllmForm(
+        batch_size=256, block_size=32, max_num_batched_tokens=2048, enforce_eager=True
+    )
+    on_gpu: VllmForm = VllmForm(
+        batch_size=1024, block_size=16, max_num_batched_tokens=16384, enforce_eager=False
+    )
     kv_cache_gib: Annotated[int, Field(ge=1)]
     """KV cache on the CPU, in GiB."""
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)]
     """Share of the GPU's memory."""
-    tensor_parallel_size: Annotated[int, Field(ge=1)]
-    """GPUs that one model is spread over."""
-    enforce_eager: bool
-    """Without CUDA graphs."""
+    tensor_parallel_size: Annotated[int, Field(ge=1)] | None
+    """GPUs that one model is spread over; null: as many as the monitor says."""
     host: str
     """The address that `serve.py` listens at."""
     port: Annotated[int, Field(ge=0, le=65535)]
@@ -271,7 +288,20 @@ class VllmEngine(_InProcess):
     @property
     def resolved_dtype(self) -> ResolvedDtype:
         """What `dtype` is on this machine."""
-        return resolved_dtype(self.dtype, "auto")
+        return resolved_dtype(self.dtype, self.device)
+
+    @property
+    def form(self) -> VllmForm:
+        """What is tuned, on this machine; raises as `config.hardware.runs_on_gpu`."""
+        tuned = self.on_gpu if runs_on_gpu(self.device, "engine.device") else self.on_cpu
+        given = {name: getattr(self, name) for name in VllmForm.model_fields}
+        return tuned.model_copy(update={name: value for name, value in given.items() if value is not None})
+
+    def for_monitor(self, tensor_parallel_size: int) -> "VllmEngine":
+        """With the monitor's own number of GPUs where none is set."""
+        if self.tensor_parallel_size is not None:
+            return self
+        return self.model_copy(update={"tensor_parallel_size": tensor_parallel_size})
 
 
 LocalEngine = TransformersEngine | VllmEngine

@@ -145,6 +145,23 @@ class Monitor(Config):
     included: an empty reasoning block, or the channel of final answers; with `reasoning`, what begins it."""
     reasoning: Reasoning | None = None
     """For a monitor that reasons first; None: it answers at once."""
+    parameters: Annotated[float, Field(gt=0)] | None = None
+    """All of them, experts that a token doesn't use included; null: not known, as behind an endpoint."""
+    weights_bytes: Annotated[float, Field(gt=0)] | None = None
+    """Of weights that are stored in fewer bits than `engine.dtype` has; null: parameters times its size."""
+    tensor_parallel_size: Annotated[int, Field(ge=1)] = 1
+    """GPUs of 80 GB that vLLM spreads it over, unless `engine.tensor_parallel_size` says otherwise."""
+
+    def bytes_in(self, dtype: str) -> float | None:
+        """What its weights take, in bytes, in `float32` or `bfloat16`; None where it is not known.
+
+        Of a folder of one's own it is not: the numbers are the named model's.
+        """
+        if self.path is not None:
+            return None
+        if self.weights_bytes is not None or self.parameters is None:
+            return self.weights_bytes
+        return self.parameters * {"float32": 4, "bfloat16": 2}[dtype]
 
     @model_validator(mode="after")
     def _verdicts_are_recorded(self) -> "Monitor":

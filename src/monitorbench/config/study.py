@@ -12,6 +12,7 @@ from pydantic import Field
 from monitorbench.config.base import Config, ConfigError
 from monitorbench.config.cluster import Cluster, Tracking
 from monitorbench.config.datasets import Annotation, Dataset
+from monitorbench.config.doctor import Doctor
 from monitorbench.config.engine import Engine as Engine
 from monitorbench.config.engine import LocalEngine as LocalEngine
 from monitorbench.config.engine import TransformersEngine as TransformersEngine
@@ -68,6 +69,7 @@ class Study(Config):
     calibrate: Calibrate
     combine: Combine
     report: Report
+    doctor: Doctor = Doctor()
     pilot: Pilot
     environment: Environments
     """What the agents of a live pilot act in."""

@@ -12,7 +12,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from monitorbench.config.base import Config, FileName
-from monitorbench.config.engine import Device, Dtype, ResolvedDtype, resolved_dtype
+from monitorbench.config.engine import Dtype, ResolvedDtype, resolved_dtype
+from monitorbench.config.hardware import Device
 
 Objective = Literal["sft", "pairwise", "curriculum", "mixed"]
 """What a monitor is fine-tuned towards; each is one file in `training.objectives`."""

@@ -60,11 +60,16 @@ def open_engine(config: LocalEngine, weights: Path, adapter: Path | None, contex
 
 def _local_model(monitor: Monitor, engine: LocalEngine, models: Path) -> "LocalModel":
     from monitorbench.engines.local_model import LocalModel
+    from monitorbench.engines.size import refuse_too_large
     from monitorbench.engines.stored.adapter import adapter_folder
     from monitorbench.engines.stored.load import load_tokenizer
     from monitorbench.engines.weights import weights_folder
 
+    if isinstance(engine, VllmEngine):
+        engine = engine.for_monitor(monitor.tensor_parallel_size)
+    refuse_too_large(monitor, engine)  # before it is downloaded
     weights, adapter = weights_folder(monitor, models), adapter_folder(monitor.adapter)
+    refuse_too_large(monitor, engine, weights)
     return LocalModel(
         load_tokenizer(weights),
         lambda: open_engine(engine, weights, adapter, monitor.context_tokens),

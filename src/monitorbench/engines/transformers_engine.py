@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from transformers import GenerationConfig, LogitsProcessor
 
+from monitorbench.config.hardware import runs_on_gpu
 from monitorbench.config.study import TransformersEngine
 from monitorbench.engines.protocol import Completion, Decoding
 from monitorbench.engines.stored.load import load_causal_lm, load_tokenizer
@@ -29,9 +30,7 @@ class InProcessTransformers:
     """An `Engine` on transformers and PEFT."""
 
     def __init__(self, config: TransformersEngine, weights: Path, adapter: Path | None) -> None:
-        device = config.device
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
+        device = "cuda" if runs_on_gpu(config.device, "engine.device") else "cpu"
         self._batch_size = config.batch_size
         self._tokenizer = load_tokenizer(weights)
         model = load_causal_lm(weights, getattr(torch, config.resolved_dtype))

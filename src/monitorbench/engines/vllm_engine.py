@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import UserError
+from monitorbench.config.hardware import runs_on_gpu
 from monitorbench.config.study import VllmEngine
 from monitorbench.engines.protocol import Completion, Decoding
 from monitorbench.engines.stored.adapter import CONFIG, adapter_config
@@ -39,31 +40,30 @@ def vllm_environment(config: VllmEngine) -> dict[str, str]:
     return environment
 
 
-def runs_on_cpu() -> bool:
-    """Whether the installed vLLM is a CPU build, to which GPU settings mean nothing."""
-    import torch
-
-    return not torch.cuda.is_available()
+def runs_on_cpu(config: VllmEngine) -> bool:
+    """Whether vLLM runs on the CPU here, where GPU settings mean nothing; raises as `runs_on_gpu`."""
+    return not runs_on_gpu(config.device, "engine.device")
 
 
 def llm_settings(config: VllmEngine, weights: Path, context_tokens: int) -> dict[str, Any]:
     """What `vllm.LLM` is called with for a model without an adapter."""
+    form = config.form
     settings: dict[str, Any] = {
         "model": str(weights),
         "dtype": config.resolved_dtype,
         "load_format": "safetensors",
         "trust_remote_code": False,
         "max_model_len": context_tokens,
-        "block_size": config.block_size,
-        "enforce_eager": config.enforce_eager,
-        "tensor_parallel_size": config.tensor_parallel_size,
+        "block_size": form.block_size,
+        "enforce_eager": form.enforce_eager,
+        "tensor_parallel_size": config.tensor_parallel_size or 1,
         "enable_prefix_caching": True,
         "disable_log_stats": True,
         "generation_config": "vllm",  # a model's own penalties would move the scores
     }
-    if config.max_num_batched_tokens is not None:
-        settings["max_num_batched_tokens"] = config.max_num_batched_tokens
-    if not runs_on_cpu():
+    if form.max_num_batched_tokens is not None:
+        settings["max_num_batched_tokens"] = form.max_num_batched_tokens
+    if not runs_on_cpu(config):
         settings["gpu_memory_utilization"] = config.gpu_memory_utilization
     return settings
 
@@ -102,7 +102,7 @@ class InProcessVllm:
         os.environ.update(vllm_environment(config))
         self._config, self._weights, self._adapter = config, weights, adapter
         self._context_tokens = context_tokens
-        self._merges = adapter is not None and runs_on_cpu()
+        self._merges = adapter is not None and runs_on_cpu(config)
         self._merged: tempfile.TemporaryDirectory[str] | None = None
         self.llm: Any = None
         """The `vllm.LLM`, once the first prompts have been submitted."""
@@ -135,13 +135,13 @@ class InProcessVllm:
             skip_special_tokens=False,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
-        engine = self.llm.llm_engine
+        engine, at_once = self.llm.llm_engine, self._config.form.batch_size
         waiting = iter(prefix_order(prompts))
         asked: dict[str, int] = {}
         finished_at = time.perf_counter()
         try:
             while True:
-                for index in islice(waiting, self._config.batch_size - len(asked)):
+                for index in islice(waiting, at_once - len(asked)):
                     name = str(next(self._request_numbers))
                     prompt = TokensPrompt(prompt_token_ids=list(prompts[index]))
                     engine.add_request(name, prompt, sampling, lora_request=lora)

@@ -25,6 +25,7 @@ from monitorbench.config.base import Preempted, UserError
 from monitorbench.config.engine import Served, servable
 from monitorbench.config.preemption import SWEEP_VARIABLE
 from monitorbench.config.study import Study, VllmEngine
+from monitorbench.engines.size import refuse_too_large
 from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256
 from monitorbench.engines.stored.adapter_check import refuse_unfit_adapter
 from monitorbench.engines.stored.load import load_config
@@ -107,12 +108,14 @@ def serve(study: Study) -> Path:
 @contextmanager
 def running_server(study: Study, port: int, log: Path) -> Iterator[Server]:
     """A healthy server on `port` for as long as the body runs; it and its workers end with it."""
-    engine = servable(study.engine)
+    engine = servable(study.engine).for_monitor(study.monitor.tensor_parallel_size)
     guarded = engine.served_as is not None or engine.host not in _LOOPBACK
     key = secrets.token_urlsafe(32) if guarded else None
     # Not on the command line, which every user of the machine can read.
     environment = {**os.environ, **vllm_environment(engine), **({"VLLM_API_KEY": key} if key else {})}
+    refuse_too_large(study.monitor, engine)  # before it is downloaded
     weights = weights_folder(study.monitor, study.paths.models)
+    refuse_too_large(study.monitor, engine, weights)
     load_config(weights)  # code of its own is refused in one line here, not in the server's log
     if adapter := adapter_folder(study.monitor.adapter):
         refuse_unfit_adapter(adapter, weights)
@@ -155,18 +158,19 @@ def _own_name() -> str:
 
 def _command(study: Study, engine: VllmEngine, weights: Path, port: int) -> list[str]:
     # `vllm serve` asks for the metadata of a package named vllm, which the CPU wheel is not.
+    form = engine.form
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
     command += ["--model", str(weights), "--served-model-name", study.monitor.name]
     command += ["--host", engine.host, "--port", str(port), "--dtype", engine.resolved_dtype]
-    command += ["--max-model-len", str(study.monitor.context_tokens), "--block-size", str(engine.block_size)]
-    command += ["--tensor-parallel-size", str(engine.tensor_parallel_size), "--enable-prefix-caching"]
+    command += ["--max-model-len", str(study.monitor.context_tokens), "--block-size", str(form.block_size)]
+    command += ["--tensor-parallel-size", str(engine.tensor_parallel_size or 1), "--enable-prefix-caching"]
     command += ["--load-format", "safetensors", "--no-trust-remote-code"]
     command += ["--generation-config", "vllm"]  # a model's own penalties would move the scores
-    if not runs_on_cpu():
+    if not runs_on_cpu(engine):
         command += ["--gpu-memory-utilization", str(engine.gpu_memory_utilization)]
-    if engine.max_num_batched_tokens is not None:
-        command += ["--max-num-batched-tokens", str(engine.max_num_batched_tokens)]
-    if engine.enforce_eager:
+    if form.max_num_batched_tokens is not None:
+        command += ["--max-num-batched-tokens", str(form.max_num_batched_tokens)]
+    if form.enforce_eager:
         command.append("--enforce-eager")
     if adapter := adapter_folder(study.monitor.adapter):
         command += ["--enable-lora", "--max-lora-rank", str(lora_rank(adapter))]

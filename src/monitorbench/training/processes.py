@@ -10,6 +10,7 @@ import torch
 from accelerate import PartialState
 
 from monitorbench.config.base import UserError
+from monitorbench.config.hardware import runs_on_gpu
 from monitorbench.config.training import Training
 
 N_PROCESSES = "WORLD_SIZE"
@@ -24,8 +25,8 @@ def n_processes() -> int:
 
 
 def on_cpu(training: Training) -> bool:
-    """Whether it trains on the CPU, `device=auto` resolved."""
-    return training.device == "cpu" or (training.device == "auto" and not torch.cuda.is_available())
+    """Whether it trains on the CPU, `device=auto` resolved; raises as `config.hardware.runs_on_gpu`."""
+    return not runs_on_gpu(training.device, "training.device")
 
 
 def join(training: Training) -> None:

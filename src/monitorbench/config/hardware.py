@@ -1,0 +1,152 @@
+"""Whether this machine has a GPU that can be used, and which driver it has; asked of the system first.
+
+A GPU that is there and can't be used ends the run in one line: a study that was meant for a GPU would take
+weeks on the CPU before anybody looked. `CUDA_VISIBLE_DEVICES=""` is the CPU on purpose.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from monitorbench.config.base import UserError
+
+Device = Literal["auto", "cpu", "cuda"]
+
+MIN_DRIVER = 580
+"""The oldest NVIDIA driver that CUDA 13 runs on without a compatibility package."""
+ON_PURPOSE = "for the CPU on purpose set CUDA_VISIBLE_DEVICES="
+_ROOT = Path("/")
+"""Where `proc`, `dev` and `sys` are."""
+_NVIDIA, _DISPLAY = "0x10de", "0x03"
+"""A PCI vendor, and how the class of a display or 3D controller begins."""
+
+
+def is_hidden() -> bool:
+    """Whether `CUDA_VISIBLE_DEVICES` names no device: empty, -1, or Slurm's NoDevFiles."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return visible is not None and re.match(r"\s*(\d|GPU-|MIG-)", visible) is None
+
+
+def nvidia_driver() -> str | None:
+    """The NVIDIA driver's version, "" where a GPU is there and no version, None where there is no GPU."""
+    try:
+        text = (_ROOT / "proc/driver/nvidia/version").read_text()
+    except OSError:
+        text = ""
+    if match := re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", text):
+        return match[1]
+    if version := asked_of_nvidia_smi("driver_version"):
+        return version[0]
+    has_files = text or any((_ROOT / "dev").glob("nvidia[0-9]*")) or (_ROOT / "dev/nvidiactl").exists()
+    # After an update of the kernel: the tool is there, the card too, and no module is loaded.
+    return "" if has_files or (shutil.which("nvidia-smi") and _on_the_bus()) else None
+
+
+def asked_of_nvidia_smi(field: str) -> list[str]:
+    """A field of `nvidia-smi --query-gpu`, by GPU; empty where the tool is not there or fails."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return []
+    command = [tool, f"--query-gpu={field}", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return [line.strip() for line in done.stdout.splitlines() if line.strip()] if done.returncode == 0 else []
+
+
+def gpu_memory() -> tuple[float, ...]:
+    """Bytes of each GPU that `CUDA_VISIBLE_DEVICES` leaves, as `nvidia-smi` says; empty where it doesn't."""
+    told = asked_of_nvidia_smi("index,uuid,memory.total")
+    rows = [[part.strip() for part in row.split(",")] for row in told]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        names = [name.strip() for name in visible.split(",") if name.strip()]
+        rows = [row for row in rows if any(row[0] == one or row[1].startswith(one) for one in names)]
+    return tuple(float(row[2]) * 2**20 for row in rows if row[2].isdigit())
+
+
+def main_memory() -> float | None:
+    """Bytes of this machine's memory; None where the system doesn't say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def _on_the_bus() -> bool:
+    for device in (_ROOT / "sys/bus/pci/devices").glob("*"):
+        try:
+            kind = [(device / name).read_text().strip() for name in ("vendor", "class")]
+        except OSError:
+            continue
+        if kind[0] == _NVIDIA and kind[1].startswith(_DISPLAY):
+            return True
+    return False
+
+
+def has_gpu() -> bool:
+    """Whether models run on a GPU here.
+
+    Raises `UserError` where there is one that can't be used: a driver too old, a CPU build of torch.
+    """
+    return not is_hidden() and _usable()
+
+
+def runs_on_gpu(device: Device, setting: str = "device") -> bool:
+    """Whether `device` is a GPU on this machine; raises as `has_gpu`, and where `cuda` finds none.
+
+    `setting` is what the error calls it.
+    """
+    if device == "cpu":
+        return False
+    found = has_gpu()
+    if device == "cuda" and not found:
+        why = "CUDA_VISIBLE_DEVICES hides them" if is_hidden() else "no GPU is seen on this machine"
+        raise UserError(f"{setting}=cuda: {why}; expected a machine with a GPU, or {setting}=cpu")
+    return found
+
+
+@cache
+def _usable() -> bool:
+    driver = nvidia_driver()
+    if driver is None and not (_ROOT / "dev/kfd").exists():  # AMD's; torch need not be asked
+        return False
+    if find_spec("torch") is None:
+        return False  # whatever needs a model says what to install
+    import torch
+
+    if torch.cuda.is_available():
+        return True
+    if driver is None:
+        return False
+    raise UserError(unusable(driver, torch.version.cuda))
+
+
+def unusable(driver: str, torch_cuda: str | None) -> str:
+    """One line: a GPU is here, its driver is this, torch can't use it, and what to do.
+
+    `torch_cuda` is the CUDA version that torch was built for; None for a CPU build.
+    """
+    here = f"a GPU is here (NVIDIA driver {driver or 'not loaded'}) and can't be used"
+    if not driver:
+        do = f"load the driver, {MIN_DRIVER} or newer (`nvidia-smi` says what it lacks)"
+    elif int(driver.partition(".")[0]) < MIN_DRIVER:
+        do = f"CUDA 13 needs driver {MIN_DRIVER} or newer: update it"
+    elif torch_cuda is None:
+        do = "torch is a CPU build: install requirements/lock-gpu.txt (`make setup-gpu`)"
+    elif not _openable():
+        do = "its device files can't be opened: ask Slurm for it (cluster.gpus), or the container's `--gpus`"
+    else:
+        do = f"torch for CUDA {torch_cuda} finds none: see `nvidia-smi` and `monitorbench doctor`"
+    return f"{here}: {do}; {ON_PURPOSE}"
+
+
+def _openable() -> bool:
+    files = list((_ROOT / "dev").glob("nvidia[0-9]*"))
+    return any(os.access(file, os.R_OK | os.W_OK) for file in files)

@@ -1,0 +1,176 @@
+"""One trial in a process of its own, so that a crash, a hang or a patched library is that trial's alone.
+
+    python -m monitorbench.doctor.child TRIAL STUDY.json FOLDER
+
+`imports` imports what the environment has; `transformers` and `unsloth` train some steps;
+`judge-transformers` and `judge-vllm` judge with the adapter that `transformers` left. Each writes
+`FOLDER/TRIAL.json`.
+"""
+
+import importlib
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from monitorbench.config.engine import TransformersEngine, VllmEngine
+from monitorbench.config.hardware import has_gpu
+from monitorbench.config.load import read_frozen
+from monitorbench.config.monitor import Monitor
+from monitorbench.config.project import PACKAGED
+from monitorbench.config.study import Study
+from monitorbench.config.training import Training
+from monitorbench.doctor.small_model import make_model, samples
+from monitorbench.doctor.system import wanted_modules
+
+STEPS = 12
+_CONTEXT = 1024
+
+
+def imports(study: Study, folder: Path) -> dict[str, Any]:
+    """Import every module; what failed, by name, in one line each."""
+    failed = {}
+    for name in wanted_modules():
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # whatever a library raises is what is asked for
+            failed[name] = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    return {"modules": wanted_modules(), "failed": failed}
+
+
+def training(study: Study, folder: Path, loader: str) -> dict[str, Any]:
+    """Train `STEPS` steps on a few samples; the loss of each, and what the adapter changes."""
+    if loader == "unsloth":  # it patches what is imported behind it
+        importlib.import_module("unsloth")
+    from monitorbench.engines.stored.adapter import Base
+    from monitorbench.engines.stored.load import load_tokenizer
+    from monitorbench.engines.stored.model_folder import model_weights_sha256
+    from monitorbench.engines.weights import weights_identity
+    from monitorbench.prompts.render import Renderer
+    from monitorbench.training import processes
+    from monitorbench.training.examples import make_examples
+    from monitorbench.training.model import load_model, refuse_idle_adapter, save_adapter
+    from monitorbench.training.plan import make_plan
+    from monitorbench.training.trainer import Work, arguments, make_trainer
+
+    monitor, settings = _monitor(study, folder), _settings(study, loader)
+    weights = _weights(study, monitor)
+    processes.join(settings)
+    tokenizer = load_tokenizer(weights)
+    renderer = Renderer(study.prompt, tokenizer, monitor.opening)
+    kept, examples = make_examples(samples(4), renderer, settings.max_tokens)
+    model = load_model(weights, settings, study.seed)
+    plan = make_plan(kept, [example.n_tokens for example in examples], 0, settings, study.seed)
+    args = arguments(settings, folder / f"{loader}-checkpoints", study.seed)
+    work = Work(tokenizer, renderer.end_of_turn, examples, plan, None)
+    trainer = make_trainer(model, settings, args, work, [])
+    trainer.train()
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    change = refuse_idle_adapter(model, renderer, examples[0])
+    base = Base(
+        hub_id=monitor.hub_id, weights=weights_identity(monitor), sha256=model_weights_sha256(weights)
+    )
+    save_adapter(model, folder / f"{loader}-adapter", base)
+    return {"losses": losses, "change": change, "dtype": settings.resolved_dtype, "device": str(model.device)}
+
+
+def judge(study: Study, folder: Path, engine: TransformersEngine | VllmEngine) -> dict[str, Any]:
+    """Judge samples with the adapter; their scores, and by how much the adapter changes a log-probability."""
+    from monitorbench.judging.open import open_prompted
+
+    monitor = _monitor(study, folder).model_copy(update={"adapter": folder / "transformers-adapter"})
+    prompted = open_prompted(monitor, engine, study.prompt, study.paths.models, "doctor")
+    questions = [prompted.question(sample) for sample in samples(4)]
+    change = prompted.prepare(questions[0])
+    replies = dict(prompted.replies(questions))
+    scores = [prompted.read(replies[i]).score.score for i in range(len(questions))]
+    prompted.close()
+    return {"scores": scores, "change": change, "dtype": engine.resolved_dtype}
+
+
+def _monitor(study: Study, folder: Path) -> Monitor:
+    if study.doctor.model == "monitor":
+        return study.monitor
+    update = {
+        "name": "doctor",
+        "hub_id": "doctor",
+        "kind": "language_model",
+        "verdicts": None,
+        "package": None,
+        "adapter": None,
+        "path": folder / "model",
+        "context_tokens": _CONTEXT,
+        "opening": "",
+        "reasoning": None,
+    }
+    if not (folder / "model" / "config.json").is_file():
+        make_model(folder / "model", study.prompt, study.seed)
+    return study.monitor.model_copy(update=update)
+
+
+def _weights(study: Study, monitor: Monitor) -> Path:
+    from monitorbench.engines.weights import weights_folder
+
+    return weights_folder(monitor, study.paths.models)
+
+
+def _dtype() -> str:
+    """On the CPU exact, so that engines agree to the third digit; on a GPU what every kernel takes."""
+    return "bfloat16" if has_gpu() else "float32"
+
+
+def _settings(study: Study, loader: str) -> Training:
+    values = study.training.model_dump(mode="json") | {
+        "name": "doctor",
+        "objective": "sft",
+        "batching": "padded",
+        "balance": "none",
+        "learning_rate": 5e-3 if study.doctor.model == "tiny" else 2e-4,
+        "lora_rank": 8,
+        "lora_alpha": 16,
+        "lora_dropout": 0.0,
+        "max_steps": STEPS,
+        "epochs": None,
+        "batch_size": 4,
+        "micro_batch_size": 1,
+        "max_tokens": _CONTEXT,
+        "dtype": _dtype(),
+        "device": "cuda" if has_gpu() else "cpu",
+        "loader": loader,
+        "gradient_checkpointing": False,
+        "early_stopping_patience": None,
+        "checkpoint_every": STEPS,
+    }
+    return Training.model_validate_json(json.dumps(values))
+
+
+def _transformers_engine() -> TransformersEngine:
+    values = {"kind": "transformers", "dtype": _dtype(), "device": "auto", "batch_size": 4}
+    return TransformersEngine.model_validate(values)
+
+
+def _vllm_engine() -> VllmEngine:
+    """`engine=vllm` as it comes with the package, for one GPU."""
+    values = yaml.safe_load((PACKAGED / "engine" / "vllm.yaml").read_text(encoding="utf-8"))
+    values |= {"dtype": _dtype(), "tensor_parallel_size": 1}
+    return VllmEngine.model_validate_json(json.dumps(values))
+
+
+TRIALS: dict[str, Callable[[Study, Path], dict[str, Any]]] = {
+    "imports": imports,
+    "transformers": lambda study, folder: training(study, folder, "transformers"),
+    "unsloth": lambda study, folder: training(study, folder, "unsloth"),
+    "judge-transformers": lambda study, folder: judge(study, folder, _transformers_engine()),
+    "judge-vllm": lambda study, folder: judge(study, folder, _vllm_engine()),
+}
+
+if __name__ == "__main__":
+    trial, frozen, where = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    began = time.perf_counter()
+    result = TRIALS[trial](read_frozen(frozen), where)
+    result["seconds"] = time.perf_counter() - began
+    (where / f"{trial}.json").write_text(json.dumps(result))
