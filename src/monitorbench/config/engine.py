@@ -131,6 +131,9 @@ class OpenAiEngine(Config):
     """No request is sent any more once this much is spent; what is in flight then comes on top."""
     extra_body: dict[str, Any]
     """Fields added to every request, such as `reasoning_effort`."""
+    by_token_ids: bool = False
+    """Sends `/completions` the token ids that an engine of this process would get, in place of chat messages:
+    for servers with vLLM's fields, whose tokenizer is here."""
     served_model: str | None = None
     """What the endpoint calls the model in its answers, if neither `model` nor a dated form of it."""
     server: FileName | None = None
@@ -170,7 +173,9 @@ class OpenAiEngine(Config):
             "adapter": served.adapter if served else "",
             "engine": self.kind,
             "dtype": self.resolved_dtype,
-            "request": {
+            "request": {"by_token_ids": True}
+            if self.by_token_ids
+            else {
                 "temperature": self.temperature,
                 "structured": self.structured,
                 "top_logprobs": self.top_logprobs if self.logprobs else 0,
@@ -194,6 +199,8 @@ class OpenAiEngine(Config):
             raise ValueError("max_cost needs prices: fill in engine.prices")
         if self.serves is not None and self.server is None:
             raise ValueError("serves is not to be set: it is read from engine.server")
+        if self.by_token_ids and (self.temperature != 0 or self.extra_body):
+            raise ValueError("by_token_ids decodes as in process: expected temperature=0 and extra_body={}")
         if clash := sorted(_OURS & self.extra_body.keys()):
             raise ValueError(f"extra_body may not set {clash[0]!r}")
         return self
@@ -216,10 +223,6 @@ class _InProcess(Config):
 
     def api_key(self) -> None:
         """No key is needed."""
-
-    def own_identity(self) -> dict[str, Any] | None:
-        """None: the monitor's weights are run, so they, and not the engine, name the model."""
-        return None
 
 
 class TransformersEngine(_InProcess):

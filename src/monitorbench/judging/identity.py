@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.engine import Engine
+from monitorbench.config.engine import Engine, OpenAiEngine
 from monitorbench.config.monitor import LabelWords, Monitor, Prompt, PromptKind
+from monitorbench.engines.endpoint_opening import with_opening
 from monitorbench.engines.protocol import Decoding
 from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256, stated_base
 from monitorbench.engines.weights import weights_identity
@@ -18,20 +19,22 @@ from monitorbench.runs.integrity import file_sha256
 def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
     """The model that answers: its weights and adapter here, or the endpoint that has them.
 
-    Raises `UserError` for a missing adapter, `ConfigError` for one that is to go behind an endpoint.
+    Raises `UserError` for a missing adapter, `ConfigError` for one that is to go behind an endpoint,
+    and for an opening that an endpoint can't be sent.
     """
     if monitor.verdicts is not None:
         found = f"recorded:{file_sha256(recorded_file(monitor.verdicts))}"
         return {"weights": found, "adapter": "", "opening": "", "engine": "recorded", "dtype": ""}
     thinks = {"reasoning": monitor.reasoning.model_dump()} if monitor.reasoning else {}
-    own = engine.own_identity()
-    if own is not None:
+    if isinstance(engine, OpenAiEngine):
+        own = with_opening(monitor, engine).own_identity()
+        opening = {"opening": monitor.opening} if engine.by_token_ids else {}
         if monitor.adapter is not None:
             raise ConfigError(
                 f"monitor.adapter={monitor.adapter}: an endpoint has its own; expected null, and "
                 "engine.model as the endpoint names it"
             )
-        return own | thinks
+        return own | opening | thinks
     adapter = adapter_folder(monitor.adapter)
     return {
         "weights": weights_identity(monitor),
