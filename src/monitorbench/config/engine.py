@@ -8,12 +8,14 @@ no help, it says so of CPUs that emulate it. `ONEDNN_MAX_CPU_ISA` takes the unit
 import os
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from monitorbench.config.base import Config, FileName, UserError
+from monitorbench.config.base import Config, ConfigError, FileName, UserError
+from monitorbench.config.monitor import Monitor
+from monitorbench.config.prices import Prices
 
 Dtype = Literal["auto", "float32", "bfloat16"]
 ResolvedDtype = Literal["float32", "bfloat16"]
@@ -63,19 +65,6 @@ def _has_gpu() -> bool:
 
 _OURS = frozenset({"messages", "model", "n", "stream", "max_tokens", "max_completion_tokens"})
 """Fields that no `extra_body` may replace: answers would be misread, or come from another model."""
-
-Price = Annotated[float, Field(ge=0)]
-
-
-class Prices(Config):
-    """Price of a million tokens each, in whatever currency `max_cost` is."""
-
-    prompt: Price
-    """Of prompt tokens."""
-    cached_prompt: Price | None
-    """Of prompt tokens that the provider had cached; null: as the others."""
-    completion: Price
-    """Reasoning counts as completion."""
 
 
 class Served(Config):
@@ -136,6 +125,9 @@ class OpenAiEngine(Config):
     for servers with vLLM's fields, whose tokenizer is here."""
     served_model: str | None = None
     """What the endpoint calls the model in its answers, if neither `model` nor a dated form of it."""
+    model_may_change: bool = False
+    """Whether answers by another version of the model, by the name that they give, are a warning alone: the
+    name that a run's first answer gave is expected of all others, also where the run is resumed."""
     server: FileName | None = None
     """The `engine.served_as` of an `eval/serve.py`, which says `base_url`, `model` and the key."""
     server_seconds: Annotated[int, Field(ge=0)] = 0
@@ -163,6 +155,25 @@ class OpenAiEngine(Config):
         if not (key.isascii() and key.isprintable()):
             raise UserError(f"the environment variable {self.api_key_env} holds no key: not plain ASCII")
         return key
+
+    def with_opening(self, monitor: Monitor) -> "OpenAiEngine":
+        """The endpoint, told how the monitor's answers begin.
+
+        By token ids its `opening` is among them, as in process. A chat endpoint renders the template itself,
+        and is told to write the same by `chat_template_kwargs`; without, a hybrid would begin to think, and
+        every answer of one token would be a piece of a thought. Raises `ConfigError` where neither is open.
+        """
+        given = (monitor.chat_template_kwargs or {}) | dict(self.extra_body.get("chat_template_kwargs", {}))
+        if self.by_token_ids or not (given or monitor.opening):
+            return self
+        if not given and monitor.reasoning is None:
+            raise ConfigError(
+                f"monitor={monitor.name}: its answer stands behind opening={monitor.opening!r}, which a chat "
+                "endpoint is not sent; expected engine.by_token_ids=true (a vLLM server), or "
+                "monitor.chat_template_kwargs that make its template write it"
+            )
+        told = {"chat_template_kwargs": given} if given else {}
+        return self.model_copy(update={"extra_body": self.extra_body | told})
 
     def own_identity(self) -> dict[str, Any]:
         """What of an endpoint decides its answers."""
@@ -221,8 +232,19 @@ class _InProcess(Config):
     server: ClassVar[None] = None
     serves: ClassVar[None] = None
 
+    by_token_ids: ClassVar[bool] = True
+    model_may_change: ClassVar[bool] = False
+
     def api_key(self) -> None:
         """No key is needed."""
+
+    def with_opening(self, monitor: Monitor) -> Self:
+        """Itself: the monitor's `opening` is among the token ids."""
+        return self
+
+    def own_identity(self) -> dict[str, Any] | None:
+        """None: the monitor's weights are run, so they, and not the engine, name the model."""
+        return None
 
 
 class TransformersEngine(_InProcess):

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from monitorbench.config.base import Config, FileName
+from monitorbench.config.prices import Prices
 
 
 class LabelWords(Config):
@@ -146,6 +147,8 @@ class Monitor(Config):
     chat_template_kwargs: dict[str, Any] | None = None
     """What makes the chat template itself write the `opening`, for a chat endpoint that is sent no token ids,
     such as `enable_thinking: false`; the endpoint has to take the field, as vLLM's server does."""
+    prices: Prices | None = None
+    """Of a provider's model, which its engine takes over; null: not known."""
     reasoning: Reasoning | None = None
     """For a monitor that reasons first; None: it answers at once."""
 

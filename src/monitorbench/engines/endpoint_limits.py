@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from monitorbench.config.engine import Prices
+from monitorbench.config.prices import Prices
 
 WINDOW_SECONDS = 60.0
 FIRST_BACKOFF_SECONDS = 0.5

@@ -29,10 +29,9 @@ def open_model(monitor: Monitor, engine: EngineSettings, models: Path, *, spent:
     """
     match engine:
         case OpenAiEngine():
-            from monitorbench.engines.endpoint_opening import with_opening
             from monitorbench.engines.openai_engine import Endpoint
 
-            engine = with_opening(monitor, engine)
+            engine = engine.with_opening(monitor)
             tokenizer = _served_tokenizer(monitor, engine, models) if engine.by_token_ids else None
             return Endpoint(engine, spent=spent, tokenizer=tokenizer)
         case TransformersEngine() | VllmEngine():

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.engine import Engine, OpenAiEngine
+from monitorbench.config.engine import Engine
 from monitorbench.config.monitor import LabelWords, Monitor, Prompt, PromptKind
-from monitorbench.engines.endpoint_opening import with_opening
 from monitorbench.engines.protocol import Decoding
 from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256, stated_base
 from monitorbench.engines.weights import weights_identity
@@ -26,8 +25,8 @@ def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
         found = f"recorded:{file_sha256(recorded_file(monitor.verdicts))}"
         return {"weights": found, "adapter": "", "opening": "", "engine": "recorded", "dtype": ""}
     thinks = {"reasoning": monitor.reasoning.model_dump()} if monitor.reasoning else {}
-    if isinstance(engine, OpenAiEngine):
-        own = with_opening(monitor, engine).own_identity()
+    own = engine.with_opening(monitor).own_identity()
+    if own is not None:
         opening = {"opening": monitor.opening} if engine.by_token_ids else {}
         if monitor.adapter is not None:
             raise ConfigError(
