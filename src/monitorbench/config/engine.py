@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from monitorbench.config.base import Config, ConfigError, FileName, UserError
+from monitorbench.config.batch import BatchApi
 from monitorbench.config.monitor import Monitor
 from monitorbench.config.prices import Prices
 
@@ -128,6 +129,8 @@ class OpenAiEngine(Config):
     model_may_change: bool = False
     """Whether answers by another version of the model, by the name that they give, are a warning alone: the
     name that a run's first answer gave is expected of all others, also where the run is resumed."""
+    batch: BatchApi | None = None
+    """Hands all requests in together, for answers within a day at half the price; null: asks one by one."""
     server: FileName | None = None
     """The `engine.served_as` of an `eval/serve.py`, which says `base_url`, `model` and the key."""
     server_seconds: Annotated[int, Field(ge=0)] = 0
@@ -155,6 +158,15 @@ class OpenAiEngine(Config):
         if not (key.isascii() and key.isprintable()):
             raise UserError(f"the environment variable {self.api_key_env} holds no key: not plain ASCII")
         return key
+
+    @property
+    def paid_prices(self) -> Prices | None:
+        """What is paid, which a batch API's share lowers."""
+        if self.prices is None or self.batch is None:
+            return self.prices
+        share = self.batch.price_share
+        prices: dict[str, float | None] = self.prices.model_dump(exclude={"looked_up"})
+        return Prices.model_validate({name: one and one * share for name, one in prices.items()})
 
     def with_opening(self, monitor: Monitor) -> "OpenAiEngine":
         """The endpoint, told how the monitor's answers begin.
@@ -191,6 +203,7 @@ class OpenAiEngine(Config):
                 "structured": self.structured,
                 "top_logprobs": self.top_logprobs if self.logprobs else 0,
                 "extra_body": self.extra_body,
+                **({"api": "messages"} if self.batch and self.batch.format == "anthropic" else {}),
             },
         }
 
@@ -204,6 +217,9 @@ class OpenAiEngine(Config):
             raise ValueError("expected no user, password or query: a key belongs into api_key_env's variable")
         return value
 
+    def _beyond_messages(self) -> bool:
+        return self.logprobs or self.structured != "none"
+
     @model_validator(mode="after")
     def _agrees(self) -> "OpenAiEngine":
         if self.max_cost is not None and self.prices is None:
@@ -212,6 +228,10 @@ class OpenAiEngine(Config):
             raise ValueError("serves is not to be set: it is read from engine.server")
         if self.by_token_ids and (self.temperature != 0 or self.extra_body):
             raise ValueError("by_token_ids decodes as in process: expected temperature=0 and extra_body={}")
+        if self.batch is not None and (self.by_token_ids or self.server is not None):
+            raise ValueError("batch is a provider's: expected by_token_ids=false and server=null")
+        if self.batch is not None and self.batch.format == "anthropic" and self._beyond_messages():
+            raise ValueError("batch.format=anthropic: expected logprobs=false and structured=none")
         if clash := sorted(_OURS & self.extra_body.keys()):
             raise ValueError(f"extra_body may not set {clash[0]!r}")
         return self
@@ -223,6 +243,8 @@ class _InProcess(Config):
     takes_token_ids: ClassVar[bool] = True
     """The monitor's own weights are run, on token ids that are made here; adapters may be on them."""
     prices: ClassVar[None] = None
+    paid_prices: ClassVar[None] = None
+    batch: ClassVar[None] = None
     max_failed: ClassVar[float] = 0.0
     max_cost: ClassVar[None] = None
     concurrency: ClassVar[int] = 1

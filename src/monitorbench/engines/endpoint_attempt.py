@@ -19,7 +19,7 @@ _HOPELESS_CODES = frozenset(
     {"insufficient_quota", "model_not_found", "unsupported_parameter", "unsupported_value"}
 )
 """Whatever the status, every other request would be answered alike."""
-_REFUSED = ("content_filter", "content_policy_violation", "Content Exists Risk")
+REFUSED = ("content_filter", "content_policy_violation", "Content Exists Risk")
 """OpenAI's codes and DeepSeek's message, in the body of a 400."""
 
 
@@ -75,7 +75,7 @@ async def attempt(
 def _of_status(error: openai.APIStatusError) -> Problem:
     status, headers = error.status_code, error.response.headers
     detail = f"HTTP {status}: {error.message.removeprefix(f'Error code: {status}').removeprefix(' - ')}"
-    if status == 400 and any(word in f"{error.code} {error.message}" for word in _REFUSED):
+    if status == 400 and any(word in f"{error.code} {error.message}" for word in REFUSED):
         return Problem("refused", detail)
     if "location" in headers and 300 <= status < 400:
         # Followed, it would take the judged text to somebody else, and bring back their answer.

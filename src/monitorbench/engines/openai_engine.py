@@ -6,7 +6,6 @@ Retries, limits and costs are ours, so that they are the same for every provider
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
 import threading
 import time
@@ -21,9 +20,10 @@ from monitorbench.config.base import UserError
 from monitorbench.config.engine import OpenAiEngine
 from monitorbench.engines.endpoint_attempt import Problem, attempt
 from monitorbench.engines.endpoint_body import BoundedClient, most_bytes
+from monitorbench.engines.endpoint_fields import chat_fields
 from monitorbench.engines.endpoint_ids import completion_fields, read_completion
 from monitorbench.engines.endpoint_limits import RateLimit, Reserved, estimated_tokens, retry_delay
-from monitorbench.engines.endpoint_redaction import redacted, redacted_body
+from monitorbench.engines.endpoint_redaction import redacted, redacted_body, redacted_reply
 from monitorbench.engines.endpoint_reply import failed, one_line, read_reply
 from monitorbench.engines.protocol import Decoding, Reply, Request
 
@@ -82,20 +82,9 @@ class Endpoint:
 
     def _fields(self, decoding: Decoding) -> dict[str, Any]:
         """What every request of a round has in common."""
-        config, structured = self.config, decoding.structured
-        if config.by_token_ids:
-            return completion_fields(config.model, decoding)
-        fields: dict[str, Any] = {"model": config.model, config.max_tokens_field: decoding.max_new_tokens}
-        if config.temperature is not None:
-            fields["temperature"] = config.temperature
-        if config.logprobs:
-            fields |= {"logprobs": True, "top_logprobs": config.top_logprobs}
-        if structured is not None and config.structured == "json_schema":
-            schema = {"name": "verdict", "schema": structured, "strict": True}
-            fields["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif structured is not None and config.structured == "json_object":
-            fields["response_format"] = {"type": "json_object"}
-        return fields
+        if self.config.by_token_ids:
+            return completion_fields(self.config.model, decoding)
+        return chat_fields(self.config, decoding)
 
 
 class _Round:
@@ -199,20 +188,7 @@ class _Round:
             reply = await self._answer(client, self._requests[index])
             if reply is None:
                 return
-            self._queue.put((index, self._redacted(reply)))
-
-    def _redacted(self, reply: Reply) -> Reply:
-        """The reply without the key in any of its texts; what is escaped in a body shows in them alone."""
-        key = self._endpoint.key
-        whole = len(key or "")
-        return dataclasses.replace(
-            reply,
-            text=redacted(reply.text, key, whole),
-            reasoning=redacted(reply.reasoning, key, whole),
-            finish_reason=redacted(reply.finish_reason, key),
-            served_model=redacted(reply.served_model, key),
-            detail=redacted(reply.detail, key),
-        )
+            self._queue.put((index, redacted_reply(reply, self._endpoint.key)))
 
     async def _answer(self, client: openai.AsyncOpenAI, request: Request) -> Reply | None:
         """The reply to one request; None where the round ended before there was one."""

@@ -88,7 +88,7 @@ def _judge(
         recorded as results,
         open_verdict_log(run.path / VERDICTS) as log,
         open_failure_log(run.path / FAILURES) as failures,
-        open_judge(spec, study.paths.models, log, failures) as judge,
+        open_judge(spec, study.paths.models, log, failures, run=run.path) as judge,
     ):
         keys, questions = judge.pending(samples)
         questions = take_known_verdicts(run, questions, log)

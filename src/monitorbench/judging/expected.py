@@ -131,7 +131,7 @@ def expected(questions: Sequence[Question], judge: JudgeSpec) -> Expected:
     prompt_tokens = sum(_prompt_tokens(question, is_exact) for question in questions)
     thinks = judge.monitor.reasoning
     each = judge.prompt.most_tokens + (thinks.max_tokens if thinks else 0)
-    most, prices = each * len(questions), judge.engine.prices
+    most, prices = each * len(questions), judge.engine.paid_prices
     most_cost = None if prices is None else cost(prices, prompt_tokens, 0, most)
     return Expected(len(questions), prompt_tokens, is_exact, most, most_cost)
 

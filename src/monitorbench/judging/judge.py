@@ -203,11 +203,16 @@ class Judge:
 
 @contextmanager
 def open_judge(
-    spec: JudgeSpec, models: Path, log: VerdictLog, failures: FailureLog, where: str = "prompt"
+    spec: JudgeSpec,
+    models: Path,
+    log: VerdictLog,
+    failures: FailureLog,
+    where: str = "prompt",
+    run: Path | None = None,
 ) -> Iterator[Judge]:
     """A judge whose verdicts are kept in `log`, and failed requests in `failures`; closed on leaving.
 
-    `models` is the folder that models are kept in; `where` is the setting that holds the prompt, for errors.
+    `models` is the folder that models are kept in; `where` is the setting that holds the prompt, for errors; `run` the directory that a batch API's state is kept in.
     Raises `UserError` where weights, an adapter or an endpoint's key are missing, `ConfigError` where prompt
     or reasoning don't fit the tokenizer.
     """
@@ -219,6 +224,7 @@ def open_judge(
         f"monitor={spec.monitor.name} {where}={spec.prompt.name}",
         identity=spec.identity,
         spent=_spent(log, failures),
+        run=run,
     )
     try:
         may_change = spec.engine.model_may_change
