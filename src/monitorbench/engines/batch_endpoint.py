@@ -92,8 +92,8 @@ class BatchEndpoint:
                 time.sleep(self._batch.poll_seconds)
         if left:
             raise CostLimit(
-                f"max_cost={self._config.max_cost:g}: {self.spent:.6g} is spent, and {left} requests could cost "
-                "more than is left of it: raise engine.max_cost and run again to resume"
+                f"max_cost={self._config.max_cost:g}: {self.spent:.6g} is spent, and {left} requests could "
+                "cost more than is left of it: raise engine.max_cost and run again to resume"
             )
 
     def _settle(self) -> None:

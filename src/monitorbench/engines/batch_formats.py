@@ -25,7 +25,7 @@ _PAGES = 20
 
 
 class Status(NamedTuple):
-    """How far a batch is. `results` are where its lines are once it has `ended`; `failed`: it has none, why."""
+    """How far a batch is; once it has `ended`, where its `results` are, or why it `failed` and has none."""
 
     ended: bool
     said: str

@@ -38,7 +38,7 @@ class _File(BaseModel):
 
 
 class BatchState:
-    """The batches of a run, written whenever one changes. Raises `UserError` for a file that can't be read."""
+    """The batches of a run, written as they change. Raises `UserError` for a file that can't be read."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
@@ -48,8 +48,8 @@ class BatchState:
                 self.batches = _File.model_validate_json(self.path.read_bytes()).batches
             except (OSError, ValidationError) as error:
                 raise UserError(
-                    f"{self.path}: can't be read ({type(error).__name__}); it names batches that are paid for: "
-                    "mend it, or remove it and pay again"
+                    f"{self.path}: can't be read ({type(error).__name__}); it names batches that are "
+                    "paid for: mend it, or remove it and pay again"
                 ) from error
 
     def save(self) -> None:

@@ -26,8 +26,9 @@ def open_model(
 ) -> Model:
     """The monitor's model on its engine; `models` is the folder that models are kept in.
 
-    `run` is the directory that a batch API's batches are written down in. `spent` is what earlier processes paid of an endpoint's `max_cost`. Raises `UserError` where weights, an
-    adapter or an endpoint's key are missing.
+    `run` is the directory that a batch API's batches are written down in. `spent` is what earlier processes
+    paid of an endpoint's `max_cost`. Raises `UserError` where weights, an adapter or an endpoint's key are
+    missing.
     """
     match engine:
         case OpenAiEngine():

@@ -212,9 +212,10 @@ def open_judge(
 ) -> Iterator[Judge]:
     """A judge whose verdicts are kept in `log`, and failed requests in `failures`; closed on leaving.
 
-    `models` is the folder that models are kept in; `where` is the setting that holds the prompt, for errors; `run` the directory that a batch API's state is kept in.
-    Raises `UserError` where weights, an adapter or an endpoint's key are missing, `ConfigError` where prompt
-    or reasoning don't fit the tokenizer.
+    `models` is the folder that models are kept in; `where` is the setting that holds the prompt, for errors;
+    `run` the directory that the names of a batch API's batches are kept in. Raises
+    `UserError` where weights, an adapter or an endpoint's key are missing, `ConfigError` where prompt or
+    reasoning don't fit the tokenizer.
     """
     model = open_prompted(
         spec.monitor,
