@@ -5,8 +5,8 @@ Only a call that surely did nothing is made again, unless it is one that asks.
 
 import json
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
@@ -19,6 +19,7 @@ from monitorbench.engines.endpoint_reply import one_line
 
 _MOST_BYTES = 2**24
 """Of an answer that is no file of results."""
+_T = TypeVar("_T")
 _AGAIN = frozenset({408, 409, 429})
 
 
@@ -64,7 +65,7 @@ class BatchWire:
         """
         return self._repeated(lambda: list(self._lines(url, most_bytes)), asks=True)
 
-    def _repeated(self, call: Any, *, asks: bool) -> Any:
+    def _repeated(self, call: Callable[[], _T], *, asks: bool) -> _T:
         retries = 0
         while True:
             try:
