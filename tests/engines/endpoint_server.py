@@ -84,7 +84,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        asked = Asked(body["messages"][-1]["content"], time.monotonic(), self._headers(), body)
+        text = body["messages"][-1]["content"] if "messages" in body else json.dumps(body["prompt"])
+        asked = Asked(text, time.monotonic(), self._headers(), body)
         with self.server.lock:
             self.server.in_flight += 1
             self.server.most_in_flight = max(self.server.most_in_flight, self.server.in_flight)

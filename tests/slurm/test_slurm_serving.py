@@ -31,6 +31,7 @@ def test_an_evaluation_finds_its_server(slurm: Cluster, checkout: Path):
         slurm,
         checkout,
         *("slurm/submit.py", "eval/evaluate.py", "engine=served", "engine.server=smol"),
+        f"monitor.path={smollm2_folder()}",
         *("dataset=jsonl", "dataset.path=mine.jsonl", "tracking=none", "cluster.cpus=1"),
     )
     serving = submitted(
@@ -60,6 +61,7 @@ def test_an_evaluation_finds_its_server(slurm: Cluster, checkout: Path):
         slurm,
         checkout,
         *("eval/evaluate.py", "engine=served", "engine.server=smol"),
+        f"monitor.path={smollm2_folder()}",
         *("dataset=jsonl", "dataset.path=mine.jsonl", "tracking=none"),
     )
     assert again.stdout.strip().endswith(run.name), f"what is finished needs no server: {again.stderr}"

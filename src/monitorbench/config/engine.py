@@ -8,13 +8,16 @@ no help, it says so of CPUs that emulate it. `ONEDNN_MAX_CPU_ISA` takes the unit
 import os
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from monitorbench.config.base import Config, FileName, UserError
+from monitorbench.config.base import Config, ConfigError, FileName, UserError
+from monitorbench.config.batch import BatchApi
 from monitorbench.config.hardware import Device, has_gpu, runs_on_gpu
+from monitorbench.config.monitor import Monitor
+from monitorbench.config.prices import Prices
 
 Dtype = Literal["auto", "float32", "bfloat16"]
 ResolvedDtype = Literal["float32", "bfloat16"]
@@ -55,19 +58,6 @@ def _cpu_flags() -> frozenset[str]:
 
 _OURS = frozenset({"messages", "model", "n", "stream", "max_tokens", "max_completion_tokens"})
 """Fields that no `extra_body` may replace: answers would be misread, or come from another model."""
-
-Price = Annotated[float, Field(ge=0)]
-
-
-class Prices(Config):
-    """Price of a million tokens each, in whatever currency `max_cost` is."""
-
-    prompt: Price
-    """Of prompt tokens."""
-    cached_prompt: Price | None
-    """Of prompt tokens that the provider had cached; null: as the others."""
-    completion: Price
-    """Reasoning counts as completion."""
 
 
 class Served(Config):
@@ -123,8 +113,16 @@ class OpenAiEngine(Config):
     """No request is sent any more once this much is spent; what is in flight then comes on top."""
     extra_body: dict[str, Any]
     """Fields added to every request, such as `reasoning_effort`."""
+    by_token_ids: bool = False
+    """Sends `/completions` the token ids that an engine of this process would get, in place of chat messages:
+    for servers with vLLM's fields, whose tokenizer is here."""
     served_model: str | None = None
     """What the endpoint calls the model in its answers, if neither `model` nor a dated form of it."""
+    model_may_change: bool = False
+    """Whether answers by another version of the model, by the name that they give, are a warning alone: the
+    name that a run's first answer gave is expected of all others, also where the run is resumed."""
+    batch: BatchApi | None = None
+    """Hands all requests in together, for answers within a day at half the price; null: asks one by one."""
     server: FileName | None = None
     """The `engine.served_as` of an `eval/serve.py`, which says `base_url`, `model` and the key."""
     server_seconds: Annotated[int, Field(ge=0)] = 0
@@ -153,6 +151,34 @@ class OpenAiEngine(Config):
             raise UserError(f"the environment variable {self.api_key_env} holds no key: not plain ASCII")
         return key
 
+    @property
+    def paid_prices(self) -> Prices | None:
+        """What is paid, which a batch API's share lowers."""
+        if self.prices is None or self.batch is None:
+            return self.prices
+        share = self.batch.price_share
+        prices: dict[str, float | None] = self.prices.model_dump(exclude={"looked_up"})
+        return Prices.model_validate({name: one and one * share for name, one in prices.items()})
+
+    def with_opening(self, monitor: Monitor) -> "OpenAiEngine":
+        """The endpoint, told how the monitor's answers begin.
+
+        By token ids its `opening` is among them, as in process. A chat endpoint renders the template itself,
+        and is told to write the same by `chat_template_kwargs`; without, a hybrid would begin to think, and
+        every answer of one token would be a piece of a thought. Raises `ConfigError` where neither is open.
+        """
+        given = (monitor.chat_template_kwargs or {}) | dict(self.extra_body.get("chat_template_kwargs", {}))
+        if self.by_token_ids or not (given or monitor.opening):
+            return self
+        if not given and monitor.reasoning is None:
+            raise ConfigError(
+                f"monitor={monitor.name}: its answer stands behind opening={monitor.opening!r}, which a chat "
+                "endpoint is not sent; expected engine.by_token_ids=true (a vLLM server), or "
+                "monitor.chat_template_kwargs that make its template write it"
+            )
+        told = {"chat_template_kwargs": given} if given else {}
+        return self.model_copy(update={"extra_body": self.extra_body | told})
+
     def own_identity(self) -> dict[str, Any]:
         """What of an endpoint decides its answers."""
         served = self.serves
@@ -162,11 +188,14 @@ class OpenAiEngine(Config):
             "adapter": served.adapter if served else "",
             "engine": self.kind,
             "dtype": self.resolved_dtype,
-            "request": {
+            "request": {"by_token_ids": True}
+            if self.by_token_ids
+            else {
                 "temperature": self.temperature,
                 "structured": self.structured,
                 "top_logprobs": self.top_logprobs if self.logprobs else 0,
                 "extra_body": self.extra_body,
+                **({"api": "messages"} if self.batch and self.batch.format == "anthropic" else {}),
             },
         }
 
@@ -180,12 +209,21 @@ class OpenAiEngine(Config):
             raise ValueError("expected no user, password or query: a key belongs into api_key_env's variable")
         return value
 
+    def _beyond_messages(self) -> bool:
+        return self.logprobs or self.structured != "none"
+
     @model_validator(mode="after")
     def _agrees(self) -> "OpenAiEngine":
         if self.max_cost is not None and self.prices is None:
             raise ValueError("max_cost needs prices: fill in engine.prices")
         if self.serves is not None and self.server is None:
             raise ValueError("serves is not to be set: it is read from engine.server")
+        if self.by_token_ids and (self.temperature != 0 or self.extra_body):
+            raise ValueError("by_token_ids decodes as in process: expected temperature=0 and extra_body={}")
+        if self.batch is not None and (self.by_token_ids or self.server is not None):
+            raise ValueError("batch is a provider's: expected by_token_ids=false and server=null")
+        if self.batch is not None and self.batch.format == "anthropic" and self._beyond_messages():
+            raise ValueError("batch.format=anthropic: expected logprobs=false and structured=none")
         if clash := sorted(_OURS & self.extra_body.keys()):
             raise ValueError(f"extra_body may not set {clash[0]!r}")
         return self
@@ -197,6 +235,8 @@ class _InProcess(Config):
     takes_token_ids: ClassVar[bool] = True
     """The monitor's own weights are run, on token ids that are made here; adapters may be on them."""
     prices: ClassVar[None] = None
+    paid_prices: ClassVar[None] = None
+    batch: ClassVar[None] = None
     max_failed: ClassVar[float] = 0.0
     max_cost: ClassVar[None] = None
     concurrency: ClassVar[int] = 1
@@ -206,8 +246,15 @@ class _InProcess(Config):
     server: ClassVar[None] = None
     serves: ClassVar[None] = None
 
+    by_token_ids: ClassVar[bool] = True
+    model_may_change: ClassVar[bool] = False
+
     def api_key(self) -> None:
         """No key is needed."""
+
+    def with_opening(self, monitor: Monitor) -> Self:
+        """Itself: the monitor's `opening` is among the token ids."""
+        return self
 
     def own_identity(self) -> dict[str, Any] | None:
         """None: the monitor's weights are run, so they, and not the engine, name the model."""

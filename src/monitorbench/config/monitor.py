@@ -2,11 +2,12 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from monitorbench.config.base import Config, FileName
+from monitorbench.config.prices import Prices
 
 
 class LabelWords(Config):
@@ -143,6 +144,11 @@ class Monitor(Config):
     opening: str = ""
     """What has to stand between the chat template's generation prompt and the answer, control tokens
     included: an empty reasoning block, or the channel of final answers; with `reasoning`, what begins it."""
+    chat_template_kwargs: dict[str, Any] | None = None
+    """What makes the chat template itself write the `opening`, for a chat endpoint that is sent no token ids,
+    such as `enable_thinking: false`; the endpoint has to take the field, as vLLM's server does."""
+    prices: Prices | None = None
+    """Of a provider's model, which its engine takes over; null: not known."""
     reasoning: Reasoning | None = None
     """For a monitor that reasons first; None: it answers at once."""
     parameters: Annotated[float, Field(gt=0)] | None = None

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -11,7 +11,7 @@ import openai
 
 from monitorbench.engines.endpoint_body import RefusedBody
 from monitorbench.engines.endpoint_limits import LONGEST_RETRY_AFTER_SECONDS, retry_after
-from monitorbench.engines.protocol import ChatMessage, Failure
+from monitorbench.engines.protocol import Failure, Request
 
 _RETRIED = frozenset({408, 409, 429})
 _HOPELESS = frozenset({401, 402, 403, 404})
@@ -19,7 +19,7 @@ _HOPELESS_CODES = frozenset(
     {"insufficient_quota", "model_not_found", "unsupported_parameter", "unsupported_value"}
 )
 """Whatever the status, every other request would be answered alike."""
-_REFUSED = ("content_filter", "content_policy_violation", "Content Exists Risk")
+REFUSED = ("content_filter", "content_policy_violation", "Content Exists Risk")
 """OpenAI's codes and DeepSeek's message, in the body of a 400."""
 
 
@@ -38,18 +38,21 @@ class Problem(NamedTuple):
 
 async def attempt(
     client: openai.AsyncOpenAI,
-    messages: Sequence[ChatMessage],
+    request: Request,
     fields: Mapping[str, Any],
     extra_body: Mapping[str, Any],
     timeout_seconds: float,
 ) -> bytes | Problem:
     """Ask once. `detail` may quote the endpoint, and so the key: redact it before it goes anywhere."""
     create: Any = client.chat.completions.with_raw_response.create
-    turns = [{"role": message.role, "content": message.content} for message in messages]
+    asked: dict[str, Any] = {"messages": [message._asdict() for message in request.messages]}
+    if request.token_ids:
+        create = client.completions.with_raw_response.create
+        asked = {"prompt": list(request.token_ids)}
     try:
         # The client's own time-out is for each read: a byte a second would keep it waiting for ever.
         async with asyncio.timeout(timeout_seconds):
-            response = await create(messages=turns, extra_body=dict(extra_body), **fields)
+            response = await create(**asked, extra_body=dict(extra_body), **fields)
     except (TimeoutError, openai.APITimeoutError) as error:
         if isinstance(error.__cause__, httpx2.ConnectTimeout):
             return Problem("timed_out", "it takes no connection: is it running?", retry=True, ends_run=True)
@@ -72,7 +75,7 @@ async def attempt(
 def _of_status(error: openai.APIStatusError) -> Problem:
     status, headers = error.status_code, error.response.headers
     detail = f"HTTP {status}: {error.message.removeprefix(f'Error code: {status}').removeprefix(' - ')}"
-    if status == 400 and any(word in f"{error.code} {error.message}" for word in _REFUSED):
+    if status == 400 and any(word in f"{error.code} {error.message}" for word in REFUSED):
         return Problem("refused", detail)
     if "location" in headers and 300 <= status < 400:
         # Followed, it would take the judged text to somebody else, and bring back their answer.

@@ -1,6 +1,15 @@
 """How fast requests may be sent to an endpoint, how long to wait before a retry, and the cost.
 
 Nothing here waits or looks at a clock: each function takes the time as an argument, in seconds.
+
+Why not tenacity and aiolimiter (judged by their published interfaces): aiolimiter's bucket takes an amount
+when a request begins and never gives any back, while a token limit is reserved by an estimate and corrected
+by what the endpoint counted; and a full bucket lets twice the limit through within its first window, where a
+provider counts any minute. tenacity repeats a function on an exception; the wait here is from the failed
+answer's own `Retry-After`, ends at once when another request finds the key wrong or the cost cap reached,
+takes its place in the limit again, and what comes of the last attempt is a redacted reply and no exception.
+With its `wait`, `stop`, `retry` and `sleep` all written by hand, the loop that is left to it is five lines.
+A body that is torn or too large is the HTTP client's own.
 """
 
 import email.utils
@@ -10,7 +19,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from monitorbench.config.engine import Prices
+from monitorbench.config.prices import Prices
 
 WINDOW_SECONDS = 60.0
 FIRST_BACKOFF_SECONDS = 0.5

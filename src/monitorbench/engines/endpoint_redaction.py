@@ -5,9 +5,12 @@ reversed, in hexadecimal and in base64 are found, and both of the first with any
 """
 
 import base64
+import dataclasses
 import re
 from functools import lru_cache
 from urllib.parse import quote
+
+from monitorbench.engines.protocol import Reply
 
 _SHORTEST_KEY = 8
 """One of fewer characters is a local server's placeholder, and a word like others."""
@@ -36,6 +39,19 @@ def redacted_body(body: bytes, key: str | None) -> bytes:
         return body
     text = body.decode("utf-8", "surrogateescape")
     return redacted(text, key, shortest=len(key)).encode("utf-8", "surrogateescape")
+
+
+def redacted_reply(reply: Reply, key: str | None) -> Reply:
+    """The reply without the key in any of its texts; what is escaped in a body shows in them alone."""
+    whole = len(key or "")
+    return dataclasses.replace(
+        reply,
+        text=redacted(reply.text, key, whole),
+        reasoning=redacted(reply.reasoning, key, whole),
+        finish_reason=redacted(reply.finish_reason, key),
+        served_model=redacted(reply.served_model, key),
+        detail=redacted(reply.detail, key),
+    )
 
 
 @lru_cache(maxsize=8)

@@ -4,8 +4,9 @@ Only the chosen engine's library is imported.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.engine import Engine as EngineSettings
 from monitorbench.config.engine import (
     LocalEngine,
@@ -20,17 +21,24 @@ if TYPE_CHECKING:
     from monitorbench.engines.local_model import LocalModel
 
 
-def open_model(monitor: Monitor, engine: EngineSettings, models: Path, *, spent: float = 0.0) -> Model:
+def open_model(
+    monitor: Monitor, engine: EngineSettings, models: Path, *, spent: float = 0.0, run: Path | None = None
+) -> Model:
     """The monitor's model on its engine; `models` is the folder that models are kept in.
 
-    `spent` is what earlier processes paid of an endpoint's `max_cost`. Raises `UserError` where weights, an
-    adapter or an endpoint's key are missing.
+    `run` is the directory that a batch API's batches are written down in. `spent` is what earlier processes
+    paid of an endpoint's `max_cost`. Raises `UserError` where weights, an adapter or an endpoint's key are
+    missing.
     """
     match engine:
         case OpenAiEngine():
             from monitorbench.engines.openai_engine import Endpoint
 
-            return Endpoint(engine, spent=spent)
+            engine = engine.with_opening(monitor)
+            if engine.batch is not None:
+                return _batch_endpoint(engine, run, spent)
+            tokenizer = _served_tokenizer(monitor, engine, models) if engine.by_token_ids else None
+            return Endpoint(engine, spent=spent, tokenizer=tokenizer)
         case TransformersEngine() | VllmEngine():
             return _local_model(monitor, engine, models)
 
@@ -56,6 +64,31 @@ def open_engine(config: LocalEngine, weights: Path, adapter: Path | None, contex
             from monitorbench.engines.vllm_engine import InProcessVllm
 
             return InProcessVllm(config, weights, adapter, context_tokens)
+
+
+def _batch_endpoint(engine: OpenAiEngine, run: Path | None, spent: float) -> Model:
+    from monitorbench.engines.batch_endpoint import BatchEndpoint
+
+    if run is None:
+        raise ConfigError("engine.batch: for eval/evaluate.py alone; expected engine.batch=null")
+    return BatchEndpoint(engine, run, spent=spent)
+
+
+def _served_tokenizer(monitor: Monitor, engine: OpenAiEngine, models: Path) -> Any:
+    """The tokenizer of the monitor's weights, which have to be those that a server of ours says it has."""
+    from monitorbench.engines.stored.load import load_tokenizer
+    from monitorbench.engines.weights import at_identity, weights_folder, weights_identity
+
+    if engine.serves is not None:
+        monitor = at_identity(monitor, engine.serves.weights)
+        if (here := weights_identity(monitor)) != engine.serves.weights:
+            raise UserError(
+                f"engine.server={engine.server} serves {engine.serves.weights}, "
+                f"monitor={monitor.name} is {here}: "
+                "their token ids may differ; expected the monitor that is served, or "
+                "engine.by_token_ids=false"
+            )
+    return load_tokenizer(weights_folder(monitor, models))
 
 
 def _local_model(monitor: Monitor, engine: LocalEngine, models: Path) -> "LocalModel":

@@ -1,4 +1,4 @@
-"""`engine=openai`: many chat requests to one OpenAI-compatible endpoint, each answered or accounted for.
+"""`engine=openai`: many requests to one OpenAI-compatible endpoint, each answered or accounted for.
 
 Retries, limits and costs are ours, so that they are the same for every provider; the wire is the
 `openai` client's. The key is read from the environment, kept from every text that leaves here.
@@ -6,7 +6,6 @@ Retries, limits and costs are ours, so that they are the same for every provider
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
 import threading
 import time
@@ -21,10 +20,12 @@ from monitorbench.config.base import UserError
 from monitorbench.config.engine import OpenAiEngine
 from monitorbench.engines.endpoint_attempt import Problem, attempt
 from monitorbench.engines.endpoint_body import BoundedClient, most_bytes
+from monitorbench.engines.endpoint_fields import chat_fields
+from monitorbench.engines.endpoint_ids import completion_fields, read_completion
 from monitorbench.engines.endpoint_limits import RateLimit, Reserved, estimated_tokens, retry_delay
-from monitorbench.engines.endpoint_redaction import redacted, redacted_body
+from monitorbench.engines.endpoint_redaction import redacted, redacted_body, redacted_reply
 from monitorbench.engines.endpoint_reply import failed, one_line, read_reply
-from monitorbench.engines.protocol import ChatMessage, Decoding, Reply, Request
+from monitorbench.engines.protocol import Decoding, Reply, Request
 
 _CONNECT_SECONDS = 30.0
 """A machine that doesn't take a connection by then is not there."""
@@ -35,24 +36,20 @@ class CostLimit(UserError):
 
 
 class Endpoint:
-    """A chat endpoint. `spent` is what earlier processes paid of this run's `max_cost`.
+    """A chat endpoint, or with a `tokenizer` one that is sent token ids.
 
-    Raises `UserError` where the environment variable with the key isn't set.
+    `spent` is what earlier processes paid of this run's `max_cost`. Raises `UserError` where the environment
+    variable with the key isn't set.
     """
 
-    def __init__(self, config: OpenAiEngine, *, spent: float = 0.0) -> None:
-        self.config = config
+    def __init__(self, config: OpenAiEngine, *, spent: float = 0.0, tokenizer: Any = None) -> None:
+        self.config, self.tokenizer = config, tokenizer
         self.key = config.api_key()
         self.spent = spent
         self.limit = RateLimit(config.requests_per_minute, config.tokens_per_minute)
         self._rounds: set[_Round] = set()
         # Its line for every request would bury the progress of thousands.
         logging.getLogger("httpx2").setLevel(logging.WARNING)
-
-    @property
-    def tokenizer(self) -> None:
-        """See `Model.tokenizer`: an endpoint takes chat messages."""
-        return None
 
     def prepare(self, first: Request, decoding: Decoding) -> None:
         """See `Model.prepare`: nothing is loaded here, and an adapter can't be taken off to compare."""
@@ -70,7 +67,7 @@ class Endpoint:
         """
         if not requests:
             return
-        round_ = _Round(self, [request.messages for request in requests], self._fields(decoding), decoding)
+        round_ = _Round(self, requests, self._fields(decoding), decoding)
         self._rounds.add(round_)
         try:
             yield from round_.results()
@@ -85,18 +82,9 @@ class Endpoint:
 
     def _fields(self, decoding: Decoding) -> dict[str, Any]:
         """What every request of a round has in common."""
-        config, structured = self.config, decoding.structured
-        fields: dict[str, Any] = {"model": config.model, config.max_tokens_field: decoding.max_new_tokens}
-        if config.temperature is not None:
-            fields["temperature"] = config.temperature
-        if config.logprobs:
-            fields |= {"logprobs": True, "top_logprobs": config.top_logprobs}
-        if structured is not None and config.structured == "json_schema":
-            schema = {"name": "verdict", "schema": structured, "strict": True}
-            fields["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif structured is not None and config.structured == "json_object":
-            fields["response_format"] = {"type": "json_object"}
-        return fields
+        if self.config.by_token_ids:
+            return completion_fields(self.config.model, decoding)
+        return chat_fields(self.config, decoding)
 
 
 class _Round:
@@ -108,7 +96,7 @@ class _Round:
     def __init__(
         self,
         endpoint: Endpoint,
-        requests: Sequence[Sequence[ChatMessage]],
+        requests: Sequence[Request],
         fields: dict[str, Any],
         decoding: Decoding,
     ) -> None:
@@ -190,6 +178,8 @@ class _Round:
 
     def _most_bytes(self) -> int:
         alternatives = self._config.top_logprobs + 1 if self._config.logprobs else 0
+        if self._config.by_token_ids:
+            alternatives = len(self._decoding.scored_token_ids) + 1
         return most_bytes(self._decoding.max_new_tokens, alternatives)
 
     async def _work(self, client: openai.AsyncOpenAI) -> None:
@@ -198,40 +188,19 @@ class _Round:
             reply = await self._answer(client, self._requests[index])
             if reply is None:
                 return
-            self._queue.put((index, self._redacted(reply)))
+            self._queue.put((index, redacted_reply(reply, self._endpoint.key)))
 
-    def _redacted(self, reply: Reply) -> Reply:
-        """The reply without the key in any of its texts; what is escaped in a body shows in them alone."""
-        key = self._endpoint.key
-        whole = len(key or "")
-        return dataclasses.replace(
-            reply,
-            text=redacted(reply.text, key, whole),
-            reasoning=redacted(reply.reasoning, key, whole),
-            finish_reason=redacted(reply.finish_reason, key),
-            served_model=redacted(reply.served_model, key),
-            detail=redacted(reply.detail, key),
-        )
-
-    async def _answer(self, client: openai.AsyncOpenAI, messages: Sequence[ChatMessage]) -> Reply | None:
+    async def _answer(self, client: openai.AsyncOpenAI, request: Request) -> Reply | None:
         """The reply to one request; None where the round ended before there was one."""
-        characters = sum(len(message.content) for message in messages)
-        tokens = estimated_tokens(characters) + self._decoding.max_new_tokens
+        tokens = _prompt_tokens(request) + self._decoding.max_new_tokens
+        extra = self._fields.get("extra_body", self._config.extra_body)
+        fields = {name: value for name, value in self._fields.items() if name != "extra_body"}
         config, began, retries = self._config, time.perf_counter(), 0
         while (reserved := await self._turn(tokens)) is not None:
-            outcome = await attempt(client, messages, self._fields, config.extra_body, config.timeout_seconds)
+            outcome = await attempt(client, request, fields, extra, config.timeout_seconds)
             seconds = time.perf_counter() - began
             if not isinstance(outcome, Problem):
-                reply = read_reply(
-                    redacted_body(outcome, self._endpoint.key),
-                    model=(config.model, config.served_model),
-                    label_after=self._decoding.label_after,
-                    label_field=self._decoding.label_field,
-                    reasoning_end=self._decoding.reasoning_end,
-                    prompt_characters=characters,
-                    seconds=seconds,
-                    prices=config.prices,
-                )
+                reply = self._read(redacted_body(outcome, self._endpoint.key), request, seconds)
                 if reply.prompt_tokens:
                     self._endpoint.limit.correct(reserved, reply.prompt_tokens + reply.completion_tokens)
                 self._endpoint.spent += reply.cost
@@ -251,6 +220,25 @@ class _Round:
                 detail = redacted(outcome.detail, self._endpoint.key)
                 return failed(outcome.failure, detail, seconds)
         return None
+
+    def _read(self, body: bytes, request: Request, seconds: float) -> Reply:
+        config, decoding = self._config, self._decoding
+        model = (config.model, config.served_model)
+        if request.token_ids:
+            n = len(request.token_ids)
+            return read_completion(
+                body, decoding, model=model, prompt_tokens=n, seconds=seconds, prices=config.prices
+            )
+        return read_reply(
+            body,
+            model=model,
+            label_after=decoding.label_after,
+            label_field=decoding.label_field,
+            reasoning_end=decoding.reasoning_end,
+            prompt_characters=_characters(request),
+            seconds=seconds,
+            prices=config.prices,
+        )
 
     async def _turn(self, tokens: int) -> Reserved | None:
         """Wait until one more attempt may be made, first come, first served; None where none is to be."""
@@ -273,3 +261,12 @@ class _Round:
                 return await self._stopped.wait()
         except TimeoutError:
             return False
+
+
+def _characters(request: Request) -> int:
+    return sum(len(message.content) for message in request.messages)
+
+
+def _prompt_tokens(request: Request) -> int:
+    """Counted where they are sent, else estimated."""
+    return len(request.token_ids) or estimated_tokens(_characters(request))

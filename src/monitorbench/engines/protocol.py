@@ -26,6 +26,8 @@ class Request(NamedTuple):
 
     messages: tuple[ChatMessage, ...] = ()
     token_ids: tuple[int, ...] = ()
+    key: str = ""
+    """Of the verdict that it is for, which a batch API is sent."""
 
 
 @dataclass(frozen=True, slots=True)

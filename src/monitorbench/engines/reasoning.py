@@ -41,6 +41,9 @@ def think_first(
         thoughts: list[tuple[int, Reply, Request]] = []
         for offset, thought in model.answers(requests[start : start + _AT_ONCE], thinking):
             index = start + offset
+            if thought.failure is not None:  # of an endpoint
+                yield index, thought
+                continue
             if thought.stop_token_id != reasoning.end:
                 yield index, _without_an_answer(thought)
                 continue
@@ -59,6 +62,7 @@ def think_first(
                     prompt_tokens=thought.prompt_tokens,
                     completion_tokens=n_tokens + answer.completion_tokens,
                     seconds=thought.seconds + answer.seconds,
+                    cost=thought.cost + answer.cost,
                 ),
             )
 

@@ -52,7 +52,8 @@ class EndpointPrompt:
         user = ChatMessage("user", self._wording.user(sample, shots))
         system = self._wording.system
         messages = (ChatMessage("system", system), user) if system else (user,)
-        return Question(self._key(sample.id, messages), sample, Request(messages))
+        key = self._key(sample.id, messages)
+        return Question(key, sample, Request(messages, key=key))
 
     def _key(self, sample_id: str, messages: Sequence[ChatMessage]) -> str:
         if self._names is None:

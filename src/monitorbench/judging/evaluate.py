@@ -18,7 +18,7 @@ from monitorbench.corpus.store import read_split
 from monitorbench.judging.display import judging
 from monitorbench.judging.expected import expected, in_words, measured_pace
 from monitorbench.judging.identity import RECORDED_PROMPT, adapter_base
-from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, judge_spec, open_judge
+from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, judge_spec, open_judge, served_models
 from monitorbench.judging.known_verdicts import is_done, take_known_verdicts
 from monitorbench.judging.recorded import refuse_missing
 from monitorbench.judging.served import described, reach
@@ -88,7 +88,7 @@ def _judge(
         recorded as results,
         open_verdict_log(run.path / VERDICTS) as log,
         open_failure_log(run.path / FAILURES) as failures,
-        open_judge(spec, study.paths.models, log, failures) as judge,
+        open_judge(spec, study.paths.models, log, failures, run=run.path) as judge,
     ):
         keys, questions = judge.pending(samples)
         questions = take_known_verdicts(run, questions, log)
@@ -107,6 +107,7 @@ def _judge(
             paid = [log.entries[key] for key in keys if key in log.entries]
             paid += [failure.verdict for failure in failures.entries.values()]
             results["cost"] = sum(verdict.cost for verdict in paid)
+            results["served_models"] = served_models(log)
         unscored = unscored_reasons(found)
         of_scores = facts_of_verdicts(found)
         unanswered = [one for key, one in zip(keys, found, strict=True) if key not in log.entries]

@@ -34,6 +34,9 @@ def evidence_first(
         wrote: list[tuple[int, Reply, str, Request]] = []
         for offset, reply in model.answers(requests[start : start + _AT_ONCE], evidence):
             index = start + offset
+            if reply.failure is not None:  # of an endpoint
+                yield index, reply
+                continue
             begun = _evidence(renderer, reply)
             ids = renderer.behind_evidence(requests[index].token_ids, begun) if begun else ()
             if not begun or len(ids) > fits:
@@ -50,6 +53,7 @@ def evidence_first(
                     prompt_tokens=first.prompt_tokens,
                     completion_tokens=first.completion_tokens + answer.completion_tokens,
                     seconds=first.seconds + answer.seconds,
+                    cost=first.cost + answer.cost,
                 ),
             )
 

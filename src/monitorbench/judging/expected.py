@@ -127,11 +127,11 @@ class Expected(NamedTuple):
 
 def expected(questions: Sequence[Question], judge: JudgeSpec) -> Expected:
     """What is known of questions before they are asked; no model is run."""
-    is_exact = judge.engine.takes_token_ids
+    is_exact = all(question.request.token_ids for question in questions)
     prompt_tokens = sum(_prompt_tokens(question, is_exact) for question in questions)
     thinks = judge.monitor.reasoning
     each = judge.prompt.most_tokens + (thinks.max_tokens if thinks else 0)
-    most, prices = each * len(questions), judge.engine.prices
+    most, prices = each * len(questions), judge.engine.paid_prices
     most_cost = None if prices is None else cost(prices, prompt_tokens, 0, most)
     return Expected(len(questions), prompt_tokens, is_exact, most, most_cost)
 

@@ -18,20 +18,22 @@ from monitorbench.runs.integrity import file_sha256
 def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
     """The model that answers: its weights and adapter here, or the endpoint that has them.
 
-    Raises `UserError` for a missing adapter, `ConfigError` for one that is to go behind an endpoint.
+    Raises `UserError` for a missing adapter, `ConfigError` for one that is to go behind an endpoint,
+    and for an opening that an endpoint can't be sent.
     """
     if monitor.verdicts is not None:
         found = f"recorded:{file_sha256(recorded_file(monitor.verdicts))}"
         return {"weights": found, "adapter": "", "opening": "", "engine": "recorded", "dtype": ""}
     thinks = {"reasoning": monitor.reasoning.model_dump()} if monitor.reasoning else {}
-    own = engine.own_identity()
+    own = engine.with_opening(monitor).own_identity()
     if own is not None:
+        opening = {"opening": monitor.opening} if engine.by_token_ids else {}
         if monitor.adapter is not None:
             raise ConfigError(
                 f"monitor.adapter={monitor.adapter}: an endpoint has its own; expected null, and "
                 "engine.model as the endpoint names it"
             )
-        return own | thinks
+        return own | opening | thinks
     adapter = adapter_folder(monitor.adapter)
     return {
         "weights": weights_identity(monitor),

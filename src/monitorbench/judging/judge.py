@@ -9,6 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -67,8 +68,15 @@ class Judge:
     """A monitor that is ready to judge; see `open_judge`."""
 
     def __init__(
-        self, model: PromptedModel, log: VerdictLog, failures: FailureLog, shots: Shots = NO_SHOTS
+        self,
+        model: PromptedModel,
+        log: VerdictLog,
+        failures: FailureLog,
+        shots: Shots = NO_SHOTS,
+        *,
+        model_may_change: bool = False,
     ) -> None:
+        self._model_may_change = model_may_change
         self._model, self._log, self._failures, self._shots = model, log, failures, shots
         self._attempts = Counter(failure.verdict.key for failure in failures.entries.values())
         self.failed = {failure.verdict.key: failure.verdict for failure in failures.entries.values()}
@@ -126,8 +134,12 @@ class Judge:
             return
         self.adapter_change = self._model.prepare(questions[0])
         in_a_row = 0
+        served = set(served_models(self._log))
         with shown() as display:
             for index, reply in self._model.replies(questions):
+                changed = self._changed(reply, served)
+                if changed and not self._model_may_change:  # paid for, and nobody's verdict
+                    reply = replace(reply, failure="bad_response", detail=changed)
                 verdict = self._verdict(questions[index], reply)
                 in_a_row = in_a_row + 1 if is_outage(verdict.unscored, verdict.detail) else 0
                 if verdict.unscored in TRANSPORT_FAILURES:
@@ -136,9 +148,23 @@ class Judge:
                     self._log.append(verdict)
                 if display is not None:
                     display.add(questions[index].sample.label, verdict)
+                if changed and not self._model_may_change:
+                    raise UserError(f"{changed}; with engine.model_may_change=true this is a warning")
                 if in_a_row == FAILURES_IN_A_ROW:
                     _log.warning("%d requests in a row failed: no more are sent", in_a_row)
                     break
+
+    def _changed(self, reply: Reply, served: set[str]) -> str:
+        """What there is to say of a reply by another model than those in `served`, to which it is added."""
+        name = reply.served_model
+        if reply.failure is not None or not name or name in served:
+            return ""
+        before = ", ".join(sorted(served))
+        served.add(name)
+        changed = f"answered by model {name}, the run's other answers are by {before}" if before else ""
+        if changed and self._model_may_change:
+            _log.warning("%s", changed)
+        return changed
 
     def _note(self, failed: Verdict) -> None:
         """Log a request that got no answer."""
@@ -177,13 +203,19 @@ class Judge:
 
 @contextmanager
 def open_judge(
-    spec: JudgeSpec, models: Path, log: VerdictLog, failures: FailureLog, where: str = "prompt"
+    spec: JudgeSpec,
+    models: Path,
+    log: VerdictLog,
+    failures: FailureLog,
+    where: str = "prompt",
+    run: Path | None = None,
 ) -> Iterator[Judge]:
     """A judge whose verdicts are kept in `log`, and failed requests in `failures`; closed on leaving.
 
-    `models` is the folder that models are kept in; `where` is the setting that holds the prompt, for errors.
-    Raises `UserError` where weights, an adapter or an endpoint's key are missing, `ConfigError` where prompt
-    or reasoning don't fit the tokenizer.
+    `models` is the folder that models are kept in; `where` is the setting that holds the prompt, for errors;
+    `run` the directory that the names of a batch API's batches are kept in. Raises
+    `UserError` where weights, an adapter or an endpoint's key are missing, `ConfigError` where prompt or
+    reasoning don't fit the tokenizer.
     """
     model = open_prompted(
         spec.monitor,
@@ -193,11 +225,19 @@ def open_judge(
         f"monitor={spec.monitor.name} {where}={spec.prompt.name}",
         identity=spec.identity,
         spent=_spent(log, failures),
+        run=run,
     )
     try:
-        yield Judge(model, log, failures, spec.shots)
+        may_change = spec.engine.model_may_change
+        yield Judge(model, log, failures, spec.shots, model_may_change=may_change)
     finally:
         model.close()
+
+
+def served_models(log: VerdictLog) -> dict[str, int]:
+    """How many of the verdicts are by which model, as the endpoint called it in its answers."""
+    named = Counter(verdict.served_model for verdict in log.entries.values() if verdict.served_model)
+    return dict(sorted(named.items()))
 
 
 def _spent(log: VerdictLog, failures: FailureLog) -> float:

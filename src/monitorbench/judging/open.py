@@ -20,12 +20,14 @@ def open_prompted(
     identity: Mapping[str, Any] | None = None,
     words: Sequence[str] = (),
     spent: float = 0.0,
+    run: Path | None = None,
 ) -> PromptedModel:
     """The monitor on its engine, with a prompt.
 
     `models` is the folder that models are kept in; `where` names the setting in an error. `identity` is what
     `judging.identity` says of the model, for the keys of verdicts. With `words` their log-probabilities are
-    wanted, and no verdict. `spent` is what earlier processes paid of an endpoint's `max_cost`.
+    wanted, and no verdict. `spent` is what earlier processes paid of an endpoint's `max_cost`, `run` the
+    directory of a run whose batches are resumed.
 
     Raises what `engines.open.open_model` raises, and `ConfigError` where prompt, words or reasoning don't fit
     the tokenizer.
@@ -36,7 +38,7 @@ def open_prompted(
         return RecordedVerdicts(monitor.verdicts, prompt, identity)
     from monitorbench.engines.open import open_model
 
-    model = open_model(monitor, engine, models, spent=spent)
+    model = open_model(monitor, engine, models, spent=spent, run=run)
     if model.tokenizer is None:
         from monitorbench.judging.endpoint import EndpointPrompt
 
