@@ -37,6 +37,7 @@ class CostLimit(UserError):
 class Endpoint:
     """A chat endpoint. `spent` is what earlier processes paid of this run's `max_cost`.
 
+    Several threads may ask it at once: limits and costs are shared, `concurrency` is each call's own.
     Raises `UserError` where the environment variable with the key isn't set.
     """
 
@@ -46,6 +47,7 @@ class Endpoint:
         self.spent = spent
         self.limit = RateLimit(config.requests_per_minute, config.tokens_per_minute)
         self._rounds: set[_Round] = set()
+        self._paying = threading.Lock()
         # Its line for every request would bury the progress of thousands.
         logging.getLogger("httpx2").setLevel(logging.WARNING)
 
@@ -82,6 +84,11 @@ class Endpoint:
         """Cancel whatever is still in flight."""
         for round_ in tuple(self._rounds):
             round_.cancel()
+
+    def pay(self, cost: float) -> None:
+        """Note what a reply cost."""
+        with self._paying:
+            self.spent += cost
 
     def _fields(self, decoding: Decoding) -> dict[str, Any]:
         """What every request of a round has in common."""
@@ -234,7 +241,7 @@ class _Round:
                 )
                 if reply.prompt_tokens:
                     self._endpoint.limit.correct(reserved, reply.prompt_tokens + reply.completion_tokens)
-                self._endpoint.spent += reply.cost
+                self._endpoint.pay(reply.cost)
                 if reply.finish_reason != "abort":
                     return reply
                 outcome = Problem("bad_response", "aborted: is it ending?", retry=True, ends_run=True)

@@ -6,6 +6,7 @@ the way to an endpoint is in a log of its own, and the sample is judged when it 
 """
 
 import logging
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -64,7 +65,10 @@ class Pending(NamedTuple):
 
 
 class Judge:
-    """A monitor that is ready to judge; see `open_judge`."""
+    """A monitor that is ready to judge; see `open_judge`.
+
+    Several threads may call it at once where its engine is an endpoint.
+    """
 
     def __init__(
         self, model: PromptedModel, log: VerdictLog, failures: FailureLog, shots: Shots = NO_SHOTS
@@ -75,6 +79,7 @@ class Judge:
         """By key what the last failed request about a sample would be as a verdict."""
         self.adapter_change: float | None = None
         """What the adapter changes on the first question that was asked; None without one."""
+        self._lock = threading.Lock()
 
     @property
     def spent(self) -> float:
@@ -101,15 +106,16 @@ class Judge:
         """
         keys: list[str] = []
         questions: list[Question] = []
-        for sample in samples:
-            question = self._model.question(sample, self._shots.beside(sample))
-            keys.append(question.key)
-            if question.key in self._log.entries:
-                continue
-            if question.too_long:
-                self._log.append(_too_long(question, self._model.prompt))
-            else:
-                questions.append(question)
+        with self._lock:
+            for sample in samples:
+                question = self._model.question(sample, self._shots.beside(sample))
+                keys.append(question.key)
+                if question.key in self._log.entries:
+                    continue
+                if question.too_long:
+                    self._log.append(_too_long(question, self._model.prompt))
+                else:
+                    questions.append(question)
         questions.sort(key=lambda question: self._attempts[question.key])
         return Pending(keys, questions)
 
@@ -124,27 +130,30 @@ class Judge:
         """
         if not questions:
             return
-        self.adapter_change = self._model.prepare(questions[0])
+        with self._lock:
+            self.adapter_change = self._model.prepare(questions[0])
         in_a_row = 0
         with shown() as display:
             for index, reply in self._model.replies(questions):
                 verdict = self._verdict(questions[index], reply)
                 in_a_row = in_a_row + 1 if is_outage(verdict.unscored, verdict.detail) else 0
-                if verdict.unscored in TRANSPORT_FAILURES:
-                    self._note(verdict)
-                else:
-                    self._log.append(verdict)
+                self._note(verdict)
                 if display is not None:
                     display.add(questions[index].sample.label, verdict)
                 if in_a_row == FAILURES_IN_A_ROW:
                     _log.warning("%d requests in a row failed: no more are sent", in_a_row)
                     break
 
-    def _note(self, failed: Verdict) -> None:
-        """Log a request that got no answer."""
-        self._attempts[failed.key] += 1
-        self._failures.append(Failure(attempt=self._attempts[failed.key], verdict=failed))
-        self.failed[failed.key] = failed
+    def _note(self, verdict: Verdict) -> None:
+        """Log a verdict, or a request that got no answer."""
+        key = verdict.key
+        with self._lock:
+            if verdict.unscored in TRANSPORT_FAILURES:
+                self._attempts[key] += 1
+                self._failures.append(Failure(attempt=self._attempts[key], verdict=verdict))
+                self.failed[key] = verdict
+            elif key not in self._log.entries:  # another thread may have asked the same
+                self._log.append(verdict)
 
     def _verdict(self, question: Question, reply: Reply) -> Verdict:
         prompt, (text, answer, score) = self._model.prompt, self._model.read(reply)

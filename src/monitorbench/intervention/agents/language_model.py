@@ -12,6 +12,7 @@ After ROLLBACK it is told which action was undone, which is not offered again wh
 import math
 import re
 import string
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,7 +25,7 @@ from monitorbench.intervention.agents.trajectory import request, response
 from monitorbench.records import Category, Construction, Label, LabelSource, Message, Role, Sample, Task
 
 if TYPE_CHECKING:
-    from monitorbench.judging.prompted import PromptedModel
+    from monitorbench.judging.prompted import PromptedModel, Question
 
 LETTERS = string.ascii_uppercase
 _SHOWN = """\
@@ -123,8 +124,11 @@ def prompt(settings: LanguageModelAgent) -> Prompt:
     )
 
 
-def open_language_model(settings: LanguageModelAgent, models: Path) -> LanguageModel:
-    """Load the model or open its endpoint; `UserError` and `ConfigError` as for a judge."""
+def open_language_model(settings: LanguageModelAgent, models: Path, tasks_at_once: int = 1) -> LanguageModel:
+    """Load the model or open its endpoint; `UserError` and `ConfigError` as for a judge.
+
+    Tasks that run at once share the engine's concurrency.
+    """
     from monitorbench.judging.open import open_prompted
 
     model, engine = settings.model, settings.engine
@@ -135,17 +139,29 @@ def open_language_model(settings: LanguageModelAgent, models: Path) -> LanguageM
         )
     where = f"agent.model={model.name} agent.choose={settings.choose}"
     opened = open_prompted(model, engine, prompt(settings), models, where, words=LETTERS)
-    return LanguageModel(settings, lambda samples: _answers(opened, samples), opened.close)
+    most, rendering = max(1, engine.concurrency // tasks_at_once), threading.Lock()
+
+    def ask(samples: Sequence[Sample]) -> list[ModelAnswer]:
+        with rendering:  # tokenizers are not made for several threads
+            questions = [opened.question(sample) for sample in samples]
+        for question in questions:
+            if question.too_long:
+                raise ValueError(f"the run so far is too long: {question.detail}")
+        if not engine.takes_token_ids and len(questions) > most:
+            parts = [questions[start : start + most] for start in range(0, len(questions), most)]
+            return [answer for part in parts for answer in _answers(opened, part)]
+        return _answers(opened, questions)
+
+    return LanguageModel(settings, ask, opened.close)
 
 
-def _answers(model: "PromptedModel", samples: Sequence[Sample]) -> list[ModelAnswer]:
-    """One answer a sample, in their order; `ValueError` where one can't be had, `Incomplete` in an outage."""
+def _answers(model: "PromptedModel", questions: Sequence["Question"]) -> list[ModelAnswer]:
+    """One answer a question, in their order.
+
+    Raises `ValueError` where one can't be had, and `Incomplete` in an outage.
+    """
     from monitorbench.judging.unanswered import is_outage
 
-    questions = [model.question(sample) for sample in samples]
-    for question in questions:
-        if question.too_long:
-            raise ValueError(f"the run so far is too long: {question.detail}")
     found: dict[int, ModelAnswer] = {}
     for index, reply in model.replies(questions):
         if is_outage(reply.failure, reply.detail):
@@ -157,7 +173,7 @@ def _answers(model: "PromptedModel", samples: Sequence[Sample]) -> list[ModelAns
             raise ValueError(f"{reply.failure}: {reply.detail}")
         tokens = reply.prompt_tokens + reply.completion_tokens
         found[index] = ModelAnswer(reply.text, model.word_logprobs(reply), tokens)
-    return [found[index] for index in range(len(samples))]
+    return [found[index] for index in range(len(questions))]
 
 
 def _offered(situation: Situation) -> tuple[str, ...]:
