@@ -5,6 +5,9 @@ the best of each 26 meet again. By *text*: it writes `Thought:` and `Action:` (R
 first action counts, and one that is admissible but for capitals and blanks is put as the world writes it.
 Decoding is greedy, so that its runs of one task differ by what was done to them alone, whatever the seed.
 
+A reasoning model (`agent.model.reasoning`) thinks first, within tokens of its own. Promise: no action is read
+from thoughts; those that did not end are no answer, and the run breaks down with that as its reason.
+
 The world's words, its actions and a monitor's warning are quoted in blocks of their own and can open no turn.
 After ROLLBACK it is told which action was undone, which is not offered again where there are others.
 """
@@ -20,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from monitorbench.config.base import ConfigError, Incomplete
 from monitorbench.config.pilot import LanguageModelAgent
 from monitorbench.config.study import LabelWords, Prompt, PromptKind
+from monitorbench.engines.reasoning import THOUGHT, part_thinking, without_tag
 from monitorbench.intervention.agents.protocol import Choice, Policy, Situation
 from monitorbench.intervention.agents.trajectory import request, response
 from monitorbench.records import Category, Construction, Label, LabelSource, Message, Role, Sample, Task
@@ -46,11 +50,15 @@ _ACTION = re.compile(r"^[ \t]*action[ \t]*\d*[ \t]*:[ \t]*(\S.*)$", re.IGNORECAS
 
 
 class ModelAnswer(NamedTuple):
-    """What a model gave: its text, the natural log-probability of each letter, and the tokens it took."""
+    """What a model gave: its text, the natural log-probability of each letter, and the tokens it took.
+
+    `thinking` preceded the text and is no part of it.
+    """
 
     text: str
     letters: Mapping[str, float]
     tokens: int
+    thinking: str = ""
 
 
 Ask = Callable[[Sequence[Sample]], list[ModelAnswer]]
@@ -79,20 +87,21 @@ class LanguageModel:
         left = list(_offered(situation))
         if not left:
             raise ConfigError("agent.choose=score: this world takes any text; expected agent.choose=text")
-        tokens = 0
+        tokens, thinking = 0, []
         while len(left) > 1:
             groups = [left[start : start + len(LETTERS)] for start in range(0, len(left), len(LETTERS))]
             answers = self._ask([_prompted(situation, _lettered(group)) for group in groups])
             tokens += sum(answer.tokens for answer in answers)
+            thinking += [answer.thinking for answer in answers if answer.thinking]
             left = [_likeliest(group, answer) for group, answer in zip(groups, answers, strict=True)]
-        return Choice(left[0], tokens=tokens)
+        return Choice(left[0], tokens=tokens, thinking="\n\n".join(thinking))
 
     def _by_word(self, situation: Situation) -> Choice:
         offered = _offered(situation)
         (answer,) = self._ask([_prompted(situation, [_one_line(action) for action in offered])])
         thought, action = read_react(answer.text)
         same = {_folded(one): one for one in offered}
-        return Choice(same.get(_folded(action), action), thought, answer.tokens)
+        return Choice(same.get(_folded(action), action), thought, answer.tokens, answer.thinking)
 
 
 def read_react(text: str) -> tuple[str, str]:
@@ -139,6 +148,7 @@ def open_language_model(settings: LanguageModelAgent, models: Path, tasks_at_onc
         )
     where = f"agent.model={model.name} agent.choose={settings.choose}"
     opened = open_prompted(model, engine, prompt(settings), models, where, words=LETTERS)
+    end = model.reasoning.end if model.reasoning else THOUGHT
     most, rendering = max(1, engine.concurrency // tasks_at_once), threading.Lock()
 
     def ask(samples: Sequence[Sample]) -> list[ModelAnswer]:
@@ -149,14 +159,14 @@ def open_language_model(settings: LanguageModelAgent, models: Path, tasks_at_onc
                 raise ValueError(f"the run so far is too long: {question.detail}")
         if not engine.takes_token_ids and len(questions) > most:
             parts = [questions[start : start + most] for start in range(0, len(questions), most)]
-            return [answer for part in parts for answer in _answers(opened, part)]
-        return _answers(opened, questions)
+            return [answer for part in parts for answer in _answers(opened, part, end)]
+        return _answers(opened, questions, end)
 
     return LanguageModel(settings, ask, opened.close)
 
 
-def _answers(model: "PromptedModel", questions: Sequence["Question"]) -> list[ModelAnswer]:
-    """One answer a question, in their order.
+def _answers(model: "PromptedModel", questions: Sequence["Question"], end: str) -> list[ModelAnswer]:
+    """One answer a question, in their order; `end` ends thoughts that stand in a text.
 
     Raises `ValueError` where one can't be had, and `Incomplete` in an outage.
     """
@@ -171,8 +181,13 @@ def _answers(model: "PromptedModel", questions: Sequence["Question"]) -> list[Mo
             )
         if reply.failure is not None:
             raise ValueError(f"{reply.failure}: {reply.detail}")
+        beside = without_tag(reply.reasoning)
+        parted = (beside, reply.text) if beside else part_thinking(reply.text, end)
+        if parted is None:
+            raise ValueError(f"truncated: thinking did not end in {reply.completion_tokens} tokens")
+        thinking, text = parted
         tokens = reply.prompt_tokens + reply.completion_tokens
-        found[index] = ModelAnswer(reply.text, model.word_logprobs(reply), tokens)
+        found[index] = ModelAnswer(text, model.word_logprobs(reply), tokens, thinking)
     return [found[index] for index in range(len(questions))]
 
 
