@@ -39,7 +39,7 @@ PINNED = {
     1: Golden(
         pilot="1b82efa24f74d87477eb5f98a1583060211dbf29efcb9e9a858672bce565674f",
         questions="5f134bc89876ed184d73774c1d959f6b6d9be4bfdd2cd0b1d65fcede68b24cb5",
-    )
+    ),
 }
 """The latest version's; earlier ones may stay as a record."""
 ADVICE = (
