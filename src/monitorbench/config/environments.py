@@ -1,7 +1,7 @@
 """Settings of environments (`conf/environment/*.yaml`) and of recorded runs (`conf/recorded/*.yaml`)."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,6 +12,8 @@ from monitorbench.config.sources import Source
 class _Environment(Config):
     name: FileName
     """What folders call it."""
+    side_by_side: ClassVar[bool]
+    """Whether several of its tasks may run at once, each in a thread of its own."""
 
     def identity(self) -> dict[str, Any]:
         """The settings that decide the tasks, for a hash: all but the places on this machine."""
@@ -21,6 +23,8 @@ class _Environment(Config):
 class TextWorldGames(_Environment):
     """Games generated on the spot: a house, things in it, and a quest of so many actions."""
 
+    side_by_side: ClassVar[bool] = False
+    """Interpreters of this process are not made for several threads."""
     kind: Literal["textworld"]
     rooms: Annotated[int, Field(ge=1, le=20)]
     """Rooms of the house."""
@@ -44,6 +48,8 @@ class _FromSource(_Environment):
 class AlfworldGames(_FromSource):
     """ALFWorld's household games. Splits are upstream's: valid_train, valid_seen, valid_unseen."""
 
+    side_by_side: ClassVar[bool] = True
+    """Each game has a process of its own."""
     kind: Literal["alfworld"]
     plan_seconds: Annotated[float, Field(gt=0)]
     """CPU time of one plan; a run that needs a longer one ends, with that reason."""
@@ -52,6 +58,7 @@ class AlfworldGames(_FromSource):
 class Questions(_FromSource):
     """Questions that are answered with tools."""
 
+    side_by_side: ClassVar[bool] = True
     kind: Literal["questions"]
     tools: Literal["search", "calculator"]
     """`search`: paragraphs to search and read, for HotPotQA; `calculator`: arithmetic, for GSM8K."""

@@ -90,6 +90,9 @@ class Pilot(Config):
     """How many tasks are run."""
     seeds: Annotated[int, Field(ge=1)]
     """How many runs of each task each condition has."""
+    concurrency: Annotated[int, Field(ge=1)] | None = None
+    """The most tasks that run at once; None: as many as the endpoint of the agent, or of the critic of an
+    agent without one, takes requests at once. Engines of this process, and TextWorld, do one at a time."""
     conditions: Annotated[tuple[ConditionName, ...], Field(min_length=1)]
     """The conditions that are compared with runs that nothing intervenes in."""
     tau: Annotated[float, Field(gt=0, lt=1)]

@@ -15,6 +15,7 @@ A body that is torn or too large is the HTTP client's own.
 import email.utils
 import math
 import random
+import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ class RateLimit:
     """A sliding window: in any `WINDOW_SECONDS` at most so many requests and so many tokens begin.
 
     Tokens are reserved by an estimate and corrected by what the endpoint counted. A single request
-    of more tokens than the limit goes out alone.
+    of more tokens than the limit goes out alone. Several threads may share it.
     """
 
     def __init__(self, requests: int | None, tokens: int | None) -> None:
@@ -48,33 +49,36 @@ class RateLimit:
         self._most_tokens = math.inf if tokens is None else tokens
         self._window: deque[Reserved] = deque()
         self._tokens = 0
+        self._lock = threading.Lock()
 
     def reserve(self, tokens: int, now: float) -> Reserved | float:
         """The reservation, or the seconds to wait before trying again (more than 0)."""
-        while self._window and now - self._window[0].at >= WINDOW_SECONDS:
-            gone = self._window.popleft()
-            self._tokens -= gone.tokens
-            gone.at = -math.inf
-        until, requests, in_window = now, len(self._window) + 1, self._tokens + tokens
-        for oldest in self._window:
-            if requests <= self._most_requests and in_window <= self._most_tokens:
-                break
-            until, requests, in_window = (
-                oldest.at + WINDOW_SECONDS,
-                requests - 1,
-                in_window - oldest.tokens,
-            )
-        if until > now:
-            return max(until - now, 1e-3)  # rounding must not make a caller spin
-        self._window.append(reserved := Reserved(now, tokens))
-        self._tokens += tokens
-        return reserved
+        with self._lock:
+            while self._window and now - self._window[0].at >= WINDOW_SECONDS:
+                gone = self._window.popleft()
+                self._tokens -= gone.tokens
+                gone.at = -math.inf
+            until, requests, in_window = now, len(self._window) + 1, self._tokens + tokens
+            for oldest in self._window:
+                if requests <= self._most_requests and in_window <= self._most_tokens:
+                    break
+                until, requests, in_window = (
+                    oldest.at + WINDOW_SECONDS,
+                    requests - 1,
+                    in_window - oldest.tokens,
+                )
+            if until > now:
+                return max(until - now, 1e-3)  # rounding must not make a caller spin
+            self._window.append(reserved := Reserved(now, tokens))
+            self._tokens += tokens
+            return reserved
 
     def correct(self, reserved: Reserved, tokens: int) -> None:
         """Replace a reservation's estimate by the endpoint's own count."""
-        if reserved.at > -math.inf:
-            self._tokens += tokens - reserved.tokens
-            reserved.tokens = tokens
+        with self._lock:
+            if reserved.at > -math.inf:
+                self._tokens += tokens - reserved.tokens
+                reserved.tokens = tokens
 
 
 def retry_delay(attempt: int, headers: Mapping[str, str], now: float) -> float:

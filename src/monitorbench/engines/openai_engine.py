@@ -38,8 +38,9 @@ class CostLimit(UserError):
 class Endpoint:
     """A chat endpoint, or with a `tokenizer` one that is sent token ids.
 
-    `spent` is what earlier processes paid of this run's `max_cost`. Raises `UserError` where the environment
-    variable with the key isn't set.
+    Several threads may ask it at once: limits and costs are shared, `concurrency` is each call's own.
+    `spent` is what earlier processes paid of this run's `max_cost`. Raises `UserError` where the
+    environment variable with the key isn't set.
     """
 
     def __init__(self, config: OpenAiEngine, *, spent: float = 0.0, tokenizer: Any = None) -> None:
@@ -48,6 +49,7 @@ class Endpoint:
         self.spent = spent
         self.limit = RateLimit(config.requests_per_minute, config.tokens_per_minute)
         self._rounds: set[_Round] = set()
+        self._paying = threading.Lock()
         # Its line for every request would bury the progress of thousands.
         logging.getLogger("httpx2").setLevel(logging.WARNING)
 
@@ -79,6 +81,11 @@ class Endpoint:
         """Cancel whatever is still in flight."""
         for round_ in tuple(self._rounds):
             round_.cancel()
+
+    def pay(self, cost: float) -> None:
+        """Note what a reply cost."""
+        with self._paying:
+            self.spent += cost
 
     def _fields(self, decoding: Decoding) -> dict[str, Any]:
         """What every request of a round has in common."""
@@ -203,7 +210,7 @@ class _Round:
                 reply = self._read(redacted_body(outcome, self._endpoint.key), request, seconds)
                 if reply.prompt_tokens:
                     self._endpoint.limit.correct(reserved, reply.prompt_tokens + reply.completion_tokens)
-                self._endpoint.spent += reply.cost
+                self._endpoint.pay(reply.cost)
                 if reply.finish_reason != "abort":
                     return reply
                 outcome = Problem("bad_response", "aborted: is it ending?", retry=True, ends_run=True)

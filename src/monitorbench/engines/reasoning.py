@@ -15,6 +15,10 @@ _AT_ONCE = 1024
 at most, and the longest of each round is waited for alone."""
 
 
+THINKS, THOUGHT = "<think>", "</think>"
+"""What most models write around their reasoning, where nothing says what this one does."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReasoningTokens:
     """Token ids around the answer of a model that reasons first."""
@@ -79,3 +83,19 @@ def _without_an_answer(thought: Reply) -> Reply:
         reasoning=thought.text,
         reasoning_tokens=thought.completion_tokens,
     )
+
+
+def part_thinking(text: str, end: str = THOUGHT) -> tuple[str, str] | None:
+    """What a model thought in its answer, and what it wrote behind that; None where the thoughts don't end.
+
+    The last `end` counts: what is quoted in thoughts may spell it. The chat template may have opened them.
+    """
+    thinking, found, answer = text.rpartition(end)
+    if not found:
+        return None if text.lstrip().startswith(THINKS) else ("", text)
+    return without_tag(thinking), answer
+
+
+def without_tag(thinking: str) -> str:
+    """Thoughts without the tag that a model may have opened them with."""
+    return thinking.strip().removeprefix(THINKS).strip()

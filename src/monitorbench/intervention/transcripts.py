@@ -27,6 +27,8 @@ class Step(BaseModel):
     """1 in the second run of best-of-2."""
     step: Count
     action: str
+    thinking: str = ""
+    """What a reasoning model thought before its thought and action; the run goes on without it."""
     thought: str = ""
     observation: str
     done: bool

@@ -37,8 +37,7 @@ class EndpointPrompt:
         self.prompt, self._model, self._words = prompt, model, tuple(words)
         self._wording = PromptWording(prompt)
         self._names = {name: identity[name] for name in _IN_KEYS} if identity else None
-        self._reasoning = None if words else reasoning
-        thinks = self._reasoning
+        self._reasoning = thinks = reasoning
         self._decoding = Decoding(
             prompt.max_new_tokens + (thinks.max_tokens if thinks else 0),  # reasoning counts as completion
             structured=None if words else _schema(prompt),
@@ -67,13 +66,14 @@ class EndpointPrompt:
 
     def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
         """See `PromptedModel.replies`; raises what `Endpoint.answers` raises."""
-        answers = self._model.answers([question.request for question in questions], self._decoding)
-        return answers if self._words else ((i, _refused_if_one_sided(reply)) for i, reply in answers)
+        for i, reply in self._model.answers([question.request for question in questions], self._decoding):
+            if self._reasoning and reply.finish_reason == "length" and _ends_in_reasoning(reply):
+                yield i, _cut_short(reply)
+            else:
+                yield i, reply if self._words else _refused_if_one_sided(reply)
 
     def read(self, reply: Reply) -> Reading:
         """See `PromptedModel.read`."""
-        if self._reasoning and reply.finish_reason == "length" and _ends_in_reasoning(reply):
-            return Reading(reply.text, Answer(None, UnscoredReason.TRUNCATED), Score(None, None))
         if reply.failure is not None:
             return Reading(reply.text, Answer(None, UnscoredReason(reply.failure)), Score(None, None))
         answer = parse_text(self.prompt, reply.text, reply.finish_reason)
@@ -98,6 +98,17 @@ def _refused_if_one_sided(reply: Reply) -> Reply:
     said = "the log-probability of one token alone; expected its alternatives, or engine.logprobs=false"
     detail = "; ".join(filter(None, (reply.detail, said)))
     return dataclasses.replace(reply, failure="bad_response", detail=detail, top_logprobs=None)
+
+
+def _ends_in_reasoning(reply: Reply) -> bool:
+    """Whether an answer that was cut short is a piece of reasoning, whatever word it begins with."""
+    return reply.reasoning_cut or not reply.reasoning or not reply.text.strip()
+
+
+def _cut_short(reply: Reply) -> Reply:
+    said = f"reasoning and answer did not end in {reply.completion_tokens} tokens"
+    detail = "; ".join(filter(None, (reply.detail, said)))
+    return dataclasses.replace(reply, failure="truncated", detail=detail, top_logprobs=None)
 
 
 def _schema(prompt: Prompt) -> dict[str, Any] | None:
@@ -128,8 +139,3 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-def _ends_in_reasoning(reply: Reply) -> bool:
-    """Whether an answer that was cut short is a piece of reasoning, whatever label word it begins with."""
-    return reply.reasoning_cut or not reply.reasoning or not reply.text.strip()

@@ -6,6 +6,7 @@ the way to an endpoint is in a log of its own, and the sample is judged when it 
 """
 
 import logging
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -65,7 +66,10 @@ class Pending(NamedTuple):
 
 
 class Judge:
-    """A monitor that is ready to judge; see `open_judge`."""
+    """A monitor that is ready to judge; see `open_judge`.
+
+    Several threads may call it at once where its engine is an endpoint.
+    """
 
     def __init__(
         self,
@@ -76,13 +80,14 @@ class Judge:
         *,
         model_may_change: bool = False,
     ) -> None:
-        self._model_may_change = model_may_change
+        self._model_may_change, self._served = model_may_change, set(served_models(log))
         self._model, self._log, self._failures, self._shots = model, log, failures, shots
         self._attempts = Counter(failure.verdict.key for failure in failures.entries.values())
         self.failed = {failure.verdict.key: failure.verdict for failure in failures.entries.values()}
         """By key what the last failed request about a sample would be as a verdict."""
         self.adapter_change: float | None = None
         """What the adapter changes on the first question that was asked; None without one."""
+        self._lock = threading.Lock()
 
     @property
     def spent(self) -> float:
@@ -109,15 +114,16 @@ class Judge:
         """
         keys: list[str] = []
         questions: list[Question] = []
-        for sample in samples:
-            question = self._model.question(sample, self._shots.beside(sample))
-            keys.append(question.key)
-            if question.key in self._log.entries:
-                continue
-            if question.too_long:
-                self._log.append(_too_long(question, self._model.prompt))
-            else:
-                questions.append(question)
+        with self._lock:
+            for sample in samples:
+                question = self._model.question(sample, self._shots.beside(sample))
+                keys.append(question.key)
+                if question.key in self._log.entries:
+                    continue
+                if question.too_long:
+                    self._log.append(_too_long(question, self._model.prompt))
+                else:
+                    questions.append(question)
         questions.sort(key=lambda question: self._attempts[question.key])
         return Pending(keys, questions)
 
@@ -132,20 +138,17 @@ class Judge:
         """
         if not questions:
             return
-        self.adapter_change = self._model.prepare(questions[0])
+        with self._lock:
+            self.adapter_change = self._model.prepare(questions[0])
         in_a_row = 0
-        served = set(served_models(self._log))
         with shown() as display:
             for index, reply in self._model.replies(questions):
-                changed = self._changed(reply, served)
+                changed = self._changed(reply)
                 if changed and not self._model_may_change:  # paid for, and nobody's verdict
                     reply = replace(reply, failure="bad_response", detail=changed)
                 verdict = self._verdict(questions[index], reply)
                 in_a_row = in_a_row + 1 if is_outage(verdict.unscored, verdict.detail) else 0
-                if verdict.unscored in TRANSPORT_FAILURES:
-                    self._note(verdict)
-                else:
-                    self._log.append(verdict)
+                self._note(verdict)
                 if display is not None:
                     display.add(questions[index].sample.label, verdict)
                 if changed and not self._model_may_change:
@@ -154,23 +157,30 @@ class Judge:
                     _log.warning("%d requests in a row failed: no more are sent", in_a_row)
                     break
 
-    def _changed(self, reply: Reply, served: set[str]) -> str:
-        """What there is to say of a reply by another model than those in `served`, to which it is added."""
+    def _changed(self, reply: Reply) -> str:
+        """What there is to say of a reply by another model than those that answered before."""
         name = reply.served_model
-        if reply.failure is not None or not name or name in served:
-            return ""
-        before = ", ".join(sorted(served))
-        served.add(name)
+        with self._lock:
+            if reply.failure is not None or not name or name in self._served:
+                return ""
+            before = ", ".join(sorted(self._served))
+            if not before or self._model_may_change:
+                self._served.add(name)
         changed = f"answered by model {name}, the run's other answers are by {before}" if before else ""
         if changed and self._model_may_change:
             _log.warning("%s", changed)
         return changed
 
-    def _note(self, failed: Verdict) -> None:
-        """Log a request that got no answer."""
-        self._attempts[failed.key] += 1
-        self._failures.append(Failure(attempt=self._attempts[failed.key], verdict=failed))
-        self.failed[failed.key] = failed
+    def _note(self, verdict: Verdict) -> None:
+        """Log a verdict, or a request that got no answer."""
+        key = verdict.key
+        with self._lock:
+            if verdict.unscored in TRANSPORT_FAILURES:
+                self._attempts[key] += 1
+                self._failures.append(Failure(attempt=self._attempts[key], verdict=verdict))
+                self.failed[key] = verdict
+            elif key not in self._log.entries:  # another thread may have asked the same
+                self._log.append(verdict)
 
     def _verdict(self, question: Question, reply: Reply) -> Verdict:
         prompt, (text, answer, score) = self._model.prompt, self._model.read(reply)

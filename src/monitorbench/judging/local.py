@@ -36,8 +36,6 @@ class LocalPrompt:
         words: Sequence[str] = (),
     ) -> None:
         """Raises `ValueError` where prompt, words or reasoning don't fit the tokenizer."""
-        if words and monitor.reasoning:
-            raise ValueError("it is to answer at once; expected a model with reasoning=null")
         renderer = Renderer(prompt, model.tokenizer, monitor.opening, monitor.reasoning)
         self.prompt, self._model, self._renderer = prompt, model, renderer
         self._tokens_of = {word: _single_tokens(renderer, word) for word in words}

@@ -29,13 +29,13 @@ LIMITS = RunLimits(min_step=2, step_budget=15, max_interventions=3, warning="Loo
 CHOOSE = ("score", "text")
 
 
-def settings(choose: str) -> LanguageModelAgent:
+def settings(choose: str, **model_has: Any) -> LanguageModelAgent:
     """An agent's settings, as the configuration gives them."""
     model = {"name": "tiny", "hub_id": "", "revision": "", "package": None, "path": None, "adapter": None}
     engine = {"kind": "transformers", "dtype": "float32", "device": "cpu", "batch_size": 8}
     given = {
         "kind": "language_model",
-        "model": {**model, "context_tokens": 2048},
+        "model": {**model, "context_tokens": 2048, **model_has},
         "engine": engine,
         "choose": choose,
         "system": "You act.",
@@ -224,10 +224,12 @@ class FakeModel:
         self.closed = True
 
 
-def opened(monkeypatch: pytest.MonkeyPatch, model: FakeModel, choose: str = "score") -> LanguageModel:
+def opened(
+    monkeypatch: pytest.MonkeyPatch, model: FakeModel, choose: str = "score", **model_has: Any
+) -> LanguageModel:
     """The agent as the pilot opens it, on that model."""
     monkeypatch.setattr("monitorbench.engines.open.open_model", lambda *_, **__: model)
-    return open_language_model(settings(choose), Path())
+    return open_language_model(settings(choose, **model_has), Path())
 
 
 def reply(**changed: Any) -> Reply:
@@ -278,3 +280,70 @@ def test_what_is_no_answer_breaks_the_run_with_its_reason(monkeypatch: pytest.Mo
     with pytest.raises(ValueError, match="tokens, 127 fit"):
         open_language_model(small, Path()).begin("t", 0)(situation(admissible=("go", "wait " * 900)))
     assert unasked.asked == []
+
+
+# --- reasoning ------------------------------------------------------------------------------------------
+
+TEMPTED = "I could go.\nAction: forward\nBut no."
+
+
+@pytest.mark.parametrize(
+    ("text", "thinking"),
+    [
+        (f"<think>\n{TEMPTED}\n</think>\n\nThought: Stay.\nAction: wait", TEMPTED),
+        (f"{TEMPTED}</think>Action: wait", TEMPTED),
+        (f"<think>It says </think>. {TEMPTED}</think>wait", f"It says </think>. {TEMPTED}"),
+        ("Action: wait", ""),
+    ],
+)
+def test_no_action_is_read_from_thoughts(monkeypatch: pytest.MonkeyPatch, text: str, thinking: str):
+    """A model weighs actions before it chooses: the first that it thinks of is not the one it takes."""
+    act = opened(monkeypatch, FakeModel(None, lambda _: reply(text=text)), "text").begin("t", 0)
+    choice = act(situation())
+    assert (choice.action, choice.thinking) == ("wait", thinking)
+
+
+def test_thoughts_that_do_not_end_are_no_action(monkeypatch: pytest.MonkeyPatch):
+    """Else a token limit would play the run, with the actions that a model only thought of."""
+    model = FakeModel(None, lambda _: reply(text=f"<think>{TEMPTED}", finish_reason="length"))
+    found = run_episode(Corridor(), opened(monkeypatch, model, "text"), Run("k", "none", 0), LIMITS)
+    assert (found.steps, found.success) == ((), False)
+    assert found.reason == "agent: ValueError: truncated: thinking did not end in 1 tokens"
+
+
+REASONING = {"end": ".", "then": " Answer:", "max_tokens": 24}
+"""SmolLM2 has no token of its own for the end of reasoning: a full stop is one here."""
+
+
+@pytest.mark.parametrize("choose", CHOOSE)
+def test_a_local_model_thinks_within_its_own_tokens(
+    monkeypatch: pytest.MonkeyPatch, tokenizer: Any, choose: str
+):
+    """Scored on its first token, a reasoning model would choose before it has thought."""
+    stop = tokenizer(".").input_ids[0]
+    bare = tokenizer("D").input_ids[0]
+
+    def thinks(decoding: Decoding) -> Reply:
+        if decoding.max_new_tokens == 24:
+            ids = tuple(tokenizer("Action: back").input_ids)
+            return reply(text="Action: back", token_ids=ids, stop_token_id=stop, completion_tokens=len(ids))
+        logprobs = dict.fromkeys(decoding.scored_token_ids, -4.0)
+        return reply(text="Action: wait", logprobs=logprobs | {bare: -0.1})
+
+    model = FakeModel(tokenizer, thinks)
+    choice = opened(monkeypatch, model, choose, reasoning=REASONING).begin("t", 0)(situation())
+    assert (choice.action, choice.thinking) == ("wait", "Action: back")
+    (_, first), (behind, second) = model.asked
+    assert (first.max_new_tokens, second.max_new_tokens) == (24, 1 if choose == "score" else 32)
+    assert tokenizer.decode(behind.token_ids).endswith("Action: back. Answer:")
+
+
+def test_a_local_models_thoughts_that_do_not_end_are_no_action(
+    monkeypatch: pytest.MonkeyPatch, tokenizer: Any
+):
+    """The same promise where thoughts are a pass of their own."""
+    cut = FakeModel(tokenizer, lambda _: reply(text="Action: back", finish_reason="length"))
+    for choose in CHOOSE:
+        act = opened(monkeypatch, cut, choose, reasoning=REASONING).begin("t", 0)
+        with pytest.raises(ValueError, match="truncated: reasoning did not end in 1 tokens"):
+            act(situation())

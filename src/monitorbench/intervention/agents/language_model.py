@@ -5,6 +5,9 @@ the best of each 26 meet again. By *text*: it writes `Thought:` and `Action:` (R
 first action counts, and one that is admissible but for capitals and blanks is put as the world writes it.
 Decoding is greedy, so that its runs of one task differ by what was done to them alone, whatever the seed.
 
+A reasoning model (`agent.model.reasoning`) thinks first, within tokens of its own. Promise: no action is read
+from thoughts; those that did not end are no answer, and the run breaks down with that as its reason.
+
 The world's words, its actions and a monitor's warning are quoted in blocks of their own and can open no turn.
 After ROLLBACK it is told which action was undone, which is not offered again where there are others.
 """
@@ -12,6 +15,7 @@ After ROLLBACK it is told which action was undone, which is not offered again wh
 import math
 import re
 import string
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,12 +23,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from monitorbench.config.base import ConfigError, Incomplete
 from monitorbench.config.pilot import LanguageModelAgent
 from monitorbench.config.study import LabelWords, Prompt, PromptKind
+from monitorbench.engines.reasoning import THOUGHT, part_thinking, without_tag
 from monitorbench.intervention.agents.protocol import Choice, Policy, Situation
 from monitorbench.intervention.agents.trajectory import request, response
 from monitorbench.records import Category, Construction, Label, LabelSource, Message, Role, Sample, Task
 
 if TYPE_CHECKING:
-    from monitorbench.judging.prompted import PromptedModel
+    from monitorbench.judging.prompted import PromptedModel, Question
 
 LETTERS = string.ascii_uppercase
 _SHOWN = """\
@@ -45,11 +50,15 @@ _ACTION = re.compile(r"^[ \t]*action[ \t]*\d*[ \t]*:[ \t]*(\S.*)$", re.IGNORECAS
 
 
 class ModelAnswer(NamedTuple):
-    """What a model gave: its text, the natural log-probability of each letter, and the tokens it took."""
+    """What a model gave: its text, the natural log-probability of each letter, and the tokens it took.
+
+    `thinking` preceded the text and is no part of it.
+    """
 
     text: str
     letters: Mapping[str, float]
     tokens: int
+    thinking: str = ""
 
 
 Ask = Callable[[Sequence[Sample]], list[ModelAnswer]]
@@ -78,20 +87,21 @@ class LanguageModel:
         left = list(_offered(situation))
         if not left:
             raise ConfigError("agent.choose=score: this world takes any text; expected agent.choose=text")
-        tokens = 0
+        tokens, thinking = 0, []
         while len(left) > 1:
             groups = [left[start : start + len(LETTERS)] for start in range(0, len(left), len(LETTERS))]
             answers = self._ask([_prompted(situation, _lettered(group)) for group in groups])
             tokens += sum(answer.tokens for answer in answers)
+            thinking += [answer.thinking for answer in answers if answer.thinking]
             left = [_likeliest(group, answer) for group, answer in zip(groups, answers, strict=True)]
-        return Choice(left[0], tokens=tokens)
+        return Choice(left[0], tokens=tokens, thinking="\n\n".join(thinking))
 
     def _by_word(self, situation: Situation) -> Choice:
         offered = _offered(situation)
         (answer,) = self._ask([_prompted(situation, [_one_line(action) for action in offered])])
         thought, action = read_react(answer.text)
         same = {_folded(one): one for one in offered}
-        return Choice(same.get(_folded(action), action), thought, answer.tokens)
+        return Choice(same.get(_folded(action), action), thought, answer.tokens, answer.thinking)
 
 
 def read_react(text: str) -> tuple[str, str]:
@@ -123,8 +133,11 @@ def prompt(settings: LanguageModelAgent) -> Prompt:
     )
 
 
-def open_language_model(settings: LanguageModelAgent, models: Path) -> LanguageModel:
-    """Load the model or open its endpoint; `UserError` and `ConfigError` as for a judge."""
+def open_language_model(settings: LanguageModelAgent, models: Path, tasks_at_once: int = 1) -> LanguageModel:
+    """Load the model or open its endpoint; `UserError` and `ConfigError` as for a judge.
+
+    Tasks that run at once share the engine's concurrency.
+    """
     from monitorbench.judging.open import open_prompted
 
     model, engine = settings.model, settings.engine
@@ -135,17 +148,30 @@ def open_language_model(settings: LanguageModelAgent, models: Path) -> LanguageM
         )
     where = f"agent.model={model.name} agent.choose={settings.choose}"
     opened = open_prompted(model, engine, prompt(settings), models, where, words=LETTERS)
-    return LanguageModel(settings, lambda samples: _answers(opened, samples), opened.close)
+    end = model.reasoning.end if model.reasoning else THOUGHT
+    most, rendering = max(1, engine.concurrency // tasks_at_once), threading.Lock()
+
+    def ask(samples: Sequence[Sample]) -> list[ModelAnswer]:
+        with rendering:  # tokenizers are not made for several threads
+            questions = [opened.question(sample) for sample in samples]
+        for question in questions:
+            if question.too_long:
+                raise ValueError(f"the run so far is too long: {question.detail}")
+        if not engine.takes_token_ids and len(questions) > most:
+            parts = [questions[start : start + most] for start in range(0, len(questions), most)]
+            return [answer for part in parts for answer in _answers(opened, part, end)]
+        return _answers(opened, questions, end)
+
+    return LanguageModel(settings, ask, opened.close)
 
 
-def _answers(model: "PromptedModel", samples: Sequence[Sample]) -> list[ModelAnswer]:
-    """One answer a sample, in their order; `ValueError` where one can't be had, `Incomplete` in an outage."""
+def _answers(model: "PromptedModel", questions: Sequence["Question"], end: str) -> list[ModelAnswer]:
+    """One answer a question, in their order; `end` ends thoughts that stand in a text.
+
+    Raises `ValueError` where one can't be had, and `Incomplete` in an outage.
+    """
     from monitorbench.judging.unanswered import is_outage
 
-    questions = [model.question(sample) for sample in samples]
-    for question in questions:
-        if question.too_long:
-            raise ValueError(f"the run so far is too long: {question.detail}")
     found: dict[int, ModelAnswer] = {}
     for index, reply in model.replies(questions):
         if is_outage(reply.failure, reply.detail):
@@ -155,9 +181,14 @@ def _answers(model: "PromptedModel", samples: Sequence[Sample]) -> list[ModelAns
             )
         if reply.failure is not None:
             raise ValueError(f"{reply.failure}: {reply.detail}")
+        beside = without_tag(reply.reasoning)
+        parted = (beside, reply.text) if beside else part_thinking(reply.text, end)
+        if parted is None:
+            raise ValueError(f"truncated: thinking did not end in {reply.completion_tokens} tokens")
+        thinking, text = parted
         tokens = reply.prompt_tokens + reply.completion_tokens
-        found[index] = ModelAnswer(reply.text, model.word_logprobs(reply), tokens)
-    return [found[index] for index in range(len(samples))]
+        found[index] = ModelAnswer(text, model.word_logprobs(reply), tokens, thinking)
+    return [found[index] for index in range(len(questions))]
 
 
 def _offered(situation: Situation) -> tuple[str, ...]:

@@ -10,13 +10,18 @@ from monitorbench.intervention.agents.protocol import Agent
 from monitorbench.intervention.agents.scripted import Scripted
 
 
-def open_agent(settings: AgentSettings, models: Path) -> AbstractContextManager[Agent]:
-    """The agent, given back on leaving; `models` is the folder that models are kept in."""
+def open_agent(
+    settings: AgentSettings, models: Path, tasks_at_once: int = 1
+) -> AbstractContextManager[Agent]:
+    """The agent, given back on leaving; `models` is the folder that models are kept in.
+
+    So many tasks may ask it at once, each from a thread of its own.
+    """
     if isinstance(settings, ScriptedAgent):
         return closing(Scripted(settings))
     from monitorbench.intervention.agents.language_model import open_language_model
 
-    return closing(open_language_model(settings, models))
+    return closing(open_language_model(settings, models, tasks_at_once))
 
 
 def agent_name(settings: AgentSettings) -> str:

@@ -47,6 +47,8 @@ class Choice(NamedTuple):
     action: str
     thought: str = ""
     tokens: int = 0
+    thinking: str = ""
+    """What a reasoning model thought first: kept in the transcript, and shown to nobody in the run."""
 
 
 Policy = Callable[[Situation], Choice]

@@ -179,7 +179,7 @@ class _Loop:
             plan=self._plan,
         )
         with surviving("agent"):
-            action, thought, tokens = policy(situation)
+            action, thought, tokens, thinking = policy(situation)
             if not action.strip():
                 raise ValueError("gave no action")
         with surviving("environment"):
@@ -191,6 +191,7 @@ class _Loop:
                 attempt=self._run.attempt,
                 step=len(self.steps),
                 action=turn.action,
+                thinking=storable(thinking),
                 thought=turn.thought,
                 observation=turn.result,
                 done=after.done,

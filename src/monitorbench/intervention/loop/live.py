@@ -9,6 +9,7 @@ at; equal settings give equal runs.
 
 import logging
 import shlex
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,9 +17,17 @@ from typing import Any, NamedTuple
 from monitorbench.config.study import Study
 from monitorbench.intervention.agents.open import agent_identity, agent_name, open_agent
 from monitorbench.intervention.critic.calibration import calibrate
-from monitorbench.intervention.critic.critic import critic_identity, open_critic
+from monitorbench.intervention.critic.critic import Critic, Judgement, critic_identity, open_critic
 from monitorbench.intervention.critic.training_data import read_critic_data, samples_of, write_critic_data
-from monitorbench.intervention.loop.schedule import Common, CriticAtWork, run_alone, run_conditions
+from monitorbench.intervention.loop.mechanisms import JudgeRun
+from monitorbench.intervention.loop.schedule import (
+    Common,
+    CriticAtWork,
+    in_order,
+    run_alone,
+    run_conditions,
+)
+from monitorbench.intervention.loop.side_by_side import critic_requests, tasks_at_once
 from monitorbench.intervention.outcomes import Outcome, write_outcomes
 from monitorbench.intervention.transcripts import EPISODES, Episode
 from monitorbench.judging.served import described, reach
@@ -27,10 +36,11 @@ from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash, write_json
 from monitorbench.runs.keyed_log import open_log, read_log
 
-LIVE_VERSION = 1
+LIVE_VERSION = 2
 """To be raised with every change to agents, environments, critics, mechanisms or the loop after which equal
 settings give other runs: finished pilots are then no longer reused. `test_live_version` fails where that was
 forgotten."""
+_DECIDES_NO_RUN = {"statistics", "critic_data", "prompt", "concurrency"}
 _log = logging.getLogger(__name__)
 
 
@@ -53,11 +63,13 @@ def run_live(study: Study) -> LiveRuns:
         study, run = reached, _directory(reached, fitted_to)
     if run.done:
         _log.info("pilot: reusing %s", run.path)
-        outcomes = _outcomes(read_log(run.path / EPISODES, Episode))
+        outcomes = _outcomes(study, run, read_log(run.path / EPISODES, Episode))
         _count_broken(outcomes, run.path)
         return LiveRuns(run.path, outcomes)
-    with run.recording(study) as results, open_agent(study.agent, study.paths.models) as agent:
-        common = Common(study.environment, agent, study.pilot, study.seed, content_hash(run.identity))
+    at_once = tasks_at_once(study)
+    with run.recording(study) as results, open_agent(study.agent, study.paths.models, at_once) as agent:
+        key = content_hash(run.identity)
+        common = Common(study.environment, agent, study.pilot, study.seed, key, at_once)
         n_training = study.pilot.n_training_tasks(fits=study.monitor.kind == "bag_of_words")
         with open_log(run.path / "runs_alone.jsonl", Episode) as log:
             alone = {
@@ -78,11 +90,11 @@ def run_live(study: Study) -> LiveRuns:
             )
             write_json(run.path / "critic.json", calibration.report)
             results["critic"] = calibration.report
-            working = CriticAtWork(lambda sample: critic.judge([sample])[0], calibration.temperature)
+            working = CriticAtWork(_judge_run(critic, critic_requests(study)), calibration.temperature)
             with open_log(run.path / EPISODES, Episode) as log:
                 random_rate = run_conditions(common, working, log)
                 episodes = list(log.entries.values())
-        outcomes = _outcomes(episodes)
+        outcomes = _outcomes(study, run, episodes)
         write_outcomes(run.path / "outcomes.jsonl", outcomes)
         results |= {
             "n_runs": len(outcomes),
@@ -100,7 +112,7 @@ def _directory(study: Study, fitted_to: Sequence[Sample]) -> RunDirectory:
 
 def _identity(study: Study, fitted_to: Sequence[Sample]) -> dict[str, Any]:
     """All that decides the runs; statistics don't, nor does the place of a file."""
-    pilot = study.pilot.model_dump(mode="json", exclude={"statistics", "critic_data", "prompt"})
+    pilot = study.pilot.model_dump(mode="json", exclude=_DECIDES_NO_RUN)
     return {
         "environment": study.environment.identity(),
         "agent": agent_identity(study.agent),
@@ -112,8 +124,20 @@ def _identity(study: Study, fitted_to: Sequence[Sample]) -> dict[str, Any]:
     }
 
 
-def _outcomes(episodes: Sequence[Episode]) -> list[Outcome]:
-    return [episode.outcome for episode in episodes]
+def _outcomes(study: Study, run: RunDirectory, episodes: Sequence[Episode]) -> list[Outcome]:
+    ordered = in_order(content_hash(run.identity), study.pilot, study.seed, episodes)
+    return [episode.outcome for episode in ordered]
+
+
+def _judge_run(critic: Critic, requests: int) -> JudgeRun:
+    """The critic's judgement of a run, asked for at most so many times at once."""
+    free = threading.Semaphore(requests)
+
+    def judge(sample: Sample) -> Judgement:
+        with free:
+            return critic.judge([sample])[0]
+
+    return judge
 
 
 def _count_broken(outcomes: Sequence[Outcome], directory: Path) -> int:

@@ -2,11 +2,13 @@
 
 First the agent alone on the tasks of a split (`run_alone`), then every condition on the tasks of the pilot
 split (`run_conditions`): condition by condition within a task, `random` after all others, since it fires as
-often as `rollback` did. Promises: a run that the log has is not made again, so that a pilot that was stopped
-anywhere resumes with the run it was at; a task is opened only where a run of it is missing.
+often as `rollback` did. Several tasks may run side by side (`side_by_side`). Promises: a run that the log has
+is not made again, so that a pilot that was stopped anywhere resumes with the runs it was at; a task is opened
+only where a run of it is missing.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from monitorbench.config.base import UserError
@@ -16,9 +18,11 @@ from monitorbench.intervention.agents.protocol import Agent
 from monitorbench.intervention.critic.temperature import Temperature
 from monitorbench.intervention.environments.open import open_tasks
 from monitorbench.intervention.environments.protocol import Environment
+from monitorbench.intervention.environments.splits import Opens
 from monitorbench.intervention.loop.best_of_two import best_of_two
 from monitorbench.intervention.loop.episode import Run, episode_key, run_episode, run_limits
 from monitorbench.intervention.loop.mechanisms import CONDITIONS, JudgeRun, open_trigger
+from monitorbench.intervention.loop.side_by_side import Going, Stoppable, work_through
 from monitorbench.intervention.outcomes import BASELINE
 from monitorbench.intervention.transcripts import Episode
 from monitorbench.runs.keyed_log import KeyedLog
@@ -37,6 +41,8 @@ class Common(NamedTuple):
     """The first one; a task's further runs have the seeds after it."""
     key: str
     """A hash of the pilot's identity: a part of the key of every run."""
+    at_once: int = 1
+    """How many tasks run side by side."""
 
 
 class CriticAtWork(NamedTuple):
@@ -50,10 +56,11 @@ def run_alone(common: Common, split: str, n_tasks: int, log: Log) -> list[Episod
     """One run of each task of a split without a monitor, in the tasks' order."""
     runs = [Run(episode_key(common.key, split, index), BASELINE, common.seed) for index in range(n_tasks)]
     limits = run_limits(common.pilot)
-    for index, environment in _pending_tasks(
-        common, split, n_tasks, lambda index: runs[index].key in log.entries
-    ):
-        log.append(run_episode(environment, common.agent, runs[index], limits))
+
+    def make(environment: Environment, agent: Agent, run: Run) -> Episode:
+        return run_episode(environment, agent, run, limits)
+
+    _make_missing(common, split, [[run] for run in runs], make, log)
     return [log.entries[run.key] for run in runs]
 
 
@@ -62,42 +69,56 @@ def run_conditions(common: Common, critic: CriticAtWork, log: Log) -> float | No
 
     Returns the chance with which `random` intervened; None where that is none of the conditions.
     """
-    conditions = common.pilot.conditions
-    _run_each(common, (BASELINE, *(one for one in conditions if one != "random")), critic, None, log)
-    if "random" not in conditions:
+    _run_each(common, _but_random(common.pilot), critic, None, log)
+    if not (random := _random(common.pilot)):
         return None
     rate = _rate_of_rollback(log.entries.values())
-    _run_each(common, ("random",), critic, rate, log)
+    _run_each(common, random, critic, rate, log)
     return rate
+
+
+def in_order(key: str, pilot: Pilot, seed: int, episodes: Iterable[Episode]) -> list[Episode]:
+    """The runs of `run_conditions` in the order in which they are made one after the other.
+
+    `key` and `seed` are those of `Common`. The log has them in the order in which they ended.
+    """
+    parts = [one for one in (_but_random(pilot), _random(pilot)) if one]
+    keys = [run.key for part in parts for runs in _runs(key, pilot, seed, part) for run in runs]
+    place = {key: number for number, key in enumerate(keys)}
+    return sorted(episodes, key=lambda episode: place[episode.key])
+
+
+def _but_random(pilot: Pilot) -> tuple[str, ...]:
+    return (BASELINE, *(one for one in pilot.conditions if one != "random"))
+
+
+def _random(pilot: Pilot) -> tuple[str, ...]:
+    return tuple(one for one in pilot.conditions if one == "random")
+
+
+def _runs(key: str, pilot: Pilot, first: int, conditions: Sequence[str]) -> list[list[Run]]:
+    """The runs of each task."""
+    wanted = [(condition, seed) for seed in range(first, first + pilot.seeds) for condition in conditions]
+    return [
+        [Run(episode_key(key, "pilot", index, *run), *run) for run in wanted] for index in range(pilot.tasks)
+    ]
 
 
 def _run_each(
     common: Common, conditions: Sequence[str], critic: CriticAtWork, random_rate: float | None, log: Log
 ) -> None:
-    seeds = range(common.seed, common.seed + common.pilot.seeds)
-    wanted = [(condition, seed) for seed in seeds for condition in conditions]
-
-    def pending(index: int) -> list[Run]:
-        named = [Run(episode_key(common.key, "pilot", index, *run), *run) for run in wanted]
-        return [run for run in named if run.key not in log.entries]
-
-    tasks = _pending_tasks(common, "pilot", common.pilot.tasks, lambda index: not pending(index))
-    for index, environment in tasks:
-        for run in pending(index):
-            log.append(_run(common, environment, run, critic, random_rate))
-
-
-def _run(
-    common: Common, environment: Environment, run: Run, critic: CriticAtWork, random_rate: float | None
-) -> Episode:
     limits = run_limits(common.pilot)
-    if run.condition == "best_of_2":
-        return best_of_two(environment, common.agent, run, limits, critic.judge)
-    if run.condition == BASELINE:
-        return run_episode(environment, common.agent, run, limits)
-    condition = CONDITIONS[run.condition]
-    trigger = open_trigger(condition.decider, *critic, common.pilot.tau, random_rate)
-    return run_episode(environment, common.agent, run, limits, trigger, condition.mechanism)
+
+    def make(environment: Environment, agent: Agent, run: Run) -> Episode:
+        if run.condition == "best_of_2":
+            return best_of_two(environment, agent, run, limits, critic.judge)
+        if run.condition == BASELINE:
+            return run_episode(environment, agent, run, limits)
+        condition = CONDITIONS[run.condition]
+        trigger = open_trigger(condition.decider, *critic, common.pilot.tau, random_rate)
+        return run_episode(environment, agent, run, limits, trigger, condition.mechanism)
+
+    _make_missing(common, "pilot", _runs(common.key, common.pilot, common.seed, conditions), make, log)
 
 
 def _rate_of_rollback(episodes: Iterable[Episode]) -> float:
@@ -107,23 +128,34 @@ def _rate_of_rollback(episodes: Iterable[Episode]) -> float:
     return sum(episode.interventions for episode in runs) / judged if judged else 0.0
 
 
-def _pending_tasks(
-    common: Common, split: str, n_tasks: int, is_done: Callable[[int], bool]
-) -> Iterator[tuple[int, Environment]]:
-    """Each task with a run that is still to be made, by its number, open until the next is asked for."""
-    if all(is_done(index) for index in range(n_tasks)):
+def _make_missing(
+    common: Common,
+    split: str,
+    wanted: Sequence[Sequence[Run]],
+    make: Callable[[Environment, Agent, Run], Episode],
+    log: Log,
+) -> None:
+    """Make those of each task's runs that the log has not."""
+    missing = [[run for run in runs if run.key not in log.entries] for runs in wanted]
+    if not any(missing):
         return
-    seen = 0
-    with progress(f"pilot: {split} tasks", n_tasks) as ticker:
-        for index, make in enumerate(open_tasks(common.environment, n_tasks, common.seed, split)):
-            seen += 1
-            if not is_done(index):
-                environment = make()
-                try:
-                    yield index, environment
-                finally:
-                    environment.close()
-            ticker.advance()
-    if seen != n_tasks:
+    tasks = list(open_tasks(common.environment, len(wanted), common.seed, split))
+    if len(tasks) != len(wanted):
         name = common.environment.name
-        raise UserError(f"environment={name}: {seen} {split} tasks, asked for {n_tasks}")
+        raise UserError(f"environment={name}: {len(tasks)} {split} tasks, asked for {len(wanted)}")
+
+    def work(opens: Opens, runs: Sequence[Run], going: Going) -> None:
+        environment = opens()
+        try:
+            for run in runs:
+                if going.ending.is_set():
+                    return
+                episode = make(environment, Stoppable(common.agent, going), run)
+                going.keep(partial(log.append, episode))
+        finally:
+            environment.close()
+
+    todo = [partial(work, opens, runs) for opens, runs in zip(tasks, missing, strict=True) if runs]
+    with progress(f"pilot: {split} tasks", len(tasks)) as ticker:
+        ticker.advance(len(tasks) - len(todo))
+        work_through(todo, common.at_once, ticker.advance, common.agent.close)

@@ -34,6 +34,7 @@ class StepView(NamedTuple):
 
     number: int
     action: Text
+    thinking: Text
     thought: Text
     observation: Text
     judgement: str
@@ -142,6 +143,7 @@ def _step(step: Step) -> StepView:
     return StepView(
         number=step.step,
         action=_text(step.action),
+        thinking=_text(step.thinking),
         thought=_text(step.thought),
         observation=_text(step.observation),
         judgement="; ".join(_judgement(step)),

@@ -1,0 +1,265 @@
+"""Tasks of a pilot side by side, against an endpoint on this machine: the same runs, several at once."""
+
+import hashlib
+import math
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from corridor import ACTIONS, Corridor, FixedActions, open_corridors
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "engines"))
+
+from endpoint_server import Answer, EndpointServer, chat, serving
+
+from monitorbench.config.base import Incomplete
+from monitorbench.config.study import Study
+from monitorbench.engines.endpoint_limits import RateLimit
+from monitorbench.engines.openai_engine import CostLimit
+from monitorbench.intervention.loop import schedule
+from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
+from monitorbench.intervention.loop.live import LiveRuns, run_live
+from monitorbench.intervention.loop.side_by_side import (
+    Abandoned,
+    Going,
+    Stoppable,
+    tasks_at_once,
+    work_through,
+)
+from monitorbench.intervention.outcomes import read_outcomes
+from monitorbench.intervention.transcripts import EPISODES, Episode
+from monitorbench.runs.keyed_log import read_log
+
+PATIENCE = 20.0
+"""Seconds until a test that waits for other threads gives up."""
+
+
+def drawn(text: str) -> float:
+    """A number in [0, 1) that a text decides."""
+    return hashlib.sha256(text.encode()).digest()[0] / 256
+
+
+class Mistaken:
+    """An agent and a critic that a prompt alone decides; nobody is answered before `together` have asked."""
+
+    def __init__(self, together: int = 1) -> None:
+        self._lock, self._met = threading.Lock(), threading.Barrier(together)
+        self.asked = 0
+        self.fails = 0
+        """The number of the first request that is refused; 0 for none."""
+
+    def __call__(self, text: str, before: int) -> Answer:
+        with self._lock:
+            self.asked += 1
+            number = self.asked
+        if number <= self._met.parties:
+            self._met.wait(PATIENCE)
+        if self.fails and number >= self.fails:
+            return Answer(b"{}", status=503)
+        if "What you may do now" not in text:
+            p = 0.2 + 0.6 * drawn(text)
+            return Answer(chat("no", logprobs={"yes": math.log(p), "no": math.log(1 - p)}))
+        action = "forward" if drawn(text) < 0.8 else ACTIONS[int(drawn(text) * 1000) % len(ACTIONS)]
+        lines = [line for line in text.splitlines() if line[1:3] == ". "]
+        line = next((line for line in lines if line.endswith(f". {action}")), lines[-1])
+        return Answer(chat(line[0], logprobs={line[0]: -0.1}))
+
+
+Pilots = Callable[..., Study]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[EndpointServer]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(schedule, "open_tasks", open_corridors)
+    with serving(Mistaken()) as running:
+        yield running
+
+
+@pytest.fixture
+def pilot(compose_study: Callable[..., Study], server: EndpointServer, tmp_path: Path) -> Pilots:
+    """The pilot with its runs in a folder of their own."""
+
+    def study(runs: str, *overrides: str) -> Study:
+        return compose_study(
+            "pilot",
+            "environment=gsm8k",
+            "agent=language_model",
+            "engine@agent.engine=openai",
+            f"agent.engine.base_url={server.base_url}",
+            "agent.engine.max_retries=0",
+            "agent.engine.concurrency=4",
+            "engine=openai",
+            f"engine.base_url={server.base_url}",
+            "engine.max_retries=0",
+            "engine.concurrency=4",
+            "pilot.tasks=5",
+            "pilot.validation_tasks=4",
+            "pilot.step_budget=7",
+            "pilot.seeds=1",
+            "pilot.min_step=1",
+            "pilot.tau=0.5",
+            "pilot.conditions=[rollback,append,random,best_of_2]",
+            f"paths.runs={tmp_path / runs}",
+            *overrides,
+        )
+
+    return study
+
+
+def episodes_of(found: LiveRuns) -> dict[str, Episode]:
+    """The transcripts by key, without how long a run took."""
+    logged = read_log(found.directory / EPISODES, Episode)
+    return {episode.key: episode.model_copy(update={"seconds": 0.0}) for episode in logged}
+
+
+def test_side_by_side_they_are_the_same_runs(pilot: Pilots, server: EndpointServer):
+    """A pilot that is made faster must decide as the slow one does, in the same order of tasks."""
+    alone = run_live(pilot("alone", "pilot.concurrency=1"))
+    assert server.most_in_flight == 1
+    server.script = Mistaken(together=4)
+    found = run_live(pilot("together"))
+    assert 2 <= server.most_in_flight <= 4
+    assert found.outcomes == alone.outcomes
+    assert read_outcomes(found.directory / "outcomes.jsonl") == alone.outcomes
+    assert episodes_of(found) == episodes_of(alone)
+    assert len({outcome.success for outcome in alone.outcomes}) == 2
+    assert any(outcome.interventions for outcome in alone.outcomes)
+    assert found.directory.name == alone.directory.name, "how many go at once decides no run"
+    asked = len(server.asked)
+    assert run_live(pilot("together")).outcomes == alone.outcomes
+    assert len(server.asked) == asked
+
+
+@pytest.mark.parametrize("number", [5, 40, 120])
+def test_stopped_in_the_middle_it_resumes(pilot: Pilots, server: EndpointServer, number: int):
+    """Whatever runs were at hand when one failed, the rest and no other is made by the next start."""
+    whole = run_live(pilot("whole"))
+    server.script = broken = Mistaken()
+    broken.fails = number
+    study = pilot("broken")
+    with pytest.raises(Incomplete, match="got no answer"):
+        run_live(study)
+    (directory,) = (study.paths.runs / "episodes").iterdir()
+    kept = {
+        log: read_log(directory / log, Episode)
+        for log in ("runs_alone.jsonl", EPISODES)
+        if (directory / log).exists()
+    }
+    assert not any(episode.reason for episodes in kept.values() for episode in episodes)
+    server.script = Mistaken()
+    found = run_live(study)
+    assert found.outcomes == whole.outcomes
+    assert episodes_of(found) == episodes_of(whole)
+    for log, before in kept.items():
+        assert read_log(found.directory / log, Episode)[: len(before)] == before, "nothing is made again"
+
+
+def test_a_cost_cap_is_one_for_all_tasks(pilot: Pilots, server: EndpointServer):
+    """A cap that each task had for itself would be paid as often as there are tasks."""
+    prices = ("engine.prices={prompt: 1e6, cached_prompt: null, completion: 0}",)  # 10 a reply
+    whole = run_live(pilot("whole", *prices))
+    with pytest.raises(CostLimit, match=r"^max_cost=300 is spent"):
+        run_live(pilot("capped", *prices, "engine.max_cost=300"))
+    in_log = next(pilot("capped").paths.runs.rglob("verdicts.jsonl")).read_text().count("\n")
+    assert 30 <= in_log < 30 + 4, "what is in flight when it is spent comes on top"
+    assert run_live(pilot("capped", *prices)).outcomes == whole.outcomes
+
+
+def test_a_window_of_requests_is_one_for_all_threads():
+    """Threads that each had a window would send as many times the limit."""
+    limit, begun = RateLimit(100, None), []
+
+    def reserve() -> None:
+        for _ in range(50):
+            if not isinstance(limit.reserve(1, 0.0), float):
+                begun.append(1)
+
+    threads = [threading.Thread(target=reserve) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(begun) == 100
+
+
+MODEL = ("agent=language_model", "engine@agent.engine=openai", "agent.engine.concurrency=4")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "n"),
+    [
+        (MODEL, 4),
+        ((*MODEL, "pilot.concurrency=2"), 2),
+        ((*MODEL, "pilot.concurrency=9"), 4),
+        ((*MODEL, "environment=alfworld"), 4),
+        ((*MODEL, "environment=textworld"), 1),
+        (("agent=language_model",), 1),
+        (("engine.concurrency=3",), 3),
+        (("engine=transformers",), 1),
+        (("monitor=bag_of_words",), 1),
+    ],
+)
+def test_as_many_as_engine_and_environment_allow(
+    compose_study: Callable[..., Study], overrides: tuple[str, ...], n: int
+):
+    """TextWorld's interpreters live in this process, and a model of this process does one thing at a time."""
+    assert tasks_at_once(compose_study("pilot", "environment=gsm8k", "engine=openai", *overrides)) == n
+
+
+def test_after_a_failure_the_runs_at_hand_are_kept_and_none_is_begun():
+    """Seven other tasks' half-made runs were paid for."""
+    begun, kept, failed = threading.Barrier(3), [], threading.Event()
+
+    def task(number: int, going: Going) -> None:
+        if number < 3:
+            begun.wait(PATIENCE)
+        if number == 1:
+            failed.set()
+            raise Incomplete("no answer")
+        assert failed.wait(PATIENCE)
+        assert going.ending.wait(PATIENCE)
+        going.keep(partial(kept.append, number))
+
+    with pytest.raises(Incomplete, match="no answer"):
+        work_through([partial(task, number) for number in range(9)], 3, int, int)
+    assert sorted(kept) == [0, 2]
+
+
+def test_an_interrupt_ends_the_runs_at_hand():
+    """Ctrl-C must not wait for eight runs to end, nor write into a log that is closed by then."""
+    waiting, cancelled, kept = threading.Event(), threading.Event(), []
+    limits = RunLimits(min_step=2, step_budget=10, max_interventions=1, warning="Look out.")
+
+    class Waits(FixedActions):
+        def begin(self, task: str, seed: int, attempt: int = 0):
+            policy = super().begin(task, seed, attempt)
+
+            def decide(situation):
+                waiting.set()
+                assert cancelled.wait(PATIENCE)
+                return policy(situation)
+
+            return decide
+
+    ended: list[type[BaseException]] = []
+
+    def plays(going: Going) -> None:
+        try:
+            episode = run_episode(Corridor(), Stoppable(Waits(), going), Run("k", "none", 0), limits)
+            going.keep(partial(kept.append, episode))
+        except BaseException as error:
+            ended.append(type(error))
+            raise
+
+    def interrupted() -> None:
+        assert waiting.wait(PATIENCE)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work_through([lambda going: None, plays], 2, interrupted, cancelled.set)
+    assert ended == [Abandoned]
+    assert kept == []
