@@ -75,6 +75,19 @@ def distance(one: Path, other: Path) -> float:
     return float(np.max([(tensor - theirs[name]).abs().max().item() for name, tensor in ours.items()]))
 
 
+def drift(one: Path, other: Path) -> float:
+    """How far apart two adapters ended, as a share of the way that training went.
+
+    Adam makes a whole step out of a gradient of 1e-9, whose sign is rounding and differs between kinds of CPU: a
+    single weight may be far off, their sum of squares isn't. B starts at zero, so its norm is the way it went.
+    """
+    ours, theirs = (load_file(run / "adapter" / "adapter_model.safetensors") for run in (one, other))
+    assert ours.keys() == theirs.keys()
+    apart = sum((tensor - theirs[name]).square().sum().item() for name, tensor in ours.items())
+    way = sum(tensor.square().sum().item() for name, tensor in ours.items() if "lora_B" in name)
+    return float(np.sqrt(apart / way))
+
+
 def tell_to_stop(rank: int, step: int) -> None:
     """Have one process be told to stop in that step, as by a signal."""
     from monitorbench.config import preemption

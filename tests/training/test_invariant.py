@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sealed import seal
 from small_models import planted_samples
-from small_runs import curve, distance, fp32, losses, plant, results, settings
+from small_runs import curve, distance, drift, fp32, losses, plant, results, settings
 
 from monitorbench.config.base import UserError
 from monitorbench.corpus.store import write_split
@@ -44,8 +44,8 @@ def test_the_loss_trajectory_is_the_one_written_down(whole):
 def test_one_step_is_one_step_however_it_is_batched(planted, tiny, whole, spread):
     """If it failed: what fits into memory would decide what a monitor learns."""
     other = sft.train(settings(planted / "other", tiny, *fp32(4, *spread)))
-    assert losses(other) == pytest.approx(losses(whole), abs=1e-5)
-    assert distance(other, whole) < 2e-4  # Adam makes a step of the rate out of a gradient of 1e-9
+    assert losses(other) == pytest.approx(losses(whole), rel=1e-5)
+    assert drift(other, whole) < 1e-2
 
 
 def test_a_pairs_margin_is_in_the_loss_however_it_is_batched(planted, tiny, whole):
@@ -55,7 +55,7 @@ def test_a_pairs_margin_is_in_the_loss_however_it_is_batched(planted, tiny, whol
         sft.train(settings(planted / b, tiny, *fp32(4, *pairwise, f"micro_batch_size={m}", f"batching={b}")))
         for m, b in ((8, "padded"), (2, "packed"))
     )
-    assert losses(one) == pytest.approx(losses(other), abs=1e-5)
+    assert losses(one) == pytest.approx(losses(other), rel=1e-5)
     assert results(one)["n_pairs"] == 100
     # The untrained counterparts score nearly alike, so a pair adds about softplus(3).
     assert losses(one)[0] - losses(whole)[0] == pytest.approx(0.5 * np.log1p(np.exp(3.0)), abs=0.05)
