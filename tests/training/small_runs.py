@@ -78,8 +78,8 @@ def distance(one: Path, other: Path) -> float:
 def drift(one: Path, other: Path) -> float:
     """How far apart two adapters ended, as a share of the way that training went.
 
-    Adam makes a whole step out of a gradient of 1e-9, whose sign is rounding and differs between kinds of CPU: a
-    single weight may be far off, their sum of squares isn't. B starts at zero, so its norm is the way it went.
+    Adam makes a whole step out of a gradient of 1e-9, whose sign is rounding and differs between kinds of
+    CPU: a single weight may be far off, their sum of squares isn't. B starts at zero: its norm is the way.
     """
     ours, theirs = (load_file(run / "adapter" / "adapter_model.safetensors") for run in (one, other))
     assert ours.keys() == theirs.keys()
