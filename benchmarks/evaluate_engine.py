@@ -60,7 +60,7 @@ def against_raw(judged: Judged, work: Path) -> dict[str, Any]:
     decoding = decoding_of(judged)
     warm_up = [judged.prompts[0][:40]]
     began = time.perf_counter()
-    engine = InProcessVllm(config, judged.weights, None, study.monitor.context_tokens)
+    engine = InProcessVllm(config, judged.weights, [], study.monitor.context_tokens)
     list(engine.complete(warm_up, decoding))
     loading = time.perf_counter() - began
     model = LocalModel(load_tokenizer(judged.weights), lambda: engine)

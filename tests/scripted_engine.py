@@ -26,6 +26,11 @@ class ScriptedEngine:
     asked: list[tuple[int, ...]] = field(default_factory=list)
     asked_base: list[tuple[int, ...]] = field(default_factory=list)
     closed: bool = False
+    taken: list[Path | None] = field(default_factory=list)
+
+    def take(self, adapter: Path | None) -> None:
+        """See `monitorbench.engines.protocol.Engine`."""
+        self.taken.append(adapter)
 
     def complete(
         self, prompts: Sequence[Sequence[int]], decoding: Decoding, *, with_adapter: bool = True

@@ -40,6 +40,9 @@ class Fake:
         self.closed = 0
         self.breaks_after = breaks_after
 
+    def take(self, adapter: Path | None) -> None:
+        assert adapter is None
+
     def complete(
         self, prompts: Sequence[Sequence[int]], decoding: Decoding, *, with_adapter: bool = True
     ) -> Iterator[tuple[int, Completion]]:
@@ -126,7 +129,7 @@ def test_a_real_subject_answers(tmp_path: Path, tokenizer):
     real = Subject(
         {"weights": "smollm2"},
         lambda request: chat_ids(tokenizer, request),
-        LocalModel(tokenizer, lambda: open_engine(config, smollm2_folder(), None, 2048)),
+        LocalModel(tokenizer, lambda: open_engine(config, smollm2_folder(), [], 2048)),
         Decoding(48, (end,), (end,)),
         2000,
     )

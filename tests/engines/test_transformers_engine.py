@@ -37,7 +37,7 @@ def fp32():
 
 def test_scores_and_answers_are_those_of_a_forward_pass(tiny):
     """If it failed: padding or batching would move the scores that thresholds are set on."""
-    engine = open_engine(fp32(), tiny, None, 2048)
+    engine = open_engine(fp32(), tiny, [], 2048)
     model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32).eval()
     completions = dict(engine.complete(PROMPTS, Decoding(3, (2,), SCORED)))
 
@@ -56,8 +56,9 @@ def test_scores_and_answers_are_those_of_a_forward_pass(tiny):
 
 def test_the_base_can_be_asked_beside_the_adapter(tiny, adapter):
     """If it failed: the gate would compare an adapter with itself, and the base pass for tuned."""
-    plain = open_engine(fp32(), tiny, None, 2048)
-    tuned = open_engine(fp32(), tiny, adapter, 2048)
+    plain = open_engine(fp32(), tiny, [], 2048)
+    tuned = open_engine(fp32(), tiny, [adapter], 2048)
+    tuned.take(adapter)
     decoding = Decoding(1, (2,), SCORED)
     ((_, base),) = plain.complete(PROMPTS[:1], decoding)
     ((_, without),) = tuned.complete(PROMPTS[:1], decoding, with_adapter=False)
@@ -69,7 +70,7 @@ def test_the_base_can_be_asked_beside_the_adapter(tiny, adapter):
 
 def test_the_end_of_the_turn_ends_the_answer_and_is_no_part_of_it(tiny):
     """If it failed: an answer would carry a control token into its parser."""
-    engine = open_engine(fp32(), tiny, None, 2048)
+    engine = open_engine(fp32(), tiny, [], 2048)
     ((_, free),) = engine.complete([PROMPTS[0]], Decoding(3, (2,), SCORED))
     ((_, stopped),) = engine.complete([PROMPTS[0]], Decoding(3, (free.token_ids[0],), SCORED))
 
@@ -80,7 +81,7 @@ def test_the_end_of_the_turn_ends_the_answer_and_is_no_part_of_it(tiny):
 
 def test_a_label_behind_reasoning_is_scored_as_in_one_long_prompt(tiny):
     """If it failed: a reasoning monitor's score would be read at another place than its answer's."""
-    engine = open_engine(fp32(), tiny, None, 2048)
+    engine = open_engine(fp32(), tiny, [], 2048)
     ((_, free),) = engine.complete([PROMPTS[0]], Decoding(6, (2,), ()))
     end = next(token for i, token in enumerate(free.token_ids) if i and token not in free.token_ids[:i])
     thought = free.token_ids[: free.token_ids.index(end)]

@@ -1,5 +1,6 @@
 """Real vLLM on the CPU: the same scores as transformers, in process and as a server."""
 
+import itertools
 import json
 import signal
 import subprocess
@@ -30,13 +31,21 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def adapter(tmp_path_factory):
+    return random_adapter(tmp_path_factory.mktemp("adapter"), 1)
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    return random_adapter(tmp_path_factory.mktemp("other"), 2)
+
+
+def random_adapter(folder, seed):
     """A LoRA adapter with random weights, so that it changes the answers."""
     import torch
     from peft import LoraConfig, get_peft_model
     from transformers import AutoModelForCausalLM
 
-    folder = tmp_path_factory.mktemp("adapter")
-    torch.manual_seed(1)
+    torch.manual_seed(seed)
     lora = LoraConfig(
         r=16,
         lora_alpha=64,
@@ -52,36 +61,41 @@ def adapter(tmp_path_factory):
     return folder
 
 
-def scores(engine_config, adapter):
-    """Scores of the base and of the adapter for a few prompts, some of them sharing a prefix."""
+def scores(engine_config, adapters):
+    """Scores of the base and of each adapter for a few prompts, some of them sharing a prefix."""
     weights = smollm2_folder()
     renderer = Renderer(study().prompt, AutoTokenizer.from_pretrained(weights))
     prompts = [renderer.render(item) for item in planted_samples(4, seed=5)]
     decoding = Decoding(1, (renderer.end_of_turn,), renderer.label_tokens.all)
-    engine = open_engine(engine_config, weights, adapter, 1024)
+    engine = open_engine(engine_config, weights, adapters, 1024)
+    engine.take(adapters[0])
+    found = []
     try:
         abandoned = engine.complete(prompts, decoding, with_adapter=False)
         next(abandoned)
         abandoned.close()  # what was asked then must not come back below
-        return {
-            tuned: [
-                score(completion.logprobs, renderer.label_tokens).score
-                for _, completion in sorted(engine.complete(prompts, decoding, with_adapter=tuned))
-            ]
-            for tuned in (False, True)
-        }
+        for taken in (None, *adapters):
+            engine.take(taken)
+            completions = sorted(engine.complete(prompts, decoding))
+            found.append([score(one.logprobs, renderer.label_tokens).score for _, one in completions])
+        return found
     finally:
         engine.close()
 
 
-def test_both_engines_give_the_same_scores(adapter):
-    """If it failed: a threshold found with one engine would be wrong with the other."""
-    ours = scores(study("engine.dtype=float32", "engine.device=cpu").engine, adapter)
-    theirs = scores(study("engine=vllm", "engine.dtype=float32", "engine.batch_size=3").engine, adapter)
+def test_both_engines_give_the_same_scores(adapter, other):
+    """If it failed: a threshold found with one engine would be wrong with the other.
 
-    assert theirs[False] == pytest.approx(ours[False], abs=1e-2)
-    assert theirs[True] == pytest.approx(ours[True], abs=1e-2)
-    assert max(abs(a - b) for a, b in zip(ours[True], ours[False], strict=True)) > 0.05
+    Or one adapter would be judged under another's name, where several take turns on one engine.
+    """
+    adapters = [adapter, other]
+    ours = scores(study("engine.dtype=float32", "engine.device=cpu").engine, adapters)
+    theirs = scores(study("engine=vllm", "engine.dtype=float32", "engine.batch_size=3").engine, adapters)
+
+    for one, same in zip(ours, theirs, strict=True):
+        assert same == pytest.approx(one, abs=1e-2)
+    for one, another in itertools.combinations(ours, 2):
+        assert max(abs(a - b) for a, b in zip(one, another, strict=True)) > 0.05
 
 
 def test_the_server_answers_and_ends_with_us(adapter, tmp_path):

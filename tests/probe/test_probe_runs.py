@@ -14,7 +14,7 @@ from monitorbench.config.load import read_frozen
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
 from monitorbench.engines.weights import weights_identity
-from monitorbench.judging.evaluate import evaluate
+from monitorbench.judging.adapters import evaluate_each
 from monitorbench.probe import runs as probe_runs
 from monitorbench.probe.stage import probe
 from monitorbench.runs.files import write_json
@@ -67,7 +67,9 @@ def made(monkeypatch: pytest.MonkeyPatch, tokenizer: Any) -> list[str]:
     yes, no = (tokenizer(word).input_ids[0] for word in ("yes", "no"))
 
     class Engine:
-        def __init__(self, adapter: Path | None) -> None:
+        salt = ""
+
+        def take(self, adapter: Path | None) -> None:
             self.salt = (adapter / "adapter_model.safetensors").read_text() if adapter else ""
 
         def complete(self, prompts: Any, decoding: Any, *, with_adapter: bool = True) -> Any:
@@ -81,14 +83,14 @@ def made(monkeypatch: pytest.MonkeyPatch, tokenizer: Any) -> list[str]:
 
         def close(self) -> None: ...
 
-    monkeypatch.setattr("monitorbench.engines.open.open_engine", lambda _, __, adapter, ___: Engine(adapter))
+    monkeypatch.setattr("monitorbench.engines.open.open_engine", lambda *_: Engine())
     done: list[str] = []
 
     def make(folder: Path, run: Any) -> None:
         done.append(f"{run.stage} {run.name}")
         frozen = read_frozen(probe_runs._frozen(folder, run))
         assert frozen == run.study
-        evaluate(frozen) if run.stage == "evaluate" else fake_training(frozen)
+        evaluate_each(frozen) if run.stage == "evaluate" else fake_training(frozen)
 
     monkeypatch.setattr(probe_runs, "_make", make)
     return done
@@ -115,7 +117,7 @@ def test_a_study_makes_what_is_missing_and_finds_it_again(asked: Any, made: list
     """If it failed: the hour of training would be spent again at every call, or the wrong runs compared."""
     directory = probe(asked("probe.make=true"))
     points = ["safety_permission_code-sft-seed0", "all-safety_permission-sft-seed0"]
-    assert made == ["evaluate base", *(f"{stage} {p}" for p in points for stage in ("train", "evaluate"))]
+    assert made == [*(f"train {point}" for point in points), "evaluate base-and-2-more"]
     results = json.loads((directory / "metrics.json").read_text())
     names = {"smollm2_135m+safety_permission_code", "smollm2_135m+all-safety_permission"}
     assert set(results["matrix"]["words"]) == set(results["transfer"]) == names
@@ -125,7 +127,8 @@ def test_a_study_makes_what_is_missing_and_finds_it_again(asked: Any, made: list
     assert probe(asked()) == directory, "the same runs, so the same probe"
     assert made == []
     probe(asked("probe.make=true", "+probe.also={again: {subsets: [safety_permission/code], seeds: [1, 2]}}"))
-    assert [what.rpartition("-")[2] for what in made] == ["seed1", "seed1", "seed2", "seed2"]
+    point = "safety_permission_code-sft-seed"
+    assert made == [f"train {point}1", f"train {point}2", f"evaluate {point}1-and-1-more"]
 
 
 def test_several_seeds_are_told_apart_and_summed_up(asked: Any, made: list[str]):
@@ -160,21 +163,21 @@ def test_what_is_missing_is_said_with_a_command_that_makes_it(
         probe(asked())
     assert "\n" not in str(caught.value)
     commands = [line for line in caplog.messages if line.startswith("missing: ")]
-    assert len(commands) == 5
+    assert len(commands) == 3, "all evaluations are one command"
     for line in commands:
         script, _, file = line.removeprefix("missing: python ").partition(" frozen=")
         frozen = read_frozen(Path(file))
         if script == "train/sft.py":
             fake_training(frozen)
     assert sum("train/sft.py" in line for line in commands) == 2
-    assert any("eval/evaluate.py" in line and "evaluate-base.json" in line for line in commands)
+    assert any("eval/evaluate.py" in line and "evaluate-base-and-2-more.json" in line for line in commands)
 
     caplog.clear()
     with pytest.raises(UserError, match="3 of 5 runs are missing"):
         probe(asked())
     for line in caplog.messages:
         if line.startswith("missing: "):
-            evaluate(read_frozen(Path(line.partition("frozen=")[2])))
+            evaluate_each(read_frozen(Path(line.partition("frozen=")[2])))
     probe(asked())
 
 
@@ -190,6 +193,6 @@ def test_a_child_that_fails_ends_the_probe_with_its_reason(
     """A failure in the fortieth run that is passed over leaves a hole in the matrix nobody sees."""
     (tmp_path / "model" / "tokenizer.json").unlink()
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    with pytest.raises(UserError, match="evaluate base: failed with exit code"):
+    with pytest.raises(UserError, match="evaluate base-and-2-more: failed with exit code"):
         probe(asked("probe.make=true"))
     assert capfd.readouterr().err.strip()

@@ -34,7 +34,8 @@ def test_the_trainer_learns_a_planted_signal(planted):
     weights = smollm2_folder()
     configured = study()
     renderer = Renderer(configured.prompt, AutoTokenizer.from_pretrained(weights))
-    engine = open_engine(configured.engine, weights, run / "adapter", 8192)
+    engine = open_engine(configured.engine, weights, [run / "adapter"], 8192)
+    engine.take(run / "adapter")
     decoding = Decoding(1, (renderer.end_of_turn,), renderer.label_tokens.all)
     answers = dict(engine.complete([renderer.render(item) for item in samples], decoding))
     scores = [score(answers[i].logprobs, renderer.label_tokens).score for i in range(len(samples))]

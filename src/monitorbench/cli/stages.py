@@ -190,10 +190,11 @@ is `README.md`, as its last line.
 
 EVALUATE = _stage(
     "evaluate",
-    "monitorbench.judging.evaluate:evaluate",
+    "monitorbench.judging.adapters:evaluate_each",
     """Judge a dataset's test split: one verdict per sample in verdicts.jsonl.
 
     monitorbench evaluate monitor=smollm2_135m prompt=direct,evidence engine=transformers -m
+    monitorbench evaluate monitor=smollm2_135m evaluate.adapters=[RUN,RUN] # base and adapters, one start
 
 Prints the evaluation run's directory as its last line.
 """,

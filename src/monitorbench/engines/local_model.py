@@ -1,6 +1,7 @@
 """A model of this process: its tokenizer at once, its weights with the first question."""
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from monitorbench.engines.adapter_gate import adapter_change
@@ -8,18 +9,23 @@ from monitorbench.engines.protocol import Completion, Decoding, Engine, Reply, R
 
 
 class LocalModel:
-    """A `Model` on an `Engine`. `load` is called once, at the first request."""
+    """A `Model` on an `Engine`, with one of its adapters or none. `load` is called at the first request.
 
-    def __init__(self, tokenizer: Any, load: Callable[[], Engine], *, has_adapter: bool = False) -> None:
+    An engine that other models are asked on as well is not closed with it (`closes`).
+    """
+
+    def __init__(
+        self, tokenizer: Any, load: Callable[[], Engine], adapter: Path | None = None, *, closes: bool = True
+    ) -> None:
         self.tokenizer = tokenizer
-        self._load, self._has_adapter = load, has_adapter
+        self._load, self._adapter, self._closes = load, adapter, closes
         self._engine: Engine | None = None
         self._change: float | None = None
 
     def prepare(self, first: Request, decoding: Decoding) -> float | None:
         """See `Model.prepare`; one adapter is checked once."""
         engine = self._loaded()
-        if self._has_adapter and self._change is None:
+        if self._adapter and self._change is None:
             self._change = adapter_change(engine, first.token_ids, decoding)
         return self._change
 
@@ -31,13 +37,14 @@ class LocalModel:
 
     def close(self) -> None:
         """Give back the engine's memory, where one was loaded."""
-        if self._engine is not None:
+        if self._engine is not None and self._closes:
             self._engine.close()
-            self._engine = None
+        self._engine = None
 
     def _loaded(self) -> Engine:
         if self._engine is None:
             self._engine = self._load()
+        self._engine.take(self._adapter)
         return self._engine
 
 

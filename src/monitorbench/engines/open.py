@@ -3,6 +3,7 @@
 Only the chosen engine's library is imported.
 """
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +17,26 @@ from monitorbench.config.engine import (
 )
 from monitorbench.config.monitor import Monitor
 from monitorbench.engines.protocol import Engine, Model
+from monitorbench.engines.stored.adapter import adapter_folder
 
 if TYPE_CHECKING:
-    from monitorbench.engines.local_model import LocalModel
+    from monitorbench.engines.shared import SharedEngine
 
 
 def open_model(
-    monitor: Monitor, engine: EngineSettings, models: Path, *, spent: float = 0.0, run: Path | None = None
+    monitor: Monitor,
+    engine: EngineSettings,
+    models: Path,
+    *,
+    spent: float = 0.0,
+    run: Path | None = None,
+    shared: "SharedEngine | None" = None,
 ) -> Model:
     """The monitor's model on its engine; `models` is the folder that models are kept in.
 
     `run` is the directory that a batch API's batches are written down in. `spent` is what earlier processes
-    paid of an endpoint's `max_cost`. Raises `UserError` where weights, an adapter or an endpoint's key are
-    missing.
+    paid of an endpoint's `max_cost`. A model of this process is asked on `shared` where that is given. Raises
+    `UserError` where weights, an adapter or an endpoint's key are missing.
     """
     match engine:
         case OpenAiEngine():
@@ -40,30 +48,47 @@ def open_model(
             tokenizer = _served_tokenizer(monitor, engine, models) if engine.by_token_ids else None
             return Endpoint(engine, spent=spent, tokenizer=tokenizer)
         case TransformersEngine() | VllmEngine():
-            return _local_model(monitor, engine, models)
+            adapter = adapter_folder(monitor.adapter)
+            if shared is not None:
+                return shared.model(adapter)
+            from monitorbench.engines.local_model import LocalModel
+
+            return LocalModel(*_loading(monitor, engine, models, [adapter] if adapter else []), adapter)
 
 
-def open_engine(config: LocalEngine, weights: Path, adapter: Path | None, context_tokens: int) -> Engine:
-    """Load the model folder `weights`, and the PEFT folder `adapter` on it, into an engine.
+def share_engine(
+    monitor: Monitor, engine: LocalEngine, models: Path, adapters: Sequence[Path]
+) -> "SharedEngine":
+    """An engine for the monitor's weights with and without several PEFT folders.
+
+    It is loaded with the first question. Raises `UserError` where weights are missing or do not fit this
+    machine.
+    """
+    from monitorbench.engines.shared import SharedEngine
+
+    return SharedEngine(*_loading(monitor, engine, models, adapters))
+
+
+def open_engine(config: LocalEngine, weights: Path, adapters: Sequence[Path], context_tokens: int) -> Engine:
+    """Load the model folder `weights` into an engine that can take the PEFT folders `adapters`.
 
     Raises `UserError` for a model that needs code of its own, and for an adapter that is not one for it.
     """
+    from monitorbench.engines.stored.adapter_check import refuse_unfit_adapter
     from monitorbench.engines.stored.load import load_config
 
     load_config(weights)
-    if adapter is not None:
-        from monitorbench.engines.stored.adapter_check import refuse_unfit_adapter
-
+    for adapter in adapters:
         refuse_unfit_adapter(adapter, weights)
     match config:
         case TransformersEngine():
             from monitorbench.engines.transformers_engine import InProcessTransformers
 
-            return InProcessTransformers(config, weights, adapter)
+            return InProcessTransformers(config, weights)
         case VllmEngine():
             from monitorbench.engines.vllm_engine import InProcessVllm
 
-            return InProcessVllm(config, weights, adapter, context_tokens)
+            return InProcessVllm(config, weights, adapters, context_tokens)
 
 
 def _batch_endpoint(engine: OpenAiEngine, run: Path | None, spent: float) -> Model:
@@ -91,20 +116,17 @@ def _served_tokenizer(monitor: Monitor, engine: OpenAiEngine, models: Path) -> A
     return load_tokenizer(weights_folder(monitor, models))
 
 
-def _local_model(monitor: Monitor, engine: LocalEngine, models: Path) -> "LocalModel":
-    from monitorbench.engines.local_model import LocalModel
+def _loading(
+    monitor: Monitor, engine: LocalEngine, models: Path, adapters: Sequence[Path]
+) -> tuple[Any, Callable[[], Engine]]:
+    """The tokenizer, and what loads the engine."""
     from monitorbench.engines.size import refuse_too_large
-    from monitorbench.engines.stored.adapter import adapter_folder
     from monitorbench.engines.stored.load import load_tokenizer
     from monitorbench.engines.weights import weights_folder
 
     if isinstance(engine, VllmEngine):
         engine = engine.for_monitor(monitor.tensor_parallel_size)
     refuse_too_large(monitor, engine)  # before it is downloaded
-    weights, adapter = weights_folder(monitor, models), adapter_folder(monitor.adapter)
+    weights = weights_folder(monitor, models)
     refuse_too_large(monitor, engine, weights)
-    return LocalModel(
-        load_tokenizer(weights),
-        lambda: open_engine(engine, weights, adapter, monitor.context_tokens),
-        has_adapter=adapter is not None,
-    )
+    return load_tokenizer(weights), lambda: open_engine(engine, weights, adapters, monitor.context_tokens)

@@ -6,6 +6,7 @@ A `Model` is an engine of this process with its tokenizer (`engines.local_model`
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 Failure: TypeAlias = Literal[
@@ -102,14 +103,19 @@ class Reply:
 
 
 class Engine(Protocol):
-    """A loaded model, with or without an adapter on it."""
+    """A loaded model, with or without adapters for it."""
+
+    def take(self, adapter: Path | None) -> None:
+        """Answer with this one of the adapters that it was opened with from now on; None: with the base."""
+        ...
 
     def complete(
         self, prompts: Sequence[Sequence[int]], decoding: Decoding, *, with_adapter: bool = True
     ) -> Iterator[tuple[int, Completion]]:
         """Yield (index into `prompts`, completion), each index once, in any order.
 
-        `with_adapter=False` asks the base model, which decision 5's gate compares with.
+        `with_adapter=False` asks the base model, which decision 5's gate compares with. What was taken must
+        not change before the last is there.
         """
         ...
 

@@ -27,21 +27,38 @@ class _FirstStep(LogitsProcessor):
 
 
 class InProcessTransformers:
-    """An `Engine` on transformers and PEFT."""
+    """An `Engine` on transformers and PEFT; an adapter is read when it is first taken."""
 
-    def __init__(self, config: TransformersEngine, weights: Path, adapter: Path | None) -> None:
+    def __init__(self, config: TransformersEngine, weights: Path) -> None:
         device = "cuda" if runs_on_gpu(config.device, "engine.device") else "cpu"
         self._batch_size = config.batch_size
         self._tokenizer = load_tokenizer(weights)
         model = load_causal_lm(weights, getattr(torch, config.resolved_dtype))
-        self._has_adapter = adapter is not None
-        if adapter is not None:
-            from peft import PeftModel
-
-            model = PeftModel.from_pretrained(model, str(adapter), use_safetensors=True)
         # generate() fills what a call leaves open from here: a model's own penalties would move the scores.
         model.generation_config = GenerationConfig()
         self._model = model.to(device).eval()
+        self._adapter: Path | None = None
+        self._names: dict[Path, str] = {}
+        """What PEFT calls the adapters that were read."""
+
+    def take(self, adapter: Path | None) -> None:
+        """See `Engine.take`."""
+        self._adapter = adapter
+        if adapter is None:
+            return
+        from peft import PeftModel
+
+        if adapter not in self._names:
+            name = f"adapter{len(self._names)}"
+            if self._names:
+                self._model.load_adapter(str(adapter), name, use_safetensors=True)
+            else:
+                self._model = PeftModel.from_pretrained(
+                    self._model, str(adapter), adapter_name=name, use_safetensors=True
+                )
+            self._names[adapter] = name
+            self._model.eval()
+        self._model.set_adapter(self._names[adapter])
 
     def complete(
         self, prompts: Sequence[Sequence[int]], decoding: Decoding, *, with_adapter: bool = True
@@ -51,7 +68,7 @@ class InProcessTransformers:
         for start in range(0, len(order), self._batch_size):
             indices = order[start : start + self._batch_size]
             batch = [prompts[i] for i in indices]
-            if self._has_adapter and not with_adapter:
+            if self._names and not (self._adapter and with_adapter):
                 with self._model.disable_adapter():
                     completions = self._batch(batch, decoding)
             else:

@@ -77,11 +77,15 @@ def prefix_order(prompts: Sequence[Sequence[int]]) -> list[int]:
     return sorted(range(len(prompts)), key=lambda index: tuple(prompts[index]))
 
 
-def lora_rank(adapter: Path) -> int:
+def lora_rank(adapters: Sequence[Path]) -> int:
     """The rank that vLLM is to make room for, which it wants to know before an adapter is loaded.
 
     Raises `UserError` for a rank that is none, or above what vLLM takes.
     """
+    return max(_rank(adapter) for adapter in adapters)
+
+
+def _rank(adapter: Path) -> int:
     config = adapter_config(adapter)
     ranks = [config.get("r"), *(config.get("rank_pattern") or {}).values()]
     for allowed in (8, 16, 32, 64, 128, 256, 320, 512):  # vLLM takes these ranks only
@@ -93,23 +97,32 @@ def lora_rank(adapter: Path) -> int:
 class InProcessVllm:
     """An `Engine` on `vllm.LLM`.
 
-    On a GPU the adapter is loaded beside the base. A CPU build gathers the adapter's weights for every
+    On a GPU an adapter is loaded beside the base. A CPU build gathers the adapter's weights for every
     token anew, which takes minutes for 64 prompts: there it is merged into a copy of the base, and the
-    weights of base and copy take each other's place.
+    weights of base and copies take each other's place. One adapter answers at a time, since vLLM's prefix
+    cache shares nothing between adapters: their prompts mixed would only push each other out of it.
     """
 
-    def __init__(self, config: VllmEngine, weights: Path, adapter: Path | None, context_tokens: int) -> None:
+    def __init__(
+        self, config: VllmEngine, weights: Path, adapters: Sequence[Path], context_tokens: int
+    ) -> None:
         os.environ.update(vllm_environment(config))
-        self._config, self._weights, self._adapter = config, weights, adapter
+        self._config, self._weights, self._adapters = config, weights, tuple(adapters)
+        self._adapter: Path | None = None
         self._context_tokens = context_tokens
-        self._merges = adapter is not None and runs_on_cpu(config)
+        self._merges = bool(adapters) and runs_on_cpu(config)
         self._merged: tempfile.TemporaryDirectory[str] | None = None
+        self._merged_adapter: Path | None = None
         self.llm: Any = None
         """The `vllm.LLM`, once the first prompts have been submitted."""
         self._request_numbers = count()
         self._loaded: Path | None = None
-        if adapter is None:  # else it depends on who is asked first
+        if not adapters:  # else it depends on who is asked first
             self._load(weights)
+
+    def take(self, adapter: Path | None) -> None:
+        """See `Engine.take`."""
+        self._adapter = adapter
 
     def complete(
         self, prompts: Sequence[Sequence[int]], decoding: Decoding, *, with_adapter: bool = True
@@ -123,10 +136,11 @@ class InProcessVllm:
         from vllm.lora.request import LoRARequest
         from vllm.sampling_params import RequestOutputKind
 
-        self._load(self._merged_folder() if self._merges and with_adapter else self._weights)
-        lora = None
-        if self._adapter and with_adapter and not self._merges:
-            lora = LoRARequest("adapter", 1, str(self._adapter.resolve()))
+        adapter, lora = self._adapter if with_adapter else None, None
+        self._load(self._merged_folder(adapter) if adapter and self._merges else self._weights)
+        if adapter and not self._merges:
+            number = self._adapters.index(adapter) + 1
+            lora = LoRARequest(f"adapter{number}", number, str(adapter.resolve()))
         sampling = SamplingParams(
             temperature=0.0,
             max_tokens=decoding.max_new_tokens,
@@ -178,8 +192,8 @@ class InProcessVllm:
         from vllm import LLM
 
         settings = llm_settings(self._config, weights, self._context_tokens)
-        if self._adapter and not self._merges:
-            settings |= {"enable_lora": True, "max_lora_rank": lora_rank(self._adapter), "max_loras": 1}
+        if self._adapters and not self._merges:
+            settings |= {"enable_lora": True, "max_lora_rank": lora_rank(self._adapters), "max_loras": 1}
         self.llm = LLM(**settings)
         self._loaded = weights
 
@@ -188,11 +202,14 @@ class InProcessVllm:
             self.llm.llm_engine.engine_core.shutdown()
         self.llm = self._loaded = None
 
-    def _merged_folder(self) -> Path:
-        assert self._adapter is not None  # `_merges` says so
-        if self._merged is None:
+    def _merged_folder(self, adapter: Path) -> Path:
+        """The base with this adapter added; of one adapter at a time."""
+        if self._merged is None or self._merged_adapter != adapter:
+            if self._merged is not None:
+                self._merged.cleanup()
             self._merged = tempfile.TemporaryDirectory(prefix="monitorbench-merged-")
-            merge(self._weights, self._adapter, Path(self._merged.name), self._config.resolved_dtype)
+            self._merged_adapter = adapter
+            merge(self._weights, adapter, Path(self._merged.name), self._config.resolved_dtype)
         return Path(self._merged.name)
 
 

@@ -9,7 +9,7 @@ there.
 import logging
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from monitorbench.config.base import Incomplete, UserError
 from monitorbench.config.study import Prompt, Study
@@ -32,12 +32,16 @@ from monitorbench.runs.run_folders import evaluation_run
 from monitorbench.runs.tracking import tracking
 from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
 
+if TYPE_CHECKING:
+    from monitorbench.engines.shared import SharedEngine
+
 _log = logging.getLogger(__name__)
 
 
-def evaluate(study: Study) -> Path:
+def evaluate(study: Study, shared: "SharedEngine | None" = None) -> Path:
     """Judge the configured view of `evaluate.split`; returns the run directory.
 
+    A model of this process is asked on `shared` where that is given (`judging.adapters`).
     A finished run is asked again for the samples that got no answer, and reused where there is still none.
 
     Raises `UserError` for missing weights, an adapter that changes nothing, a log in use, an endpoint
@@ -56,7 +60,7 @@ def evaluate(study: Study) -> Path:
     run = planned.run
     if run.done:
         _log.info("evaluate: %s has lost verdicts; these samples are judged again", run.path)
-    _judge(study, data, planned, run.recording(study))
+    _judge(study, data, planned, run.recording(study), shared)
     return run.path
 
 
@@ -75,7 +79,11 @@ def _ask_again(study: Study, data: Path) -> None:
 
 
 def _judge(
-    study: Study, data: Path, planned: "Planned", recorded: AbstractContextManager[dict[str, Any]]
+    study: Study,
+    data: Path,
+    planned: "Planned",
+    recorded: AbstractContextManager[dict[str, Any]],
+    shared: "SharedEngine | None" = None,
 ) -> None:
     run, name, spec = planned
     samples = _samples(study, data)
@@ -88,7 +96,7 @@ def _judge(
         recorded as results,
         open_verdict_log(run.path / VERDICTS) as log,
         open_failure_log(run.path / FAILURES) as failures,
-        open_judge(spec, study.paths.models, log, failures, run=run.path) as judge,
+        open_judge(spec, study.paths.models, log, failures, run=run.path, shared=shared) as judge,
     ):
         keys, questions = judge.pending(samples)
         questions = take_known_verdicts(run, questions, log)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from monitorbench.config.base import UserError
 from monitorbench.config.engine import Engine
@@ -26,6 +26,9 @@ from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.grounding import ground
 from monitorbench.records import TRANSPORT_FAILURES, Label, Sample, UnscoredReason, Verdict
 from monitorbench.runs.verdict_log import Failure, FailureLog, VerdictLog
+
+if TYPE_CHECKING:
+    from monitorbench.engines.shared import SharedEngine
 
 NO_SHOTS = Shots(0, ())
 FAILURES_IN_A_ROW = 20
@@ -219,11 +222,13 @@ def open_judge(
     failures: FailureLog,
     where: str = "prompt",
     run: Path | None = None,
+    shared: "SharedEngine | None" = None,
 ) -> Iterator[Judge]:
     """A judge whose verdicts are kept in `log`, and failed requests in `failures`; closed on leaving.
 
     `models` is the folder that models are kept in; `where` is the setting that holds the prompt, for errors;
-    `run` the directory that the names of a batch API's batches are kept in. Raises
+    `run` the directory that the names of a batch API's batches are kept in, `shared` an engine that other
+    adapters of the same weights are asked on. Raises
     `UserError` where weights, an adapter or an endpoint's key are missing, `ConfigError` where prompt or
     reasoning don't fit the tokenizer.
     """
@@ -236,6 +241,7 @@ def open_judge(
         identity=spec.identity,
         spent=_spent(log, failures),
         run=run,
+        shared=shared,
     )
     try:
         may_change = spec.engine.model_may_change

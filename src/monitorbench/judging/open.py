@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from monitorbench.config.base import ConfigError
 from monitorbench.config.engine import Engine
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.judging.prompted import PromptedModel
+
+if TYPE_CHECKING:
+    from monitorbench.engines.shared import SharedEngine
 
 
 def open_prompted(
@@ -21,13 +24,15 @@ def open_prompted(
     words: Sequence[str] = (),
     spent: float = 0.0,
     run: Path | None = None,
+    shared: "SharedEngine | None" = None,
 ) -> PromptedModel:
     """The monitor on its engine, with a prompt.
 
     `models` is the folder that models are kept in; `where` names the setting in an error. `identity` is what
     `judging.identity` says of the model, for the keys of verdicts. With `words` their log-probabilities are
     wanted, and no verdict. `spent` is what earlier processes paid of an endpoint's `max_cost`, `run` the
-    directory of a run whose batches are resumed.
+    directory of a run whose batches are resumed. A model of this process is asked on `shared` where that is
+    given.
 
     Raises what `engines.open.open_model` raises, and `ConfigError` where prompt, words or reasoning don't fit
     the tokenizer.
@@ -38,7 +43,7 @@ def open_prompted(
         return RecordedVerdicts(monitor.verdicts, prompt, identity)
     from monitorbench.engines.open import open_model
 
-    model = open_model(monitor, engine, models, spent=spent, run=run)
+    model = open_model(monitor, engine, models, spent=spent, run=run, shared=shared)
     if model.tokenizer is None:
         from monitorbench.judging.endpoint import EndpointPrompt
 

@@ -173,7 +173,7 @@ def _command(study: Study, engine: VllmEngine, weights: Path, port: int) -> list
     if form.enforce_eager:
         command.append("--enforce-eager")
     if adapter := adapter_folder(study.monitor.adapter):
-        command += ["--enable-lora", "--max-lora-rank", str(lora_rank(adapter))]
+        command += ["--enable-lora", "--max-lora-rank", str(lora_rank([adapter]))]
         command += ["--lora-modules", json.dumps({"name": judge_name(study), "path": str(adapter.resolve())})]
     return command
 

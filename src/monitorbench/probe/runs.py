@@ -1,16 +1,17 @@
 """The runs of a probe's study: found by what decides them, and made where they are missing.
 
-Promises: a run that is there is never made again; one that was interrupted is resumed; everything that is
-made is made in a process of its own, so that no model stays in memory.
+Promises: a run that is there is never made again; one that was interrupted is resumed. Every training has a
+process of its own, then all evaluations one together, in which the engine starts once.
 """
 
+import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.load import freeze
+from monitorbench.config.load import freeze, validate
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
 from monitorbench.engines.weights import weights_identity
@@ -49,17 +50,20 @@ def runs_of(study: Study) -> tuple[Path, ...]:
     planned = list(_planned_runs(study, data))
     pending = [run for run in planned if not _is_done(run, data)]
     _log.info("probe: %d runs, %d of them there", len(planned), len(planned) - len(pending))
+    missing = [run for run in pending if run.stage == "train"]
+    if evaluations := [run for run in pending if run.stage == "evaluate"]:
+        missing.append(_together(evaluations))
     if pending and not study.probe.make:
-        for run in pending:
+        for run in missing:
             _log.info("missing: python %s frozen=%s", _SCRIPTS[run.stage], _frozen(folder, run))
-        trainings = sum(run.stage == "train" for run in pending)
         raise UserError(
-            f"probe: {len(pending)} of {len(planned)} runs are missing ({trainings} of them trainings); make "
-            "them with the commands above, or here with probe.make=true"
+            f"probe: {len(pending)} of {len(planned)} runs are missing ({len(pending) - len(evaluations)} of "
+            "them trainings); make them with the commands above, or here with probe.make=true"
         )
-    for number, run in enumerate(pending, start=1):
-        _log.info("probe: %s %s (%d of %d)", run.stage, run.name, number, len(pending))
+    for number, run in enumerate(missing, start=1):
+        _log.info("probe: %s %s (%d of %d)", run.stage, run.name, number, len(missing))
         _make(folder, run)
+    for run in pending:
         if not _is_done(run, data):
             raise UserError(f"{run.stage} {run.name}: it ended well, but not where its run was expected")
     return tuple(
@@ -75,6 +79,17 @@ def _planned_runs(study: Study, data: RunDirectory) -> Iterator[PlannedRun]:
         yield PlannedRun("train", point.name, trained)
         adapter = training_run(trained, data.path.name, weights).path
         yield PlannedRun("evaluate", point.name, evaluation_study(study, adapter))
+
+
+def _together(evaluations: Sequence[PlannedRun]) -> PlannedRun:
+    """All of them as one run of `eval/evaluate.py`: with the first's adapter, then each of the others'."""
+    first, *others = evaluations
+    if not others:
+        return first
+    adapters = tuple(run.study.monitor.adapter for run in others)
+    asked = first.study.evaluate.model_dump(mode="json") | {"adapters": [str(one) for one in adapters]}
+    study = validate(json.dumps(first.study.model_dump(mode="json") | {"evaluate": asked}))
+    return PlannedRun("evaluate", f"{first.name}-and-{len(others)}-more", study)
 
 
 def _is_done(run: PlannedRun, data: RunDirectory) -> bool:

@@ -110,9 +110,9 @@ def _train(study: Study) -> Path:
 
 def _evaluate(study: Study) -> Path:
     """Judge as `eval/evaluate.py` does."""
-    from monitorbench.judging.evaluate import evaluate
+    from monitorbench.judging.adapters import evaluate_each
 
-    return evaluate(study)
+    return evaluate_each(study)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,53 @@
+"""Several adapters of one base, judged one after another in a single start of the engine.
+
+Each is a run of its own, the one that judging it alone gives: found again, resumed, with the same verdicts.
+"""
+
+from contextlib import closing
+from pathlib import Path
+
+from monitorbench.config.base import ConfigError
+from monitorbench.config.engine import TransformersEngine, VllmEngine
+from monitorbench.config.study import Study
+from monitorbench.engines.open import share_engine
+from monitorbench.engines.stored.adapter import adapter_folder
+from monitorbench.judging.evaluate import evaluate
+
+
+def evaluate_each(study: Study) -> Path:
+    """Judge with `monitor.adapter`, then with each of `evaluate.adapters`; returns the last one's run.
+
+    The others' runs are printed, a line each. Raises what `evaluate` raises, with what was judged until then
+    kept, and `ConfigError` for an adapter that is named twice or is to go behind an endpoint.
+    """
+    several = by_adapter(study)
+    if len(several) == 1:
+        return evaluate(study)
+    engine = study.engine
+    if study.monitor.verdicts is not None or not isinstance(engine, TransformersEngine | VllmEngine):
+        kind = "recorded verdicts" if study.monitor.verdicts is not None else f"engine={engine.kind}"
+        raise ConfigError(
+            f"evaluate.adapters: {kind} has no adapters of ours; expected engine=transformers or vllm"
+        )
+    folders = [folder for one in several if (folder := adapter_folder(one.monitor.adapter))]
+    with closing(share_engine(study.monitor, engine, study.paths.models, folders)) as shared:
+        for one in several[:-1]:
+            print(evaluate(one, shared), flush=True)
+        return evaluate(several[-1], shared)
+
+
+def by_adapter(study: Study) -> list[Study]:
+    """A study for `monitor.adapter` and each of `evaluate.adapters`, as that adapter alone would have it."""
+    more = study.evaluate.adapters
+    adapters = [study.monitor.adapter, *more]
+    if twice := [one for number, one in enumerate(adapters) if one in adapters[:number]]:
+        raise ConfigError(f"evaluate.adapters: {twice[0]} is there twice; expected each once")
+    if not more:
+        return [study]
+    alone = study.evaluate.model_copy(update={"adapters": ()})
+    return [
+        study.model_copy(
+            update={"evaluate": alone, "monitor": study.monitor.model_copy(update={"adapter": adapter})}
+        )
+        for adapter in adapters
+    ]

@@ -1,0 +1,122 @@
+"""Several adapters in one start of the engine: the runs that each alone gives. Real engine, tiny model."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from small_models import tiny_model
+from transformers import AutoModelForCausalLM
+
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.study import Study
+from monitorbench.engines import open as opening
+from monitorbench.judging.adapters import by_adapter, evaluate_each
+from monitorbench.runs.directory import read_manifest
+from monitorbench.runs.verdict_log import read_verdicts
+
+Studies = Callable[..., Study]
+ENGINE = ("engine=transformers", "engine.dtype=float32", "engine.device=cpu")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory, tokenizer: Any) -> Path:
+    folder = tiny_model(tmp_path_factory.mktemp("tiny"))
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def adapters(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two that change the answers, each in its own way."""
+    folders = [tmp_path_factory.mktemp(name) for name in ("first", "second")]
+    for seed, folder in enumerate(folders):
+        torch.manual_seed(seed)
+        lora = LoraConfig(r=4, target_modules="all-linear", init_lora_weights=False, task_type="CAUSAL_LM")
+        get_peft_model(AutoModelForCausalLM.from_pretrained(tiny), lora).save_pretrained(folder)
+    return folders
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The weights that an engine was loaded for, once a load."""
+    found: list[Path] = []
+
+    def load(config: Any, weights: Path, *rest: Any, real: Any = opening.open_engine) -> Any:
+        found.append(weights)
+        return real(config, weights, *rest)
+
+    monkeypatch.setattr(opening, "open_engine", load)
+    return found
+
+
+@pytest.fixture
+def asked(study: Studies, tiny: Path, tmp_path: Path) -> Studies:
+    def made(runs: str, *overrides: str) -> Study:
+        return study(
+            f"monitor.path={tiny}",
+            f"paths.runs={tmp_path / runs}",
+            "dataset.test.subset=[safety_permission/qa]",
+            *(overrides if "engine=openai" in overrides else (*ENGINE, *overrides)),
+        )
+
+    return made
+
+
+def verdicts(run: Path) -> dict[str, tuple[Any, ...]]:
+    return {v.key: (v.sample_id, v.label, v.score, v.answer) for v in read_verdicts(run / "verdicts.jsonl")}
+
+
+def test_one_start_gives_the_runs_of_three(
+    asked: Studies, adapters: list[Path], loads: list[Path], capsys: pytest.CaptureFixture[str]
+):
+    """If it failed: an adapter would be judged under another's name, or have other verdicts in company."""
+    last = evaluate_each(asked("one", f"evaluate.adapters=[{adapters[0]},{adapters[1]}]"))
+    runs = [*map(Path, capsys.readouterr().out.split()), last]
+    assert len(loads) == 1
+    alone = [
+        evaluate_each(asked("three", *(f"monitor.adapter={one}" for one in given)))
+        for given in ([], adapters[:1], adapters[1:])
+    ]
+    assert len(loads) == 4
+    assert [run.name for run in runs] == [run.name for run in alone]
+    assert [verdicts(run) for run in runs] == [verdicts(run) for run in alone]
+    scores = [tuple(score for _, _, score, _ in verdicts(run).values()) for run in runs]
+    assert len(set(scores)) == 3, "three models answer in three ways"
+    gates = [read_manifest(run)["results"].get("adapter_gate") for run in runs]
+    assert gates[0] is None
+    assert all(gates[1:])
+
+
+def test_what_is_there_is_not_judged_again(asked: Studies, adapters: list[Path], loads: list[Path]):
+    """If it failed: a study with one adapter more would pay for all of them again."""
+    run = evaluate_each(asked("one", f"monitor.adapter={adapters[0]}"))
+    before = (run / "verdicts.jsonl").stat().st_mtime_ns
+    evaluate_each(asked("one", f"monitor.adapter={adapters[0]}", f"evaluate.adapters=[{adapters[1]}]"))
+    assert (run / "verdicts.jsonl").stat().st_mtime_ns == before
+    assert len(loads) == 2
+    evaluate_each(asked("one", f"evaluate.adapters=[{adapters[1]}]"))  # the base alone is new
+    evaluate_each(asked("one", f"evaluate.adapters=[{adapters[1]},{adapters[0]}]"))
+    assert len(loads) == 3
+
+
+def test_an_idle_adapter_among_others_is_refused(
+    asked: Studies, adapters: list[Path], tiny: Path, tmp_path: Path
+):
+    """If it failed: the adapter taken before would answer in its name, and the gate see a difference."""
+    idle = tmp_path / "idle"
+    lora = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")  # B is zero
+    get_peft_model(AutoModelForCausalLM.from_pretrained(tiny), lora).save_pretrained(idle)
+    with pytest.raises(UserError, match="the adapter changes no log-probability"):
+        evaluate_each(asked("one", f"monitor.adapter={adapters[0]}", f"evaluate.adapters=[{idle}]"))
+
+
+def test_what_has_no_adapters_of_ours_is_refused(asked: Studies, adapters: list[Path]):
+    """If it failed: an endpoint's base would be judged once for every adapter named."""
+    endpoint = ("engine=openai", "engine.base_url=http://127.0.0.1:9/v1", "engine.model=x")
+    with pytest.raises(ConfigError, match=r"evaluate\.adapters: engine=openai has no adapters of ours"):
+        evaluate_each(asked("one", *endpoint, f"evaluate.adapters=[{adapters[0]}]"))
+    with pytest.raises(ConfigError, match="is there twice"):
+        by_adapter(asked("one", f"monitor.adapter={adapters[0]}", f"evaluate.adapters=[{adapters[0]}]"))
