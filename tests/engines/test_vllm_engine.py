@@ -98,26 +98,33 @@ def test_both_engines_give_the_same_scores(adapter, other):
         assert max(abs(a - b) for a, b in zip(one, another, strict=True)) > 0.05
 
 
-def test_the_server_answers_and_ends_with_us(adapter, tmp_path):
-    """If it failed: a served monitor would outlive its job, or never be found by its evaluators."""
+def first_logprob(url, model):
+    body = {"model": model, "prompt": "Yes or no?", "max_tokens": 1, "logprobs": 1}
+    request = urllib.request.Request(
+        f"{url}/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=120) as answer:
+        return json.load(answer)["choices"][0]["logprobs"]["token_logprobs"][0]
+
+
+def test_the_server_answers_and_ends_with_us(adapter, other, tmp_path):
+    """If it failed: a served monitor would outlive its job, or never be found by its evaluators.
+
+    Or one of two adapters would answer in the other's name.
+    """
     command = [
         *(sys.executable, str(ROOT / "eval" / "serve.py"), "engine=vllm", "monitor.context_tokens=1024"),
         *(f"monitor.path={smollm2_folder()}", f"monitor.adapter={adapter}", f"paths.runs={tmp_path}"),
+        f"adapters=[{other}]",
     ]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             directory = Path(process.stdout.readline().strip())
             assert directory.is_dir(), "serve.py ended before it was healthy"
             address = json.loads((directory / "server.json").read_text())
-            body = {"model": address["adapter"], "prompt": "Yes or no?", "max_tokens": 1, "logprobs": 1}
-            request = urllib.request.Request(
-                f"{address['url']}/completions",
-                json.dumps(body).encode(),
-                {"Content-Type": "application/json"},
-            )
-            with urllib.request.urlopen(request, timeout=120) as answer:
-                choice = json.load(answer)["choices"][0]
-            assert choice["logprobs"]["token_logprobs"][0] <= 0
+            found = [first_logprob(address["url"], f"smollm2_135m+{one.name}") for one in (adapter, other)]
+            assert max(found) <= 0
+            assert found[0] != found[1]
         finally:
             process.send_signal(signal.SIGINT)
             try:

@@ -73,7 +73,7 @@ def test_one_start_gives_the_runs_of_three(
     asked: Studies, adapters: list[Path], loads: list[Path], capsys: pytest.CaptureFixture[str]
 ):
     """If it failed: an adapter would be judged under another's name, or have other verdicts in company."""
-    last = evaluate_each(asked("one", f"evaluate.adapters=[{adapters[0]},{adapters[1]}]"))
+    last = evaluate_each(asked("one", f"adapters=[{adapters[0]},{adapters[1]}]"))
     runs = [*map(Path, capsys.readouterr().out.split()), last]
     assert len(loads) == 1
     alone = [
@@ -94,11 +94,11 @@ def test_what_is_there_is_not_judged_again(asked: Studies, adapters: list[Path],
     """If it failed: a study with one adapter more would pay for all of them again."""
     run = evaluate_each(asked("one", f"monitor.adapter={adapters[0]}"))
     before = (run / "verdicts.jsonl").stat().st_mtime_ns
-    evaluate_each(asked("one", f"monitor.adapter={adapters[0]}", f"evaluate.adapters=[{adapters[1]}]"))
+    evaluate_each(asked("one", f"monitor.adapter={adapters[0]}", f"adapters=[{adapters[1]}]"))
     assert (run / "verdicts.jsonl").stat().st_mtime_ns == before
     assert len(loads) == 2
-    evaluate_each(asked("one", f"evaluate.adapters=[{adapters[1]}]"))  # the base alone is new
-    evaluate_each(asked("one", f"evaluate.adapters=[{adapters[1]},{adapters[0]}]"))
+    evaluate_each(asked("one", f"adapters=[{adapters[1]}]"))  # the base alone is new
+    evaluate_each(asked("one", f"adapters=[{adapters[1]},{adapters[0]}]"))
     assert len(loads) == 3
 
 
@@ -110,13 +110,13 @@ def test_an_idle_adapter_among_others_is_refused(
     lora = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")  # B is zero
     get_peft_model(AutoModelForCausalLM.from_pretrained(tiny), lora).save_pretrained(idle)
     with pytest.raises(UserError, match="the adapter changes no log-probability"):
-        evaluate_each(asked("one", f"monitor.adapter={adapters[0]}", f"evaluate.adapters=[{idle}]"))
+        evaluate_each(asked("one", f"monitor.adapter={adapters[0]}", f"adapters=[{idle}]"))
 
 
 def test_what_has_no_adapters_of_ours_is_refused(asked: Studies, adapters: list[Path]):
     """If it failed: an endpoint's base would be judged once for every adapter named."""
     endpoint = ("engine=openai", "engine.base_url=http://127.0.0.1:9/v1", "engine.model=x")
-    with pytest.raises(ConfigError, match=r"evaluate\.adapters: engine=openai has no adapters of ours"):
-        evaluate_each(asked("one", *endpoint, f"evaluate.adapters=[{adapters[0]}]"))
+    with pytest.raises(ConfigError, match=r"adapters: engine=openai has no adapters of ours"):
+        evaluate_each(asked("one", *endpoint, f"adapters=[{adapters[0]}]"))
     with pytest.raises(ConfigError, match="is there twice"):
-        by_adapter(asked("one", f"monitor.adapter={adapters[0]}", f"evaluate.adapters=[{adapters[0]}]"))
+        by_adapter(asked("one", f"monitor.adapter={adapters[0]}", f"adapters=[{adapters[0]}]"))

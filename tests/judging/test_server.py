@@ -3,6 +3,7 @@
 import http.server
 import json
 import os
+import shutil
 import socket
 import subprocess
 import threading
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from monitorbench.config.base import Preempted, UserError
+from monitorbench.config.base import ConfigError, Preempted, UserError
 from monitorbench.config.study import Study
 from monitorbench.judging import server
 from monitorbench.runs.directory import read_manifest
@@ -86,7 +87,7 @@ def test_the_server_is_started_as_configured_and_ended_with_us(
     with server.running_server(given, port, tmp_path / "logs" / "server.log") as running:
         argv = started()["argv"]
         assert running.url == f"http://127.0.0.1:{port}/v1"
-        assert (running.model, running.adapter) == ("smollm2_135m", None)
+        assert (running.model, running.adapters) == ("smollm2_135m", (None,))
         assert running.process.poll() is None
     assert argv[:2] == ["-m", "vllm.entrypoints.openai.api_server"]
     assert option(argv, "--model") == str(model_folder)
@@ -116,10 +117,58 @@ def test_the_adapter_is_served_under_its_own_name(
     with server.running_server(given, port, tmp_path / "server.log") as running:
         argv = started()["argv"]
         module = json.loads(option(argv, "--lora-modules"))
-        assert module == {"name": running.adapter, "path": str(adapter.resolve())}
-        assert running.adapter not in (None, running.model)
+        (name,) = running.adapters
+        assert module == {"name": name, "path": str(adapter.resolve())}
+        assert name not in (None, running.model)
     assert int(option(argv, "--max-lora-rank")) == 16, "vLLM takes 8, 16, 32, …: the next above 12"
     assert "--enforce-eager" not in argv
+
+
+def test_several_adapters_are_served_and_found_each_by_its_name(
+    study: Callable[..., Study],
+    stub: Any,
+    port: int,
+    adapter: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """If it failed: a client would ask one adapter and write its verdicts down under another's hash."""
+    started = stub()
+    other = tmp_path / "other"
+    shutil.copytree(adapter, other)
+    (other / "adapter_model.safetensors").write_bytes(b"another")
+    monkeypatch.setattr(server, "refuse_unfit_adapter", lambda *_: None)
+    given = study("engine=vllm", f"engine.port={port}", f"adapters=[{adapter},{other}]", "engine.served_as=s")
+    found: dict[str, Any] = {}
+
+    def read() -> None:
+        for file in (given.paths.runs / "servers").glob("*.json"):
+            found[file.stem] = json.loads(file.read_text())
+        raise KeyboardInterrupt
+
+    once_it_is_waited_for(monkeypatch, read)
+    server.serve(given)
+    argv = started()["argv"]
+    at = argv.index("--lora-modules")
+    modules = [json.loads(one) for one in argv[at + 1 : at + 3]]
+    names = ["smollm2_135m+my_adapter", "smollm2_135m+other"]
+    assert [one["name"] for one in modules] == names
+    assert option(argv, "--max-loras") == "2"
+    assert {name: one["adapter"] for name, one in found.items()} == {
+        "s": None,
+        "s.my_adapter": names[0],
+        "s.other": names[1],
+    }
+    hashes = {name: one["serves"]["adapter"] for name, one in found.items()}
+    assert hashes["s"] == ""
+    assert len(set(hashes.values())) == 3
+    ended_now = [json.loads(f.read_text())["url"] for f in (given.paths.runs / "servers").glob("*.json")]
+    assert ended_now == [None] * 3
+
+    twin = tmp_path / "elsewhere" / "my_adapter"
+    shutil.copytree(adapter, twin)
+    with pytest.raises(ConfigError, match=r"would both be called smollm2_135m\+my_adapter"):
+        server.adapter_names(study("engine=vllm", f"adapters=[{adapter},{twin}]"))
 
 
 def test_what_is_no_adapter_for_the_model_is_not_served(

@@ -67,8 +67,8 @@ _SHOWN = Wanted(
     fits=lambda run: run.kind == "pilot" or (run.path / "metrics.json").is_file(),
 )
 _READS: dict[str, dict[str, Wanted]] = {
-    "evaluate": {"monitor.adapter": _TRAINED, "evaluate.adapters": _TRAINED},
-    "serve": {"monitor.adapter": _TRAINED},
+    "evaluate": {"monitor.adapter": _TRAINED, "adapters": _TRAINED},
+    "serve": {"monitor.adapter": _TRAINED, "adapters": _TRAINED},
     "pilot": {"monitor.adapter": _TRAINED},
     "score": {"run": _TESTED, "operating_point": _THRESHOLD},
     "calibrate": {"run": _CALIBRATED},
@@ -163,7 +163,7 @@ def by_beginning(name: str, runs: Sequence[Run]) -> list[Run]:
 def _found(study: Study, key: str, given: Path, wanted: Wanted) -> Path:
     if key == "operating_point":
         wanted = replace(wanted, fits=_of_the_judge(study.run))
-    if key in ("monitor.adapter", "evaluate.adapters"):
+    if key in ("monitor.adapter", "adapters"):
         wanted = replace(wanted, fits=_of_the_base(study))
     path = find(study.paths.runs, str(given), wanted, key)
     if path != given:

@@ -194,7 +194,7 @@ EVALUATE = _stage(
     """Judge a dataset's test split: one verdict per sample in verdicts.jsonl.
 
     monitorbench evaluate monitor=smollm2_135m prompt=direct,evidence engine=transformers -m
-    monitorbench evaluate monitor=smollm2_135m evaluate.adapters=[RUN,RUN] # base and adapters, one start
+    monitorbench evaluate monitor=smollm2_135m adapters=[RUN,RUN] # base and adapters, one start
 
 Prints the evaluation run's directory as its last line.
 """,

@@ -15,9 +15,6 @@ class Evaluate(Config):
 
     split: Literal["test", "calibration"]
     """Metrics come from the test split, thresholds from the calibration split."""
-    adapters: tuple[Path, ...] = ()
-    """More adapters of the same weights, judged after `monitor.adapter` in one start of the engine, each a
-    run of its own: training runs, or folders as PEFT saves them."""
 
 
 class Score(Config):

@@ -84,6 +84,10 @@ class Study(Config):
     monitors: tuple[str, ...] = ()
     """What `choose` chooses from: monitors by name, `NAME:PROMPT` for another prompt than `prompt`, files of
     recorded verdicts (`.jsonl`), training runs, whose adapter is taken."""
+    adapters: tuple[Path, ...] = ()
+    """More adapters of the monitor's weights: `evaluate.py` judges with `monitor.adapter` and then with each,
+    a run each, in one start of the engine; `serve.py` serves each by name. Training runs, or PEFT's
+    folders."""
     plan: bool = False
     """`choose` says what it would do, and does nothing."""
     run: Path | None

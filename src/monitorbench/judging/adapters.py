@@ -15,7 +15,7 @@ from monitorbench.judging.evaluate import evaluate
 
 
 def evaluate_each(study: Study) -> Path:
-    """Judge with `monitor.adapter`, then with each of `evaluate.adapters`; returns the last one's run.
+    """Judge with `monitor.adapter`, then with each of `adapters`; returns the last one's run.
 
     The others' runs are printed, a line each. Raises what `evaluate` raises, with what was judged until then
     kept, and `ConfigError` for an adapter that is named twice or is to go behind an endpoint.
@@ -26,9 +26,7 @@ def evaluate_each(study: Study) -> Path:
     engine = study.engine
     if study.monitor.verdicts is not None or not isinstance(engine, TransformersEngine | VllmEngine):
         kind = "recorded verdicts" if study.monitor.verdicts is not None else f"engine={engine.kind}"
-        raise ConfigError(
-            f"evaluate.adapters: {kind} has no adapters of ours; expected engine=transformers or vllm"
-        )
+        raise ConfigError(f"adapters: {kind} has no adapters of ours; expected engine=transformers or vllm")
     folders = [folder for one in several if (folder := adapter_folder(one.monitor.adapter))]
     with closing(share_engine(study.monitor, engine, study.paths.models, folders)) as shared:
         for one in several[:-1]:
@@ -37,17 +35,13 @@ def evaluate_each(study: Study) -> Path:
 
 
 def by_adapter(study: Study) -> list[Study]:
-    """A study for `monitor.adapter` and each of `evaluate.adapters`, as that adapter alone would have it."""
-    more = study.evaluate.adapters
-    adapters = [study.monitor.adapter, *more]
+    """A study for `monitor.adapter` and each of `adapters`, as that adapter alone would have it."""
+    adapters = [study.monitor.adapter, *study.adapters]
     if twice := [one for number, one in enumerate(adapters) if one in adapters[:number]]:
-        raise ConfigError(f"evaluate.adapters: {twice[0]} is there twice; expected each once")
-    if not more:
-        return [study]
-    alone = study.evaluate.model_copy(update={"adapters": ()})
+        raise ConfigError(f"adapters: {twice[0]} is there twice; expected each once")
     return [
         study.model_copy(
-            update={"evaluate": alone, "monitor": study.monitor.model_copy(update={"adapter": adapter})}
+            update={"adapters": (), "monitor": study.monitor.model_copy(update={"adapter": adapter})}
         )
         for adapter in adapters
     ]

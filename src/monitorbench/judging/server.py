@@ -9,19 +9,20 @@ import http.client
 import json
 import logging
 import os
+import re
 import secrets
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from monitorbench.config.base import Preempted, UserError
+from monitorbench.config.base import ConfigError, Preempted, UserError
 from monitorbench.config.engine import Served, servable
 from monitorbench.config.preemption import SWEEP_VARIABLE
 from monitorbench.config.study import Study, VllmEngine
@@ -31,6 +32,7 @@ from monitorbench.engines.stored.adapter_check import refuse_unfit_adapter
 from monitorbench.engines.stored.load import load_config
 from monitorbench.engines.vllm_engine import lora_rank, runs_on_cpu, vllm_environment
 from monitorbench.engines.weights import weights_folder, weights_identity
+from monitorbench.judging.adapters import by_adapter
 from monitorbench.judging.evaluate import judge_name, training_facts
 from monitorbench.judging.served import DIRECTLY, Address, address_file, end_address, write_address
 from monitorbench.runs.directory import RunDirectory
@@ -38,16 +40,19 @@ from monitorbench.runs.directory import RunDirectory
 _log = logging.getLogger(__name__)
 
 _SECONDS_TO_END = 20.0
+_ADAPTERS_AT_ONCE = 8
+"""In one batch; each takes its share of the GPU's memory."""
 _LOOPBACK = {"127.0.0.1", "localhost"}
 _EVERYWHERE = {"0.0.0.0"}
 
 
 class Server(NamedTuple):
-    """A healthy server: its base URL, the base model's name, and the adapter's when there is one."""
+    """A healthy server: its base URL, the base model's name, and what each study's adapter is called."""
 
     url: str
     model: str
-    adapter: str | None
+    adapters: tuple[str | None, ...]
+    """Of `monitor.adapter` and then of each of `adapters`; None for the base."""
     process: "subprocess.Popen[bytes]"
     key: str | None
     """What it asks for; None for one without a name that only this machine can reach."""
@@ -61,36 +66,38 @@ def serve(study: Study) -> Path:
     """
     engine = servable(study.engine)
     port = _port(engine)
-    adapter = adapter_folder(study.monitor.adapter)
-    served = Served(
-        weights=weights_identity(study.monitor),
-        adapter=adapter_sha256(adapter) if adapter else "",
-        dtype=engine.resolved_dtype,
-        training=training_facts(study),
-    )
+    served = [_served(one, engine) for one in by_adapter(study)]
+    more = {"adapters": [one.adapter for one in served[1:]]} if study.adapters else {}
     identity = {
-        "weights": served.weights,
-        "adapter": served.adapter,
-        "engine": engine.model_dump(mode="json", exclude={"served_as"}) | {"dtype": served.dtype},
+        "weights": served[0].weights,
+        "adapter": served[0].adapter,
+        **more,
+        "engine": engine.model_dump(mode="json", exclude={"served_as"}) | {"dtype": served[0].dtype},
         "port": port,  # two servers of one config have a directory each
     }
     run = RunDirectory(study.paths.runs / "serve", judge_name(study), identity)
     with run.recording(study), _terminable(), running_server(study, port, run.path / "server.log") as server:
-        address = Address(
-            url=server.url,
-            model=server.model,
-            adapter=server.adapter,
-            serves=served,
-            key=server.key,
-            pid=server.process.pid,
-        )
+        addresses = [
+            Address(
+                url=server.url,
+                model=server.model,
+                adapter=adapter,
+                serves=one,
+                key=server.key,
+                pid=server.process.pid,
+            )
+            for adapter, one in zip(server.adapters, served, strict=True)
+        ]
         here = run.path / "server.json"
-        name = engine.served_as
-        named = [address_file(study.paths.runs, name)] if name else []
-        for file in (here, *named):
+        named = _files(study, addresses)
+        write_address(here, addresses[0])
+        for file, address in named.items():
             write_address(file, address)
         try:
-            _log.info("serve: %s answers for %s; Ctrl-C ends it", server.url, server.adapter or server.model)
+            answers = " and ".join(adapter or server.model for adapter in server.adapters)
+            _log.info("serve: %s answers for %s; Ctrl-C ends it", server.url, answers)
+            for file, address in named.items() if study.adapters else ():
+                _log.info("serve: engine.server=%s asks %s", file.stem, address.adapter or address.model)
             print(run.path, flush=True)
             code = server.process.wait()
             raise UserError(f"the server ended by itself (exit code {code}); see {run.path / 'server.log'}")
@@ -100,7 +107,7 @@ def serve(study: Study) -> Path:
             _log.info("serve: ending")
         finally:
             here.unlink()
-            for file in named:
+            for file, address in named.items():
                 end_address(file, address)
     return run.path
 
@@ -117,12 +124,14 @@ def running_server(study: Study, port: int, log: Path) -> Iterator[Server]:
     weights = weights_folder(study.monitor, study.paths.models)
     refuse_too_large(study.monitor, engine, weights)
     load_config(weights)  # code of its own is refused in one line here, not in the server's log
-    if adapter := adapter_folder(study.monitor.adapter):
-        refuse_unfit_adapter(adapter, weights)
-    command = _command(study, engine, weights, port)
+    names = adapter_names(study)
+    folders = [adapter_folder(one.monitor.adapter) for one in by_adapter(study)]
+    for folder in folders:
+        if folder is not None:
+            refuse_unfit_adapter(folder, weights)
+    command = [*_command(study, engine, weights, port), *_lora(dict(zip(names, folders, strict=True)))]
     if key:
         command += ["--middleware", "monitorbench.judging.server_key.KeyRequired"]
-    adapter_name = judge_name(study) if study.monitor.adapter else None
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as stream:
         # A session of its own: Ctrl-C in the terminal reaches us, and we end the whole group.
@@ -138,7 +147,7 @@ def running_server(study: Study, port: int, log: Path) -> Iterator[Server]:
             host = _own_name() if engine.host in _EVERYWHERE else engine.host
             near = "127.0.0.1" if engine.host in _EVERYWHERE else engine.host
             _wait_until_healthy(f"http://{near}:{port}", process, engine.startup_seconds, log)
-            yield Server(f"http://{host}:{port}/v1", study.monitor.name, adapter_name, process, key)
+            yield Server(f"http://{host}:{port}/v1", study.monitor.name, names, process, key)
         finally:
             _end(process)
 
@@ -172,10 +181,57 @@ def _command(study: Study, engine: VllmEngine, weights: Path, port: int) -> list
         command += ["--max-num-batched-tokens", str(form.max_num_batched_tokens)]
     if form.enforce_eager:
         command.append("--enforce-eager")
-    if adapter := adapter_folder(study.monitor.adapter):
-        command += ["--enable-lora", "--max-lora-rank", str(lora_rank([adapter]))]
-        command += ["--lora-modules", json.dumps({"name": judge_name(study), "path": str(adapter.resolve())})]
     return command
+
+
+def _lora(adapters: Mapping[str | None, Path | None]) -> list[str]:
+    """What has vLLM answer for adapters, by their names; requests of several share a batch."""
+    folders = {name: folder for name, folder in adapters.items() if folder is not None}
+    if not folders:
+        return []
+    modules = [json.dumps({"name": name, "path": str(folder.resolve())}) for name, folder in folders.items()]
+    rank = str(lora_rank(list(folders.values())))
+    at_once = str(min(len(modules), _ADAPTERS_AT_ONCE))
+    limits = ["--max-lora-rank", rank, "--max-loras", at_once, "--max-cpu-loras", str(len(modules))]
+    return ["--enable-lora", *limits, "--lora-modules", *modules]
+
+
+def adapter_names(study: Study) -> tuple[str | None, ...]:
+    """What a server calls `monitor.adapter` and each of `adapters`; None for the base.
+
+    Raises `ConfigError` where two would be called the same.
+    """
+    several = by_adapter(study)
+    names = tuple(judge_name(one) if one.monitor.adapter else None for one in several)
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            other, this = (several[at].monitor.adapter for at in (names.index(name), number))
+            raise ConfigError(
+                f"adapters: {other} and {this} would both be called {name}; expected one of them"
+            )
+    return names
+
+
+def _served(study: Study, engine: VllmEngine) -> Served:
+    adapter = adapter_folder(study.monitor.adapter)
+    return Served(
+        weights=weights_identity(study.monitor),
+        adapter=adapter_sha256(adapter) if adapter else "",
+        dtype=engine.resolved_dtype,
+        training=training_facts(study),
+    )
+
+
+def _files(study: Study, addresses: Sequence[Address]) -> dict[Path, Address]:
+    """By file what is found under `engine.served_as`: the first as that, the others as NAME.ADAPTER."""
+    name = servable(study.engine).served_as
+    if name is None:
+        return {}
+    of_adapters = [(one.adapter or "base").rpartition("+")[2] for one in addresses[1:]]
+    names = [name, *(f"{name}.{re.sub(r'[^A-Za-z0-9._-]', '_', one)}" for one in of_adapters)]
+    return {
+        address_file(study.paths.runs, one): address for one, address in zip(names, addresses, strict=True)
+    }
 
 
 def _wait_until_healthy(url: str, process: "subprocess.Popen[bytes]", seconds: int, log: Path) -> None:

@@ -66,7 +66,7 @@ def training_study(study: Study, point: Point) -> Study:
 def evaluation_study(study: Study, adapter: Path | None) -> Study:
     """The study that judges the test split with an adapter, or with the base."""
     monitor = study.monitor.model_dump(mode="json") | {"adapter": str(adapter) if adapter else None}
-    return _changed(study, {"monitor": monitor, "evaluate": {"split": "test", "adapters": []}})
+    return _changed(study, {"monitor": monitor, "adapters": [], "evaluate": {"split": "test"}})
 
 
 def _changed(study: Study, changes: Mapping[str, Any]) -> Study:

@@ -4,14 +4,13 @@ Promises: a run that is there is never made again; one that was interrupted is r
 process of its own, then all evaluations one together, in which the engine starts once.
 """
 
-import json
 import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.load import freeze, validate
+from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
 from monitorbench.engines.weights import weights_identity
@@ -86,9 +85,8 @@ def _together(evaluations: Sequence[PlannedRun]) -> PlannedRun:
     first, *others = evaluations
     if not others:
         return first
-    adapters = tuple(run.study.monitor.adapter for run in others)
-    asked = first.study.evaluate.model_dump(mode="json") | {"adapters": [str(one) for one in adapters]}
-    study = validate(json.dumps(first.study.model_dump(mode="json") | {"evaluate": asked}))
+    adapters = tuple(adapter for run in others if (adapter := run.study.monitor.adapter))
+    study = first.study.model_copy(update={"adapters": adapters})
     return PlannedRun("evaluate", f"{first.name}-and-{len(others)}-more", study)
 
 
