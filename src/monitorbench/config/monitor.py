@@ -119,6 +119,16 @@ class Reasoning(Config):
     """Reasoning that hasn't ended by then leaves the sample unscored."""
 
 
+class Router(Config):
+    """Adapters that share the work: a sample goes to that of its category, or, without one, to the base."""
+
+    adapters: Annotated[dict[str, Path], Field(min_length=1)]
+    """By category: training runs, or PEFT folders."""
+    by: Literal["category", "predicted"] = "category"
+    """The sample's own category; or what a classifier takes it for that is fitted on the train split, as a
+    deployment would have to."""
+
+
 class Monitor(Config):
     """A model that judges: where its weights come from, and the adapter on top of them."""
 
@@ -139,6 +149,8 @@ class Monitor(Config):
     """A local model folder; used before `package` and the hub."""
     adapter: Path | None
     """A LoRA adapter: a run directory of `train/sft.py`, or a PEFT folder."""
+    router: Router | None = None
+    """In place of `adapter`: one for each category."""
     context_tokens: Annotated[int, Field(ge=128)]
     """Prompt and answer together never exceed this."""
     opening: str = ""
@@ -168,6 +180,16 @@ class Monitor(Config):
         if self.weights_bytes is not None or self.parameters is None:
             return self.weights_bytes
         return self.parameters * {"float32": 4, "bfloat16": 2}[dtype]
+
+    def on(self, adapter: Path | None) -> "Monitor":
+        """The monitor with this adapter alone, None: the base."""
+        return self.model_copy(update={"adapter": adapter, "router": None})
+
+    @model_validator(mode="after")
+    def _has_an_adapter_or_a_router(self) -> "Monitor":
+        if self.router and (self.adapter or self.verdicts):
+            raise ValueError("adapter and router: expected one of them, and a model")
+        return self
 
     @model_validator(mode="after")
     def _verdicts_are_recorded(self) -> "Monitor":

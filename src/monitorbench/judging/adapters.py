@@ -23,6 +23,8 @@ def evaluate_each(study: Study) -> Path:
     several = by_adapter(study)
     if len(several) == 1:
         return evaluate(study)
+    if study.monitor.router is not None:
+        raise ConfigError("adapters: a router takes the place of adapters; expected one of them")
     engine = study.engine
     if study.monitor.verdicts is not None or not isinstance(engine, TransformersEngine | VllmEngine):
         kind = "recorded verdicts" if study.monitor.verdicts is not None else f"engine={engine.kind}"

@@ -21,6 +21,7 @@ from monitorbench.judging.identity import RECORDED_PROMPT, adapter_base
 from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, judge_spec, open_judge, served_models
 from monitorbench.judging.known_verdicts import is_done, take_known_verdicts
 from monitorbench.judging.recorded import refuse_missing
+from monitorbench.judging.route import OWN_CATEGORY, Route, predicted_category
 from monitorbench.judging.served import described, reach
 from monitorbench.judging.unanswered import refuse_incomplete, unscored_reasons
 from monitorbench.metrics.score_facts import doubts, facts_of_verdicts
@@ -28,6 +29,7 @@ from monitorbench.prompts.few_shot import Shots, draw_shots
 from monitorbench.prompts.published import published_prompt
 from monitorbench.records import Sample, Split, reasons_in_words
 from monitorbench.runs.directory import RunDirectory, read_checked, read_manifest
+from monitorbench.runs.files import content_hash
 from monitorbench.runs.run_folders import evaluation_run
 from monitorbench.runs.tracking import tracking
 from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
@@ -109,6 +111,8 @@ def _judge(
         found = [log.entries.get(key) or judge.failed.get(key) for key in keys]
         if judge.adapter_change is not None:
             results["adapter_gate"] = judge.adapter_change
+        if spec.route is not None:
+            results["routed"] = spec.route.counts(samples)
         if base := adapter_base(study.monitor):
             results["adapter_base"] = base
         if not study.engine.takes_token_ids:
@@ -164,7 +168,8 @@ def planned_evaluation(study: Study, data: Path) -> Planned:
     Raises `UserError` for a missing adapter, `ConfigError` for one behind an endpoint.
     """
     prompt = RECORDED_PROMPT if study.monitor.verdicts else published_prompt(data, study.prompt)
-    spec = judge_spec(study.monitor, study.engine, prompt, _shots(study, prompt, data))
+    shots, route = _shots(study, prompt, data), _route(study, data)
+    spec = judge_spec(study.monitor, study.engine, prompt, shots, route)
     name = judge_name(study)
     identity = {
         "data": data.name,
@@ -179,7 +184,8 @@ def planned_evaluation(study: Study, data: Path) -> Planned:
 def needed_splits(study: Study) -> list[Split]:
     """What an evaluation reads: few-shot examples come from the train split."""
     judged = Split(study.evaluate.split)
-    return [Split.TRAIN, judged] if study.prompt.shots else [judged]
+    learns = study.monitor.router is not None and study.monitor.router.by == "predicted"
+    return [Split.TRAIN, judged] if study.prompt.shots or learns else [judged]
 
 
 def _samples(study: Study, data: Path) -> list[Sample]:
@@ -196,10 +202,23 @@ def _shots(study: Study, prompt: Prompt, data: Path) -> Shots:
     return draw_shots(train, prompt.shots, prompt.shots_seed, prompt.shot_characters, judged)
 
 
+def _route(study: Study, data: Path) -> Route | None:
+    """Where a router's samples go; what has to be learnt is learnt from the train split's configured view."""
+    if study.monitor.router is None:
+        return None
+    if study.monitor.router.by == "category":
+        return OWN_CATEGORY
+    view = study.dataset.view("train")
+    fitted_on = f"{data.name}-{content_hash(view.model_dump(mode='json'))}"
+    return predicted_category(read_split(data, Split.TRAIN, view), fitted_on)
+
+
 def judge_name(study: Study) -> str:
     """The monitor's name, with what its adapter was trained on; of `engine=served`, what the server says."""
     if study.engine.serves is not None:
         return study.engine.model
+    if study.monitor.router is not None:
+        return f"{study.monitor.name}+router"
     if study.monitor.adapter is None:
         return study.monitor.name
     facts = training_facts(study)

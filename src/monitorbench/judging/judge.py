@@ -21,6 +21,7 @@ from monitorbench.engines.protocol import Reply
 from monitorbench.judging.identity import judge_identity
 from monitorbench.judging.open import open_prompted
 from monitorbench.judging.prompted import PromptedModel, Question
+from monitorbench.judging.route import Route, router_identity
 from monitorbench.judging.unanswered import is_outage
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.grounding import ground
@@ -54,11 +55,16 @@ class JudgeSpec(NamedTuple):
     """The examples of a few-shot prompt."""
     identity: Mapping[str, Any]
     """Everything that decides a verdict."""
+    route: Route | None = None
+    """Of a monitor with a router."""
 
 
-def judge_spec(monitor: Monitor, engine: Engine, prompt: Prompt, shots: Shots = NO_SHOTS) -> JudgeSpec:
-    """The judge with its identity; runs no model. Raises what `judge_identity` raises."""
-    return JudgeSpec(monitor, engine, prompt, shots, judge_identity(monitor, engine, prompt, shots.ids))
+def judge_spec(
+    monitor: Monitor, engine: Engine, prompt: Prompt, shots: Shots = NO_SHOTS, route: Route | None = None
+) -> JudgeSpec:
+    """The judge with its identity; runs no model. Raises as `judge_identity` and `router_identity`."""
+    identity = judge_identity(monitor, engine, prompt, shots.ids) | router_identity(monitor, engine, route)
+    return JudgeSpec(monitor, engine, prompt, shots, identity, route)
 
 
 class Pending(NamedTuple):
@@ -242,6 +248,7 @@ def open_judge(
         spent=_spent(log, failures),
         run=run,
         shared=shared,
+        route=spec.route,
     )
     try:
         may_change = spec.engine.model_may_change

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.engine import Engine
+from monitorbench.config.engine import Engine, TransformersEngine, VllmEngine
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.judging.prompted import PromptedModel
+from monitorbench.judging.route import Route
 
 if TYPE_CHECKING:
     from monitorbench.engines.shared import SharedEngine
@@ -25,6 +26,7 @@ def open_prompted(
     spent: float = 0.0,
     run: Path | None = None,
     shared: "SharedEngine | None" = None,
+    route: Route | None = None,
 ) -> PromptedModel:
     """The monitor on its engine, with a prompt.
 
@@ -32,7 +34,7 @@ def open_prompted(
     `judging.identity` says of the model, for the keys of verdicts. With `words` their log-probabilities are
     wanted, and no verdict. `spent` is what earlier processes paid of an endpoint's `max_cost`, `run` the
     directory of a run whose batches are resumed. A model of this process is asked on `shared` where that is
-    given.
+    given; `route` says where a router's samples go.
 
     Raises what `engines.open.open_model` raises, and `ConfigError` where prompt, words or reasoning don't fit
     the tokenizer.
@@ -41,6 +43,13 @@ def open_prompted(
         from monitorbench.judging.recorded import RecordedVerdicts
 
         return RecordedVerdicts(monitor.verdicts, prompt, identity)
+    if route is not None and isinstance(engine, TransformersEngine | VllmEngine):
+        from monitorbench.judging.routed import RoutedPrompt
+
+        try:
+            return RoutedPrompt(monitor, engine, prompt, models, route)
+        except ValueError as error:
+            raise ConfigError(f"{where}: {error}") from error
     from monitorbench.engines.open import open_model
 
     model = open_model(monitor, engine, models, spent=spent, run=run, shared=shared)
