@@ -44,8 +44,8 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     "unknown group": (["trainnig.learning_rate=1"], ["trainnig", "=1", "unknown key 'trainnig'", "training"]),
     "unknown key of hydra": (["hydra.jobb=1"], ["hydra.jobb=1", "unknown key 'jobb'"]),
     "of the other engine": (
-        ["engine=vllm", "+engine.device=cpu"],
-        ["engine.device=cpu", "unknown key", "dtype"],
+        ["engine=vllm", "+engine.max_retries=1"],
+        ["engine.max_retries=1", "unknown key", "dtype"],
     ),
     "wrong type": (["training.learning_rate=fast"], ["training.learning_rate=fast", "expected", "number"]),
     "wrong type, integer": (["training.max_steps=1.5"], ["training.max_steps=1.5", "expected", "integer"]),

@@ -14,7 +14,8 @@ import wheel_signatures
 from studies import study
 
 from monitorbench.config import engine as engines
-from monitorbench.config.engine import OpenAiEngine, VllmEngine
+from monitorbench.config.endpoint import OpenAiEngine
+from monitorbench.config.engine import VllmEngine
 
 ROOT = Path(__file__).parents[2]
 CONF = ROOT / "conf"
@@ -167,12 +168,12 @@ class TestUnsloth:
         """`use_safetensors` goes through its `**kwargs` to transformers; the others are its own."""
         taken = KEPT[wheel_signatures.pinned("unsloth")]["FastLanguageModel.from_pretrained"]
         assert "**" in taken
-        given = keywords("training/model.py", "FastLanguageModel.from_pretrained")
+        given = keywords("training/unsloth_loader.py", "fast.from_pretrained")
         assert given - {"use_safetensors"} <= set(taken)
 
     def test_what_an_adapter_is_made_with(self):
         """Both of its paths take all of it by name: `**kwargs` would swallow a misspelt rank."""
-        given = keywords("training/model.py", "FastLanguageModel.get_peft_model")
+        given = keywords("training/unsloth_loader.py", "fast.get_peft_model")
         for name in ("FastLlamaModel.get_peft_model", "FastBaseModel.get_peft_model"):
             assert given <= set(KEPT[wheel_signatures.pinned("unsloth")][name])
 

@@ -15,7 +15,7 @@ import yaml
 from batch_server import BatchServer, batching
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.engine import OpenAiEngine
+from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.engines import endpoint_limits
 from monitorbench.engines.batch_endpoint import BatchEndpoint
 from monitorbench.engines.openai_engine import CostLimit
@@ -134,7 +134,7 @@ def test_a_process_that_was_really_killed_leaves_its_batch(server: BatchServer, 
         [
             "import sys",
             "from pathlib import Path",
-            "from monitorbench.config.engine import OpenAiEngine",
+            "from monitorbench.config.endpoint import OpenAiEngine",
             "from monitorbench.engines.batch_endpoint import BatchEndpoint",
             "from monitorbench.engines.protocol import ChatMessage, Decoding, Request",
             "config = OpenAiEngine.model_validate_json(sys.argv[1])",

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from endpoint_server import Answer, EndpointServer, serving
 
-from monitorbench.config.engine import OpenAiEngine
+from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.engines.openai_engine import Endpoint
 from monitorbench.engines.protocol import Decoding, Reply, Request
 

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
-from monitorbench.config.engine import OpenAiEngine
+from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.engines import endpoint_limits
 from monitorbench.engines.endpoint_limits import RateLimit, Reserved, retry_delay
 from monitorbench.engines.endpoint_redaction import redacted

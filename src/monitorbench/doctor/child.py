@@ -45,7 +45,9 @@ def imports(study: Study, folder: Path) -> dict[str, Any]:
 def training(study: Study, folder: Path, loader: str) -> dict[str, Any]:
     """Train `STEPS` steps on a few samples; the loss of each, and what the adapter changes."""
     if loader == "unsloth":  # it patches what is imported behind it
-        importlib.import_module("unsloth")
+        from monitorbench.training.unsloth_loader import import_unsloth
+
+        import_unsloth()
     from monitorbench.engines.stored.adapter import Base
     from monitorbench.engines.stored.load import load_tokenizer
     from monitorbench.engines.stored.model_folder import model_weights_sha256
@@ -102,6 +104,7 @@ def _monitor(study: Study, folder: Path) -> Monitor:
         "verdicts": None,
         "package": None,
         "adapter": None,
+        "router": None,
         "path": folder / "model",
         "context_tokens": _CONTEXT,
         "opening": "",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from monitorbench import strict_json
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.engine import OpenAiEngine
+from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.engines.batch_formats import Outcome, format_of
 from monitorbench.engines.batch_state import Batch, BatchState
 from monitorbench.engines.batch_wire import BatchWire, UnknownFate

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
-from monitorbench.config.engine import OpenAiEngine
+from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.engines.batch_state import Batch
 from monitorbench.engines.batch_wire import BatchWire
 from monitorbench.engines.endpoint_attempt import REFUSED

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from monitorbench.config.base import UserError
-from monitorbench.config.engine import OpenAiEngine
+from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.engines.endpoint_limits import LONGEST_RETRY_AFTER_SECONDS, retry_after, retry_delay
 from monitorbench.engines.endpoint_redaction import redacted, redacted_body
 from monitorbench.engines.endpoint_reply import one_line

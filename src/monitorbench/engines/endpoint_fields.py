@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from monitorbench.config.engine import OpenAiEngine
+from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.engines.protocol import Decoding
 
 

@@ -8,13 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.engine import Engine as EngineSettings
-from monitorbench.config.engine import (
-    LocalEngine,
-    OpenAiEngine,
-    TransformersEngine,
-    VllmEngine,
-)
+from monitorbench.config.engine import LocalEngine, TransformersEngine, VllmEngine
 from monitorbench.config.monitor import Monitor
 from monitorbench.engines.protocol import Engine, Model
 from monitorbench.engines.stored.adapter import adapter_folder

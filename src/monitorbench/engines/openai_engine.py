@@ -17,7 +17,7 @@ import httpx2
 import openai
 
 from monitorbench.config.base import UserError
-from monitorbench.config.engine import OpenAiEngine
+from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.engines.endpoint_attempt import Problem, attempt
 from monitorbench.engines.endpoint_body import BoundedClient, most_bytes
 from monitorbench.engines.endpoint_fields import chat_fields

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.engine import TransformersEngine, VllmEngine
+from monitorbench.config.engine import in_process
 from monitorbench.config.study import Study
 from monitorbench.engines.open import share_engine
 from monitorbench.engines.stored.adapter import adapter_folder
@@ -25,10 +25,9 @@ def evaluate_each(study: Study) -> Path:
         return evaluate(study)
     if study.monitor.router is not None:
         raise ConfigError("adapters: a router takes the place of adapters; expected one of them")
-    engine = study.engine
-    if study.monitor.verdicts is not None or not isinstance(engine, TransformersEngine | VllmEngine):
-        kind = "recorded verdicts" if study.monitor.verdicts is not None else f"engine={engine.kind}"
-        raise ConfigError(f"adapters: {kind} has no adapters of ours; expected engine=transformers or vllm")
+    if study.monitor.verdicts is not None:
+        raise ConfigError("adapters: recorded verdicts have none; expected a model")
+    engine = in_process(study.engine, "adapters")
     folders = [folder for one in several if (folder := adapter_folder(one.monitor.adapter))]
     with closing(share_engine(study.monitor, engine, study.paths.models, folders)) as shared:
         for one in several[:-1]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.engine import Engine, TransformersEngine, VllmEngine
+from monitorbench.config.engine import Engine, in_process
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.judging.prompted import PromptedModel
 from monitorbench.judging.route import Route
@@ -43,11 +43,11 @@ def open_prompted(
         from monitorbench.judging.recorded import RecordedVerdicts
 
         return RecordedVerdicts(monitor.verdicts, prompt, identity)
-    if route is not None and isinstance(engine, TransformersEngine | VllmEngine):
+    if route is not None:
         from monitorbench.judging.routed import RoutedPrompt
 
         try:
-            return RoutedPrompt(monitor, engine, prompt, models, route)
+            return RoutedPrompt(monitor, in_process(engine, "monitor.router"), prompt, models, route)
         except ValueError as error:
             raise ConfigError(f"{where}: {error}") from error
     from monitorbench.engines.open import open_model

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.engine import Engine, TransformersEngine, VllmEngine
+from monitorbench.config.engine import Engine, in_process
 from monitorbench.config.monitor import Monitor
 from monitorbench.corpus.texts import request_text, response_text
 from monitorbench.judging.identity import model_identity
@@ -79,11 +79,7 @@ def router_identity(monitor: Monitor, engine: Engine, route: Route | None) -> di
     """
     if monitor.router is None:
         return {}
-    if not isinstance(engine, TransformersEngine | VllmEngine):
-        raise ConfigError(
-            f"monitor.router: engine={engine.kind} has no adapters of ours; expected engine=transformers or "
-            "vllm"
-        )
+    in_process(engine, "monitor.router")
     if route is None:
         raise ConfigError("monitor.router: only eval/evaluate.py sends samples by it; expected null")
     hashes = {

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from monitorbench.config.base import Config, UserError
-from monitorbench.config.engine import OpenAiEngine, Served
+from monitorbench.config.endpoint import OpenAiEngine, Served
 from monitorbench.config.pilot import ScriptedAgent
 from monitorbench.config.study import Engine, Study
 from monitorbench.runs.files import make_folder, unwritable

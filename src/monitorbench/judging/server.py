@@ -23,7 +23,8 @@ from types import FrameType
 from typing import NamedTuple
 
 from monitorbench.config.base import ConfigError, Preempted, UserError
-from monitorbench.config.engine import Served, servable
+from monitorbench.config.endpoint import Served
+from monitorbench.config.engine import servable
 from monitorbench.config.preemption import SWEEP_VARIABLE
 from monitorbench.config.study import Study, VllmEngine
 from monitorbench.engines.size import refuse_too_large

@@ -30,9 +30,8 @@ def judge(tmp_path: Path) -> Run:
             "no_proxy": "127.0.0.1",
         }
         environment |= {name: "" for name in os.environ if name.lower() in ("http_proxy", "https_proxy")}
-        return evaluate(
-            tmp_path, f"monitor.hub_id={REPO}", "monitor.package=null", *overrides, environment=environment
-        )
+        ours = (f"monitor.hub_id={REPO}", "monitor.revision=main", "monitor.package=null")
+        return evaluate(tmp_path, *ours, *overrides, environment=environment)
 
     return run
 
