@@ -16,8 +16,9 @@ from monitorbench.training.trials import validation_auroc
 
 ROOT = Path(__file__).resolve().parents[2]
 TUNE = ("train/sft.py", "-m", "experiment=tune/starter")
-SHORT = """training.max_steps=2 training.validate_every=2 training.batch_size=4 training.dtype=float32
-    training.device=cpu dataset.validation.pairs_per_cell=2 dataset.train.pairs_per_cell=5 tracking=none""".split()
+SHORT = """training.max_steps=2 training.validate_every=2 training.batch_size=4 
+    training.dtype=float32 training.device=cpu dataset.validation.pairs_per_cell=2 dataset.train.pairs_per_cell=5
+    tracking=none""".split()
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -72,7 +73,9 @@ def test_a_stage_without_a_value_is_not_searched():
     """Optuna's own word for it is a traceback, after hours of judging."""
     done = python("eval/evaluate.py", "-m", "experiment=tune/starter")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines()[-1].startswith("error: hydra/sweeper: OptunaSweeper needs a value")
+    assert done.stderr.splitlines()[-1].startswith(
+        "error: hydra/sweeper: OptunaSweeper needs a value of each run"
+    )
 
 
 def test_the_kept_point_counts(tmp_path):

@@ -36,7 +36,7 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path) -> str:
         if match := re.search(r"Could not find '([^']+/[^'/]+)'", text):
             group, option = _group_and_option(match.group(1), overrides)
             if f"{group}={option}" == "hydra/sweeper=optuna":
-                return f"hydra/sweeper=optuna: not installed; expected pip install 'monitorbench[tune]'"
+                return "hydra/sweeper=optuna: not installed; expected pip install 'monitorbench[tune]'"
             options = sorted({*known_options(group, conf), *(error.options or [])})
             expected = f"expected one of the options of {group!r}"
             if nearest := did_you_mean(option, options, f"{group}="):
@@ -205,8 +205,8 @@ class Script:
             return None
         if self.value is None:
             raise ConfigError(
-                f"hydra/sweeper: {sweeper.rpartition('.')[2]} needs a value of each run, and {self.primary} has "
-                "none; expected hydra/sweeper=basic, or train"
+                f"hydra/sweeper: {sweeper.rpartition('.')[2]} needs a value of each run, which {self.primary} "
+                "has not; expected hydra/sweeper=basic, or train"
             )
         return self.value
 
