@@ -174,7 +174,7 @@ KillWait=5
 OverTimeLimit=1
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
-PreemptParameters=send_user_signal
+SlurmctldParameters=preempt_send_user_signal
 SchedulerParameters=sched_interval=1,sched_min_interval=100000,batch_sched_delay=0
 {"GresTypes=gpu" if gpus else ""}
 NodeName={host} NodeAddr=127.0.0.1 CPUs={N_CPUS} {f"Gres=gpu:{N_GPUS}" if gpus else ""} State=UNKNOWN

@@ -98,7 +98,7 @@ def _goes_on(slurm: Cluster, run: Submitted, checkout: Path) -> None:
 
 def test_a_time_limit_is_told_beforehand(slurm: Cluster, checkout: Path):
     """Where the limit is shorter than the run, each of its jobs would otherwise begin at step 0 again."""
-    limits = ("cluster.time=1", "cluster.grace_seconds=10")
+    limits = ("cluster.time=00:01:00", "cluster.grace_seconds=10")
     run = submitted(slurm, checkout, *training(checkout, ENDLESS), *limits)
     facts = slurm.jobs(run.job)[0]
     assert (facts["TimeLimit"], facts["Requeue"]) == ("00:01:00", "1")

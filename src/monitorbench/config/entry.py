@@ -205,8 +205,8 @@ class Script:
             return None
         if self.value is None:
             raise ConfigError(
-                f"hydra/sweeper: {sweeper.rpartition('.')[2]} needs a value of each run, which {self.primary} "
-                "has not; expected hydra/sweeper=basic, or train"
+                f"hydra/sweeper: {sweeper.rpartition('.')[2]} needs a value of each run, and {self.primary} "
+                "has none; expected hydra/sweeper=basic"
             )
         return self.value
 
