@@ -86,7 +86,7 @@ def _goes_on(slurm: Cluster, run: Submitted, checkout: Path) -> None:
             hurried.add(facts["Restarts"])
             slurm.ask("scontrol", "update", f"JobId={run.job}_0", "StartTime=now+3")
         assert facts["JobState"] not in ENDED, (facts, log.read_text())
-        return "resuming from step" in log.read_text()
+        return log.is_file() and "resuming from step" in log.read_text()
 
     until(resumed, "the start from a checkpoint", 900)
     step = int(re.findall(r"resuming from step (\d+)", log.read_text())[-1])
