@@ -84,7 +84,7 @@ def _goes_on(slurm: Cluster, run: Submitted, checkout: Path) -> None:
         facts = slurm.jobs(run.job)[0]
         if facts["JobState"] == "PENDING" and facts["Restarts"] not in {"0", *hurried}:
             hurried.add(facts["Restarts"])
-            slurm.ask("scontrol", "update", f"JobId={run.job}_0", "StartTime=now+3")
+            slurm.ask("scontrol", "update", f"JobId={run.job}_0", "StartTime=now+3", "TimeLimit=60")
         assert facts["JobState"] not in ENDED, (facts, log.read_text())
         return log.is_file() and "resuming from step" in log.read_text()
 
@@ -98,11 +98,19 @@ def _goes_on(slurm: Cluster, run: Submitted, checkout: Path) -> None:
 
 def test_a_time_limit_is_told_beforehand(slurm: Cluster, checkout: Path):
     """Where the limit is shorter than the run, each of its jobs would otherwise begin at step 0 again."""
-    limits = ("cluster.time=00:01:00", "cluster.grace_seconds=10")
-    run = submitted(slurm, checkout, *training(checkout, ENDLESS), *limits)
-    facts = slurm.jobs(run.job)[0]
-    assert (facts["TimeLimit"], facts["Requeue"]) == ("00:01:00", "1")
+    run = submitted(
+        slurm,
+        checkout,
+        *training(checkout, ENDLESS),
+        *("cluster.time=01:00:00", "cluster.grace_seconds=10"),
+    )
+    until(lambda: _reached(checkout) >= 20, "step 20")
+    # Now the limit is near. Slurm looks every half minute, and tells the run as much earlier.
+    minutes = slurm.jobs(run.job)[0]["RunTime"].split(":")
+    limit = 60 * int(minutes[0]) + int(minutes[1]) + 1
+    slurm.ask("scontrol", "update", f"JobId={run.job}_0", f"TimeLimit={limit}")
     _goes_on(slurm, run, checkout)
+    assert "run 0: stopped, to be resumed" in (run.sweep / "run-000.log").read_text()
 
 
 def test_a_preempting_partition_gets_its_node_and_gives_it_back(slurm: Cluster, checkout: Path):
