@@ -1,7 +1,8 @@
 """A private one-node Slurm with eight pretend GPUs, for as long as a test session.
 
 Everything it has lies in one folder: munge's key and socket, the daemons' state, logs and process ids.
-No cgroups, no systemd, no accounting database; the host's own Slurm, if any, is not touched.
+No cgroups, no systemd, no accounting database; the host's own Slurm, if any, is not touched. Jobs of the
+partition `urgent` take the node from those of `cheap`; a job may be a minute over its time limit.
 """
 
 import os
@@ -120,7 +121,7 @@ def _is_idle(cluster: Cluster) -> bool:
         text=True,
         check=False,
     )
-    return done.returncode == 0 and done.stdout.split() == ["idle"]
+    return done.returncode == 0 and set(done.stdout.split()) == {"idle"}
 
 
 def _configure(folder: Path) -> bool:
@@ -170,10 +171,16 @@ SlurmdParameters=config_overrides
 ReturnToService=2
 MinJobAge=3600
 KillWait=5
+OverTimeLimit=1
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+SlurmctldParameters=preempt_send_user_signal
 SchedulerParameters=sched_interval=1,sched_min_interval=100000,batch_sched_delay=0
 {"GresTypes=gpu" if gpus else ""}
 NodeName={host} NodeAddr=127.0.0.1 CPUs={N_CPUS} {f"Gres=gpu:{N_GPUS}" if gpus else ""} State=UNKNOWN
-PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
+PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP PreemptMode=OFF
+PartitionName=cheap Nodes={host} PriorityTier=1 PreemptMode=REQUEUE GraceTime=120 State=UP
+PartitionName=urgent Nodes={host} PriorityTier=10 PreemptMode=OFF State=UP
 """
     )
     return bool(gpus)

@@ -21,6 +21,7 @@ def _stage(
     *,
     is_live: bool = False,
     after_sweep: Callable[[Sequence[tuple[Study, Path]]], None] | None = None,
+    value: Callable[[Path], float] | None = None,
 ) -> Script:
     """The stage whose primary config is `name`; `function` takes the study, `module:function` or itself."""
 
@@ -30,7 +31,9 @@ def _stage(
         return directory
 
     run = function if callable(function) else named
-    return Script(run, name, text=text, is_live=is_live, after_sweep=after_sweep, resolve=_resolved)
+    return Script(
+        run, name, text=text, is_live=is_live, after_sweep=after_sweep, resolve=_resolved, value=value
+    )
 
 
 def _resolved(study: Study, stage: str) -> Study:
@@ -43,6 +46,18 @@ def _one_table(jobs: Sequence[tuple[Study, Path]]) -> None:
     from monitorbench.scoring.sweep_table import show_sweep
 
     show_sweep(jobs)
+
+
+def _trials(jobs: Sequence[tuple[Study, Path]]) -> None:
+    from monitorbench.training.trials import show_trials
+
+    show_trials(jobs)
+
+
+def _validation_auroc(run: Path) -> float:
+    from monitorbench.training.trials import validation_auroc
+
+    return validation_auroc(run)
 
 
 def _annotate(study: Study) -> Path:
@@ -159,10 +174,13 @@ TRAIN = _stage(
     """Fine-tune a monitor with LoRA on the label tokens of a train subset.
 
     monitorbench train dataset.train.subset=safety_permission
+    monitorbench train -m experiment=tune/starter    # learning rate and rank, by the validation split
 
 Prints the training run's directory as its last line: the value for monitor.adapter.
 """,
     is_live=True,
+    after_sweep=_trials,
+    value=_validation_auroc,
 )
 
 MERGE = _stage(

@@ -17,6 +17,7 @@ import hydra
 import yaml
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -34,6 +35,8 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path) -> str:
     if isinstance(error, MissingConfigException):
         if match := re.search(r"Could not find '([^']+/[^'/]+)'", text):
             group, option = _group_and_option(match.group(1), overrides)
+            if f"{group}={option}" == "hydra/sweeper=optuna":
+                return "hydra/sweeper=optuna: not installed; expected pip install 'monitorbench[tune]'"
             options = sorted({*known_options(group, conf), *(error.options or [])})
             expected = f"expected one of the options of {group!r}"
             if nearest := did_you_mean(option, options, f"{group}="):
@@ -112,6 +115,8 @@ class Script:
     """Told of the jobs of a multirun (`-m`) that ran in this process, once all are done: studies and runs."""
     resolve: Callable[[Study, str], Study] = lambda study, _: study
     """Puts paths in the place of the short names of runs that a stage reads."""
+    value: Callable[[Path], float] | None = None
+    """Of a run that is done: what a sweeper that searches (`hydra/sweeper=optuna`) is told of it."""
 
     def __call__(self) -> None:
         """Run with the arguments of the process."""
@@ -161,13 +166,16 @@ class Script:
         is_composing = True
         jobs: list[tuple[Study, Path]] = []
 
-        def job(cfg: DictConfig) -> None:
+        def job(cfg: DictConfig) -> float | None:
             nonlocal is_composing
             is_composing = False
             with reporting():  # in here: Hydra adds a line to whatever leaves this function
                 _show_log()
                 study = self.study_of(cfg, _experiment(arguments))
+                value = self._searched_by()
                 jobs.append((study, self._run(study)))
+                return value(jobs[-1][1]) if value else None
+            return None
 
         try:
             if any(argument.startswith(("-", "hydra")) for argument in arguments):
@@ -187,6 +195,20 @@ class Script:
             stop(one_line(error, arguments, self.conf), 2)
         if self.after_sweep is not None and len(jobs) > 1:
             self.after_sweep(jobs)
+
+    def _searched_by(self) -> Callable[[Path], float] | None:
+        """What the sweeper of this multirun is to be told; None where it asks for nothing, as a grid does."""
+        if not HydraConfig.initialized() or HydraConfig.get().mode is not RunMode.MULTIRUN:
+            return None
+        sweeper = str(HydraConfig.get().sweeper["_target_"])
+        if sweeper.endswith(".BasicSweeper"):
+            return None
+        if self.value is None:
+            raise ConfigError(
+                f"hydra/sweeper: {sweeper.rpartition('.')[2]} needs a value of each run, and {self.primary} "
+                "has none; expected hydra/sweeper=basic"
+            )
+        return self.value
 
     def study_of(self, cfg: DictConfig, experiment: str | None = None) -> Study:
         """What a composed config means: validated, with paths in the place of short names of runs.

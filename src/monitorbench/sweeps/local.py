@@ -3,14 +3,13 @@
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from types import FrameType
 
 from monitorbench.runs.progress import progress
-from monitorbench.sweeps.manifest import Sweep
+from monitorbench.sweeps.manifest import Sweep, worker_command
 
 
 def run_here(sweep: Sweep, runs: Sequence[int], jobs: int) -> dict[int, int]:
@@ -47,7 +46,7 @@ class _Processes:
         self._stopped = False
 
     def run(self, number: int) -> int:
-        command = [sys.executable, "-m", "monitorbench.sweeps.worker", str(self._sweep.path), str(number)]
+        command = worker_command(self._sweep, number)
         with self._sweep.file(number, "log").open("ab") as log:
             with self._lock:
                 if self._stopped:

@@ -12,6 +12,7 @@ A later stage may name `run-000.done` as its input before that exists: its own f
 the link, and Slurm starts it once the link is there.
 """
 
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -76,3 +77,8 @@ def read(path: Path) -> Sweep:
         raise UserError(
             f"{path}: no sweep's manifest.json there; expected a directory that submit.py wrote"
         ) from error
+
+
+def worker_command(sweep: Sweep, run: int) -> list[str]:
+    """The command that does one run, from any folder and on any machine that sees the sweep's directory."""
+    return [sys.executable, "-m", "monitorbench.sweeps.worker", str(sweep.path), str(run)]

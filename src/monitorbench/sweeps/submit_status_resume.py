@@ -1,10 +1,13 @@
 """What `slurm/submit.py`, `status.py` and `resume.py` do with their command lines.
 
 A bad setting is one line and exit code 2, any other foreseen failure one line and exit code 1. The last
-line on stdout is the sweep's directory.
+line on stdout is the sweep's directory; with `--print-commands` stdout holds commands alone, and the
+directory is on stderr.
 """
 
 import argparse
+import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,13 +18,13 @@ from monitorbench.config.load import read_frozen
 from monitorbench.sweeps import sbatch
 from monitorbench.sweeps.expand import expand, load_script
 from monitorbench.sweeps.local import run_here
-from monitorbench.sweeps.manifest import Sweep, read
+from monitorbench.sweeps.manifest import Sweep, read, worker_command
 from monitorbench.sweeps.plan import plan, write
 from monitorbench.sweeps.state import State, failed_or_pending, overview, states
 
 
 def submit() -> None:
-    """`submit.py SCRIPT OVERRIDES [--dry-run] [--local --jobs N] [--after JOB]`."""
+    """`submit.py SCRIPT OVERRIDES [--dry-run] [--print-commands] [--local --jobs N] [--after JOB]`."""
     parser = _parser("Freeze every run of a sweep, submit them as one Slurm array, and exit.")
     parser.add_argument("script", type=Path, help="such as train/sft.py")
     parser.add_argument("overrides", nargs="*", help="Hydra's, sweeps included: seed=0,1 'seed=range(3)'")
@@ -33,8 +36,7 @@ def submit() -> None:
     given = parser.parse_intermixed_args()
 
     with reporting():
-        if given.local and given.after:
-            raise ConfigError("--after: expected without --local, which ends when its runs have")
+        _refuse_unlike_ways(given, is_dry=given.dry_run)
         points = expand(load_script(given.script), given.overrides)
         sweep = plan(given.script, given.overrides, points, Path.cwd())
         runs = range(len(points))
@@ -43,7 +45,7 @@ def submit() -> None:
             return
         after = _jobs(given.after)
         write(sweep, points)
-        _start(sweep, runs, points[0].study.cluster, given.jobs if given.local else None, after)
+        _start(sweep, runs, points[0].study.cluster, given, after)
 
 
 def status() -> None:
@@ -58,7 +60,7 @@ def status() -> None:
 
 
 def resume() -> None:
-    """`resume.py SWEEP [cluster=...] [--local --jobs N] [--after JOB]`."""
+    """`resume.py SWEEP [cluster=...] [--print-commands] [--local --jobs N] [--after JOB]`."""
     parser = _parser("Start the runs of a sweep that failed or never ran, from the same frozen files.")
     parser.add_argument("sweep", type=Path, help="the directory that submit.py printed")
     parser.add_argument("overrides", nargs="*", help="of what Slurm is asked for: cluster.memory=200G")
@@ -66,6 +68,7 @@ def resume() -> None:
     given = parser.parse_intermixed_args()
 
     with reporting():
+        _refuse_unlike_ways(given)
         for override in given.overrides:
             if not override.startswith(("cluster=", "cluster.")):
                 raise ConfigError(f"{override}: its runs are frozen; expected cluster=... or cluster.KEY=...")
@@ -75,7 +78,9 @@ def resume() -> None:
             again = (*sweep.manifest.points[0], *given.overrides)
             cluster = expand(load_script(sweep.manifest.script), again)[0].study.cluster
         if runs := failed_or_pending(sweep):
-            _start(sweep, runs, cluster, given.jobs if given.local else None, _jobs(given.after))
+            _start(sweep, runs, cluster, given, _jobs(given.after))
+        elif given.print_commands:
+            print("nothing is pending", _shown(sweep.path), sep="\n", file=sys.stderr)
         else:
             print("nothing is pending", _shown(sweep.path), sep="\n")
 
@@ -96,13 +101,29 @@ def _start_options(parser: argparse.ArgumentParser) -> None:
         metavar="JOB",
         help="a job or a sweep that has to end well first",
     )
+    parser.add_argument(
+        "--print-commands",
+        action="store_true",
+        help="freeze the runs and print a command each, for a launcher of your own; start nothing",
+    )
+
+
+def _refuse_unlike_ways(given: argparse.Namespace, *, is_dry: bool = False) -> None:
+    if given.local and given.after:
+        raise ConfigError("--after: expected without --local, which ends when its runs have")
+    if given.print_commands and (given.local or given.after or is_dry):
+        raise ConfigError("--print-commands: starts nothing; expected without --local, --after and --dry-run")
 
 
 def _start(
-    sweep: Sweep, runs: Sequence[int], cluster: Cluster, jobs: int | None, after: Sequence[int]
+    sweep: Sweep, runs: Sequence[int], cluster: Cluster, given: argparse.Namespace, after: Sequence[int]
 ) -> None:
-    """Start runs here, `jobs` at a time, or, where that is None, in Slurm."""
-    if jobs is None:
+    """Start runs in Slurm, or as `given` says: here, some at a time, or by whoever runs what is printed."""
+    if given.print_commands:
+        print(*(shlex.join(worker_command(sweep, run)) for run in runs), sep="\n", flush=True)
+        print(_shown(sweep.path), file=sys.stderr, flush=True)
+        return
+    if not given.local:
         path = sweep.path / f"submit-{len(list(sweep.path.glob('submit-*.sbatch')))}.sbatch"
         path.write_text(sbatch.script_text(sweep, cluster, runs, after), encoding="utf-8")
         try:
@@ -113,7 +134,7 @@ def _start(
         sweep.submitted(job, runs)
         print(f"job {job}: {len(runs)} runs", _shown(sweep.path), sep="\n", flush=True)
         return
-    codes = run_here(sweep, runs, jobs)
+    codes = run_here(sweep, runs, given.jobs)
     failed = [run for run, code in sorted(codes.items()) if code]
     print(_shown(sweep.path), flush=True)
     if failed:
