@@ -10,7 +10,7 @@ _Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:+@,/-]+$")]
 
 
 class AssumedPace(Config):
-    """How fast one GPU (where `gpus` is 0, the machine) is taken to be, for a forecast of what was not measured.
+    """How fast one GPU (where `gpus` is 0, the machine) is taken to be, where a forecast has no measurement.
 
     A model of another size is taken to be slower or faster by its parameters.
     """
@@ -51,7 +51,7 @@ class Cluster(Config):
     setup: tuple[Annotated[str, Field(pattern=r"^[^\r\n]+$")], ...]
     """Lines of bash before a run, such as `module load cuda/12.8`. One that fails ends the run."""
     assumed: AssumedPace | None = None
-    """What a forecast (`--plan`) takes where no earlier run of its kind was timed; null: it gives no hours."""
+    """What a forecast (`--plan`) takes where no such run was timed before; null: it gives no hours then."""
 
 
 class Tracking(Config):

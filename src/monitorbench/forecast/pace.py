@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from monitorbench.config.base import UserError
 from monitorbench.config.cluster import AssumedPace, Cluster
 from monitorbench.config.study import Monitor
+from monitorbench.config.training import Training
 from monitorbench.runs.directory import read_manifest
 
 _DECIDES_PACE = ("dtype", "batching", "micro_batch_size", "loader", "gradient_checkpointing")
@@ -40,11 +41,6 @@ class Measured(NamedTuple):
     validation_tokens: int
     validation_seconds: float
 
-    def __add__(self, other: object) -> "Measured":
-        """Both together."""
-        assert isinstance(other, Measured)
-        return Measured(*(one + more for one, more in zip(self, other, strict=True)))
-
 
 class Pace(NamedTuple):
     """Tokens per second of a training as a whole."""
@@ -58,6 +54,13 @@ class Pace(NamedTuple):
     def seconds(self, tokens: float, validation_tokens: float) -> float:
         """How long so many tokens take; loading and saving are not in it."""
         return tokens / self.training + validation_tokens / (self.validation or self.training)
+
+
+def n_validations(training: Training, done: int = 0) -> int:
+    """How often a training of known steps judges its validation split, `done` steps being taken already."""
+    steps, every = training.steps, training.validate_every
+    at_ends = (done == 0) + (steps % every != 0 and done < steps)
+    return steps // every - done // every + at_ends
 
 
 def planned_machine(cluster: Cluster, device: str) -> Machine:
@@ -88,7 +91,7 @@ def measured_pace(runs: Path, training: Mapping[str, Any], machine: Machine) -> 
     if not found:
         return None
     newest = [values for _, values in sorted(found, reverse=True)[:_ENOUGH]]
-    total = sum(newest, Measured(0, 0.0, 0, 0.0))
+    total = Measured(*map(sum, zip(*newest, strict=True)))
     validation = total.validation_tokens / total.validation_seconds if total.validation_seconds else None
     return Pace(total.tokens / total.seconds, validation or None, len(newest))
 
