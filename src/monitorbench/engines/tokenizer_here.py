@@ -11,7 +11,7 @@ from monitorbench.engines.weights import split_as_trained
 
 
 def tokenizer_here(monitor: Monitor, models: Path) -> Any | None:
-    """The tokenizer of a folder, a converted or installed package, or the hub's cache; None where it is not."""
+    """The tokenizer of a folder, an installed package or the hub's cache; None where it is not here."""
     try:
         if monitor.path is not None:
             return load_tokenizer(monitor.path)
