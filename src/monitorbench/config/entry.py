@@ -111,7 +111,7 @@ class Script:
     after_sweep: Callable[[Sequence[tuple[Study, Path]]], None] | None = None
     """Told of the jobs of a multirun (`-m`) that ran in this process, once all are done: studies and runs."""
     runs: Callable[[Study], Sequence[Any]] | None = None
-    """The runs that a study comes to (`forecast.work.Run`), for `slurm/submit.py --plan`; None: no forecast."""
+    """The runs that a study comes to (`forecast.work.Run`), for `slurm/submit.py --plan`; None: not known."""
     resolve: Callable[[Study, str], Study] = lambda study, _: study
     """Puts paths in the place of the short names of runs that a stage reads."""
 

@@ -7,6 +7,7 @@ the mean lengths of their cells.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -30,11 +31,23 @@ from monitorbench.prompts.published import published_prompt
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.records import Sample, Split
+from monitorbench.runs.directory import RunDirectory
 
 _EVERY_ONE = 4000
 """A split of at most so many samples is counted whole."""
 _PER_CELL = 200
 """Else so many of each cell stand for all."""
+
+
+def dataset_here(study: Study) -> RunDirectory | None:
+    """The study's dataset as far as it is built here; None where it is not, or raw files that name it lack.
+
+    Nothing is fetched.
+    """
+    if isinstance(study.dataset, PaperDataset) and paper_plan.missing_sources(paper_inputs(study)):
+        return None
+    directory = directory_of(study)
+    return directory if directory.done else None
 
 
 class Counted(NamedTuple):
@@ -66,7 +79,16 @@ class Counter:
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, ...], _Known] = {}
+        self._datasets: dict[str, RunDirectory | None] = {}
         self._views: dict[tuple[str, ...], Counted] = {}
+
+    def dataset(self, study: Study) -> RunDirectory | None:
+        """`dataset_here`, looked up once."""
+        views = {"train", "validation", "calibration", "test", "splits"}
+        key = study.dataset.model_dump_json(exclude=views)
+        if key not in self._datasets:
+            self._datasets[key] = dataset_here(study)
+        return self._datasets[key]
 
     def count(self, study: Study, split: Split, at_most: int | None = None) -> Counted:
         """The configured view of a split; `at_most` are the tokens that a prompt may have.
@@ -74,21 +96,21 @@ class Counter:
         Raises `UserError` where the dataset is not built, and is not one whose rows were counted.
         """
         view = study.dataset.view(split.value)
-        directory = directory_of(study)
-        named = (str(directory.path), split.value, study.prompt.model_dump_json(), study.monitor.name)
-        key = (*named, view.model_dump_json(), str(at_most), str(study.monitor.path))
+        data = self.dataset(study)
+        judge = (study.prompt.model_dump_json(), study.monitor.model_dump_json(exclude={"adapter"}))
+        named = (str(data and data.path), study.dataset.name, split.value, *judge, study.engine.kind)
+        key = (*named, view.model_dump_json(), str(at_most))
         if key not in self._views:
-            if directory.done and any((directory.path / split.value).glob("*.parquet")):
+            if data is not None and any((data.path / split.value).glob("*.parquet")):
                 if (known := self._known.get(named)) is None:
-                    known = self._known[named] = _lengths(study, split)
-                self._views[key] = _of_built(study, split, known, at_most)
+                    known = self._known[named] = _lengths(study, data.path, split)
+                self._views[key] = _of_built(study, data.path, split, known, at_most)
             else:
                 self._views[key] = _of_quotas(study, split, view)
         return self._views[key]
 
 
-def _of_built(study: Study, split: Split, known: _Known, at_most: int | None) -> Counted:
-    path = directory_of(study).path
+def _of_built(study: Study, path: Path, split: Split, known: _Known, at_most: int | None) -> Counted:
     samples = read_columns(path, split, study.dataset.view(split.value))
     limit = float("inf") if at_most is None else at_most
     whole = [known.by_id.get(name) for name in samples.sample_ids.to_pylist()]
@@ -112,12 +134,11 @@ def _cells(samples: Columns) -> dict[str, int]:
     return {name: n for name, n in found.items() if n}
 
 
-def _lengths(study: Study, split: Split) -> _Known:
+def _lengths(study: Study, path: Path, split: Split) -> _Known:
     """Tokens of the prompts of a built split, all of them or some of each cell."""
-    path = directory_of(study).path
     is_whole = n_rows(path, split) <= _EVERY_ONE
     samples = read_split(path, split) if is_whole else read_some(path, split, _PER_CELL)
-    measure, how = _measure(study, published_prompt(path, study.prompt), _shots(study, samples))
+    measure, how = _measure(study, published_prompt(path, study.prompt), _shots(study, path, samples))
     by_id = {sample.id: measure(sample) for sample in samples}
     by_cell: defaultdict[str, list[int]] = defaultdict(list)
     for sample in samples:
@@ -125,10 +146,10 @@ def _lengths(study: Study, split: Split) -> _Known:
     return _Known(by_id, by_cell, how)
 
 
-def _shots(study: Study, judged: Sequence[Sample]) -> Shots:
+def _shots(study: Study, path: Path, judged: Sequence[Sample]) -> Shots:
     if not study.prompt.shots:
         return NO_SHOTS
-    train = read_split(directory_of(study).path, Split.TRAIN, study.dataset.train)
+    train = read_split(path, Split.TRAIN, study.dataset.train)
     prompt = study.prompt
     categories = {sample.category for sample in judged}
     return draw_shots(train, prompt.shots, prompt.shots_seed, prompt.shot_characters, categories)

@@ -8,7 +8,6 @@ from typing import Literal, NamedTuple
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
-from monitorbench.corpus.build import directory_of
 from monitorbench.engines.endpoint_limits import cost
 from monitorbench.engines.weights import weights_identity
 from monitorbench.forecast import pace as training_pace
@@ -20,7 +19,7 @@ from monitorbench.judging.identity import judge_identity
 from monitorbench.judging.served import described
 from monitorbench.prompts.published import published_prompt
 from monitorbench.records import Split
-from monitorbench.runs.directory import is_finished
+from monitorbench.runs.directory import RunDirectory, is_finished
 from monitorbench.runs.run_folders import training_run
 
 _SUPERVISED = 2
@@ -67,9 +66,9 @@ def work_of(run: Run, counter: Counter) -> Work:
 
 
 def _training(run: Run, counter: Counter) -> Work:
-    study, data = run.study, directory_of(run.study)
-    named = _weights(study)
-    planned = None if named is None else training_run(study, data.path.name, named)
+    study, data = run.study, counter.dataset(run.study)
+    named = weights_here(study)
+    planned = None if named is None else training_run(study, data.path.name if data else "", named)
     most = study.training.max_tokens - _SUPERVISED
     train = counter.count(study, Split.TRAIN, most)
     validation = counter.count(study, Split.VALIDATION, study.training.max_tokens - 1)
@@ -96,15 +95,15 @@ def _training(run: Run, counter: Counter) -> Work:
 
 def _evaluation(run: Run, counter: Counter) -> Work:
     study, split = described(run.study), Split(run.study.evaluate.split)
-    counted = counter.count(study, split)
+    counted, data = counter.count(study, split), counter.dataset(study)
     tokens = 0.0 if study.monitor.verdicts else counted.tokens
     thinks = study.monitor.reasoning
     completion = counted.n * (study.prompt.most_tokens + (thinks.max_tokens if thinks else 0))
     prices = study.engine.paid_prices
-    seconds, paced = _judging_time(study, counted.n, tokens)
+    seconds, paced = _judging_time(study, data, counted.n, tokens)
     return Work(
         kind=run.kind,
-        is_there=_is_judged(study),
+        is_there=_is_judged(study, data),
         samples=counted.n,
         tokens=tokens,
         validation_tokens=0.0,
@@ -116,12 +115,11 @@ def _evaluation(run: Run, counter: Counter) -> Work:
     )
 
 
-def _judging_time(study: Study, n: int, tokens: float) -> tuple[float | None, str]:
+def _judging_time(study: Study, data: RunDirectory | None, n: int, tokens: float) -> tuple[float | None, str]:
     """Seconds that so many prompts take, and where that is from."""
     if study.monitor.verdicts is not None:
         return 0.0, "recorded verdicts take a moment"
-    data = directory_of(study)
-    prompt = published_prompt(data.path, study.prompt) if data.done else study.prompt
+    prompt = published_prompt(data.path, study.prompt) if data else study.prompt
     base = study.monitor.model_copy(update={"adapter": None})  # which has no pace of its own
     try:
         found = measured_pace(study.paths.runs, judge_identity(base, study.engine, prompt))
@@ -135,9 +133,9 @@ def _judging_time(study: Study, n: int, tokens: float) -> tuple[float | None, st
     return (pace and pace.seconds(0, tokens)), _paced(study, pace, "evaluations", 0)
 
 
-def _is_judged(study: Study) -> bool:
-    data, adapter = directory_of(study), study.monitor.adapter
-    if not data.done:  # its prompts and examples are part of an evaluation's name
+def _is_judged(study: Study, data: RunDirectory | None) -> bool:
+    adapter = study.monitor.adapter
+    if data is None:  # its prompts and examples are part of an evaluation's name
         return False
     if adapter is not None and not (is_finished(adapter) or is_finished(adapter.parent)):
         return False
@@ -147,7 +145,7 @@ def _is_judged(study: Study) -> bool:
         return False
 
 
-def _weights(study: Study) -> str | None:
+def weights_here(study: Study) -> str | None:
     """What names the weights; None where neither they nor their commit are here."""
     try:
         return weights_identity(study.monitor)

@@ -16,9 +16,9 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
 from monitorbench.corpus.columns import read_columns
-from monitorbench.engines.weights import weights_identity
+from monitorbench.forecast.samples import dataset_here
 from monitorbench.forecast.table import forecast, print_forecast
-from monitorbench.forecast.work import Run, Work
+from monitorbench.forecast.work import Run, Work, weights_here
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.metrics.auroc import auroc, clustered_variance, components
 from monitorbench.metrics.bootstrap import group_index
@@ -121,13 +121,10 @@ def coming_runs(study: Study) -> list[Run]:
         raise ConfigError(
             "--plan: for a study; expected probe.subsets or experiment=probe/..., no probe.runs"
         )
-    data = directory_of(study).path
-    try:
-        weights = weights_identity(study.monitor)
-    except UserError:  # the folders of the adapters are then not known; nor are they there
-        weights = ""
+    data, weights = dataset_here(study), weights_here(study)
     trained = [training_study(study, point) for point in named]
-    adapters = [training_run(one, data.name, weights).path for one in trained]
+    # Without data or weights the folders of the adapters are not known; nor are they there.
+    adapters = [training_run(one, data.path.name if data else "", weights or "").path for one in trained]
     return [
         Run("evaluate", evaluation_study(study, None)),
         *(Run("train", one) for one in trained),
