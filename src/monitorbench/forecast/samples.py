@@ -184,8 +184,9 @@ def _of_quotas(study: Study, split: Split, view: SplitView) -> Counted:
     wording = PromptWording(study.prompt)
     around = len(wording.system) + len(study.prompt.user)
     lengths = mean_characters()[split.value]
+    cells = paper_plan.plan(paper_inputs(study), counts())
     n, tokens = 0, 0
-    for cell in paper_plan.plan(paper_inputs(study), counts()):
+    for cell in cells:
         if not view.keeps(*cell.cell.split("/")):
             continue
         of_cell = _n_of_cell(cell, split, is_full=not dataset.allow_short)
@@ -193,10 +194,10 @@ def _of_quotas(study: Study, split: Split, view: SplitView) -> Counted:
             of_cell = min(of_cell, view.pairs_per_cell * (1 if split is Split.TRAIN else 2))
         n += of_cell
         tokens += of_cell * estimated_tokens(around + lengths.get(cell.cell, 0))
-    what = "counted rows" if dataset.allow_short else "quotas"
-    return Counted(
-        n, float(tokens), f"{split.value}: {what} of dataset={dataset.name}, not built, by characters"
-    )
+    asked, counted = (sum(_n_of_cell(cell, split, is_full=full) for cell in cells) for full in (True, False))
+    what = "as counted" if dataset.allow_short else "taken as full"
+    how = f"{split.value}: dataset={dataset.name} is not built; quotas of {asked:,}, counted rows fill "
+    return Counted(n, float(tokens), f"{how}{counted:,} ({what}); tokens by characters")
 
 
 def _n_of_cell(cell: paper_plan.CellPlan, split: Split, *, is_full: bool) -> int:

@@ -35,15 +35,23 @@ def forecast(runs: Iterable[Run]) -> list[Work]:
 
 def lines(works: Sequence[Work]) -> list[Line]:
     """A line for each kind, in the order of their first runs, and one for all where there are several."""
-    kinds = list(dict.fromkeys(work.kind for work in works))
-    found = [_line(kind, [work for work in works if work.kind == kind]) for kind in kinds]
+    kinds = list(dict.fromkeys((work.monitor, work.kind) for work in works))
+    several = len({monitor for monitor, _ in kinds}) > 1
+    found = [
+        _line(
+            f"{monitor}: {kind}" if several else kind,
+            [work for work in works if (work.monitor, work.kind) == (monitor, kind)],
+        )
+        for monitor, kind in kinds
+    ]
     return [*found, _line("all", works)] if len(found) > 1 else found
 
 
 def print_forecast(works: Sequence[Work]) -> None:
     """The table and its notes."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("runs of", overflow="fold")
+    monitors = list(dict.fromkeys(work.monitor for work in works))
+    table.add_column(monitors[0] if len(monitors) == 1 else "monitor: runs", overflow="fold")
     for name in ("runs", "there", "samples", "tokens", "hours", "GPU-hours", "cost"):
         table.add_column(name, justify="right", no_wrap=True)
     for line in lines(works):

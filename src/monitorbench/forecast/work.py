@@ -34,14 +34,15 @@ class Run(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What runs are summed up by: `train sft`, `evaluate direct`."""
+        """What runs are summed up by, beside the monitor: `train sft`, `evaluate direct`."""
         of = self.study.training.objective if self.stage == "train" else self.study.prompt.name
-        return f"{self.stage} {self.study.monitor.name} {of}"
+        return f"{self.stage} {of}"
 
 
 class Work(NamedTuple):
     """What a run takes, from nothing; of one that is there, nothing more will be taken."""
 
+    monitor: str
     kind: str
     is_there: bool
     samples: int
@@ -78,8 +79,9 @@ def _training(run: Run, counter: Counter) -> Work:
     validation_tokens = training_pace.n_validations(training) * validation.tokens
     machine = training_pace.planned_machine(study.cluster, training.device)
     measured = planned and training_pace.measured_pace(study.paths.runs, planned.identity, machine)
-    pace = measured or training_pace.assumed_pace(study.cluster, study.monitor)
+    pace = measured or _assumed(study, training.device)
     return Work(
+        monitor=study.monitor.name,
         kind=run.kind,
         is_there=planned is not None and planned.done,
         samples=samples,
@@ -89,7 +91,7 @@ def _training(run: Run, counter: Counter) -> Work:
         gpus=study.cluster.gpus,
         cost=None,
         counted=(train.how, validation.how),
-        paced=_paced(study, pace, "trainings", pace.n_runs if pace else 0),
+        paced=_paced(study, pace, "trainings", training.device),
     )
 
 
@@ -102,6 +104,7 @@ def _evaluation(run: Run, counter: Counter) -> Work:
     prices = study.engine.paid_prices
     seconds, paced = _judging_time(study, data, counted.n, tokens)
     return Work(
+        monitor=study.monitor.name,
         kind=run.kind,
         is_there=_is_judged(study, data),
         samples=counted.n,
@@ -126,11 +129,13 @@ def _judging_time(study: Study, data: RunDirectory | None, n: int, tokens: float
     except UserError:
         found = None
     if found is not None:
-        return expected_seconds(found, n, study.engine), _measured(found.n, "verdicts")
+        return expected_seconds(
+            found, n, study.engine
+        ), f"evaluations: by the pace measured in {found.n:,} verdicts of before (paths.runs)"
     if not study.engine.takes_token_ids:
         return None, "evaluate: no time, no verdicts of this endpoint were timed before"
-    pace = training_pace.assumed_pace(study.cluster, study.monitor)
-    return (pace and pace.seconds(0, tokens)), _paced(study, pace, "evaluations", 0)
+    pace = _assumed(study, study.engine.device)
+    return (pace and pace.seconds(0, tokens)), _paced(study, pace, "evaluations", study.engine.device)
 
 
 def _is_judged(study: Study, data: RunDirectory | None) -> bool:
@@ -153,13 +158,24 @@ def weights_here(study: Study) -> str | None:
         return None
 
 
-def _paced(study: Study, pace: Pace | None, what: str, n_runs: int) -> str:
-    if n_runs:
-        return _measured(n_runs, what)
+def _assumed(study: Study, device: str) -> Pace | None:
+    """What the cluster is taken to do; None also for a GPU that it doesn't have."""
+    if device == "cuda" and not study.cluster.gpus:
+        return None
+    return training_pace.assumed_pace(study.cluster, study.monitor)
+
+
+def _paced(study: Study, pace: Pace | None, what: str, device: str) -> str:
+    """Where a pace is from, or why there is none."""
+    cluster = study.cluster
+    if pace is not None and pace.n_runs:
+        return _measured(pace.n_runs, what)
     if pace is not None:
-        return f"{what}: assumed, not measured (cluster={study.cluster.name}, cluster.assumed)"
-    return f"{what}: no time: none was timed before, and cluster.assumed or monitor.parameters is null"
+        return f"{what}: assumed, not measured (cluster.assumed of cluster={cluster.name})"
+    if device == "cuda" and not cluster.gpus:
+        return f"{what}: no hours: they want a GPU and cluster={cluster.name} has none (cluster=h100)"
+    return f"{what}: no hours: none was timed before, and cluster.assumed or monitor.parameters is null"
 
 
 def _measured(n: int, what: str) -> str:
-    return f"measured in {n:,} {what} of before (paths.runs)"
+    return f"{what}: by the pace measured in {n:,} {what} of before (paths.runs)"
