@@ -124,7 +124,7 @@ def _of_built(study: Study, path: Path, split: Split, known: _Known, at_most: in
         fits = lengths <= limit
         n += of_cell * fits.mean()
         tokens += of_cell * (lengths * fits).mean()
-    return Counted(round(n), tokens, f"{how}, {_PER_CELL} of a cell")
+    return Counted(round(n), tokens, f"{how} of {_PER_CELL} samples a cell")
 
 
 def _cells(samples: Columns) -> dict[str, int]:

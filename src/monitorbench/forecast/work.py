@@ -7,6 +7,7 @@ from math import ceil
 from typing import Literal, NamedTuple
 
 from monitorbench.config.base import UserError
+from monitorbench.config.engine import OpenAiEngine
 from monitorbench.config.study import Study
 from monitorbench.engines.endpoint_limits import cost
 from monitorbench.engines.weights import weights_identity
@@ -132,8 +133,8 @@ def _judging_time(study: Study, data: RunDirectory | None, n: int, tokens: float
         return expected_seconds(
             found, n, study.engine
         ), f"evaluations: by the pace measured in {found.n:,} verdicts of before (paths.runs)"
-    if not study.engine.takes_token_ids:
-        return None, "evaluate: no time, no verdicts of this endpoint were timed before"
+    if isinstance(study.engine, OpenAiEngine):
+        return None, "evaluations: no hours: no verdicts of this endpoint were timed before"
     pace = _assumed(study, study.engine.device)
     return (pace and pace.seconds(0, tokens)), _paced(study, pace, "evaluations", study.engine.device)
 
