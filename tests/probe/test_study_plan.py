@@ -1,5 +1,6 @@
 """A study's plan on the real starter: what it counts, and that nothing is run."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,16 +42,19 @@ def test_the_plan_counts_trainings_tests_and_pairs(asked: Callable[..., Study]):
     )
     found = plan(study)
     cells = [one for one in found.cells if one.cell != "overall"]
-    assert found.n_trainings == 6
-    assert found.n_evaluations == 7
+    trained = [one for one in found.works if one.kind.startswith("train")]
+    judged = [one for one in found.works if one.kind.startswith("evaluate")]
+    assert (len(trained), len(judged)) == (6, 7)
     assert found.seeds == (3,)
     assert found.n_tests == 2 * (len(cells) + 1) * 3, "too few benign questions for FAR 5 %"
     whole = plan(asked("probe.subsets=[all]", "probe.seeds=[0]"))
     large = sum(one.n_groups >= 59 for one in whole.cells)
     assert whole.n_tests == len(whole.cells) * 3 + large > len(whole.cells) * 3
     assert {one.n_pairs for one in cells} == {4}
-    assert found.training_tokens > 0
-    assert found.evaluation_tokens > 0
+    assert {one.samples for one in trained} == {study.training.steps * study.training.batch_size}
+    assert {one.samples for one in judged} == {sum(2 * one.n_pairs for one in cells)}
+    assert all(one.tokens > 100 * one.samples and not one.is_there for one in found.works)
+    assert all("by its tokenizer" in how for one in found.works for how in one.counted)
     assert all(value is None for one in cells for value in one.detectable), "four pairs show nothing"
     assert not study.paths.runs.exists()
 
@@ -80,7 +84,8 @@ def test_it_is_printed_in_80_columns_and_nothing_is_made(asked: Callable[..., St
     out = capsys.readouterr().out
     assert "base AUROC" in out
     assert "2 seeds" in out
-    assert "3 evaluations" in out
+    assert re.search(r"train sft +2 +0 ", out)
+    assert re.search(r"evaluate direct +3 +0 ", out)
     assert max(map(len, out.splitlines())) <= 80
     assert not study.paths.runs.exists()
     print_plan(plan(study), study)

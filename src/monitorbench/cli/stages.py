@@ -7,11 +7,15 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from monitorbench.config.base import ConfigError
 from monitorbench.config.entry import Script
 from monitorbench.config.project import options
 from monitorbench.config.study import Study
+
+if TYPE_CHECKING:
+    from monitorbench.forecast.work import Run
 
 
 def _stage(
@@ -22,6 +26,7 @@ def _stage(
     is_live: bool = False,
     after_sweep: Callable[[Sequence[tuple[Study, Path]]], None] | None = None,
     value: Callable[[Path], float] | None = None,
+    runs: Callable[[Study], Sequence["Run"]] | None = None,
 ) -> Script:
     """The stage whose primary config is `name`; `function` takes the study, `module:function` or itself."""
 
@@ -32,7 +37,14 @@ def _stage(
 
     run = function if callable(function) else named
     return Script(
-        run, name, text=text, is_live=is_live, after_sweep=after_sweep, resolve=_resolved, value=value
+        run,
+        name,
+        text=text,
+        is_live=is_live,
+        after_sweep=after_sweep,
+        runs=runs,
+        resolve=_resolved,
+        value=value,
     )
 
 
@@ -40,6 +52,24 @@ def _resolved(study: Study, stage: str) -> Study:
     from monitorbench.catalog.selectors import resolved
 
     return resolved(study, stage)
+
+
+def _training(study: Study) -> "list[Run]":
+    from monitorbench.forecast.work import Run
+
+    return [Run("train", study)]
+
+
+def _evaluation(study: Study) -> "list[Run]":
+    from monitorbench.forecast.work import Run
+
+    return [Run("evaluate", study)]
+
+
+def _study_runs(study: Study) -> "list[Run]":
+    from monitorbench.probe.plan import coming_runs
+
+    return coming_runs(study)
 
 
 def _one_table(jobs: Sequence[tuple[Study, Path]]) -> None:
@@ -181,6 +211,7 @@ Prints the training run's directory as its last line: the value for monitor.adap
     is_live=True,
     after_sweep=_trials,
     value=_validation_auroc,
+    runs=_training,
 )
 
 MERGE = _stage(
@@ -218,6 +249,7 @@ Prints the evaluation run's directory as its last line.
 """,
     is_live=True,
     after_sweep=_one_table,
+    runs=_evaluation,
 )
 
 CALIBRATE = _stage(
@@ -245,6 +277,7 @@ With an operating point metrics.json also has its numbers, and metrics-at-NAME-H
 the same directory as its last line.
 """,
     after_sweep=_one_table,
+    runs=_evaluation,
 )
 
 COMBINE = _stage(
@@ -271,6 +304,7 @@ PROBE = _stage(
 
 Prints the probe's run directory as its last line.
 """,
+    runs=_study_runs,
 )
 
 REPORT = _stage(

@@ -9,6 +9,20 @@ from monitorbench.config.base import Config
 _Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:+@,/-]+$")]
 
 
+class AssumedPace(Config):
+    """How fast one GPU (where `gpus` is 0, the machine) is taken to be, where a forecast has no measurement.
+
+    A model of another size is taken to be slower or faster by its parameters.
+    """
+
+    parameters: Annotated[float, Field(gt=0)]
+    """Of the model that the two numbers are for."""
+    training_tokens_per_second: Annotated[float, Field(gt=0)]
+    """Tokens of samples in optimizer steps."""
+    evaluation_prompt_tokens_per_second: Annotated[float, Field(gt=0)]
+    """Tokens of prompts that are judged, also of a training's validations."""
+
+
 class Cluster(Config):
     """The resources of one run of a sweep, and how many runs go at a time."""
 
@@ -36,6 +50,8 @@ class Cluster(Config):
     """More of sbatch's options, one a line, such as `--constraint=nvlink`."""
     setup: tuple[Annotated[str, Field(pattern=r"^[^\r\n]+$")], ...]
     """Lines of bash before a run, such as `module load cuda/12.8`. One that fails ends the run."""
+    assumed: AssumedPace | None = None
+    """What a forecast (`--plan`) takes where no such run was timed before; null: it gives no hours then."""
 
 
 class Tracking(Config):

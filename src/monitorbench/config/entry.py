@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import hydra
 import yaml
@@ -113,6 +113,8 @@ class Script:
     """Whether it runs a model: such a stage does not begin before it is told anything."""
     after_sweep: Callable[[Sequence[tuple[Study, Path]]], None] | None = None
     """Told of the jobs of a multirun (`-m`) that ran in this process, once all are done: studies and runs."""
+    runs: Callable[[Study], Sequence[Any]] | None = None
+    """The runs that a study comes to (`forecast.work.Run`), for `slurm/submit.py --plan`; None: not known."""
     resolve: Callable[[Study, str], Study] = lambda study, _: study
     """Puts paths in the place of the short names of runs that a stage reads."""
     value: Callable[[Path], float] | None = None

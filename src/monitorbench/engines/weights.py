@@ -115,7 +115,7 @@ def _convert(package: PackagedModel, target: Path, context_tokens: int) -> None:
     # A GGUF file holds tensors and plain values: what `load_causal_lm` asks for is for folders.
     tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name, trust_remote_code=False)
     tokenizer.model_max_length = context_tokens  # a GGUF carries none, and 1e30 is saved
-    _split_as_trained(tokenizer, gguf)
+    split_as_trained(tokenizer, gguf)
     model = AutoModelForCausalLM.from_pretrained(
         gguf.parent,
         gguf_file=gguf.name,
@@ -130,7 +130,7 @@ def _convert(package: PackagedModel, target: Path, context_tokens: int) -> None:
         write_manifest(part, {"status": "done", "results": package.model_dump(), "files": files})
 
 
-def _split_as_trained(tokenizer: Any, gguf: Path) -> None:
+def split_as_trained(tokenizer: Any, gguf: Path) -> None:
     """Split digits one by one where the file says so: transformers drops that step on conversion.
 
     `tokenizer.ggml.pre = smollm` names two steps, digits and then GPT-2's pattern (llama.cpp's

@@ -16,7 +16,13 @@ from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.display import judging
-from monitorbench.judging.expected import expected, in_words, measured_pace
+from monitorbench.judging.expected import (
+    expected,
+    forecast_facts,
+    in_words,
+    measured_facts,
+    measured_pace,
+)
 from monitorbench.judging.identity import RECORDED_PROMPT, adapter_base
 from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, judge_spec, open_judge, served_models
 from monitorbench.judging.known_verdicts import is_done, take_known_verdicts
@@ -107,8 +113,12 @@ def _judge(
             pace = measured_pace(study.paths.runs, spec.identity)
             coming = expected(questions, spec)
             _log.info("%s: %s", what, in_words(coming, len(samples), pace, study.engine, judge.spent))
+            results["forecast"] = forecast_facts(coming, pace, study.engine)
         judge.ask(questions, lambda: judging(what, samples, keys, log, track, priced=priced))
         found = [log.entries.get(key) or judge.failed.get(key) for key in keys]
+        if questions and not study.monitor.verdicts:
+            asked = [log.entries[one.key] for one in questions if one.key in log.entries]
+            results["measured"] = measured_facts(asked, study.engine)
         if judge.adapter_change is not None:
             results["adapter_gate"] = judge.adapter_change
         if spec.route is not None:

@@ -19,6 +19,7 @@ from monitorbench.config.engine import Engine
 from monitorbench.engines.endpoint_limits import cost, estimated_tokens
 from monitorbench.judging.judge import JudgeSpec
 from monitorbench.judging.prompted import Question
+from monitorbench.records import Verdict
 from monitorbench.runs.directory import read_manifest
 from monitorbench.runs.progress import clock_time
 from monitorbench.runs.verdict_log import VERDICTS
@@ -140,6 +141,24 @@ def _prompt_tokens(question: Question, is_exact: bool) -> int:
     if is_exact:
         return len(question.request.token_ids)
     return sum(estimated_tokens(len(message.content)) for message in question.request.messages)
+
+
+def forecast_facts(this: Expected, pace: Pace | None, engine: Engine) -> dict[str, Any] | None:
+    """What a manifest says was expected; None where nothing like it was timed before."""
+    if pace is None:
+        return None
+    seconds = round(expected_seconds(pace, this.n, engine), 2)
+    return {"n": this.n, "tokens": this.prompt_tokens, "seconds": seconds, "by_verdicts": pace.n}
+
+
+def measured_facts(verdicts: Sequence[Verdict], engine: Engine) -> dict[str, Any]:
+    """What it took, counted as the forecast counts: answering alone, an endpoint's seconds side by side."""
+    return {
+        "n": len(verdicts),
+        "tokens": sum(verdict.prompt_tokens for verdict in verdicts),
+        "completion_tokens": sum(verdict.completion_tokens for verdict in verdicts),
+        "seconds": round(sum(verdict.seconds for verdict in verdicts) / engine.concurrency, 2),
+    }
 
 
 def in_words(this: Expected, of: int, pace: Pace | None, engine: Engine, spent: float = 0.0) -> str:

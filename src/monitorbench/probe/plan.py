@@ -12,13 +12,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from monitorbench.config.base import UserError
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
 from monitorbench.corpus.columns import read_columns
-from monitorbench.corpus.store import read_split
-from monitorbench.corpus.texts import request_text, response_text
-from monitorbench.engines.endpoint_limits import estimated_tokens
+from monitorbench.forecast.samples import dataset_here
+from monitorbench.forecast.table import forecast, print_forecast
+from monitorbench.forecast.work import Run, Work, weights_here
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.metrics.auroc import auroc, clustered_variance, components
 from monitorbench.metrics.bootstrap import group_index
@@ -30,10 +30,8 @@ from monitorbench.metrics.words import LEVEL, MEASURES
 from monitorbench.probe.points import Point, evaluation_study, points, training_study
 from monitorbench.records import Split
 from monitorbench.report.tables.numbers import rate
+from monitorbench.runs.run_folders import training_run
 from monitorbench.scoring.evaluations import read_evaluation
-
-_MEASURED = 1000
-"""Samples whose length stands for all."""
 
 
 class CellPlan(NamedTuple):
@@ -56,10 +54,8 @@ class StudyPlan(NamedTuple):
     """Numbers of seeds that trainings have, ascending."""
     n_tests: int
     """The family of Holm's correction: trainings × cells × measures that a cell is large enough for."""
-    n_trainings: int
-    n_evaluations: int
-    training_tokens: int
-    evaluation_tokens: int
+    works: tuple[Work, ...]
+    """What each training and evaluation takes."""
     cells: tuple[CellPlan, ...]
 
 
@@ -80,10 +76,7 @@ def plan(study: Study) -> StudyPlan:
     return StudyPlan(
         seeds=counts,
         n_tests=n_tests,
-        n_trainings=len(named),
-        n_evaluations=len(named) + 1,
-        training_tokens=_tokens(study, Split.TRAIN) * sum(_shown(study, point) for point in named),
-        evaluation_tokens=_tokens(study, Split.TEST) * len(samples) * (len(named) + 1),
+        works=tuple(forecast(coming_runs(study))),
         cells=tuple(
             _cell(study, name, samples.taking(rows), base and base.taking(rows), counts, n_tests)
             for name, rows in cells.items()
@@ -114,11 +107,29 @@ def print_plan(found: StudyPlan, study: Study) -> None:
         f"assumed: correlation of base and tuned {assumed.correlation:g}, SD over seeds {assumed.seed_sd:g}; "
         "what one seed shows is about that adapter alone"
     )
-    console.print(
-        f"takes: {found.n_trainings} trainings, about {found.training_tokens:,} tokens of samples; "
-        f"{found.n_evaluations} evaluations, about {found.evaluation_tokens:,} (by characters, without the "
-        "prompt's own wording)"
-    )
+    console.print()
+    print_forecast(found.works)
+
+
+def coming_runs(study: Study) -> list[Run]:
+    """The trainings and evaluations of a study, there or not; of an untrained adapter too.
+
+    Raises `ConfigError` where `probe` names no training.
+    """
+    named = points(study.probe)
+    if study.probe.runs or not named:
+        raise ConfigError(
+            "--plan: for a study; expected probe.subsets or experiment=probe/..., no probe.runs"
+        )
+    data, weights = dataset_here(study), weights_here(study)
+    trained = [training_study(study, point) for point in named]
+    # Without data or weights the folders of the adapters are not known; nor are they there.
+    adapters = [training_run(one, data.path.name if data else "", weights or "").path for one in trained]
+    return [
+        Run("evaluate", evaluation_study(study, None)),
+        *(Run("train", one) for one in trained),
+        *(Run("evaluate", evaluation_study(study, adapter)) for adapter in adapters),
+    ]
 
 
 def _n_measures(samples: Columns) -> int:
@@ -192,22 +203,3 @@ def _detectable(
         error = sqrt(between / n_seeds + shared)
         degrees = degrees_of_freedom(between, shared, n_seeds, n_groups)
     return detectable_fall(value, error, degrees, n_groups, n_tests, level=LEVEL)
-
-
-def _shown(study: Study, point: Point) -> int:
-    """Samples that a training goes through, as often as it does."""
-    path, trained = directory_of(study).path, training_study(study, point)
-    if not (path / Split.TRAIN.value).is_dir():
-        return 0
-    n = len(read_columns(path, Split.TRAIN, trained.dataset.train))
-    return trained.training.for_samples(n).steps * trained.training.batch_size
-
-
-def _tokens(study: Study, split: Split) -> int:
-    """Of a sample of the split on average, by its characters; 0 where the split is not built."""
-    path = directory_of(study).path
-    if not (path / split.value).is_dir():
-        return 0
-    some = read_split(path, split, study.dataset.view(split.value))[:_MEASURED]
-    lengths = [estimated_tokens(len(request_text(one)) + len(response_text(one))) for one in some]
-    return round(float(np.mean(lengths))) if lengths else 0

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.cluster import Cluster
-from monitorbench.config.entry import reporting
+from monitorbench.config.entry import Script, reporting
 from monitorbench.config.load import read_frozen
 from monitorbench.sweeps import sbatch
-from monitorbench.sweeps.expand import expand, load_script
+from monitorbench.sweeps.expand import Point, expand, load_script
 from monitorbench.sweeps.local import run_here
 from monitorbench.sweeps.manifest import Sweep, read, worker_command
 from monitorbench.sweeps.plan import plan, write
@@ -24,7 +24,7 @@ from monitorbench.sweeps.state import State, failed_or_pending, overview, states
 
 
 def submit() -> None:
-    """`submit.py SCRIPT OVERRIDES [--dry-run] [--print-commands] [--local --jobs N] [--after JOB]`."""
+    """`submit.py SCRIPT OVERRIDES [--dry-run | --plan | --print-commands] [--local --jobs N] [--after JOB]`."""
     parser = _parser("Freeze every run of a sweep, submit them as one Slurm array, and exit.")
     parser.add_argument("script", type=Path, help="such as train/sft.py")
     parser.add_argument("overrides", nargs="*", help="Hydra's, sweeps included: seed=0,1 'seed=range(3)'")
@@ -32,12 +32,19 @@ def submit() -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="show the sbatch file; write and start nothing"
     )
+    parser.add_argument(
+        "--plan", action="store_true", help="show what the runs will take; write and start nothing"
+    )
     _start_options(parser)
     given = parser.parse_intermixed_args()
 
     with reporting():
         _refuse_unlike_ways(given, is_dry=given.dry_run)
-        points = expand(load_script(given.script), given.overrides)
+        script = load_script(given.script)
+        points = expand(script, given.overrides)
+        if given.plan:
+            _print_plan(script, points)
+            return
         sweep = plan(given.script, given.overrides, points, Path.cwd())
         runs = range(len(points))
         if given.dry_run:
@@ -46,6 +53,15 @@ def submit() -> None:
         after = _jobs(given.after)
         write(sweep, points)
         _start(sweep, runs, points[0].study.cluster, given, after)
+
+
+def _print_plan(script: Script, points: Sequence[Point]) -> None:
+    """What the runs of a sweep will take; `ConfigError` for a script that no forecast is made for."""
+    if script.runs is None:
+        raise ConfigError("--plan: expected train/sft.py, eval/evaluate.py or eval/probe.py")
+    from monitorbench.forecast.table import forecast, print_forecast
+
+    print_forecast(forecast(run for point in points for run in script.runs(point.study)))
 
 
 def status() -> None:

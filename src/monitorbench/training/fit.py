@@ -10,6 +10,7 @@ from accelerate import PartialState
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
 from monitorbench.engines.stored.adapter import Base
+from monitorbench.forecast.pace import Measured, n_validations
 from monitorbench.runs.tracking import Track, tracked_step, tracked_validation
 from monitorbench.training import processes
 from monitorbench.training.callbacks import (
@@ -41,7 +42,15 @@ class Job(NamedTuple):
     work: Work
 
 
-def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> None:
+class Fitted(NamedTuple):
+    """What this process did, and what it was about to do: one that stops early does less."""
+
+    planned_tokens: int
+    planned_validation_tokens: int
+    measured: Measured
+
+
+def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> Fitted:
     """Take the optimizer steps, from the last checkpoint on; the kept adapter is in the model afterwards."""
     training, patience = job.training, job.training.early_stopping_patience
     tokens = _tokens_by_step(job.work, training)
@@ -52,8 +61,11 @@ def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> None:
     if resumed_from:
         _log.info("train: resuming from step %d", done)
 
+    stepping: list[tuple[int, float]] = []
+    validating: list[float] = []
+
     def measure(step: int, loss: float | None) -> bool:
-        _measure(curve, step, loss, display)
+        validating.append(_measure(curve, step, loss, display))
         if step == 0:
             _refuse_no_auroc(curve, patience)
             return False
@@ -67,6 +79,7 @@ def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> None:
         def advance(step: OptimizerStep) -> None:
             n_tokens = tokens[step.number - 1]
             display.step(step.loss, n_tokens, step.seconds)
+            stepping.append((n_tokens, step.seconds))
             track.log(tracked_step(step.loss, step.learning_rate, n_tokens, step.seconds), step.number)
 
         trainer = make_trainer(
@@ -91,16 +104,30 @@ def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> None:
             "train: putting back the adapter of step %s, the best on the validation split", curve.best_step
         )
         restore_adapter(job.model, best)
+    due = n_validations(training, done)
+    return Fitted(
+        planned_tokens=sum(tokens[done:]),
+        planned_validation_tokens=due * curve.n_tokens,
+        measured=Measured(
+            tokens=sum(n for n, _ in stepping),
+            seconds=sum(seconds for _, seconds in stepping),
+            validation_tokens=len(validating) * curve.n_tokens,
+            validation_seconds=sum(validating),
+        ),
+    )
 
 
-def _measure(curve: LearningCurve, step: int, loss: float | None, display: TrainingDisplay) -> None:
+def _measure(curve: LearningCurve, step: int, loss: float | None, display: TrainingDisplay) -> float:
+    """Add a point to the curve; returns the seconds that it took."""
     _log.info("train: step %d: judging the validation split", step)
     began = time.perf_counter()
     curve.measure(step, loss)
     auroc = curve.points[-1]["auroc"]
-    display.validated(step, auroc, time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    display.validated(step, auroc, seconds)
     shown = "none, a label has no score" if auroc is None else f"{auroc:.3f}"
     _log.info("train: step %d: AUROC on the validation split: %s", step, shown)
+    return seconds
 
 
 def _refuse_no_auroc(curve: LearningCurve, patience: int | None) -> None:

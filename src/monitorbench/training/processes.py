@@ -4,6 +4,7 @@ Every process trains; accelerate's `PartialState`, once they have joined, says w
 """
 
 import os
+import platform
 from datetime import timedelta
 
 import torch
@@ -12,6 +13,7 @@ from accelerate import PartialState
 from monitorbench.config.base import UserError
 from monitorbench.config.hardware import runs_on_gpu
 from monitorbench.config.training import Training
+from monitorbench.forecast.pace import Machine
 
 N_PROCESSES = "WORLD_SIZE"
 _PATIENCE = timedelta(hours=6)
@@ -47,6 +49,14 @@ def join(training: Training) -> None:
         )
     backend = {"backend": "gloo"} if n_processes() > 1 and on_cpu(training) else {}
     PartialState(cpu=on_cpu(training), timeout=_PATIENCE, **backend)
+
+
+def machine() -> Machine:
+    """What this training runs on, once the processes have joined."""
+    state = PartialState()
+    if state.device.type == "cuda":
+        return Machine("cuda", torch.cuda.get_device_name(state.device), state.num_processes)
+    return Machine(state.device.type, platform.platform(), state.num_processes)
 
 
 def anyone(here: bool) -> bool:

@@ -23,6 +23,7 @@ from monitorbench.engines.stored.adapter import Base
 from monitorbench.engines.stored.load import load_tokenizer
 from monitorbench.engines.stored.model_folder import model_weights_sha256
 from monitorbench.engines.weights import weights_folder, weights_identity
+from monitorbench.forecast.pace import Pace, measured_pace
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory
@@ -32,7 +33,7 @@ from monitorbench.sources.fetch import find
 from monitorbench.training import processes
 from monitorbench.training.curve import LearningCurve
 from monitorbench.training.examples import make_examples
-from monitorbench.training.fit import BEST, CHECKPOINTS, Job, fit
+from monitorbench.training.fit import BEST, CHECKPOINTS, Fitted, Job, fit
 from monitorbench.training.model import load_model, refuse_idle_adapter, save_adapter
 from monitorbench.training.objectives.all import objective_of
 from monitorbench.training.objectives.base import Context
@@ -86,13 +87,15 @@ def train(study: Study) -> Path:
         curve = LearningCurve(run.path / "learning_curve.json", model, renderer, short, is_first)
         base = Base(hub_id=monitor.hub_id, weights=named, sha256=model_weights_sha256(weights))
         job = Job(run.path, base, model, training, study.seed, work)
-        fit(job, curve, track, f"train on {'+'.join(study.dataset.train.subset)}")
+        pace = measured_pace(study.paths.runs, run.identity, processes.machine())
+        fitted = fit(job, curve, track, f"train on {'+'.join(study.dataset.train.subset)}")
         results |= {
             "name": subset_name(study.dataset.train.subset),
             "data": data.name,
             **facts,
             "n_validation_dropped_too_long": len(validation) - len(short),
             **_finish(job, curve, renderer),
+            **_measured(fitted, pace),
         }
         results["exposures"] = results["kept_step"] * training.n_labelled / results["n_samples"]
         track.artifact(f"adapter-{run.path.name}", "adapter", run.path / "adapter")
@@ -175,6 +178,26 @@ def _finish(job: Job, curve: LearningCurve, renderer: Renderer) -> dict[str, Any
         "training_loss": last["loss"],
         "steps": last["step"],
         "kept_step": curve.best_step if job.training.early_stopping_patience else last["step"],
+    }
+
+
+def _measured(fitted: Fitted, pace: Pace | None) -> dict[str, Any]:
+    """What the steps and validations of this process took, beside what was to be expected of earlier runs."""
+    done, machine = fitted.measured, processes.machine()
+    per_second = round(done.tokens / done.seconds, 2) if done.seconds else None
+    of_tokens = {
+        "tokens": fitted.planned_tokens,
+        "validation_tokens": fitted.planned_validation_tokens,
+    }
+    return {
+        "measured": {
+            **done._asdict(),
+            "tokens_per_second": per_second,
+            "machine": machine._asdict(),
+        },
+        "forecast": None
+        if pace is None
+        else {**of_tokens, "seconds": round(pace.seconds(*of_tokens.values()), 2), "by_runs": pace.n_runs},
     }
 
 

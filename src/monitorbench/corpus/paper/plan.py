@@ -98,8 +98,8 @@ def print_plan(inputs: PaperInputs) -> None:
 
 def _here(inputs: PaperInputs) -> str:
     """Which sources' raw files this machine has, and where the others are."""
-    names = [name for name in sorted(inputs.dataset.ingredients) if name in inputs.sources]
-    missing = [name for name in names if not _is_here(inputs, name, inputs.sources[name])]
+    names = _named(inputs)
+    missing = missing_sources(inputs)
     line = f"Raw files here: {len(names) - len(missing)} of {len(names)} sources."
     if not missing:
         return line
@@ -109,6 +109,15 @@ def _here(inputs: PaperInputs) -> str:
         origin = source.origin if source.origin != "none" else "mirror only"
         by_origin.setdefault("hub, gated" if "Gated" in source.note else origin, []).append(name)
     return f"{line} data_build/mirror.py fetches: {_in_words(by_origin)}."
+
+
+def missing_sources(inputs: PaperInputs) -> list[str]:
+    """The sources of a dataset whose raw files this machine lacks; nothing is fetched."""
+    return [name for name in _named(inputs) if not _is_here(inputs, name, inputs.sources[name])]
+
+
+def _named(inputs: PaperInputs) -> list[str]:
+    return [name for name in sorted(inputs.dataset.ingredients) if name in inputs.sources]
 
 
 def _is_here(inputs: PaperInputs, name: str, source: Source) -> bool:
