@@ -7,7 +7,7 @@ from math import ceil
 from typing import Literal, NamedTuple
 
 from monitorbench.config.base import UserError
-from monitorbench.config.engine import OpenAiEngine
+from monitorbench.config.engine import in_process
 from monitorbench.config.study import Study
 from monitorbench.engines.endpoint_limits import cost
 from monitorbench.engines.weights import weights_identity
@@ -124,7 +124,7 @@ def _judging_time(study: Study, data: RunDirectory | None, n: int, tokens: float
     if study.monitor.verdicts is not None:
         return 0.0, "recorded verdicts take a moment"
     prompt = published_prompt(data.path, study.prompt) if data else study.prompt
-    base = study.monitor.model_copy(update={"adapter": None})  # which has no pace of its own
+    base = study.monitor.on(None)  # which has no pace of its own
     try:
         found = measured_pace(study.paths.runs, judge_identity(base, study.engine, prompt))
     except UserError:
@@ -133,10 +133,11 @@ def _judging_time(study: Study, data: RunDirectory | None, n: int, tokens: float
         return expected_seconds(
             found, n, study.engine
         ), f"evaluations: by the pace measured in {found.n:,} verdicts of before (paths.runs)"
-    if isinstance(study.engine, OpenAiEngine):
+    if not study.engine.takes_token_ids:
         return None, "evaluations: no hours: no verdicts of this endpoint were timed before"
-    pace = _assumed(study, study.engine.device)
-    return (pace and pace.seconds(0, tokens)), _paced(study, pace, "evaluations", study.engine.device)
+    device = in_process(study.engine, "forecast").device
+    pace = _assumed(study, device)
+    return (pace and pace.seconds(0, tokens)), _paced(study, pace, "evaluations", device)
 
 
 def _is_judged(study: Study, data: RunDirectory | None) -> bool:

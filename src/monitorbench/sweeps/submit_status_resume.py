@@ -24,7 +24,7 @@ from monitorbench.sweeps.state import State, failed_or_pending, overview, states
 
 
 def submit() -> None:
-    """`submit.py SCRIPT OVERRIDES [--dry-run | --plan | --print-commands] [--local --jobs N] [--after JOB]`."""
+    """`submit.py SCRIPT OVERRIDES [--dry-run | --plan | --print-commands] [--local --jobs N] [--after …]`."""
     parser = _parser("Freeze every run of a sweep, submit them as one Slurm array, and exit.")
     parser.add_argument("script", type=Path, help="such as train/sft.py")
     parser.add_argument("overrides", nargs="*", help="Hydra's, sweeps included: seed=0,1 'seed=range(3)'")
