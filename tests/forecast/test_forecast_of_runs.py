@@ -26,7 +26,7 @@ def asked(
 ) -> Callable[..., Study]:
     """A study over the starter with a model that trains in no time."""
     root = tmp_path_factory.mktemp("forecast")
-    weights = tiny_model(root)
+    weights = tiny_model(tmp_path_factory.mktemp("tiny_of_forecast"))
 
     def made(*overrides: str) -> Study:
         return compose_study(

@@ -113,10 +113,11 @@ def _judge(
             pace = measured_pace(study.paths.runs, spec.identity)
             coming = expected(questions, spec)
             _log.info("%s: %s", what, in_words(coming, len(samples), pace, study.engine, judge.spent))
-            results["forecast"] = forecast_facts(coming, pace, study.engine)
+            if not run.done:  # else a finished run is asked again, and keeps what its questions took
+                results["forecast"] = forecast_facts(coming, pace, study.engine)
         judge.ask(questions, lambda: judging(what, samples, keys, log, track, priced=priced))
         found = [log.entries.get(key) or judge.failed.get(key) for key in keys]
-        if questions and not study.monitor.verdicts:
+        if "forecast" in results:
             asked = [log.entries[one.key] for one in questions if one.key in log.entries]
             results["measured"] = measured_facts(asked, study.engine)
         if judge.adapter_change is not None:
