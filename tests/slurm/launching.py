@@ -75,11 +75,11 @@ def write_samples(path: Path, responses: Iterable[tuple[str, str, str]]) -> Path
     return path
 
 
-def few_samples(path: Path) -> Path:
+def few_samples(path: Path, about: str = "folder") -> Path:
     return write_samples(
         path,
         [
-            (f"folder-{n}", f"I {what} folder {n}.", label)
+            (f"{about}-{n}", f"I {what} {about} {n}.", label)
             for n in range(40)
             for what, label in (("deleted", "misbehavior"), ("listed", "benign"))
         ],

@@ -23,8 +23,15 @@ def _everywhere() -> str:
     return "0.0.0.0"
 
 
-def test_an_evaluation_finds_its_server(slurm: Cluster, checkout: Path):
-    """An address that a person has to read in a log and type in is wrong after every requeue."""
+def _judged(checkout: Path, data: str) -> int:
+    """The verdicts that are on disk of the evaluations of a dataset."""
+    logs = checkout.glob(f"runs/evaluate/*{data}*/verdicts.jsonl")
+    return sum(log.read_bytes().count(b"\n") for log in logs)
+
+
+def test_evaluations_find_their_server_also_after_its_requeue(slurm: Cluster, checkout: Path):
+    """An address that a person has to read in a log and type in is wrong after every requeue; what was
+    judged until then would be judged, and paid for in hours, again."""
     few_samples(checkout / "mine.jsonl")
     address = checkout / "runs" / "servers" / "smol.json"
     judging = submitted(
@@ -53,6 +60,33 @@ def test_an_evaluation_finds_its_server(slurm: Cluster, checkout: Path):
     files = [file for file in checkout.rglob("*") if file.is_file() and file.stat().st_size < 10**7]
     telling = {file.name for file in files if key.encode() in file.read_bytes()}
     assert telling == {"server.json", "smol.json"}, "the key is in no log and no frozen run"
+
+    # The server is preempted in the middle of another evaluation: its last four questions wait for a minute.
+    n = results["results"]["n"]
+    few_samples(checkout / "later.jsonl", about="disk")
+    asking = submitted(
+        slurm,
+        checkout,
+        *("slurm/submit.py", "eval/evaluate.py", "engine=served", "engine.server=smol"),
+        *(f"monitor.path={smollm2_folder()}", f"engine.requests_per_minute={n - 4}", "engine.max_retries=1"),
+        *("dataset=jsonl", "dataset.path=later.jsonl", "dataset.name=later"),
+        *("tracking=none", "cluster.cpus=1"),
+    )
+    log = asking.sweep / "run-000.log"
+    until(lambda: _judged(checkout, "later") == n - 4, "all verdicts but four")
+    slurm.ask("scancel", "--batch", "--signal=USR1", f"{serving.job}_0")
+    until(lambda: slurm.jobs(serving.job)[0]["Restarts"] == "1", "the server's requeue", 120)
+    assert json.loads(address.read_text())["url"] is None
+    slurm.ask("scontrol", "update", f"JobId={serving.job}_0", "StartTime=now+3")
+    assert wait(slurm, asking.job) == {0: "FAILED"}, log.read_text()
+    assert log.read_text().splitlines()[-1].endswith("4 requests not answered")
+
+    again = submitted(slurm, checkout, "slurm/resume.py", str(asking.sweep))
+    assert wait(slurm, again.job) == {0: "COMPLETED"}, log.read_text()
+    assert f"4 of {n} samples to judge ({n - 4} known)" in log.read_text()
+    later = json.loads((asking.sweep / "run-000.done" / "manifest.json").read_text())["results"]
+    assert (later["n"], later["n_unscored"]) == (n, 0)
+    assert json.loads(address.read_text())["key"] not in (None, key), "each start has a key of its own"
 
     slurm.ask("scancel", str(serving.job))
     wait(slurm, serving.job, 120)

@@ -16,9 +16,9 @@ from monitorbench.training.trials import validation_auroc
 
 ROOT = Path(__file__).resolve().parents[2]
 TUNE = ("train/sft.py", "-m", "experiment=tune/starter")
-SHORT = """training.max_steps=2 training.validate_every=2 training.batch_size=4
-    training.dtype=float32 training.device=cpu dataset.validation.pairs_per_cell=2
-    dataset.train.pairs_per_cell=5 tracking=none""".split()
+SHORT = """training.max_steps=2 training.validate_every=2 training.batch_size=4 training.dtype=float32
+    training.device=cpu dataset.validation.pairs_per_cell=2 dataset.train.pairs_per_cell=5
+    tracking=none""".split()
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
