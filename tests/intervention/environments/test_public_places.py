@@ -1,6 +1,6 @@
 """What a user would lose here: HotPotQA and ALFWorld from their public places, whole and right, or one line.
 
-A local server stands for the public one. The game is a real one, out of the mirror; the rows are written here.
+A local server stands for the public one. The games are real ones of the mirror; the rows are written here.
 """
 
 import hashlib

@@ -49,8 +49,8 @@ def read_games(settings: AlfworldGames, split: str) -> dict[str, str]:
     for place, file in enumerate(files.matching()):
         if not file.config.sha256:
             raise UserError(
-                f"{settings.name}: games run code, and no checksum is set for {file.path}; where it is the one "
-                f"you trust, set environment.source.files.{place}.sha256={fetch.content_sha256(file)}"
+                f"{settings.name}: games run code, and no checksum is set for {file.path}; where it is "
+                f"the one you trust, set environment.source.files.{place}.sha256={fetch.content_sha256(file)}"
             )
     found: dict[str, dict[str, str]] = {folder: {} for folder in SPLITS[split]}
     for name, content in files.tar(""):
