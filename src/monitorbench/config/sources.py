@@ -25,6 +25,8 @@ class SourceFile(Config):
     """Where this file is in another repository than the source's."""
     revision: str = ""
     """The pinned commit of `repo`."""
+    url: str = ""
+    """The whole address, with the pinned release or revision in it; of a source whose origin is `web`."""
 
     @model_validator(mode="after")
     def _pinned(self) -> Self:
@@ -36,18 +38,25 @@ class SourceFile(Config):
 class Source(Config):
     """An upstream data set: a hub dataset or a Git repository at a pinned revision, and its files."""
 
-    origin: Literal["hub", "github", "none"]
-    """`none`: nowhere in this form; only a mirror has it."""
+    origin: Literal["hub", "github", "web", "none"]
+    """`web`: each file has a `url`. `none`: nowhere in this form; only a mirror has it."""
     repo: str
-    """`owner/name` on the hub or on GitHub, or a web page for `none`."""
+    """`owner/name` on the hub or on GitHub, or a web page for `web` and `none`."""
     revision: str
-    """The pinned commit."""
+    """The pinned commit, or the tag of a release."""
     licence: str
     """SPDX identifier, or the upstream's own words."""
     files: Annotated[tuple[SourceFile, ...], Field(min_length=1)]
     """Its raw files."""
     note: str = ""
     """What a reader of the data card should know, such as how noisy the labels are."""
+
+    @model_validator(mode="after")
+    def _has_addresses(self) -> Self:
+        web = self.origin == "web"
+        if any(bool(file.url) != web or (web and not file.path) for file in self.files):
+            raise ValueError("url and path belong to every file of origin=web, and url to no other")
+        return self
 
     def place(self, file: SourceFile) -> tuple[str, str]:
         """Repository and revision that hold a file."""

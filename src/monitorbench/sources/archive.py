@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import json
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,33 @@ from monitorbench.config.base import UserError
 from monitorbench.runs.files import write_atomically
 from monitorbench.sources.repack import Member, Repack
 
-BROKEN = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, OSError)
+BROKEN = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    EOFError,
+    zlib.error,
+    gzip.BadGzipFile,
+    OSError,
+    NotImplementedError,
+)
+
+
+def regular_files(path: Path) -> Iterator[Member]:
+    """Name and content of the regular files of a tar or zip archive, in its order.
+
+    Nothing is unpacked to disk, so that no member's name leads anywhere. Raises one of `BROKEN` where the
+    archive is damaged.
+    """
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path) as zipped:
+            for info in zipped.infolist():
+                if not info.is_dir():
+                    yield info.filename, zipped.read(info)
+        return
+    with tarfile.open(path) as archive:
+        for member in archive:
+            if member.isfile() and (stream := archive.extractfile(member)) is not None:
+                yield member.name, stream.read()
 
 
 def members(path: Path, folder: str = "") -> Iterator[Member]:

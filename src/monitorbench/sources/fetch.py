@@ -109,10 +109,15 @@ def identity(files: SourceFiles) -> dict[str, Any]:
     digests = []
     for file in files.matching():
         try:
-            digests.append(file.config.sha256 or _file_sha256(file.path, file.config))
+            digests.append(file.config.sha256 or content_sha256(file))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise UserError(f"{files.name}: {file.path}: breaks off ({error}); get the file again") from error
     return {"name": files.name, "revision": files.source.revision, "files": digests}
+
+
+def content_sha256(file: RawFile) -> str:
+    """What a file's `sha256` would be."""
+    return _file_sha256(file.path, file.config)
 
 
 def is_here(name: str, source: Source, file: SourceFile, mirror: Path | None, cache: Path) -> bool:
@@ -141,6 +146,8 @@ def find_file(name: str, source: Source, file: SourceFile, mirror: Path | None, 
     if source.origin == "hub":
         return _from_hub(name, source, file, mirror)
     try:
+        if source.origin == "web":
+            return _from_web(source, file, cache / name)
         return _from_github(source, file, cache / name)
     except _FailedError as error:
         raise MissingFileError(name, source, file, mirror, str(error)) from error
@@ -170,6 +177,14 @@ def _from_github(source: Source, file: SourceFile, cache: Path) -> Path:
     return target
 
 
+def _from_web(source: Source, file: SourceFile, cache: Path) -> Path:
+    """One file at its address. A part is gone on with only where a checksum tells whether halves fit."""
+    target = cache / source.revision / file.path
+    if not target.is_file():
+        _download(file.url, target, file.sha256, resume=bool(file.sha256))
+    return target
+
+
 def _records_name(file: SourceFile) -> str:
     return Path(file.mirror).name.removesuffix(".gz")
 
@@ -180,7 +195,12 @@ class _FailedError(Exception):
 
 def _missing(source: Source, file: SourceFile, mirror: Path | None, why: str) -> str:
     repo, _ = source.place(file)
-    where = {"hub": f"hub dataset {repo}", "github": f"github.com/{repo}", "none": repo}
+    where = {
+        "hub": f"hub dataset {repo}",
+        "github": f"github.com/{repo}",
+        "web": file.url,
+        "none": repo,
+    }
     remedy = f"set MONITORBENCH_SOURCES=DIR with DIR/{file.mirror}" if file.mirror else "try again online"
     if mirror is not None and file.mirror and not mirror.is_dir():
         remedy = (

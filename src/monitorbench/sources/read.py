@@ -10,7 +10,6 @@ import gzip
 import hashlib
 import io
 import logging
-import tarfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +22,7 @@ import pyarrow.parquet as pq
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
 from monitorbench.config.sources import Source, SourceFile
-from monitorbench.sources.archive import BROKEN, members_sha256
+from monitorbench.sources.archive import BROKEN, members_sha256, regular_files
 
 _log = logging.getLogger(__name__)
 
@@ -135,15 +134,12 @@ class SourceFiles:
                 ) from error
 
     def tar(self, part: str) -> Iterator[tuple[str, bytes]]:
-        """The regular files of the tar archives that match, by name, in the archive's order."""
+        """The regular files of the tar and zip archives that match, by name, in the archive's order."""
         for file in self.matching(part):
             try:
-                with tarfile.open(file.path) as archive:
-                    for member in archive:
-                        if member.isfile() and (stream := archive.extractfile(member)) is not None:
-                            yield member.name, stream.read()
+                yield from regular_files(file.path)
                 self._read_through(file)
-            except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+            except BROKEN as error:
                 raise UserError(
                     f"{self.name}: {file.path}: broken archive ({_one_line(error)}); fetch it again"
                 ) from error

@@ -18,8 +18,13 @@ from monitorbench.intervention.environments.replay import ReplayedEnvironment
 from monitorbench.intervention.environments.splits import Opens, draw, require_package
 from monitorbench.sources import fetch
 
-SPLITS = {"train": "valid_train", "validation": "valid_seen", "pilot": "valid_unseen"}
-"""Ours and upstream's, which share no game; the rooms of `valid_unseen` are in no other."""
+SPLITS = {
+    "train": ("valid_train", "train"),
+    "validation": ("valid_seen",),
+    "pilot": ("valid_unseen",),
+}
+"""Ours and upstream's, the first that an archive has; they share no game, and the rooms of `valid_unseen` are
+in no other."""
 _GOAL = re.compile(r'Your task is to: ([^"\\\n]+)')
 """Finds the goal in the grammar, where it stands once."""
 _ID = re.compile(r"\S+_bar_\S+")
@@ -40,16 +45,25 @@ def read_games(settings: AlfworldGames, split: str) -> dict[str, str]:
 
     Raises `UserError` where the archive can't be had, is another one, or lacks the split.
     """
-    if not all(file.sha256 for file in settings.source.files):
-        raise UserError(f"{settings.name}: games run code; set environment.source.files[0].sha256")
     files = fetch.find(settings.name, settings.source, settings.mirror, settings.cache, "error")
-    games = {}
+    for place, file in enumerate(files.matching()):
+        if not file.config.sha256:
+            raise UserError(
+                f"{settings.name}: games run code, and no checksum is set for {file.path}; where it is "
+                f"the one you trust, set environment.source.files.{place}.sha256={fetch.content_sha256(file)}"
+            )
+    found: dict[str, dict[str, str]] = {folder: {} for folder in SPLITS[split]}
     for name, content in files.tar(""):
         parts = PurePosixPath(name).parts
-        if parts[-1] == "game.tw-pddl" and SPLITS[split] in parts:
-            games["/".join(("alfworld", *parts[parts.index(SPLITS[split]) : -1]))] = content.decode()
+        for folder in found if parts[-1] == "game.tw-pddl" else ():
+            if folder in parts:
+                task = "/".join(("alfworld", *parts[parts.index(folder) : -1]))
+                found[folder][task] = content.decode()
+    games = next(filter(None, found.values()), {})
     if not games:
-        raise UserError(f"{settings.name}: no game of {SPLITS[split]} in the archive; get the file again")
+        raise UserError(
+            f"{settings.name}: no game of {' or '.join(found)} in the archive; get the file again"
+        )
     return games
 
 

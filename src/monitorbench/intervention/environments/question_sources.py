@@ -30,6 +30,8 @@ class SearchQuestion(NamedTuple):
     text: str
     answer: str
     paragraphs: tuple[str, ...]
+    distracting: tuple[str, ...] = ()
+    """Paragraphs that upstream put beside them; empty where it published none."""
 
 
 class WordProblem(NamedTuple):
@@ -44,9 +46,41 @@ class WordProblem(NamedTuple):
 
 
 def read_search_questions(settings: Questions) -> list[SearchQuestion]:
-    """The questions in Reflexion's logs; `UserError` where they can't be had or hold none."""
+    """HotPotQA's questions, as published or out of Reflexion's logs, as the file's name says.
+
+    Raises `UserError` where they can't be had, the file holds none, or a row is bad.
+    """
+    files = _files(settings)
+    if any(file.config.path.endswith(".parquet") for file in files.matching()):
+        return list(files.parquet("", partial(_published, settings.name)))
+    return _logged(settings, files)
+
+
+def _published(name: str, row: Mapping[str, Any]) -> SearchQuestion:
+    """A row of the hub's form: `context` is titles and their sentences, `supporting_facts` names titles."""
+    context, facts = row.get("context"), row.get("supporting_facts")
+    if not (isinstance(context, Mapping) and isinstance(facts, Mapping)):
+        raise BadRow("no 'context' with 'supporting_facts'")
+    needed = set(facts.get("title") or ())
+    titles, texts = context.get("title") or [], context.get("sentences") or []
+    if not needed or not needed <= set(titles) or len(titles) != len(texts):
+        raise BadRow("'context' lacks a paragraph of 'supporting_facts'")
+    whole = {
+        title: " ".join(f"{title}: {''.join(sentences)}".split())
+        for title, sentences in zip(titles, texts, strict=True)
+    }
+    return SearchQuestion(
+        f"{name}/{filled(row, 'id')}",
+        " ".join(filled(row, "question").split()),
+        filled(row, "answer").strip(),
+        tuple(text for title, text in whole.items() if title in needed),
+        tuple(text for title, text in whole.items() if title not in needed),
+    )
+
+
+def _logged(settings: Questions, files: SourceFiles) -> list[SearchQuestion]:
     questions: dict[str, SearchQuestion] = {}
-    for name, content in _files(settings).tar(""):
+    for name, content in files.tar(""):
         for found in _LOGGED.finditer(content.decode()) if name.endswith(_RUNS) else ():
             text = " ".join(found["question"].split())
             # A paragraph is logged once for each supporting sentence, a question once for each trial.

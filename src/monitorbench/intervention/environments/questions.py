@@ -49,7 +49,9 @@ def _searched(settings: Questions, n_tasks: int, seed: int, split: str) -> list[
     opened: list[Opens] = []
     for id_ in draw(settings.name, part_of(list(questions), split), n_tasks, seed, split):
         own = questions[id_].paragraphs
-        others = [text for question in questions.values() for text in question.paragraphs if text not in own]
+        others = list(questions[id_].distracting) or [
+            text for question in questions.values() for text in question.paragraphs if text not in own
+        ]
         others.sort(key=partial(_place, id_))
         distracting = others[: max(0, settings.paragraphs - len(own))]
         opened.append(partial(SearchedQuestion, questions[id_], distracting, settings.min_f1))
