@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +129,25 @@ def test_a_study_makes_what_is_missing_and_finds_it_again(asked: Any, made: list
     probe(asked("probe.make=true", "+probe.also={again: {subsets: [safety_permission/code], seeds: [1, 2]}}"))
     point = "safety_permission_code-sft-seed"
     assert made == [f"train {point}1", f"train {point}2", f"evaluate {point}1-and-1-more"]
+
+
+def test_trainings_side_by_side_are_the_same_runs(
+    asked: Any, made: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    """`probe.jobs` must change neither what is trained nor that all evaluations share one start."""
+    together: list[tuple[str, list[str], int]] = []
+
+    def run_stages(stage: str, frozen: Mapping[str, Path], jobs: int) -> None:
+        together.append((stage, list(frozen), jobs))
+        for file in frozen.values():
+            fake_training(read_frozen(file))
+
+    monkeypatch.setattr(probe_runs, "run_stages", run_stages)
+    directory = probe(asked("probe.make=true", "probe.jobs=2"))
+    names = ["safety_permission_code-sft-seed0", "all-safety_permission-sft-seed0"]
+    assert together == [("train", names, 2)]
+    assert made == ["evaluate base-and-2-more"]
+    assert probe(asked()) == directory, "one at a time finds the same runs"
 
 
 def test_several_seeds_are_told_apart_and_summed_up(asked: Any, made: list[str]):

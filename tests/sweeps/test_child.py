@@ -3,10 +3,13 @@
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
-from monitorbench.sweeps.child import run_child
+from monitorbench.config.base import Preempted, UserError
+from monitorbench.sweeps import child
+from monitorbench.sweeps.child import run_child, run_stages
 
 WAITS = """
 import signal, sys
@@ -36,3 +39,73 @@ def test_its_code_and_its_last_line_are_told(
     ended = run_child([sys.executable, "-c", source], ())
     assert (ended.code, ended.last_line) == (code, last)
     assert capfd.readouterr().out == "", "what it prints is for `on_line`"
+
+
+NOTES = """
+import os, sys, time
+def note(what):
+    with open(sys.argv[1] + ".notes", "a") as notes:
+        notes.write(what + "\\n")
+note("begin")
+assert os.environ["OMP_NUM_THREADS"]
+print("said", file=sys.stderr)
+time.sleep(0.5)
+note("end")
+sys.exit("fails" in sys.argv[2])
+"""
+
+
+def side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, *names: str
+) -> dict[str, Path]:
+    """Studies whose stage is a small program; all of them note what they do in one file."""
+    notes = str(tmp_path / "all")
+    monkeypatch.setattr(
+        child, "stage_command", lambda _, file: [sys.executable, "-c", source, notes, file.stem]
+    )
+    return {name: tmp_path / f"{name}.json" for name in names}
+
+
+def test_several_run_side_by_side_and_no_more_than_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Four trainings at once on two cores wait for each other; one at a time leaves a core idle."""
+    studies = side_by_side(tmp_path, monkeypatch, NOTES, "a", "b", "c", "d")
+    run_stages("train", studies, 2)
+    at_once, most = 0, 0
+    for line in (tmp_path / "all.notes").read_text().split():
+        at_once += 1 if line == "begin" else -1
+        most = max(most, at_once)
+    assert (most, at_once) == (2, 0)
+    assert [(tmp_path / f"{name}.log").read_text() for name in "abcd"] == ["said\n"] * 4
+
+
+def test_after_a_failure_no_more_are_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Hours of training behind one that failed at once would be spent before anybody hears of it."""
+    studies = side_by_side(tmp_path, monkeypatch, NOTES, "fails", "b", "c", "d")
+    with pytest.raises(UserError, match=rf"train fails: failed with exit code 1, see {tmp_path}/fails\.log"):
+        run_stages("train", studies, 2)
+    lines = (tmp_path / "all.notes").read_text().split()
+    assert lines.count("begin") == lines.count("end") <= 3, "what was running has ended"
+
+
+def test_all_that_run_get_the_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A preempted study must leave every training at a checkpoint, and start none of those that wait."""
+    waits = """
+import os, signal, sys, pathlib
+signal.signal(signal.SIGUSR1, lambda *_: sys.exit(75))
+with open(sys.argv[1], "a") as notes:
+    notes.write("x")
+if pathlib.Path(sys.argv[1]).stat().st_size == 2:
+    os.kill(os.getppid(), signal.SIGUSR1)
+while True:
+    signal.pause()
+"""
+    studies = side_by_side(tmp_path, monkeypatch, waits, "a", "b", "c")
+    heard: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _: heard.append(number))
+    try:
+        with pytest.raises(Preempted, match="stopped; the same command resumes it"):
+            run_stages("train", studies, 2)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert heard == [signal.SIGUSR1]
+    assert (tmp_path / "all").read_text() == "xx"

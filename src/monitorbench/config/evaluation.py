@@ -153,7 +153,9 @@ class Probe(Trainings):
     also: dict[str, Trainings] = Field(default_factory=dict)
     """More trainings of the study, by any name: further seeds or objectives for some subsets."""
     make: bool = False
-    """Train and evaluate what is missing, here, one after another; else say what is missing."""
+    """Train and evaluate what is missing, here; else say what is missing."""
+    jobs: Annotated[int, Field(ge=1)] = 1
+    """Trainings at a time, each on its share of the cores: small models on a CPU are faster side by side."""
     resamples: Annotated[int, Field(ge=100)]
     """Draws of the paired cluster bootstrap."""
     auroc_margin: Annotated[float, Field(gt=0, le=1)] = 0.05

@@ -12,14 +12,15 @@ from typing import NamedTuple
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
-from monitorbench.corpus.build import directory_of
+from monitorbench.corpus.build import directory_of, ensure
 from monitorbench.engines.weights import weights_identity
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.probe.points import evaluation_study, folder_of, points, training_study
+from monitorbench.records import Split
 from monitorbench.runs.directory import RunDirectory, is_finished
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.run_folders import training_run
-from monitorbench.sweeps.child import run_stage
+from monitorbench.sweeps.child import run_stage, run_stages
 
 _SCRIPTS = {"train": "train/sft.py", "evaluate": "eval/evaluate.py"}
 _log = logging.getLogger(__name__)
@@ -59,6 +60,11 @@ def runs_of(study: Study) -> tuple[Path, ...]:
             f"probe: {len(pending)} of {len(planned)} runs are missing ({len(pending) - len(evaluations)} of "
             "them trainings); make them with the commands above, or here with probe.make=true"
         )
+    trainings = [run for run in missing if run.stage == "train"]
+    if study.probe.jobs > 1 and len(trainings) > 1:
+        ensure(study, [Split.TRAIN, Split.VALIDATION, Split.TEST])  # else each would build the data
+        run_stages("train", {run.name: _frozen(folder, run) for run in trainings}, study.probe.jobs)
+        missing = missing[len(trainings) :]
     for number, run in enumerate(missing, start=1):
         _log.info("probe: %s %s (%d of %d)", run.stage, run.name, number, len(missing))
         _make(folder, run)

@@ -5,10 +5,12 @@
 does what `train/sft.py frozen=FILE` and `eval/evaluate.py frozen=FILE` do.
 """
 
+import logging
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -17,6 +19,9 @@ from typing import NamedTuple
 from monitorbench.config.base import Preempted, UserError
 from monitorbench.config.entry import Script
 from monitorbench.config.study import Study
+
+_SECONDS_BETWEEN_LOOKS = 0.2
+_log = logging.getLogger(__name__)
 
 
 class Ended(NamedTuple):
@@ -88,6 +93,65 @@ def run_stage(stage: str, frozen: Path, name: str) -> Path:
     failed, `Preempted` where it was stopped; `name` is what of it is said.
     """
     ended = run_child(stage_command(stage, frozen), (signal.SIGUSR1, signal.SIGTERM))
+    _refuse_failed(ended, name, "for the reason above")
+    return Path(ended.last_line)
+
+
+def run_stages(stage: str, frozen: Mapping[str, Path], jobs: int) -> None:
+    """Run a stage on several frozen studies by name, `jobs` at a time, each with its share of the cores.
+
+    What a child says is in a `.log` beside its study. A signal is passed on to all that run. Once one has
+    failed no more are started; what was running ends, and `UserError` names the failed one and its log.
+    Raises as `run_stage` else; to be called in the main thread.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    environment = {**os.environ, "OMP_NUM_THREADS": str(max(1, cores // jobs))}
+    waiting, running = list(frozen), dict[str, subprocess.Popen[bytes]]()
+    codes: dict[str, int] = {}
+    received: list[signal.Signals] = []
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        received.append(signal.Signals(number))
+        for child in running.values():
+            child.send_signal(number)
+
+    before = {one: signal.signal(one, pass_on) for one in (signal.SIGUSR1, signal.SIGTERM)}
+    try:
+        while running or (waiting and not received and not any(codes.values())):
+            while waiting and len(running) < jobs and not received and not any(codes.values()):
+                name = waiting.pop(0)
+                _log.info("%s %s (%d left): %s", stage, name, len(waiting), _log_file(frozen[name]))
+                with _log_file(frozen[name]).open("ab") as log:
+                    command = stage_command(stage, frozen[name])
+                    running[name] = subprocess.Popen(
+                        command, stdout=subprocess.DEVNULL, stderr=log, env=environment
+                    )
+                for early in tuple(received):  # they came while the process was being started
+                    running[name].send_signal(early)
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+            ended = [name for name, child in running.items() if child.poll() is not None]
+            codes |= {name: running.pop(name).returncode for name in ended}
+    except BaseException:  # Ctrl-C reaches them without us
+        for child in running.values():
+            child.wait()
+        raise
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+    for name, code in codes.items():
+        if code:
+            said = f"{stage} {name}"
+            _refuse_failed(Ended(code, "", tuple(received)), said, f"see {_log_file(frozen[name])}")
+    if received:
+        signal.raise_signal(received[0])
+
+
+def _log_file(frozen: Path) -> Path:
+    return frozen.with_suffix(".log")
+
+
+def _refuse_failed(ended: Ended, name: str, reason: str) -> None:
+    """Do to this process what was done to the child, or raise for its exit code."""
     if ended.signals:
         signal.raise_signal(ended.signals[0])
     if ended.code == os.EX_TEMPFAIL:
@@ -95,10 +159,7 @@ def run_stage(stage: str, frozen: Path, name: str) -> Path:
     if ended.code == 130:
         raise KeyboardInterrupt
     if ended.code:
-        raise UserError(
-            f"{name}: failed with exit code {ended.code}, for the reason above; the same command resumes it"
-        )
-    return Path(ended.last_line)
+        raise UserError(f"{name}: failed with exit code {ended.code}, {reason}; the same command resumes it")
 
 
 def _train(study: Study) -> Path:
