@@ -19,11 +19,11 @@ def adapter(folder, **settings):
 )
 def test_it_holds_the_largest_rank(tmp_path, settings, rank):
     """If it failed: vLLM would refuse an adapter that it could have judged with."""
-    assert lora_rank(adapter(tmp_path, **settings)) == rank
+    assert lora_rank([adapter(tmp_path, **settings)]) == rank
 
 
 @pytest.mark.parametrize("rank", [None, 0, -1, 513, "16", 1.5])
 def test_what_is_no_rank_is_refused_in_one_line(tmp_path, rank):
     """If it failed: a StopIteration, or a traceback of vLLM's, would be read."""
     with pytest.raises(UserError, match=r"ranks \[.*\]; expected numbers from 1 to 512"):
-        lora_rank(adapter(tmp_path, r=rank))
+        lora_rank([adapter(tmp_path, r=rank)])

@@ -109,13 +109,13 @@ def test_a_spoilt_adapter_is_refused_in_one_line(run, base, spoil):
     """If it failed: a part of an adapter would be judged under its name, or a traceback would be read."""
     spoil(run / "adapter")
     with pytest.raises(UserError, match=SPOILT[spoil]) as caught:
-        open_engine(engine_settings(), base, run / "adapter", 2048)
+        open_engine(engine_settings(), base, [run / "adapter"], 2048)
     assert "\n" not in str(caught.value)
 
 
 def test_the_whole_adapter_is_taken(run, base):
     """If it failed: nothing that was trained could be judged."""
-    open_engine(engine_settings(), base, run / "adapter", 2048).close()
+    open_engine(engine_settings(), base, [run / "adapter"], 2048).close()
 
 
 def test_another_base_of_equal_shape_is_refused(run, base, other_base):

@@ -91,6 +91,9 @@ class Fake:
         self.prompts: list[tuple[int, ...]] = []
         self.closed = False
 
+    def take(self, adapter: Path | None) -> None:
+        assert adapter is None
+
     def complete(self, prompts: Any, decoding: Decoding, *, with_adapter: bool = True) -> Any:
         yes, no = self._tokens.misbehavior, self._tokens.benign
         for index, prompt in enumerate(prompts):
