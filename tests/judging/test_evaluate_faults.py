@@ -139,7 +139,8 @@ def outcome(run: Path, n: int = N) -> tuple[dict[str, Verdict], dict[str, Any]]:
     assert not {one.unscored for one in found} & TRANSPORT_FAILURES, "it would never be asked again"
     manifest = json.loads((run / "manifest.json").read_text())
     assert manifest["status"] == "done"
-    results = manifest["results"]
+    by_clock = {"forecast", "measured"}
+    results = {name: value for name, value in manifest["results"].items() if name not in by_clock}
     last = {one.verdict.key: one for one in failed}
     again = sum(one.verdict.cost for one in failed) - sum(one.verdict.cost for one in last.values())
     verdicts = {name: one.model_copy(update={"seconds": 0.0}) for name, one in of_samples.items()}

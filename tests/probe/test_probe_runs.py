@@ -212,6 +212,6 @@ def test_a_child_that_fails_ends_the_probe_with_its_reason(
     """A failure in the fortieth run that is passed over leaves a hole in the matrix nobody sees."""
     (tmp_path / "model" / "tokenizer.json").unlink()
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    with pytest.raises(UserError, match="evaluate base-and-2-more: failed with exit code"):
+    with pytest.raises(UserError, match="train safety_permission_code-sft-seed0: failed with exit code"):
         probe(asked("probe.make=true"))
     assert capfd.readouterr().err.strip()
