@@ -25,6 +25,7 @@ RESAMPLES = 2000
 SEED = 0
 _DECISIVE: dict[str, tuple[str, ...]] = {
     "train": ("dataset", "monitor", "prompt", "training", "seed"),
+    "fit": ("dataset", "monitor", "prompt", "head", "engine", "seed"),
     "evaluate": ("dataset", "monitor", "prompt", "engine", "evaluate"),
     "calibrate": ("calibrate", "score", "run"),
     "probe": ("probe", "score", "stakes", "seed"),

@@ -18,7 +18,18 @@ from monitorbench.runs.run_folders import dataset_name
 State = Literal["done", "running", "incomplete", "stale", "damaged"]
 """`stale`: it says running, and no process is at it. The same command resumes that, as what is incomplete."""
 
-KINDS = ("train", "evaluate", "calibrate", "probe", "pilot", "serve", "localisation", "episodes", "baselines")
+KINDS = (
+    "train",
+    "fit",
+    "evaluate",
+    "calibrate",
+    "probe",
+    "pilot",
+    "serve",
+    "localisation",
+    "episodes",
+    "baselines",
+)
 """The folders below the folder of runs that hold runs, in the order they are shown."""
 ON_THE_WAY = ("episodes", "baselines")
 """What other stages make for themselves; listed only where asked for."""
@@ -144,8 +155,9 @@ def _parts(path: Path, kind: str, manifest: Mapping[str, Any]) -> tuple[str, ...
         first = results["operating_point"]["thresholds"][0]
         monitor, prompt, _ = first["monitor"].split("/")
         return monitor, prompt, dataset_name(first["data"])
-    if kind == "train" and "name" in results:
+    if kind in ("train", "fit") and "name" in results:
         name, data, seed = str(results["name"]), dataset_name(identity["data"]), f"seed{identity['seed']}"
+        name = f"{identity['head']['name']}-{name}" if kind == "fit" else name
         # The monitor's name is nowhere but in the folder's; in an older one without dataset and seed.
         monitor = _named(path).removesuffix(f"-{data}-{seed}").removesuffix(f"-{name}")
         return monitor, name, data, seed

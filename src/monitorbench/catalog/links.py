@@ -1,4 +1,4 @@
-"""Which runs a run was made from: a probe from evaluations, these from trainings.
+"""Which runs a run was made from: a probe from evaluations, these from trainings and fits.
 
 Folders are compared by name, which ends in a hash: a folder of runs may have been moved since.
 """
@@ -11,7 +11,7 @@ from typing import Any
 from monitorbench.catalog.found import Run
 
 _SETTINGS: dict[str, tuple[str, ...]] = {
-    "evaluate": ("monitor.adapter",),
+    "evaluate": ("monitor.adapter", "monitor.head"),
     "serve": ("monitor.adapter",),
     "pilot": ("monitor.adapter",),
     "calibrate": ("run",),

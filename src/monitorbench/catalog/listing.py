@@ -163,5 +163,5 @@ def _n(run: Run) -> int | None:
         return sum(int(one["n"]) for one in results["operating_point"]["thresholds"])
     if run.kind == "probe":
         return len(results["runs"]) if "runs" in results else None
-    found = results.get({"train": "n_samples", "pilot": "n_runs"}.get(run.kind, "n"))
+    found = results.get({"train": "n_samples", "fit": "n_samples", "pilot": "n_runs"}.get(run.kind, "n"))
     return int(found) if isinstance(found, int) else None

@@ -60,6 +60,7 @@ COMPARED = replace(
 _TESTED = Wanted(("evaluate",), "a finished evaluation run over the test split", "test")
 _CALIBRATED = Wanted(("evaluate",), "a finished evaluation run over the calibration split", "calibration")
 _TRAINED = Wanted(("train",), "a finished training run")
+_FITTED = Wanted(("fit",), "a finished fit of a probe")
 _THRESHOLD = Wanted(("calibrate",), "a finished calibration")
 _SHOWN = Wanted(
     ("evaluate", "probe", "pilot"),
@@ -67,7 +68,7 @@ _SHOWN = Wanted(
     fits=lambda run: run.kind == "pilot" or (run.path / "metrics.json").is_file(),
 )
 _READS: dict[str, dict[str, Wanted]] = {
-    "evaluate": {"monitor.adapter": _TRAINED, "adapters": _TRAINED},
+    "evaluate": {"monitor.adapter": _TRAINED, "adapters": _TRAINED, "monitor.head": _FITTED},
     "serve": {"monitor.adapter": _TRAINED, "adapters": _TRAINED},
     "pilot": {"monitor.adapter": _TRAINED},
     "score": {"run": _TESTED, "operating_point": _THRESHOLD},

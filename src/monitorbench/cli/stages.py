@@ -214,6 +214,19 @@ Prints the training run's directory as its last line: the value for monitor.adap
     runs=_training,
 )
 
+FIT = _stage(
+    "fit",
+    "monitorbench.training.fit_head:fit_head",
+    """Fit a probe: a head on a monitor's hidden states, of a layer and position that validation chooses.
+
+    monitorbench fit head=linear dataset.train.subset=safety_permission
+    monitorbench evaluate monitor.head=runs/fit/NAME-HASH
+
+Prints the run's directory as its last line: the value for monitor.head.
+""",
+    is_live=True,
+)
+
 MERGE = _stage(
     "merge",
     "monitorbench.training.publish:merge_run",
@@ -382,6 +395,7 @@ STAGES = {
         AUDIT,
         EXPORT,
         TRAIN,
+        FIT,
         MERGE,
         PUSH,
         EVALUATE,

@@ -149,6 +149,9 @@ class Monitor(Config):
     """A local model folder; used before `package` and the hub."""
     adapter: Path | None
     """A LoRA adapter: a run directory of `train/sft.py`, or a PEFT folder."""
+    head: Path | None = None
+    """A probe, a head on the base's hidden states, which answers in place of the model: a run of
+    `train/fit.py`, or its `head.safetensors`."""
     router: Router | None = None
     """In place of `adapter`: one for each category."""
     context_tokens: Annotated[int, Field(ge=128)]
@@ -183,12 +186,21 @@ class Monitor(Config):
 
     def on(self, adapter: Path | None) -> "Monitor":
         """The monitor with this adapter alone, None: the base."""
-        return self.model_copy(update={"adapter": adapter, "router": None})
+        return self.model_copy(update={"adapter": adapter, "router": None, "head": None})
 
     @model_validator(mode="after")
     def _has_an_adapter_or_a_router(self) -> "Monitor":
         if self.router and (self.adapter or self.verdicts):
             raise ValueError("adapter and router: expected one of them, and a model")
+        return self
+
+    @model_validator(mode="after")
+    def _has_a_model_under_its_head(self) -> "Monitor":
+        if self.head and (self.adapter or self.router or self.reasoning or self.kind != "language_model"):
+            raise ValueError(
+                "head: a probe reads the states of a base that answers at once; expected a language model "
+                "with adapter, router and reasoning null"
+            )
         return self
 
     @model_validator(mode="after")

@@ -19,6 +19,7 @@ from monitorbench.config.engine import TransformersEngine as TransformersEngine
 from monitorbench.config.engine import VllmEngine as VllmEngine
 from monitorbench.config.environments import Environments, Recorded
 from monitorbench.config.evaluation import Calibrate, Combine, Evaluate, Export, Probe, Report, Score, Stakes
+from monitorbench.config.head import Head
 from monitorbench.config.monitor import LabelWords as LabelWords
 from monitorbench.config.monitor import Monitor as Monitor
 from monitorbench.config.monitor import PackagedModel as PackagedModel
@@ -38,7 +39,7 @@ class Paths(Config):
     runs: Path
     """What the stages write."""
     models: Path
-    """Converted and merged weights."""
+    """Converted and merged weights, and the hidden states that probes read."""
     sources: Path | None
     """A local mirror of the upstream raw files; environment: `MONITORBENCH_SOURCES`."""
 
@@ -59,6 +60,8 @@ class Study(Config):
     monitor: Monitor
     prompt: Prompt
     training: Training
+    head: Head
+    """Of a probe, which `fit.py` fits."""
     engine: Engine
     tracking: Tracking
     cluster: Cluster

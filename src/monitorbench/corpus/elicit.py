@@ -49,6 +49,8 @@ def elicit(study: Study) -> Path:
 
     if study.monitor.adapter is not None:
         raise ConfigError(f"monitor.adapter={study.monitor.adapter}: a subject has no adapter; expected null")
+    if study.monitor.head is not None:
+        raise ConfigError(f"monitor.head={study.monitor.head}: a subject is a model; expected null")
     if not study.engine.takes_token_ids:
         raise ConfigError(
             f"engine={study.engine.kind}: a subject is asked by token ids; expected transformers or vllm"

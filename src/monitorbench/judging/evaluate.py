@@ -230,16 +230,22 @@ def judge_name(study: Study) -> str:
         return study.engine.model
     if study.monitor.router is not None:
         return f"{study.monitor.name}+router"
-    if study.monitor.adapter is None:
+    on_top = study.monitor.head or study.monitor.adapter
+    if on_top is None:
         return study.monitor.name
     facts = training_facts(study)
-    return f"{study.monitor.name}+{facts['name'] if facts else study.monitor.adapter.name}"
+    return f"{study.monitor.name}+{facts['name'] if facts else on_top.name}"
 
 
 def training_facts(study: Study) -> dict[str, Any] | None:
-    """What a training run says of the adapter: name, trained_on, seed, objective and learning curve."""
+    """What a training run says of the adapter: name, trained_on, seed, objective and learning curve.
+
+    Of a probe what its fit says; there is no curve.
+    """
     if study.engine.serves is not None:
         return study.engine.serves.training
+    if study.monitor.head is not None:
+        return _fit_facts(study.monitor.head)
     adapter = study.monitor.adapter
     for folder in (adapter, adapter.parent) if adapter else ():
         if (folder / "manifest.json").is_file() and (folder / "learning_curve.json").is_file():
@@ -253,3 +259,18 @@ def training_facts(study: Study) -> dict[str, Any] | None:
                 "learning_curve": read_checked(folder, "learning_curve.json"),
             }
     return None
+
+
+def _fit_facts(head: Path) -> dict[str, Any] | None:
+    folder = head.parent if head.is_file() else head
+    if not (folder / "manifest.json").is_file():
+        return None
+    manifest = read_manifest(folder)
+    return {
+        "name": manifest["results"]["name"],
+        "trained_on": manifest["results"]["trained_on"],
+        "seed": manifest["identity"]["seed"],
+        "objective": f"{manifest['identity']['head']['name']}_probe",
+        "exposures": None,
+        "learning_curve": [],
+    }

@@ -24,7 +24,7 @@ from monitorbench.runs.directory import read_manifest
 from monitorbench.runs.progress import clock_time
 from monitorbench.runs.verdict_log import VERDICTS
 
-_DECIDES_PACE = ("weights", "engine", "dtype", "request", "opening", "reasoning", "prompt")
+_DECIDES_PACE = ("weights", "engine", "dtype", "request", "opening", "reasoning", "prompt", "readout")
 """What of a judge's identity decides how long an answer takes; an adapter doesn't."""
 _ENOUGH = 2000
 """Verdicts; older runs are not looked at."""
@@ -132,6 +132,7 @@ def expected(questions: Sequence[Question], judge: JudgeSpec) -> Expected:
     prompt_tokens = sum(_prompt_tokens(question, is_exact) for question in questions)
     thinks = judge.monitor.reasoning
     each = judge.prompt.most_tokens + (thinks.max_tokens if thinks else 0)
+    each = 0 if judge.monitor.head else each  # a probe writes nothing
     most, prices = each * len(questions), judge.engine.paid_prices
     most_cost = None if prices is None else cost(prices, prompt_tokens, 0, most)
     return Expected(len(questions), prompt_tokens, is_exact, most, most_cost)

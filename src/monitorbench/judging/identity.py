@@ -11,6 +11,7 @@ from monitorbench.config.engine import Engine
 from monitorbench.config.monitor import LabelWords, Monitor, Prompt, PromptKind
 from monitorbench.engines.protocol import Decoding
 from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256, stated_base
+from monitorbench.engines.stored.head import head_file
 from monitorbench.engines.weights import weights_identity
 from monitorbench.runs.integrity import file_sha256
 
@@ -33,16 +34,28 @@ def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
                 f"monitor.adapter={monitor.adapter}: an endpoint has its own; expected null, and "
                 "engine.model as the endpoint names it"
             )
+        if monitor.head is not None:
+            raise ConfigError(
+                f"monitor.head={monitor.head}: an endpoint shows no hidden states; expected null"
+            )
         return own | opening | thinks
-    adapter = adapter_folder(monitor.adapter)
     return {
         "weights": weights_identity(monitor),
-        "adapter": adapter_sha256(adapter) if adapter else "",
+        "adapter": _on_top(monitor),
         "opening": monitor.opening,
         "engine": engine.kind,
         "dtype": engine.resolved_dtype,
         **thinks,
+        **({"readout": "probe"} if monitor.head else {}),
     }
+
+
+def _on_top(monitor: Monitor) -> str:
+    """Hash of what was trained on the weights, an adapter or a head; empty for the base."""
+    if monitor.head is not None:
+        return f"head:{file_sha256(head_file(monitor.head))}"
+    adapter = adapter_folder(monitor.adapter)
+    return adapter_sha256(adapter) if adapter else ""
 
 
 RECORDED_PROMPT = Prompt(

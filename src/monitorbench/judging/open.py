@@ -43,6 +43,13 @@ def open_prompted(
         from monitorbench.judging.recorded import RecordedVerdicts
 
         return RecordedVerdicts(monitor.verdicts, prompt, identity)
+    if monitor.head is not None:
+        from monitorbench.judging.probed import ProbedModel
+
+        try:
+            return ProbedModel(monitor, engine, prompt, models, identity)
+        except ValueError as error:
+            raise ConfigError(f"{where}: {error}") from error
     if route is not None:
         from monitorbench.judging.routed import RoutedPrompt
 

@@ -66,6 +66,8 @@ def serve(study: Study) -> Path:
     healthy in time.
     """
     engine = servable(study.engine)
+    if study.monitor.head is not None:
+        raise ConfigError(f"monitor.head={study.monitor.head}: a server has no probe; expected null")
     port = _port(engine)
     served = [_served(one, engine) for one in by_adapter(study)]
     more = {"adapters": [one.adapter for one in served[1:]]} if study.adapters else {}

@@ -236,6 +236,7 @@ def is_finished(directory: Path) -> bool:
 
 _KINDS = {
     "train": "a training run",
+    "fit": "the fit of a probe",
     "evaluate": "an evaluation run",
     "probe": "a probe run",
     "pilot": "a pilot run",

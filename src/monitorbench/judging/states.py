@@ -1,0 +1,145 @@
+"""The hidden states of a monitor's prompts, found on disk or extracted: what probes are fitted to.
+
+States are named by weights, dtype, layers and positions (a folder) and by token ids and the response's place
+in them (a row), never by a path: every head and every training subset reads the same extraction.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitorbench.config.base import ConfigError
+from monitorbench.config.engine import Engine, TransformersEngine
+from monitorbench.config.head import Position
+from monitorbench.config.monitor import Monitor, Prompt, PromptKind
+from monitorbench.engines.hidden_states import HiddenStates, layer_numbers
+from monitorbench.engines.stored.load import load_config, load_tokenizer
+from monitorbench.engines.stored.states import StateStore, open_states
+from monitorbench.engines.weights import weights_folder, weights_identity
+from monitorbench.prompts.render import Renderer
+from monitorbench.prompts.response_span import response_span
+from monitorbench.records import Sample
+from monitorbench.runs.files import content_hash
+
+_VERSION = 1
+"""Raised when other numbers come of the same model and prompt."""
+
+
+class StatesPrompt(NamedTuple):
+    """A sample as the model reads it."""
+
+    ids: tuple[int, ...]
+    span: tuple[int, int]
+    """Half-open: the tokens of the judged response."""
+    key: str
+
+
+class States:
+    """The states of one model under one prompt; a context manager, and the model is loaded when it has to."""
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        engine: Engine,
+        prompt: Prompt,
+        models: Path,
+        shares: Sequence[float],
+        positions: Sequence[Position],
+    ) -> None:
+        """`shares` and `positions` are a head's; `models` is the folder that models are kept in.
+
+        Raises `ConfigError` for what has no states here: another engine, a few-shot prompt, an adapter, a
+        monitor that reasons first; `ValueError` where prompt and tokenizer don't fit.
+        """
+        refuse_without_states(monitor, engine, prompt)
+        assert isinstance(engine, TransformersEngine)
+        weights = weights_folder(monitor, models)
+        config = load_config(weights)
+        self.layers = layer_numbers(config.num_hidden_layers, shares)
+        self.positions = tuple(positions)
+        self.renderer = Renderer(prompt, load_tokenizer(weights), monitor.opening)
+        self._shape = (len(self.layers), len(self.positions), config.hidden_size)
+        named = {
+            "version": _VERSION,
+            "weights": weights_identity(monitor),
+            "dtype": engine.resolved_dtype,
+            "layers": self.layers,
+            "positions": self.positions,
+        }
+        self.folder = models / "states" / f"{monitor.name}-{content_hash(named)}"
+        self._open: Callable[[], HiddenStates] = partial(
+            HiddenStates, engine, weights, self.layers, self.positions
+        )
+        self._model: HiddenStates | None = None
+        self._store: StateStore | None = None
+        self._closing = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Wait until no other process adds to the same states."""
+        self._store = self._closing.enter_context(open_states(self.folder, self._shape))
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """Give back the model and the folder."""
+        if self._model is not None:
+            self._model.close()
+            self._model = None
+        self._closing.close()
+
+    @property
+    def store(self) -> StateStore:
+        """The folder, inside the context."""
+        if self._store is None:
+            raise ValueError("the states are not open; use them in a with statement")
+        return self._store
+
+    def prompt(self, sample: Sample) -> StatesPrompt:
+        """A sample rendered, and what its states are found by."""
+        ids = self.renderer.render(sample)
+        span = response_span(self.renderer, sample, ids)
+        key = hashlib.sha256(json.dumps([ids, span]).encode()).hexdigest()[:24]
+        return StatesPrompt(ids, span, key)
+
+    def extract(self, prompts: Sequence[StatesPrompt]) -> Iterator[int]:
+        """Yield every index once, its states being on disk by then; those that are there already at once."""
+        for index, prompt in enumerate(prompts):
+            if prompt.key not in self.store:
+                if self._model is None:
+                    self._model = self._open()
+                pooled = self._model.pooled(prompt.ids, prompt.span)
+                self.store.append(prompt.key, pooled.states, pooled.seconds)
+            yield index
+
+    def read(self, prompts: Sequence[StatesPrompt]) -> NDArray[np.float16]:
+        """[prompts, layers, positions, hidden] of prompts whose states are on disk."""
+        return self.store.read([prompt.key for prompt in prompts])
+
+
+def rendering(prompt: Prompt, monitor: Monitor) -> str:
+    """What names the way samples become token ids, the tokenizer aside."""
+    return content_hash([prompt.model_dump(mode="json"), monitor.opening])
+
+
+def refuse_without_states(monitor: Monitor, engine: Engine, prompt: Prompt) -> None:
+    """Raise `ConfigError` for a monitor, engine or prompt that no probe can read."""
+    if not isinstance(engine, TransformersEngine):
+        raise ConfigError(f"engine={engine.kind}: a probe reads hidden states; expected engine=transformers")
+    if monitor.adapter is not None or monitor.router is not None:
+        raise ConfigError("monitor.adapter: a probe reads the base's states; expected null")
+    if monitor.reasoning is not None:
+        raise ConfigError(
+            f"monitor={monitor.name}: it reasons before it answers, a probe reads its prompt; expected "
+            "monitor.reasoning=null"
+        )
+    if prompt.kind is not PromptKind.DIRECT or prompt.shots or prompt.too_long != "unscored":
+        raise ConfigError(
+            f"prompt={prompt.name}: a probe reads the states in front of the answer; expected a zero-shot "
+            "direct prompt that shortens nothing"
+        )

@@ -1,0 +1,181 @@
+"""Fitting of a probe: a head on the hidden states that a monitor has in front of its answer.
+
+Writes a run: `head.safetensors`, `search.json` (what validation was chosen from) and a manifest. The states
+are extracted once and kept beside the models; an interrupted extraction goes on where it was, a finished run
+is reused.
+"""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.engine import TransformersEngine
+from monitorbench.config.head import Position
+from monitorbench.config.study import Study
+from monitorbench.corpus.build import ensure
+from monitorbench.corpus.store import read_split
+from monitorbench.engines.stored.head import FILE, FittedHead, ReadFrom
+from monitorbench.engines.weights import weights_identity
+from monitorbench.judging.states import States, StatesPrompt, refuse_without_states, rendering
+from monitorbench.records import Label, Sample, Split
+from monitorbench.runs.directory import RunDirectory
+from monitorbench.runs.files import write_json
+from monitorbench.runs.progress import progress
+from monitorbench.runs.run_folders import dataset_name, run_name, subset_name
+from monitorbench.training import heads
+
+SEARCH = "search.json"
+_log = logging.getLogger(__name__)
+
+
+def fit_head(study: Study) -> Path:
+    """Fit `head` on the configured view of the train split; returns the run directory.
+
+    Layer, position and regularisation are chosen by AUROC on the validation split; the test split is never
+    read. Raises `ConfigError` for another engine than transformers, an adapter, a prompt that is not direct
+    or a monitor that reasons first, `UserError` where no sample fits or a split holds one label.
+    """
+    refuse_without_states(study.monitor, study.engine, study.prompt)
+    if study.monitor.head is not None:
+        raise ConfigError(f"monitor.head={study.monitor.head}: a head is fitted on a base; expected null")
+    data = ensure(study, [Split.TRAIN, Split.VALIDATION])
+    run = _run(study, data.name)
+    if run.done:
+        _log.info("fit: reusing %s", run.path)
+        return run.path
+    with run.recording(study) as results:
+        train = read_split(data, Split.TRAIN, study.dataset.train)
+        validation = read_split(data, Split.VALIDATION, study.dataset.validation)
+        reads = States(
+            study.monitor,
+            study.engine,
+            study.prompt,
+            study.paths.models,
+            study.head.layers,
+            study.head.positions,
+        )
+        with reads:
+            fitting, n_dropped = _read(reads, train, study.head.max_tokens)
+            choosing, _ = _read(reads, validation, study.head.max_tokens)
+            _extract(reads, [*fitting.prompts, *choosing.prompts])
+            found = _search(study, reads, fitting, choosing)
+        chosen = max(found, key=lambda one: (one.candidate.auroc, -one.candidate.loss))  # the first of equals
+        head = FittedHead(
+            ReadFrom(
+                weights=run.identity["weights"],
+                rendering=rendering(study.prompt, study.monitor),
+                shares=study.head.layers,
+                positions=study.head.positions,
+                layer=chosen.layer,
+                position=chosen.position,
+            ),
+            chosen.candidate.tensors,
+        )
+        head.save(run.path / FILE)
+        write_json(run.path / SEARCH, [one.facts for one in found])
+        _log.info("fit: AUROC on the validation split: %.3f, %s", chosen.candidate.auroc, chosen.words)
+        results |= {
+            "name": subset_name(study.dataset.train.subset),
+            "data": data.name,
+            "trained_on": sorted({str(sample.cell) for sample in fitting.samples}),
+            "n_samples": len(fitting.samples),
+            "n_validation": len(choosing.samples),
+            "n_dropped_too_long": n_dropped,
+            "tokens": sum(len(prompt.ids) for prompt in fitting.prompts),
+            "chosen": chosen.facts,
+        }
+    return run.path
+
+
+class _Rendered(NamedTuple):
+    samples: list[Sample]
+    prompts: list[StatesPrompt]
+
+    @property
+    def is_misbehavior(self) -> Any:
+        return np.array([sample.label is Label.MISBEHAVIOR for sample in self.samples])
+
+
+class _Found(NamedTuple):
+    layer: int
+    position: Position
+    candidate: heads.Candidate
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        one = self.candidate
+        return {
+            "layer": self.layer,
+            "position": self.position,
+            "regularisation": one.regularisation,
+            "auroc": one.auroc,
+            "loss": one.loss,
+        }
+
+    @property
+    def words(self) -> str:
+        return f"layer {self.layer}, {self.position}, regularisation {self.candidate.regularisation:g}"
+
+
+def _run(study: Study, data: str) -> RunDirectory:
+    assert isinstance(study.engine, TransformersEngine)
+    identity = {
+        "data": data,
+        "train": study.dataset.train.model_dump(mode="json"),
+        "validation": study.dataset.validation.model_dump(mode="json"),
+        "weights": weights_identity(study.monitor),
+        "prompt": study.prompt.model_dump(mode="json"),
+        "opening": study.monitor.opening,
+        "head": study.head.model_dump(mode="json"),
+        "dtype": study.engine.resolved_dtype,
+        "seed": study.seed,
+    }
+    subset = subset_name(study.dataset.train.subset)
+    name = run_name(study.monitor.name, study.head.name, subset, dataset_name(data), f"seed{study.seed}")
+    return RunDirectory(study.paths.runs / "fit", name, identity)
+
+
+def _read(reads: States, samples: Sequence[Sample], max_tokens: int) -> tuple[_Rendered, int]:
+    """The samples that are short enough, rendered; and how many are not."""
+    pairs = [(sample, reads.prompt(sample)) for sample in samples]
+    kept = [(sample, prompt) for sample, prompt in pairs if len(prompt.ids) <= max_tokens]
+    if not kept:
+        raise UserError(f"head.max_tokens={max_tokens}: every one of {len(pairs)} samples is longer")
+    return _Rendered([sample for sample, _ in kept], [prompt for _, prompt in kept]), len(pairs) - len(kept)
+
+
+def _extract(reads: States, prompts: Sequence[StatesPrompt]) -> None:
+    missing = [prompt for prompt in prompts if prompt.key not in reads.store]
+    n_tokens = sum(len(prompt.ids) for prompt in missing)
+    _log.info(
+        "fit: states of %d prompts, %d to extract (%s tokens)", len(prompts), len(missing), f"{n_tokens:,}"
+    )
+    if not missing:
+        return
+    with progress("extracting states", len(missing)) as tick:
+        for _ in reads.extract(missing):
+            tick.advance()
+
+
+def _search(study: Study, reads: States, fitting: _Rendered, choosing: _Rendered) -> list[_Found]:
+    """Every layer and position with every strength of regularisation, the shallowest first."""
+    found: list[_Found] = []
+    fitting_NLPH, choosing_NLPH = reads.read(fitting.prompts), reads.read(choosing.prompts)
+    for i, layer in enumerate(reads.layers):
+        for j, position in enumerate(reads.positions):
+            train = heads.Split(fitting_NLPH[:, i, j], fitting.is_misbehavior)
+            validation = heads.Split(choosing_NLPH[:, i, j], choosing.is_misbehavior)
+            try:
+                some = list(heads.candidates(study.head, train, validation, study.seed))
+            except ValueError as error:
+                raise UserError(
+                    f"dataset.train.subset, dataset.validation: {error}; expected both"
+                ) from error
+            found += [_Found(layer, position, one) for one in some]
+            best = max(one.auroc for one in some)
+            _log.info("fit: layer %d, %s: AUROC on the validation split %.3f", layer, position, best)
+    return found
