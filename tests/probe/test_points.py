@@ -25,7 +25,7 @@ def test_the_small_study_is_the_issues(small: Study):
     seeds = {s: sorted(p.seed for p in found if p.subset == s) for s in {p.subset for p in found}}
     assert sorted(map(len, seeds.values())) == [1] * 6 + [3] * 2
     assert small.training.max_steps * small.training.batch_size == 240
-    assert small.dataset.test.pairs_per_cell == 50, "times two, times the six cells that have so many"
+    assert small.dataset.test.pairs_per_cell == 40, "times two, times the six cells that have so many"
     assert small.engine.kind == "vllm"
     assert small.probe.make
 

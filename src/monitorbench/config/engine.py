@@ -189,6 +189,13 @@ def in_process(engine: Engine, setting: str) -> LocalEngine:
     return engine
 
 
+def with_states(engine: Engine) -> TransformersEngine:
+    """The engine where a probe can read what its layers put out; `ConfigError` elsewhere."""
+    if not isinstance(engine, TransformersEngine):
+        raise ConfigError(f"engine={engine.kind}: a probe reads hidden states; expected engine=transformers")
+    return engine
+
+
 def servable(engine: Engine) -> VllmEngine:
     """The engine where it can serve others; `UserError` where it can't."""
     if not isinstance(engine, VllmEngine):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.engine import Engine, TransformersEngine
+from monitorbench.config.engine import Engine, TransformersEngine, with_states
 from monitorbench.config.head import Position
 from monitorbench.config.monitor import Monitor, Prompt, PromptKind
 from monitorbench.engines.hidden_states import HiddenStates, layer_numbers
@@ -58,8 +58,7 @@ class States:
         Raises `ConfigError` for what has no states here: another engine, a few-shot prompt, an adapter, a
         monitor that reasons first; `ValueError` where prompt and tokenizer don't fit.
         """
-        refuse_without_states(monitor, engine, prompt)
-        assert isinstance(engine, TransformersEngine)
+        engine = states_engine(monitor, engine, prompt)
         weights = weights_folder(monitor, models)
         config = load_config(weights)
         self.layers = layer_numbers(config.num_hidden_layers, shares)
@@ -127,10 +126,9 @@ def rendering(prompt: Prompt, monitor: Monitor) -> str:
     return content_hash([prompt.model_dump(mode="json"), monitor.opening])
 
 
-def refuse_without_states(monitor: Monitor, engine: Engine, prompt: Prompt) -> None:
-    """Raise `ConfigError` for a monitor, engine or prompt that no probe can read."""
-    if not isinstance(engine, TransformersEngine):
-        raise ConfigError(f"engine={engine.kind}: a probe reads hidden states; expected engine=transformers")
+def states_engine(monitor: Monitor, engine: Engine, prompt: Prompt) -> TransformersEngine:
+    """The engine; raises `ConfigError` for a monitor, engine or prompt that no probe can read."""
+    engine = with_states(engine)
     if monitor.adapter is not None or monitor.router is not None:
         raise ConfigError("monitor.adapter: a probe reads the base's states; expected null")
     if monitor.reasoning is not None:
@@ -143,3 +141,4 @@ def refuse_without_states(monitor: Monitor, engine: Engine, prompt: Prompt) -> N
             f"prompt={prompt.name}: a probe reads the states in front of the answer; expected a zero-shot "
             "direct prompt that shortens nothing"
         )
+    return engine

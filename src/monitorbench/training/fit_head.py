@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.engine import TransformersEngine
 from monitorbench.config.head import Position
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.engines.stored.head import FILE, FittedHead, ReadFrom
 from monitorbench.engines.weights import weights_identity
-from monitorbench.judging.states import States, StatesPrompt, refuse_without_states, rendering
+from monitorbench.judging.states import States, StatesPrompt, rendering, states_engine
 from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import write_json
@@ -39,11 +38,11 @@ def fit_head(study: Study) -> Path:
     read. Raises `ConfigError` for another engine than transformers, an adapter, a prompt that is not direct
     or a monitor that reasons first, `UserError` where no sample fits or a split holds one label.
     """
-    refuse_without_states(study.monitor, study.engine, study.prompt)
+    engine = states_engine(study.monitor, study.engine, study.prompt)
     if study.monitor.head is not None:
         raise ConfigError(f"monitor.head={study.monitor.head}: a head is fitted on a base; expected null")
     data = ensure(study, [Split.TRAIN, Split.VALIDATION])
-    run = _run(study, data.name)
+    run = _run(study, data.name, engine.resolved_dtype)
     if run.done:
         _log.info("fit: reusing %s", run.path)
         return run.path
@@ -52,7 +51,7 @@ def fit_head(study: Study) -> Path:
         validation = read_split(data, Split.VALIDATION, study.dataset.validation)
         reads = States(
             study.monitor,
-            study.engine,
+            engine,
             study.prompt,
             study.paths.models,
             study.head.layers,
@@ -121,8 +120,7 @@ class _Found(NamedTuple):
         return f"layer {self.layer}, {self.position}, regularisation {self.candidate.regularisation:g}"
 
 
-def _run(study: Study, data: str) -> RunDirectory:
-    assert isinstance(study.engine, TransformersEngine)
+def _run(study: Study, data: str, dtype: str) -> RunDirectory:
     identity = {
         "data": data,
         "train": study.dataset.train.model_dump(mode="json"),
@@ -131,7 +129,7 @@ def _run(study: Study, data: str) -> RunDirectory:
         "prompt": study.prompt.model_dump(mode="json"),
         "opening": study.monitor.opening,
         "head": study.head.model_dump(mode="json"),
-        "dtype": study.engine.resolved_dtype,
+        "dtype": dtype,
         "seed": study.seed,
     }
     subset = subset_name(study.dataset.train.subset)
