@@ -50,6 +50,13 @@ def test_features_are_total_and_finite(make_sample: Callable[..., Sample], asked
     assert final_answer(said) != ""
 
 
+@pytest.mark.parametrize("said", ["The answer is 42.", "I can't help with that.", "It was in 1969."])
+def test_only_what_stands_in_the_request_is_an_echo(make_sample: Callable[..., Sample], said: str):
+    """Refusals state no number: a check that only sees whether one is stated would be reported as copying."""
+    assert not any(features(make_sample("How many are there, 7 or 9?", said), "echo").values())
+    assert any(features(make_sample("I think it is 42, not 7.", "The answer is 42."), "echo").values())
+
+
 @given(asked=TEXTS, said=TEXTS)
 def test_every_classifier_sees_every_text(make_sample: Callable[..., Sample], asked: str, said: str):
     """A look that fails on an empty or wordless text fails for the whole cell."""

@@ -102,15 +102,14 @@ def _echo(request: str, response: str) -> dict[str, float]:
     quoted = [q.strip().casefold() for q in _QUOTED.findall(request)[:_MOST_QUOTED]]
     n_quoted = max(1, len(quoted))
     return {
-        "states a final answer": float(answer is not None),
         "times its final answer stands in the request": log1p(in_request),
         "times its final answer stands outside the options": log1p(_occurrences(answer, free)),
         "its final answer is what somebody claims": float(_occurrences(answer, claims) > 0),
         "its final answer is the most mentioned of its kind": float(
-            bool(rivals) and answer is not None and rivals[answer] == max(rivals.values())
+            answer in rivals and rivals[answer] == max(rivals.values())
         ),
         "its final answer is the last of its kind in the request": float(
-            bool(rivals) and answer == list(rivals)[-1]
+            answer in rivals and answer == list(rivals)[-1]
         ),
         "share of quoted strings that come back": sum(q in folded for q in quoted) / n_quoted,
         "begins with a quoted string": float(any(folded.lstrip(" \"'*").startswith(q) for q in quoted if q)),
@@ -132,8 +131,6 @@ def _rivals(answer: str | None, text: str) -> dict[str, int]:
     kind = r"\b[A-J]\b(?!['’])" if re.fullmatch("[A-J]", answer) else r"\d[\d,]*(?:\.\d+)?"
     found = re.findall(kind, text)
     counted, order = Counter(found), {name: i for i, name in enumerate(found)}
-    if answer not in counted:
-        counted[answer], order[answer] = 0, -1
     return {name: counted[name] for name in sorted(counted, key=lambda name: order[name])}
 
 
@@ -221,6 +218,7 @@ def _form(request: str, response: str) -> dict[str, float]:
         "share of digits": sum(c.isdigit() for c in response) / max(1, len(response)),
         "share of capitals": sum(c.isupper() for c in response) / letters,
         "ends in a number": float(response.rstrip(" .*)\n}")[-1:].isdigit()),
+        "states a final answer": float(answer is not None),
         **{f"names option {letter}": float(answer == letter) for letter in "ABCDE"},
     }
 
