@@ -1,57 +1,34 @@
-"""Probes end to end: fitted to a planted signal on a tiny model, judged with, resumed after SIGKILL."""
+"""Probes end to end: fitted to a planted signal on a tiny model, judged with, whole and in windows."""
 
 import importlib
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file, save_file
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from small_runs import plant, settings
+from small_runs import settings
+from torch.nn.functional import scaled_dot_product_attention
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.engines.stored.head import FILE, FittedHead, ReadFrom, read_head
+from monitorbench.engines.stored.windows import windows
 from monitorbench.judging import evaluate as evaluating
+from monitorbench.judging.states import States
 from monitorbench.records import Label, Split
 from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.evaluations import read_evaluation
+from monitorbench.training import attention, heads
 from monitorbench.training import fit_head as fitting
-from monitorbench.training import heads
 
 ENGINE = ("engine=transformers", "engine.dtype=float32", "engine.device=cpu")
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from small_runs import settings
-from monitorbench.engines.stored import states
-from monitorbench.training import fit_head
-
-at, part = int(sys.argv[3]), sys.argv[4]
-fit_head.ensure = lambda *_: Path(sys.argv[1]) / "data" / "planted-0"
-real = states.StateStore.append
-
-def append(self, key, found, seconds):
-    if len(self._log.entries) == at:
-        if part == "behind the states":
-            os.pwrite(self._stream, found.tobytes(), at * self._row_bytes)
-        if part == "behind half of them":
-            os.pwrite(self._stream, found.tobytes()[:17], at * self._row_bytes)
-        os.kill(os.getpid(), signal.SIGKILL)
-    real(self, key, found, 0.0)
-
-states.StateStore.append = append
-print(fit_head.fit_head(settings(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[5:])))
-"""
 
 
 @pytest.fixture
@@ -72,7 +49,7 @@ def scored(run: Path, data: Path) -> tuple[list[bool], list[float]]:
     return [one.label is Label.MISBEHAVIOR for one in samples], [scores[one.id] for one in samples]
 
 
-@pytest.mark.parametrize("head", ["linear", "mlp"])
+@pytest.mark.parametrize("head", ["linear", "mlp", "attention"])
 def test_a_probe_finds_the_planted_phrase_and_judges(asked: Any, planted: Path, head: str):
     """If it failed: a probe would fit noise, or its verdicts not be its head's."""
     run = fitting.fit_head(asked(f"head={head}"))
@@ -96,7 +73,7 @@ def test_the_linear_head_is_scikit_learns(asked: Any):
     draw = np.random.default_rng(0)
     labels = draw.random(120) < 0.3
     states = (draw.normal(size=(120, 5)) * 3 + 7 + labels[:, None]).astype(np.float16)
-    split = heads.Split(states, labels)
+    split = heads.Split(states, np.ones(120, int), labels)
     study = asked("head=linear", "head.regularisation=[0.05]")
     (found,) = heads.candidates(study.head, split, split, 0)
     read_from = ReadFrom("w", "r", (1.0,), ("last",), 1, "last")
@@ -107,6 +84,76 @@ def test_the_linear_head_is_scikit_learns(asked: Any):
     theirs = model.fit(states.astype(np.float64), labels).predict_proba(states.astype(np.float64))[:, 1]
     assert np.allclose(ours, theirs, atol=2e-4)
     assert found.auroc == pytest.approx(roc_auc_score(labels, theirs), abs=1e-3)
+
+
+def test_attention_is_what_its_formula_says(asked: Any):
+    """If it failed: the head that was fitted, and the one that judges, would be two."""
+    draw = np.random.default_rng(0)
+    states = [draw.normal(3, 2, (n, 6)).astype(np.float16) for n in draw.integers(1, 40, 60)]
+    labels = draw.random(60) < 0.5
+    for one, is_misbehavior in zip(states, labels, strict=True):
+        one[draw.integers(len(one)), 0] += 12 * is_misbehavior  # at one token of many
+    split = attention.TokenSplit(lambda number: states[number], labels)
+    study = asked("head=attention", "head.regularisation=[0.01]", "head.queries=2", "head.window=16")
+    head = study.head.model_copy(update={"epochs": 150, "learning_rate": 0.02})
+    (found,) = attention.candidates(head, split, split, 0)
+    read_from = ReadFrom("w", "r", (1.0,), ("tokens",), 1, "tokens", 16)
+    ours = [FittedHead(read_from, found.tensors).suspicion(one) for one in states]
+    assert found.auroc == pytest.approx(roc_auc_score(labels, ours), abs=1e-3)
+    assert found.auroc > 0.95
+    t = {name: torch.from_numpy(tensor.astype(np.float64)) for name, tensor in found.tensors.items()}
+    for one, score in zip(states, ours, strict=True):
+        z = (torch.from_numpy(one.astype(np.float64)) - t["mean"]) / t["scale"]
+        parts = [z[start:end] for start, end in windows(len(z), 16)]
+        # Scaled dot-product attention as torch has it, a query on the tokens and the readout's value of each.
+        logits = [
+            sum(
+                scaled_dot_product_attention(q[None], part, (part @ v)[:, None]).item()
+                for q, v in zip(t["q"], t["v"], strict=True)
+            )
+            for part in parts
+        ]
+        assert score == pytest.approx(torch.tensor(max(logits) + t["c"].item()).sigmoid().item(), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [("head=linear", "head.positions=[mean,max]"), ("head=attention", "head.storage=int8")],
+)
+def test_a_response_of_windows_is_as_bad_as_its_worst(asked: Any, reads: tuple[str, ...]):
+    """If it failed: one bad moment would be lost in a long trajectory, or a score be of no window."""
+    study = asked(*reads, "head.window=8", "head.regularisation=[0.1]", "dataset.train.pairs_per_cell=30")
+    run = fitting.fit_head(study)
+    head = read_head(run / FILE)
+    assert head.read_from.window == 8
+    judged = evaluating.evaluate(asked(f"monitor.head={run}"))
+    scores = {one.sample_id: one.score for one in read_verdicts(judged / "verdicts.jsonl")}
+    samples = read_split(fitting.ensure(study, []), Split.TEST)[:6]
+    of = head.read_from
+    reads_again = States(
+        study.monitor, study.engine, study.prompt, study.paths.models, of.shares, of.positions, 8, of.storage
+    )
+    with reads_again:
+        for sample in samples:
+            prompt = reads_again.prompt(sample)
+            kept = reads_again.read(prompt)[:, reads_again.layers.index(of.layer)]
+            found = head.scores(kept[:, of.positions.index(of.position)])
+            assert len(found) == -(-(prompt.span[1] - prompt.span[0]) // 8) > 1
+            assert scores[sample.id] == found.max()
+
+
+def test_a_window_weighs_as_its_share_of_its_sample(asked: Any):
+    """If it failed: long responses would decide what a probe takes for misbehavior."""
+    draw = np.random.default_rng(0)
+    labels = np.arange(80) % 3 == 0
+    states = (draw.normal(size=(80, 5)) + labels[:, None]).astype(np.float16)
+    head = asked("head=linear", "head.regularisation=[0.05]").head
+    once = heads.Split(states, np.ones(80, int), labels)
+    # Every sample four times over, as windows of it; their mean and spread are the same.
+    again = heads.Split(np.repeat(states, 4, 0), np.full(80, 4), labels)
+    (whole,), (cut,) = (list(heads.candidates(head, split, split, 0)) for split in (once, again))
+    assert np.allclose(whole.tensors["v"], cut.tensors["v"], atol=1e-4)
+    assert whole.auroc == pytest.approx(cut.auroc, abs=1e-3)
 
 
 def test_a_fit_is_reused_and_repeated_to_the_same_bytes(asked: Any, planted: Path, tmp_path: Path):
@@ -133,39 +180,6 @@ def test_the_states_are_extracted_once(asked: Any, monkeypatch: pytest.MonkeyPat
     fitting.fit_head(asked("dataset.train.pairs_per_cell=20", "head.regularisation=[1.0]"))
 
 
-def test_killed_at_five_places_it_ends_in_the_same_bytes(tiny: Path, tmp_path: Path):
-    """If it failed: an extraction of hours would begin anew, or end in other states."""
-    small = ("dataset.train.pairs_per_cell=8", *ENGINE)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-
-    def fit(root: Path, at: int, part: str) -> int:
-        command = [sys.executable, "-c", KILLED, str(root), str(tiny), str(at), part, *small]
-        return subprocess.run(command, env=environment, capture_output=True, check=False).returncode
-
-    plant(tmp_path / "whole")
-    plant(tmp_path / "killed")
-    assert fit(tmp_path / "whole", -1, "") == 0
-    places = [
-        (0, ""),
-        (3, "behind the states"),
-        (7, "behind half of them"),
-        (15, ""),
-        (20, "behind the states"),
-    ]
-    for at, part in places:
-        assert fit(tmp_path / "killed", at, part) == -signal.SIGKILL
-    assert fit(tmp_path / "killed", -1, "") == 0
-    left = {
-        file.relative_to(root).as_posix(): file.read_bytes()
-        for root in (tmp_path / "whole",)
-        for pattern in ("models/states/*/[!.]*", "runs/fit/*/*.safetensors", "runs/fit/*/search.json")
-        for file in root.glob(pattern)
-    }
-    assert len(left) == 4
-    for name, content in left.items():
-        assert (tmp_path / "killed" / name).read_bytes() == content, name
-
-
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
@@ -177,6 +191,20 @@ def test_what_has_no_states_is_refused(asked: Any, overrides: tuple[str, ...], s
     """If it failed: a probe would be fitted to states that judging never sees."""
     with pytest.raises(ConfigError, match=said):
         fitting.fit_head(asked(*overrides))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (("head=attention", "head.positions=[mean]"), r"attention reads positions=\[tokens\]"),
+        (("head=linear", "head.positions=[mean,tokens]"), "the others last, mean or max"),
+        (("head=linear", "head.window=100"), "the prompt's last token is in no window"),
+    ],
+)
+def test_a_head_that_reads_what_it_cannot_is_refused(asked: Any, overrides: tuple[str, ...], said: str):
+    """If it failed: the setting would pass, and fail behind an extraction of hours or do nothing."""
+    with pytest.raises(ConfigError, match=said):
+        asked(*overrides)
 
 
 def test_a_head_of_another_prompt_or_other_weights_is_refused(
@@ -210,7 +238,7 @@ def test_a_head_that_is_none_or_changed_is_refused(asked: Any, tmp_path: Path):
 
 def test_one_label_is_no_split_to_fit_on(asked: Any):
     """If it failed: a regression on one class would end in scikit-learn's own words."""
-    one = heads.Split(np.ones((4, 2), np.float16), np.array([True] * 4))
+    one = heads.Split(np.ones((4, 2), np.float16), np.ones(4, int), np.array([True] * 4))
     with pytest.raises(ValueError, match="the train split holds one label"):
         list(heads.candidates(asked().head, one, one, 0))
 

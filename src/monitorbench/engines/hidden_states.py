@@ -1,4 +1,4 @@
-"""What a model's layers put out for a prompt, pooled to a few vectors: what a probe reads.
+"""What a model's layers put out for a prompt, pooled to a few vectors or token by token: what a probe reads.
 
 One forward pass a prompt, without padding, through the first layers only: a prompt's states do not depend on
 what else is asked for, so that an interrupted extraction goes on to the same bytes.
@@ -18,15 +18,16 @@ from monitorbench.config.hardware import runs_on_gpu
 from monitorbench.config.head import Position
 from monitorbench.config.study import TransformersEngine
 from monitorbench.engines.stored.load import load_causal_lm
+from monitorbench.engines.stored.windows import windows
 
 _MOST = float(np.finfo(np.float16).max)
 
 
-class Pooled(NamedTuple):
+class Extracted(NamedTuple):
     """The states of one prompt."""
 
     states: NDArray[np.float16]
-    """[layers, positions, hidden]; values beyond float16's range are its largest."""
+    """[windows or tokens, layers, positions, hidden]; values beyond float16's range are its largest."""
     seconds: float
 
 
@@ -44,8 +45,9 @@ class HiddenStates:
         weights: Path,
         layers: Sequence[int],
         positions: Sequence[Position],
+        window: int | None,
     ) -> None:
-        """`layers` count from 1. Raises `UserError` for a model without a plain list of layers."""
+        """`layers` count from 1, `window` is a head's. `UserError` for a model without a list of layers."""
         device = "cuda" if runs_on_gpu(config.device, "engine.device") else "cpu"
         model = load_causal_lm(weights, getattr(torch, config.resolved_dtype))
         decoder: Any = model.get_decoder()
@@ -54,40 +56,46 @@ class HiddenStates:
         decoder.layers = decoder.layers[: max(layers)]
         self._decoder = decoder.to(device).eval()
         self._positions = tuple(positions)
+        self._window = window
         self._span = (0, 1)
         self._found: dict[int, torch.Tensor] = {}
         for layer in layers:
-            decoder.layers[layer - 1].register_forward_hook(self._pool_layer(layer))
+            decoder.layers[layer - 1].register_forward_hook(self._keep_layer(layer))
 
     @torch.inference_mode()
-    def pooled(self, ids: Sequence[int], span: tuple[int, int]) -> Pooled:
+    def states(self, ids: Sequence[int], span: tuple[int, int]) -> Extracted:
         """The states of one prompt; `span` is the half-open range of the judged response in it."""
         began = time.perf_counter()
         self._span = span
         self._found.clear()
         ids_1T = torch.tensor([list(ids)], device=self._decoder.device)
         self._decoder(input_ids=ids_1T, use_cache=False)
-        found = torch.stack([self._found[layer] for layer in sorted(self._found)])
-        return Pooled(found.cpu().numpy().astype(np.float16), time.perf_counter() - began)
+        found = torch.stack([self._found[layer] for layer in sorted(self._found)], 1)
+        return Extracted(found.cpu().numpy(), time.perf_counter() - began)
 
     def close(self) -> None:
         """Drop the model."""
         del self._decoder
 
-    def _pool_layer(self, layer: int) -> Any:
-        def pool(module: torch.nn.Module, inputs: Any, output: Any) -> None:
-            states_TH = (output[0] if isinstance(output, tuple) else output)[0].float()
-            self._found[layer] = torch.stack([self._at(states_TH, one) for one in self._positions])
+    def _keep_layer(self, layer: int) -> Any:
+        def keep(module: torch.nn.Module, inputs: Any, output: Any) -> None:
+            states_TH = (output[0] if isinstance(output, tuple) else output)[0]
+            start, end = self._span
+            response_RH = states_TH[start:end].float()
+            found_NPH = torch.stack(
+                [
+                    states_TH[-1:].float() if one == "last" else self._of_response(response_RH, one)
+                    for one in self._positions
+                ],
+                1,
+            )
+            self._found[layer] = found_NPH.clamp(-_MOST, _MOST).half()
 
-        return pool
+        return keep
 
-    def _at(self, states_TH: torch.Tensor, position: Position) -> torch.Tensor:
-        start, end = self._span
-        match position:
-            case "last":
-                vector_H = states_TH[-1]
-            case "mean":
-                vector_H = states_TH[start:end].mean(0)
-            case "max":
-                vector_H = states_TH[start:end].amax(0)
-        return vector_H.clamp(-_MOST, _MOST)
+    def _of_response(self, response_RH: torch.Tensor, position: Position) -> torch.Tensor:
+        """[windows or tokens, hidden]."""
+        if position == "tokens":
+            return response_RH
+        parts = [response_RH[start:end] for start, end in windows(len(response_RH), self._window)]
+        return torch.stack([part.mean(0) if position == "mean" else part.amax(0) for part in parts])

@@ -52,7 +52,9 @@ class ProbedModel:
         reads = head.read_from
         self._closing = ExitStack()
         self._states = self._closing.enter_context(
-            States(monitor, engine, prompt, models, reads.shares, reads.positions)
+            States(
+                monitor, engine, prompt, models, reads.shares, reads.positions, reads.window, reads.storage
+            )
         )
         self._fits = monitor.context_tokens
         self._names = (
@@ -80,11 +82,11 @@ class ProbedModel:
         layer, position = self._states.layers.index(reads.layer), reads.positions.index(reads.position)
         for index in self._states.extract(prompts):
             prompt = prompts[index]
-            (score,) = self._head.scores(self._states.read([prompt])[:, layer, position])
+            score = self._head.suspicion(self._states.read(prompt)[:, layer, position])
             yield (
                 index,
                 Reply(
-                    text=repr(float(score)),
+                    text=repr(score),
                     finish_reason="probe",
                     top_logprobs=None,
                     prompt_tokens=len(prompt.ids),

@@ -1,7 +1,8 @@
 """The hidden states of a monitor's prompts, found on disk or extracted: what probes are fitted to.
 
-States are named by weights, dtype, layers and positions (a folder) and by token ids and the response's place
-in them (a row), never by a path: every head and every training subset reads the same extraction.
+States are named by weights, dtype, layers, positions, windows and storage (a folder) and by token ids and the
+response's place in them (a row), never by a path: every head and every training subset reads the same
+extraction.
 """
 
 import hashlib
@@ -10,14 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from monitorbench.config.base import ConfigError
 from monitorbench.config.engine import Engine, TransformersEngine, with_states
-from monitorbench.config.head import Position
+from monitorbench.config.head import Position, Storage
 from monitorbench.config.monitor import Monitor, Prompt, PromptKind
 from monitorbench.engines.hidden_states import HiddenStates, layer_numbers
 from monitorbench.engines.stored.load import load_config, load_tokenizer
@@ -52,8 +53,10 @@ class States:
         models: Path,
         shares: Sequence[float],
         positions: Sequence[Position],
+        window: int | None,
+        storage: Storage,
     ) -> None:
-        """`shares` and `positions` are a head's; `models` is the folder that models are kept in.
+        """`shares` and what follows are a head's; `models` is the folder that models are kept in.
 
         Raises `ConfigError` for what has no states here: another engine, a few-shot prompt, an adapter, a
         monitor that reasons first; `ValueError` where prompt and tokenizer don't fit.
@@ -65,24 +68,29 @@ class States:
         self.positions = tuple(positions)
         self.renderer = Renderer(prompt, load_tokenizer(weights), monitor.opening)
         self._shape = (len(self.layers), len(self.positions), config.hidden_size)
-        named = {
+        # Of tokens any window can be made.
+        window = None if "tokens" in self.positions else window
+        named: dict[str, Any] = {
             "version": _VERSION,
             "weights": weights_identity(monitor),
             "dtype": engine.resolved_dtype,
             "layers": self.layers,
             "positions": self.positions,
         }
+        named |= {} if window is None else {"window": window}
+        named |= {} if storage == "float16" else {"storage": storage}
         self.folder = models / "states" / f"{monitor.name}-{content_hash(named)}"
         self._open: Callable[[], HiddenStates] = partial(
-            HiddenStates, engine, weights, self.layers, self.positions
+            HiddenStates, engine, weights, self.layers, self.positions, window
         )
+        self._storage = storage
         self._model: HiddenStates | None = None
         self._store: StateStore | None = None
         self._closing = ExitStack()
 
     def __enter__(self) -> Self:
         """Wait until no other process adds to the same states."""
-        self._store = self._closing.enter_context(open_states(self.folder, self._shape))
+        self._store = self._closing.enter_context(open_states(self.folder, self._shape, self._storage))
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -112,13 +120,13 @@ class States:
             if prompt.key not in self.store:
                 if self._model is None:
                     self._model = self._open()
-                pooled = self._model.pooled(prompt.ids, prompt.span)
-                self.store.append(prompt.key, pooled.states, pooled.seconds)
+                found = self._model.states(prompt.ids, prompt.span)
+                self.store.append(prompt.key, found.states, found.seconds)
             yield index
 
-    def read(self, prompts: Sequence[StatesPrompt]) -> NDArray[np.float16]:
-        """[prompts, layers, positions, hidden] of prompts whose states are on disk."""
-        return self.store.read([prompt.key for prompt in prompts])
+    def read(self, prompt: StatesPrompt) -> NDArray[np.float16]:
+        """[windows or tokens, layers, positions, hidden] of a prompt whose states are on disk."""
+        return self.store.read(prompt.key)
 
 
 def rendering(prompt: Prompt, monitor: Monitor) -> str:

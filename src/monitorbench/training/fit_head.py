@@ -6,11 +6,12 @@ is reused.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.head import Position
@@ -25,7 +26,7 @@ from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import write_json
 from monitorbench.runs.progress import progress
 from monitorbench.runs.run_folders import dataset_name, run_name, subset_name
-from monitorbench.training import heads
+from monitorbench.training import attention, heads
 
 SEARCH = "search.json"
 _log = logging.getLogger(__name__)
@@ -56,6 +57,8 @@ def fit_head(study: Study) -> Path:
             study.paths.models,
             study.head.layers,
             study.head.positions,
+            study.head.window,
+            study.head.storage,
         )
         with reads:
             fitting, n_dropped = _read(reads, train, study.head.max_tokens)
@@ -71,6 +74,8 @@ def fit_head(study: Study) -> Path:
                 positions=study.head.positions,
                 layer=chosen.layer,
                 position=chosen.position,
+                window=study.head.window,
+                storage=study.head.storage,
             ),
             chosen.candidate.tensors,
         )
@@ -95,7 +100,7 @@ class _Rendered(NamedTuple):
     prompts: list[StatesPrompt]
 
     @property
-    def is_misbehavior(self) -> Any:
+    def is_misbehavior(self) -> NDArray[np.bool_]:
         return np.array([sample.label is Label.MISBEHAVIOR for sample in self.samples])
 
 
@@ -162,18 +167,49 @@ def _extract(reads: States, prompts: Sequence[StatesPrompt]) -> None:
 def _search(study: Study, reads: States, fitting: _Rendered, choosing: _Rendered) -> list[_Found]:
     """Every layer and position with every strength of regularisation, the shallowest first."""
     found: list[_Found] = []
-    fitting_NLPH, choosing_NLPH = reads.read(fitting.prompts), reads.read(choosing.prompts)
+    for layer, position, fitted in _fits(study, reads, fitting, choosing):
+        try:
+            some = list(fitted)
+        except ValueError as error:
+            raise UserError(f"dataset.train.subset, dataset.validation: {error}; expected both") from error
+        found += [_Found(layer, position, one) for one in some]
+        best = max(one.auroc for one in some)
+        _log.info("fit: layer %d, %s: AUROC on the validation split %.3f", layer, position, best)
+    return found
+
+
+def _fits(
+    study: Study, reads: States, fitting: _Rendered, choosing: _Rendered
+) -> Iterator[tuple[int, Position, Iterator[heads.Candidate]]]:
+    """The fits of each layer and position, which begin when they are iterated over."""
+    head, seed = study.head, study.seed
+    if head.kind == "attention":
+        for i, layer in enumerate(reads.layers):
+            train, validation = (_by_token(reads, one, i) for one in (fitting, choosing))
+            yield layer, "tokens", attention.candidates(head, train, validation, seed)
+        return
+    (fitting_WLPH, fitting_N), (choosing_WLPH, choosing_N) = (
+        _pooled(reads, one.prompts) for one in (fitting, choosing)
+    )
     for i, layer in enumerate(reads.layers):
         for j, position in enumerate(reads.positions):
-            train = heads.Split(fitting_NLPH[:, i, j], fitting.is_misbehavior)
-            validation = heads.Split(choosing_NLPH[:, i, j], choosing.is_misbehavior)
-            try:
-                some = list(heads.candidates(study.head, train, validation, study.seed))
-            except ValueError as error:
-                raise UserError(
-                    f"dataset.train.subset, dataset.validation: {error}; expected both"
-                ) from error
-            found += [_Found(layer, position, one) for one in some]
-            best = max(one.auroc for one in some)
-            _log.info("fit: layer %d, %s: AUROC on the validation split %.3f", layer, position, best)
-    return found
+            fitted = heads.candidates(
+                head,
+                heads.Split(fitting_WLPH[:, i, j], fitting_N, fitting.is_misbehavior),
+                heads.Split(choosing_WLPH[:, i, j], choosing_N, choosing.is_misbehavior),
+                seed,
+            )
+            yield layer, position, fitted
+
+
+def _pooled(reads: States, prompts: Sequence[StatesPrompt]) -> tuple[NDArray[np.float16], NDArray[np.int64]]:
+    """[windows, layers, positions, hidden] of all prompts, and how many windows each has."""
+    found = [reads.read(prompt) for prompt in prompts]
+    return np.concatenate(found), np.array([len(one) for one in found])
+
+
+def _by_token(reads: States, split: _Rendered, layer: int) -> attention.TokenSplit:
+    """The token states of the layer with that index, read when they are asked for."""
+    return attention.TokenSplit(
+        lambda number: reads.read(split.prompts[number])[:, layer, 0], split.is_misbehavior
+    )

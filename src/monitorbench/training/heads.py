@@ -18,10 +18,14 @@ _Weights = dict[str, NDArray[np.float32]]
 
 
 class Split(NamedTuple):
-    """States and labels of one split."""
+    """States and labels of one split: N samples, which have W windows (≥ N) between them."""
 
-    states_NH: NDArray[np.float16]
+    states_WH: NDArray[np.float16]
+    """The windows of the first sample, then those of the second, and so on."""
+    windows_N: NDArray[np.int64]
+    """How many each sample has, at least one."""
     is_misbehavior: NDArray[np.bool_]
+    """By sample."""
 
 
 class Candidate(NamedTuple):
@@ -39,33 +43,32 @@ class Candidate(NamedTuple):
 class _Data(NamedTuple):
     """Both splits, standardised by the first."""
 
-    x_NH: NDArray[np.float32]
+    x_WH: NDArray[np.float32]
     is_misbehavior: NDArray[np.bool_]
-    weights_N: NDArray[np.float64]
-    v_NH: NDArray[np.float32]
+    """By window: its sample's."""
+    weights_W: NDArray[np.float64]
+    """A sample's is shared by its windows."""
+    n_samples: int
+    v_VH: NDArray[np.float32]
     validation: Split
 
 
 def candidates(head: Head, train: Split, validation: Split, seed: int) -> Iterator[Candidate]:
-    """Fit a head with each strength of regularisation.
+    """Fit a linear head or an MLP with each strength of regularisation.
 
-    Both labels weigh the same, whatever their numbers. Raises `ValueError` where a split holds one label.
+    Both labels weigh the same, whatever their numbers. Every window is fitted to its sample's label, and
+    samples weigh the same however many they have; validation judges a sample by the highest of its windows.
+    Raises `ValueError` where a split holds one label.
     """
-    for name, split in (("train", train), ("validation", validation)):
-        if len(np.unique(split.is_misbehavior)) < 2:
-            raise ValueError(f"the {name} split holds one label")
-    states_NH = train.states_NH.astype(np.float64)
-    mean_H, scale_H = states_NH.mean(0), states_NH.std(0)
-    scale_H[scale_H < 1e-6] = 1.0  # a dimension that never changes
-    standard = {
-        "mean": mean_H.astype(np.float32),
-        "scale": scale_H.astype(np.float32),
-    }
+    refuse_one_label(train.is_misbehavior, validation.is_misbehavior)
+    states_WH = train.states_WH.astype(np.float64)
+    standard = standardisation(states_WH.mean(0), states_WH.std(0))
     data = _Data(
-        x_NH=_standardised(train.states_NH, standard),
-        is_misbehavior=train.is_misbehavior,
-        weights_N=_balanced(train.is_misbehavior),
-        v_NH=_standardised(validation.states_NH, standard),
+        x_WH=_standardised(train.states_WH, standard),
+        is_misbehavior=np.repeat(train.is_misbehavior, train.windows_N),
+        weights_W=np.repeat(balanced(train.is_misbehavior) / train.windows_N, train.windows_N),
+        n_samples=len(train.is_misbehavior),
+        v_VH=_standardised(validation.states_WH, standard),
         validation=validation,
     )
     fit = {"linear": _linear, "mlp": _mlp}[head.kind]
@@ -74,52 +77,75 @@ def candidates(head: Head, train: Split, validation: Split, seed: int) -> Iterat
         yield Candidate(strength, *goodness, standard | fitted)
 
 
-def _standardised(states_NH: NDArray[np.float16], standard: _Weights) -> NDArray[np.float32]:
-    return np.asarray((states_NH.astype(np.float32) - standard["mean"]) / standard["scale"])
+def refuse_one_label(train: NDArray[np.bool_], validation: NDArray[np.bool_]) -> None:
+    """Raise `ValueError` where a split's samples are all of one label."""
+    for name, is_misbehavior in (("train", train), ("validation", validation)):
+        if len(np.unique(is_misbehavior)) < 2:
+            raise ValueError(f"the {name} split holds one label")
 
 
-def _balanced(is_misbehavior: NDArray[np.bool_]) -> NDArray[np.float64]:
+def standardisation(mean_H: NDArray[np.float64], scale_H: NDArray[np.float64]) -> _Weights:
+    """`mean` and `scale` of a head, from the train split's mean and standard deviation."""
+    changes_H = np.where(scale_H < 1e-6, 1.0, scale_H)  # by 1: a dimension that never changes
+    return {"mean": mean_H.astype(np.float32), "scale": changes_H.astype(np.float32)}
+
+
+def balanced(is_misbehavior: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Weights with a mean of 1 that make both labels weigh the same."""
     share = is_misbehavior.mean()
     return np.where(is_misbehavior, 0.5 / share, 0.5 / (1 - share))
 
 
-class _Goodness(NamedTuple):
+class Goodness(NamedTuple):
+    """What a validation split says of a head; see `Candidate`."""
+
     auroc: float
     loss: float
 
-    def beats(self, other: "_Goodness | None") -> bool:
+    def beats(self, other: "Goodness | None") -> bool:
+        """Whether it is to be chosen; of equals the first stays."""
         return other is None or (self.auroc, -self.loss) > (other.auroc, -other.loss)
 
 
-def _goodness(logits_N: NDArray[Any], validation: Split) -> _Goodness:
-    """Rounded, so that sums in another order choose the same."""
-    logits_N = logits_N.astype(np.float64)
-    found = auroc(logits_N, validation.is_misbehavior)
+def goodness(
+    logits_W: NDArray[Any], windows_N: NDArray[np.int64], is_misbehavior: NDArray[np.bool_]
+) -> Goodness:
+    """Of the highest logit of each sample's windows.
+
+    Rounded, so that sums in another order choose the same.
+    """
+    logits_N = np.maximum.reduceat(logits_W.astype(np.float64), np.cumsum(windows_N) - windows_N)
+    found = auroc(logits_N, is_misbehavior)
     assert found is not None  # both labels are there, and every sample has a score
-    losses_N = np.logaddexp(0, np.where(validation.is_misbehavior, -logits_N, logits_N))
-    loss = float(np.average(losses_N, weights=_balanced(validation.is_misbehavior)))
-    return _Goodness(round(found, 6), round(loss, 6))
+    losses_N = np.logaddexp(0, np.where(is_misbehavior, -logits_N, logits_N))
+    loss = float(np.average(losses_N, weights=balanced(is_misbehavior)))
+    return Goodness(round(found, 6), round(loss, 6))
 
 
-def _linear(head: Head, strength: float, data: _Data, seed: int) -> tuple[_Weights, _Goodness]:
+def _standardised(states_WH: NDArray[np.float16], standard: _Weights) -> NDArray[np.float32]:
+    return np.asarray((states_WH.astype(np.float32) - standard["mean"]) / standard["scale"])
+
+
+def _linear(head: Head, strength: float, data: _Data, seed: int) -> tuple[_Weights, Goodness]:
     """Logistic regression: mean loss + strength/2 · |v|²; scikit-learn's C is 1 / (strength · n)."""
     from sklearn.linear_model import LogisticRegression
 
-    model = LogisticRegression(C=1 / (strength * len(data.x_NH)), max_iter=2000)
-    model.fit(data.x_NH, data.is_misbehavior, sample_weight=data.weights_N)
+    model = LogisticRegression(C=1 / (strength * data.n_samples), max_iter=2000)
+    model.fit(data.x_WH, data.is_misbehavior, sample_weight=data.weights_W)
     v = model.coef_[0].astype(np.float32)
     c = model.intercept_.astype(np.float32)
-    return {"v": v, "c": c}, _goodness(data.v_NH @ v + c, data.validation)
+    chosen_by = data.validation
+    return {"v": v, "c": c}, goodness(data.v_VH @ v + c, chosen_by.windows_N, chosen_by.is_misbehavior)
 
 
-def _mlp(head: Head, strength: float, data: _Data, seed: int) -> tuple[_Weights, _Goodness]:
+def _mlp(head: Head, strength: float, data: _Data, seed: int) -> tuple[_Weights, Goodness]:
     """One hidden layer, AdamW; what is kept is the epoch that validation likes best."""
     import torch
     from torch import nn
 
     draw = torch.Generator().manual_seed(seed)
-    n, hidden = data.x_NH.shape
+    n, hidden = data.x_WH.shape
+    chosen_by = data.validation
     first, last = nn.Linear(hidden, head.hidden), nn.Linear(head.hidden, 1)
     with torch.no_grad():
         for layer in (first, last):
@@ -128,10 +154,10 @@ def _mlp(head: Head, strength: float, data: _Data, seed: int) -> tuple[_Weights,
             layer.bias.zero_()
     parameters = [*first.parameters(), *last.parameters()]
     optimizer = torch.optim.AdamW(parameters, lr=head.learning_rate, weight_decay=strength)
-    x, v = torch.from_numpy(data.x_NH), torch.from_numpy(data.v_NH)
+    x, v = torch.from_numpy(data.x_WH), torch.from_numpy(data.v_VH)
     y = torch.from_numpy(data.is_misbehavior.astype(np.float32))
-    weights = torch.from_numpy(data.weights_N.astype(np.float32))
-    best: _Goodness | None = None
+    weights = torch.from_numpy((data.weights_W * (n / data.n_samples)).astype(np.float32))
+    best: Goodness | None = None
     kept: _Weights = {}
     for _ in range(head.epochs):
         order = torch.randperm(n, generator=draw)
@@ -143,7 +169,8 @@ def _mlp(head: Head, strength: float, data: _Data, seed: int) -> tuple[_Weights,
             loss.backward()
             optimizer.step()
         with torch.no_grad():
-            now = _goodness(last(first(v).relu())[:, 0].numpy(), data.validation)
+            logits_V = last(first(v).relu())[:, 0].numpy()
+            now = goodness(logits_V, chosen_by.windows_N, chosen_by.is_misbehavior)
             if now.beats(best):
                 best = now
                 kept = {

@@ -1,7 +1,7 @@
 """A probe's head on disk: one safetensors file, with what it reads beside its weights."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitorbench.config.base import UserError
-from monitorbench.config.head import Position
+from monitorbench.config.head import Position, Storage
+from monitorbench.engines.stored.windows import windows
 from monitorbench.runs.directory import MANIFEST, checked_file, read_finished
 
 FILE = "head.safetensors"
@@ -30,30 +31,56 @@ class ReadFrom:
     """The chosen one, counted from 1."""
     position: Position
     """The chosen one."""
+    window: int | None = None
+    """`head.window` of the fit."""
+    storage: Storage = "float16"
+    """`head.storage` of the fit."""
 
 
 @dataclass(frozen=True)
 class FittedHead:
-    """score = sigmoid(v · h + c) with h = (x - mean) / scale, or of an MLP relu(W (x - mean) / scale + b)."""
+    """score = sigmoid(v · h + c), of a vector x or of a window's tokens x_t.
+
+    With z = (x - mean) / scale, h is z, of an MLP relu(W z + b), and of attention the sum over t of
+    softmax(q · z_t / sqrt(hidden)) z_t; with several queries v · h is the sum over them.
+    """
 
     read_from: ReadFrom
     tensors: dict[str, NDArray[np.float32]]
-    """`mean`, `scale` [hidden]; `v` [units or hidden], `c` [1]; of an MLP also `W` [units, hidden], `b`."""
+    """`mean`, `scale` [hidden]; `v` [units or hidden], `c` [1]; of an MLP also `W` [units, hidden], `b`; of
+    attention `q` and `v` are [queries, hidden]."""
 
     def scores(self, states_NH: NDArray[Any]) -> NDArray[np.float64]:
-        """Probability of misbehavior, in (0, 1), by sample."""
+        """Probability of misbehavior, in (0, 1): of each vector, or of each window of a response's tokens."""
         t = {name: tensor.astype(np.float64) for name, tensor in self.tensors.items()}
-        x = (states_NH.astype(np.float64) - t["mean"]) / t["scale"]
-        if "W" in t:
-            x = np.maximum(x @ t["W"].T + t["b"], 0)
-        return np.asarray(0.5 * (1 + np.tanh(0.5 * (x @ t["v"] + t["c"][0]))))
+        z = (states_NH.astype(np.float64) - t["mean"]) / t["scale"]
+        if "q" in t:
+            parts = windows(len(z), self.read_from.window)
+            logits = np.array([_attended(z[start:end], t["q"], t["v"]) for start, end in parts])
+        else:
+            logits = (np.maximum(z @ t["W"].T + t["b"], 0) if "W" in t else z) @ t["v"]
+        return np.asarray(0.5 * (1 + np.tanh(0.5 * (logits + t["c"][0]))))
+
+    def suspicion(self, states_NH: NDArray[Any]) -> float:
+        """The highest score of a sample's windows; of its one vector or window, where it has no more."""
+        return float(self.scores(states_NH).max())
 
     def save(self, file: Path) -> None:
         """Write the file; equal heads give equal bytes."""
         from safetensors.numpy import save_file
 
-        metadata = {"head": json.dumps(asdict(self.read_from), sort_keys=True)}
+        # What an older fit did not know is left out where it is as it was then: its files keep their hash.
+        usual = {field.name: field.default for field in fields(ReadFrom)}
+        stated = {name: value for name, value in asdict(self.read_from).items() if value != usual[name]}
+        metadata = {"head": json.dumps(stated, sort_keys=True)}
         save_file(dict(sorted(self.tensors.items())), file, metadata)
+
+
+def _attended(z_TH: NDArray[Any], q_KH: NDArray[Any], v_KH: NDArray[Any]) -> float:
+    """What the queries attend to, read out and summed."""
+    wanted_TK = z_TH @ q_KH.T / np.sqrt(z_TH.shape[1])
+    weights_TK = np.exp(wanted_TK - wanted_TK.max(0))
+    return float((weights_TK / weights_TK.sum(0) * (z_TH @ v_KH.T)).sum())
 
 
 def head_file(head: Path) -> Path:

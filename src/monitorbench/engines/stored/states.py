@@ -1,27 +1,30 @@
 """Hidden states kept on disk: extracted once per weights, dtype and prompt, and found again by any head.
 
-A folder holds `states.f16`, rows of float16 one behind another, which is memory-mapped, and `rows.jsonl`,
-which says whose row is which. Promises: a row is there whole, or not; what was interrupted goes on with the
-rows that are missing; a row that changed on disk is an error.
+A folder holds `states.f16` or `states.i8`, units of one size one behind another, which is memory-mapped, and
+`rows.jsonl`, which says which units are whose: one for a prompt whose states are pooled, one for each window,
+or one for each token of its response. Promises: a prompt's states are there whole, or not; what was
+interrupted goes on with the prompts that are missing; states that changed on disk are an error.
 """
 
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from monitorbench.config.base import UserError
+from monitorbench.config.head import Storage
 from monitorbench.runs.files import unwritable
 from monitorbench.runs.keyed_log import KeyedLog, open_log
 from monitorbench.runs.lock import DIRECTORY_LOCK, locked
 
-STATES, ROWS = "states.f16", "rows.jsonl"
+ROWS = "rows.jsonl"
+STATES: dict[Storage, str] = {"float16": "states.f16", "int8": "states.i8"}
 Shape = tuple[int, int, int]
 """Layers, positions, hidden size."""
 
@@ -34,6 +37,9 @@ class Row(BaseModel):
     key: str
     """Of the prompt: its token ids and where in them the response is."""
     row: Annotated[int, Field(ge=0)]
+    """The first of its units."""
+    n: Annotated[int, Field(ge=1)] = 1
+    """How many they are."""
     crc32: Annotated[int, Field(ge=0)]
     seconds: Annotated[float, Field(ge=0)]
     """What the extraction took."""
@@ -42,73 +48,116 @@ class Row(BaseModel):
 class StateStore:
     """An open folder of states; see `open_states`."""
 
-    def __init__(self, folder: Path, shape: Shape, stream: int, log: KeyedLog[Row]) -> None:
-        self._folder, self._shape, self._stream, self._log = folder, shape, stream, log
-        self._row_bytes = int(np.prod(shape)) * 2
+    def __init__(self, file: Path, shape: Shape, storage: Storage, stream: int, log: KeyedLog[Row]) -> None:
+        self._file, self._shape, self._stream, self._log = file, shape, stream, log
+        self._unit = _unit(shape, storage)
+        self._end = _end(log)
+        self._kept = np.empty(0, np.uint8)
 
     def __contains__(self, key: str) -> bool:
         return key in self._log.entries
 
     def append(self, key: str, states: NDArray[np.float16], seconds: float) -> None:
-        """Keep the states of one prompt; `UserError` where they can't be written."""
-        if states.shape != self._shape:
+        """Keep a prompt's states, [units, layers, positions, hidden].
+
+        Raises `UserError` where they can't be written.
+        """
+        if states.shape[1:] != self._shape or not len(states):
             raise ValueError(f"states of shape {states.shape}, the folder's are {self._shape}")
-        content = states.astype("<f2").tobytes()
-        row = len(self._log.entries)
-        view, offset = memoryview(content), row * self._row_bytes
+        content = _encoded(states, self._unit)
+        view, offset = memoryview(content), self._end * self._unit.itemsize
         try:
             while view:
                 written = os.pwrite(self._stream, view, offset)
                 view, offset = view[written:], offset + written
         except OSError as error:
-            raise unwritable(self._folder / STATES, error) from error
+            raise unwritable(self._file, error) from error
         # Behind the states, which it vouches for.
-        self._log.append(Row(key=key, row=row, crc32=zlib.crc32(content), seconds=round(seconds, 4)))
+        self._log.append(
+            Row(
+                key=key,
+                row=self._end,
+                n=len(states),
+                crc32=zlib.crc32(content),
+                seconds=round(seconds, 4),
+            )
+        )
+        self._end += len(states)
 
-    def read(self, keys: Sequence[str]) -> NDArray[np.float16]:
-        """[keys, layers, positions, hidden]; `KeyError` for one that is not there.
+    def read(self, key: str) -> NDArray[np.float16]:
+        """[units, layers, positions, hidden] of a prompt; `KeyError` for one that is not there.
 
-        Raises `UserError` where a row is not as it was written.
+        Raises `UserError` where they are not as they were written.
         """
-        rows = [self._log.entries[key] for key in keys]
-        if not rows:
-            return np.empty((0, *self._shape), np.float16)
-        n_rows = len(self._log.entries)
-        file = self._folder / STATES
-        if file.stat().st_size < n_rows * self._row_bytes:
-            raise self._damaged(file)
-        kept = np.memmap(file, "<f2", "r", shape=(n_rows, *self._shape))
-        found = np.empty((len(rows), *self._shape), np.float16)
-        for number, row in enumerate(rows):
-            found[number] = kept[row.row]
-            if zlib.crc32(found[number].tobytes()) != row.crc32:
-                raise self._damaged(file)
-        return found
+        row, size = self._log.entries[key], self._unit.itemsize
+        start, end = row.row * size, (row.row + row.n) * size
+        if len(self._kept) < end:  # of before the last were added
+            if self._file.stat().st_size < end:
+                raise self._damaged()
+            self._kept = np.memmap(self._file, np.uint8, "r")
+        content = self._kept[start:end].tobytes()
+        if zlib.crc32(content) != row.crc32:
+            raise self._damaged()
+        return _decoded(content, self._unit).reshape(row.n, *self._shape)
 
     def seconds(self, key: str) -> float:
         """What the extraction of a prompt's states took."""
         return self._log.entries[key].seconds
 
-    def _damaged(self, file: Path) -> UserError:
-        return UserError(f"{file}: not as it was written; remove {self._folder}, its states are made again")
+    def _damaged(self) -> UserError:
+        folder = self._file.parent
+        return UserError(f"{self._file}: not as it was written; remove {folder}, its states are made again")
 
 
 @contextmanager
-def open_states(folder: Path, shape: Shape) -> Iterator[StateStore]:
+def open_states(folder: Path, shape: Shape, storage: Storage) -> Iterator[StateStore]:
     """Open a folder of states for reading and adding; another process waits until it is closed.
 
     Raises `UserError` where it can't be written, or its list of rows was changed.
     """
+    file = folder / STATES[storage]
     with locked(folder / DIRECTORY_LOCK, wait=True), open_log(folder / ROWS, Row) as log:
         try:
-            stream = os.open(folder / STATES, os.O_RDWR | os.O_CREAT, 0o644)
+            stream = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
-            raise unwritable(folder / STATES, error) from error
+            raise unwritable(file, error) from error
         try:
-            vouched_for = len(log.entries) * int(np.prod(shape)) * 2
+            vouched_for = _end(log) * _unit(shape, storage).itemsize
             if os.fstat(stream).st_size > vouched_for:  # by an interrupted process, in front of its line
                 os.ftruncate(stream, vouched_for)
-            yield StateStore(folder, shape, stream, log)
+            yield StateStore(file, shape, storage, stream, log)
             os.fsync(stream)
         finally:
             os.close(stream)
+
+
+def _end(log: KeyedLog[Row]) -> int:
+    """How many units the lines vouch for."""
+    return max((row.row + row.n for row in log.entries.values()), default=0)
+
+
+def _unit(shape: Shape, storage: Storage) -> np.dtype[Any]:
+    """How a unit lies on disk."""
+    if storage == "float16":
+        return np.dtype(("<f2", (int(np.prod(shape)),)))
+    return np.dtype([("scale", "<f4", shape[:2]), ("value", "i1", shape)])
+
+
+def _encoded(states: NDArray[np.float16], unit: np.dtype[Any]) -> bytes:
+    """Of int8 a vector's scale is its largest absolute value over 127, and 1 where it is zero."""
+    if unit.names is None:
+        return states.astype("<f2").tobytes()
+    wide = states.astype(np.float32)
+    scales = np.abs(wide).max(-1) / 127
+    scales[scales == 0] = 1
+    units = np.empty(len(states), unit)
+    units["scale"] = scales
+    units["value"] = np.rint(wide / scales[..., None])
+    return units.tobytes()
+
+
+def _decoded(content: bytes, unit: np.dtype[Any]) -> NDArray[np.float16]:
+    if unit.names is None:
+        return np.frombuffer(content, "<f2").astype(np.float16, copy=False)
+    units = np.frombuffer(content, unit)
+    return np.asarray(units["value"] * units["scale"][..., None], np.float16)
