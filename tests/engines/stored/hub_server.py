@@ -47,7 +47,9 @@ def serving(hub: Hub) -> Iterator[Hub]:
                 start = f"/{hub.repo}/resolve/{commit}/"
                 if path.startswith(start) and (folder / path.removeprefix(start)).is_file():
                     content = (folder / path.removeprefix(start)).read_bytes()
-                    return self._reply(content, ETag=f'"{_oid(content)}"', X_Repo_Commit=commit)
+                    large = path.endswith(".gguf")  # the hub names what Git LFS keeps by its SHA-256
+                    named = hashlib.sha256(content).hexdigest() if large else _oid(content)
+                    return self._reply(content, ETag=f'"{named}"', X_Repo_Commit=commit)
             self.send_response(404)
             self.send_header("Content-Length", "0")
             self.end_headers()

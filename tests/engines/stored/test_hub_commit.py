@@ -1,5 +1,6 @@
 """A model on the hub is named, loaded and found again by its commit, never by a branch."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -9,7 +10,11 @@ from pathlib import Path
 
 import pytest
 from evaluation import evaluate
+from gguf_files import tiny_qwen2, write_gguf
 from hub_server import COMMITS, Hub, serving
+from small_models import SMOLLM2
+
+from monitorbench.engines.weights import weights_identity
 
 REPO = "team/tiny"
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -78,6 +83,19 @@ def test_a_branch_that_moved_is_another_model(judge: Run, base: Path, other_base
         assert hub.asked[asked:] == []
     # The server is gone: what its cache noted last holds, and says which commit it is.
     assert judge(hub.url).stdout == moved.stdout
+
+
+def test_a_gguf_file_of_a_repository_is_named_by_its_content(judge: Run, tmp_path: Path):
+    """If it failed: its verdicts would be lost when it is downloaded by hand, or its repository moves on."""
+    (tmp_path / "upstream").mkdir()
+    file = write_gguf(tmp_path / "upstream" / "tiny.gguf", tiny_qwen2())
+    named = f"gguf:{hashlib.sha256(file.read_bytes()).hexdigest()}"
+    with serving(Hub(REPO, {COMMITS[0]: file.parent}, COMMITS[0])) as hub:
+        assert weights_of(judge(hub.url, "monitor.gguf_file=tiny.gguf")) == named
+        missing = judge(hub.url, "monitor.gguf_file=other.gguf")
+    assert missing.returncode == 1
+    assert f"{REPO}@{COMMITS[0]}/other.gguf: can't be had from the hub" in missing.stderr
+    assert weights_identity(SMOLLM2.model_copy(update={"gguf": file})) == named
 
 
 def test_a_pickle_is_not_downloaded(judge: Run, base: Path, tmp_path: Path):

@@ -9,9 +9,10 @@ import re
 from pathlib import Path
 
 from monitorbench.config.base import UserError
-from monitorbench.engines.stored.model_folder import PICKLES
+from monitorbench.engines.stored.model_folder import PICKLES, blob_sha256
+from monitorbench.runs.integrity import file_sha256
 
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+_COMMIT, _SHA256 = re.compile(r"[0-9a-f]{40}"), re.compile(r"[0-9a-f]{64}")
 _log = logging.getLogger(__name__)
 
 
@@ -40,6 +41,43 @@ def hub_folder(repo: str, commit: str) -> Path:
     return _snapshot(repo, commit, None)
 
 
+def hub_file(repo: str, commit: str, name: str) -> Path:
+    """A file of that commit in the hub's cache, downloaded where it is not there.
+
+    Raises `UserError` where it can't be had.
+    """
+    from huggingface_hub import hf_hub_download
+
+    try:
+        return Path(hf_hub_download(repo, name, revision=commit))
+    except client_errors() as error:
+        raise _not_to_be_had(
+            f"{repo}@{commit}/{name}", error, "monitor.gguf to a local copy of it"
+        ) from error
+
+
+def hub_file_sha256(repo: str, commit: str, name: str) -> str:
+    """The SHA-256 of a file of that commit: the hub and its cache name large files by it.
+
+    Nothing is downloaded but a file that is small, or that the hub names otherwise. Raises `UserError` where
+    neither knows the file.
+    """
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+
+    cached = try_to_load_from_cache(repo, name, revision=commit)
+    if not isinstance(cached, str):
+        try:
+            named = get_hf_file_metadata(hf_hub_url(repo, name, revision=commit)).etag
+        except client_errors() as error:
+            raise _not_to_be_had(
+                f"{repo}@{commit}/{name}", error, "monitor.gguf to a local copy of it"
+            ) from error
+        if named is not None and _SHA256.fullmatch(named):
+            return named
+        cached = str(hub_file(repo, commit, name))
+    return blob_sha256(Path(cached)) or file_sha256(Path(cached))
+
+
 def _snapshot(repo: str, revision: str, pattern: str | None) -> Path:
     from huggingface_hub import snapshot_download
 
@@ -48,11 +86,15 @@ def _snapshot(repo: str, revision: str, pattern: str | None) -> Path:
             repo, revision=revision, allow_patterns=pattern, ignore_patterns=list(PICKLES)
         )
     except client_errors() as error:
-        raise UserError(
-            f"{repo}@{revision}: can't be had from the hub, nor from its cache ({type(error).__name__}: "
-            f"{' '.join(str(error).split())[:120]}); set monitor.path to a local folder of it"
-        ) from error
+        raise _not_to_be_had(f"{repo}@{revision}", error, "monitor.path to a local folder of it") from error
     return Path(found)
+
+
+def _not_to_be_had(what: str, error: Exception, instead: str) -> UserError:
+    return UserError(
+        f"{what}: can't be had from the hub, nor from its cache ({type(error).__name__}: "
+        f"{' '.join(str(error).split())[:120]}); set {instead}"
+    )
 
 
 def client_errors() -> tuple[type[Exception], ...]:

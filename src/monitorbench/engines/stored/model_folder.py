@@ -45,7 +45,7 @@ def model_weights_sha256(folder: Path) -> str:
     SHA-256.
     """
     files = sorted(_weights(folder))
-    return _of_lines(f"{_blob_name(file) or file_sha256(file)}  {file.name}" for file in files)
+    return _of_lines(f"{blob_sha256(file) or file_sha256(file)}  {file.name}" for file in files)
 
 
 def refuse_unloadable(folder: Path, where: str) -> None:
@@ -111,7 +111,7 @@ def _of_lines(lines: Iterable[str]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _blob_name(file: Path) -> str | None:
+def blob_sha256(file: Path) -> str | None:
     """The SHA-256 that the hub's cache names a file by, where it does."""
     blob = file.resolve()
     return blob.name if blob.parent.name == "blobs" and _BLOB.fullmatch(blob.name) else None
