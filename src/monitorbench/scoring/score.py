@@ -78,7 +78,7 @@ def probe(study: Study) -> Path:
     an adapter's base is not among them or judged other samples, or when two runs have one name.
     """
     least = study.score.min_coverage
-    wordings = [read_wording(one) for one in study.probe.wordings]
+    wordings = [read_wording(one, study.paths.runs) for one in study.probe.wordings]
     runs = with_tested(study.probe.runs, wordings)
     evaluations = [read_covered(study.paths.data, run, least) for run in runs]
     _refuse_other_splits(evaluations)

@@ -20,15 +20,19 @@ class ReadWording(NamedTuple):
     """Evaluation runs over the test split, of the chosen prompt or of all."""
 
 
-def read_wording(directory: Path) -> ReadWording:
-    """The choice of a finished run; `UserError` where it is none, or where it tested nothing."""
+def read_wording(directory: Path, runs: Path) -> ReadWording:
+    """The choice of a finished run; `UserError` where it is none, or where it tested nothing.
+
+    What it tested is looked for in the folder of runs `runs` where it is not where it was.
+    """
     results = read_finished(directory)["results"]
     if "chosen" not in results or not (directory / FILE).is_file():
         raise UserError(f"{directory}: {kind_of(directory)}; expected a run of eval/wording.py")
     if not results["tested"]:
         raise UserError(f"{directory}: judged no test split; run it again with wording.test=chosen or all")
     choice = cast("WordingChoice", read_checked(directory, FILE))
-    return ReadWording(choice, tuple(Path(one) for one in results["tested"]))
+    tested = [Path(one) for one in results["tested"]]
+    return ReadWording(choice, tuple(one if one.is_dir() else runs / "evaluate" / one.name for one in tested))
 
 
 def with_tested(runs: Sequence[Path], wordings: Sequence[ReadWording]) -> tuple[Path, ...]:

@@ -16,6 +16,8 @@ from monitorbench.report import reading
 from monitorbench.report.reading import Compared
 from monitorbench.report.sections.decision import decision
 from monitorbench.report.tables import probe as probe_tables
+from monitorbench.report.tables.inverted import heading as inverted_heading
+from monitorbench.report.tables.inverted import inverted_lines
 from monitorbench.report.tables.numbers import (
     TO_ASCII,
     amount,
@@ -93,6 +95,7 @@ def print_tables(console: Console, results: Results) -> None:
     print_monitors(console, results)
     print_unscored(console, results)
     print_score_doubts(console, results)
+    print_inverted(console, results)
     print_prompts(console, results)
     print_words(console, results)
     print_differences(console, results)
@@ -192,6 +195,15 @@ def print_score_doubts(console: Console, results: Results) -> None:
         _line(console, line)
 
 
+def print_inverted(console: Console, results: Results) -> None:
+    """Who is inverted in which cell."""
+    if lines := inverted_lines(results):
+        _line(console, "")
+        _line(console, inverted_heading(), "bold")
+    for line in lines:
+        _line(console, line)
+
+
 def print_prompts(console: Console, results: Results) -> None:
     """For each monitor with several prompts: its numbers under each, and paired differences below them."""
     for block in prompt_blocks(results):
@@ -203,6 +215,11 @@ def print_prompts(console: Console, results: Results) -> None:
             if row.differences:
                 shown.append([f"    minus {block.base}", "", *row.differences])
             console.print(_block(console, _PROMPT_COLUMNS, shown))
+        if block.spread:
+            _line(console, block.spread)
+    names = reading.short_names(results)
+    for monitor, choice in results.get("wordings", {}).items():
+        _line(console, f"{names[monitor]}: {in_words(choice)}")
 
 
 def show_choice(choice: WordingChoice, monitor: str) -> None:
