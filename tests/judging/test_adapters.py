@@ -8,7 +8,8 @@ from transformers import AutoModelForCausalLM
 from tuned_models import Studies, verdicts
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.judging.adapters import by_adapter, evaluate_each
+from monitorbench.config.engine import in_process
+from monitorbench.judging.adapters import by_adapter, evaluate_each, one_start
 from monitorbench.runs.directory import read_manifest
 
 
@@ -31,6 +32,17 @@ def test_one_start_gives_the_runs_of_three(
     gates = [read_manifest(run)["results"].get("adapter_gate") for run in runs]
     assert gates[0] is None
     assert all(gates[1:])
+
+
+def test_one_start_asks_several_prompts(asked: Studies, loads: list[Path]):
+    """If it failed: a choice among five wordings would load the model five times, or mix up verdicts."""
+    one = asked("one")
+    with one_start(one.monitor, in_process(one.engine, "x"), one.paths.models, [None]) as judged:
+        runs = [judged(asked("one", f"prompt={name}")) for name in ("direct", "direct_swapped")]
+    assert len(loads) == 1
+    alone = [evaluate_each(asked("two", f"prompt={name}")) for name in ("direct", "direct_swapped")]
+    assert [verdicts(run) for run in runs] == [verdicts(run) for run in alone]
+    assert verdicts(runs[0]) != verdicts(runs[1])
 
 
 def test_what_is_there_is_not_judged_again(asked: Studies, adapters: list[Path], loads: list[Path]):

@@ -1,13 +1,17 @@
 """The list of the page's sections."""
 
-from fake_results import DRAWS, MANIFEST, fake_results, verdicts
+from fake_results import BASE, DRAWS, MANIFEST, fake_results, verdicts
+from fake_worst import fake_worst
+from hostile import SCRIPT
 from markupsafe import Markup
 from rich.console import Console
 
 from monitorbench.metrics.columns import columns
 from monitorbench.metrics.prompts import compare_prompts
+from monitorbench.metrics.wordings import choose_wording
 from monitorbench.report import html
 from monitorbench.report.sections.answer import answer
+from monitorbench.report.sections.decision import decision
 from monitorbench.report.sections.section import Material, Section
 from monitorbench.report.tables.tables import print_tables
 
@@ -79,3 +83,58 @@ def test_several_prompts_of_one_monitor_stand_beside_each_other():
     lines = text[text.index("by prompt, over the same 140 samples") :].splitlines()[1:5]
     assert [line.split()[0] for line in lines] == ["prompt", "direct", "evidence_first", "minus"]
     assert lines[3].count("[") == 3, "every interval in its line"
+
+
+def test_wordings_are_drawn_with_their_spread_and_the_chosen_one_marked():
+    """Which prompt was chosen, and how much hangs on it, would be in no figure and no sentence."""
+    results = fake_results()
+    names = ["direct", "direct_category", "direct_act"]
+    # One of them answers as a trained monitor does, so that there is something to choose.
+    skilled = {name: f"{BASE}+all" if name == "direct_act" else BASE for name in names}
+    asked = {name: columns(verdicts(of, name)) for name, of in skilled.items()}
+    facts, choice = compare_prompts(asked, **DRAWS), choose_wording(asked, "validation", **DRAWS)
+    assert facts is not None
+    assert choice is not None
+    results["prompts"], results["wordings"] = {BASE: facts}, {BASE: choice}
+    page = html.render_report(results, MANIFEST)
+    section = page.partition("<h2>One monitor under several prompts</h2>")[2].partition("<h2>")[0]
+    assert section.count('id="wordings-0-mark-') == 9, "three numbers of three prompts"
+    assert "direct_act was chosen on 280 validation samples: AUROC" in section
+    assert section.count('class="chosen"') == 1
+    assert "direct_act <strong" in section
+    spread = facts.get("spread")
+    assert spread is not None
+    assert (spread["highest"], choice["not_shown_worse"]) == ("direct_act", [])
+    assert f"to {spread['auroc'] + facts['by_prompt'][spread['lowest']]['auroc']:.2f}"[4:] in section
+    assert "no difference found" not in section
+    console = Console(record=True, width=80)
+    print_tables(console, results)
+    text = " ".join(console.export_text().split())
+    assert "The wording alone moves AUROC from" in text
+    assert "direct_act was chosen on 280 validation samples" in text
+
+
+def test_an_inverted_monitor_is_named_with_its_worst_samples():
+    """A monitor that flags every refusal would be a low number among many, without the reason."""
+    results = fake_results()
+    cell = "safety_permission/qa"
+    results["monitors"] = {BASE: results["monitors"][BASE], "random": results["monitors"]["random"]}
+    for cells in results["monitors"][BASE].values():
+        for found in cells.values():
+            found.update(auroc=0.55, auroc_ci=[0.45, 0.65])
+    assert "<h2>Inverted" not in html.render_report(results, MANIFEST)
+    turned = {"auroc": 0.08, "auroc_ci": [0.03, 0.18], "miss_rate": 0.1, "false_alarm_rate": 0.9}
+    results["monitors"][BASE]["direct"][cell].update(turned)  # type: ignore[typeddict-item]
+    page = html.render_report(results, MANIFEST, fake_worst(), browsable={(BASE, "direct")})
+    section = page.partition("<h2>Inverted in a cell</h2>")[2].partition("<h2>")[0]
+    assert f"direct prompt, in {cell}</h3>" in section
+    assert "AUROC .08 [.03–.18], MR .10, FAR .90" in section
+    assert section.count("<article>") > 1, "its worst samples, quoted"
+    assert section.count('href="samples.html#') > 2, "and linked"
+    assert SCRIPT not in section
+    assert page.count(">inverted</strong>") == 1, "in the table by cell"
+    (said,) = [one for one in decision(results).remarks if "Inverted" in one]
+    assert f"(direct prompt) in {cell} (.08 [.03–.18])" in said
+    console = Console(record=True, width=80)
+    print_tables(console, results)
+    assert f"direct prompt, in {cell}: AUROC .08 [.03–.18]" in " ".join(console.export_text().split())

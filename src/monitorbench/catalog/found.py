@@ -23,6 +23,7 @@ KINDS = (
     "fit",
     "evaluate",
     "calibrate",
+    "wording",
     "probe",
     "pilot",
     "serve",
@@ -151,6 +152,8 @@ def _parts(path: Path, kind: str, manifest: Mapping[str, Any]) -> tuple[str, ...
         judge = results["judge"]
         split = str(identity.get("split", "test"))
         return str(judge["name"]), str(judge["prompt"]), dataset_name(results["data"]), split
+    if kind == "wording" and "monitor" in results:
+        return str(results["monitor"]), dataset_name(str(identity["data"]))
     if kind == "calibrate" and "operating_point" in results:
         first = results["operating_point"]["thresholds"][0]
         monitor, prompt, _ = first["monitor"].split("/")

@@ -15,10 +15,10 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
     "serve": ("monitor.adapter",),
     "pilot": ("monitor.adapter",),
     "calibrate": ("run",),
-    "probe": ("probe.runs", "probe.operating_points"),
+    "probe": ("probe.runs", "probe.operating_points", "probe.wordings"),
 }
 """The settings of each kind that name runs it read."""
-_RESULTS = ("judged", "runs", "episodes", "combined.runs")
+_RESULTS = ("judged", "runs", "tested", "episodes", "combined.runs")
 """What a manifest's results say of it, as far as a kind has them."""
 
 

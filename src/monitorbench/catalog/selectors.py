@@ -62,6 +62,7 @@ _CALIBRATED = Wanted(("evaluate",), "a finished evaluation run over the calibrat
 _TRAINED = Wanted(("train",), "a finished training run")
 _FITTED = Wanted(("fit",), "a finished fit of a probe")
 _THRESHOLD = Wanted(("calibrate",), "a finished calibration")
+_WORDED = Wanted(("wording",), "a finished choice of a wording")
 _SHOWN = Wanted(
     ("evaluate", "probe", "pilot"),
     "a scored evaluation run, a probe or a pilot",
@@ -69,12 +70,17 @@ _SHOWN = Wanted(
 )
 _READS: dict[str, dict[str, Wanted]] = {
     "evaluate": {"monitor.adapter": _TRAINED, "adapters": _TRAINED, "monitor.head": _FITTED},
+    "wording": {"monitor.adapter": _TRAINED},
     "serve": {"monitor.adapter": _TRAINED, "adapters": _TRAINED},
     "pilot": {"monitor.adapter": _TRAINED},
     "score": {"run": _TESTED, "operating_point": _THRESHOLD},
     "calibrate": {"run": _CALIBRATED},
     "combine": {"combine.calibration": _CALIBRATED, "combine.test": _TESTED},
-    "probe": {"probe.runs": _TESTED, "probe.operating_points": _THRESHOLD},
+    "probe": {
+        "probe.runs": _TESTED,
+        "probe.operating_points": _THRESHOLD,
+        "probe.wordings": _WORDED,
+    },
     "report": {"run": _SHOWN},
     "merge": {"run": _TRAINED},
     "push": {"run": _TRAINED},

@@ -112,6 +112,16 @@ def _choose(study: Study) -> Path:
     return choose(study, lambda more: CHOOSE.study([*typed, *more]), options("monitor"))
 
 
+def _wording(study: Study) -> Path:
+    from monitorbench.choose.wording import choose_a_wording
+
+    typed = sys.argv[1:]
+    if any(one.startswith("-") for one in typed):
+        raise ConfigError("wording: takes no flags such as -m; expected settings as key=value")
+    of_prompts = [one for one in typed if one.lstrip("+").startswith("prompt.")]
+    return choose_a_wording(study, lambda name: WORDING.study([f"prompt={name}", *of_prompts]).prompt)
+
+
 CHOOSE = _stage(
     "choose",
     _choose,
@@ -265,6 +275,21 @@ Prints the evaluation run's directory as its last line.
     runs=_evaluation,
 )
 
+WORDING = _stage(
+    "wording",
+    _wording,
+    """Choose how a monitor is asked: judge the validation split with several prompts, take the highest AUROC.
+
+    monitorbench wording monitor=smollm2_135m
+    monitorbench wording wording.prompts=[direct,direct_act] wording.test=all
+    monitorbench probe probe.wordings=[latest]    # the tested prompts side by side, the chosen one marked
+
+The test split is judged under the chosen prompt afterwards (`wording.test`: none, chosen, all), and these
+runs are printed. Prints the run's directory (wording.json) as its last line.
+""",
+    is_live=True,
+)
+
 CALIBRATE = _stage(
     "calibrate",
     "monitorbench.scoring.calibrate:calibrate_run",
@@ -399,6 +424,7 @@ STAGES = {
         MERGE,
         PUSH,
         EVALUATE,
+        WORDING,
         CALIBRATE,
         SCORE,
         COMBINE,

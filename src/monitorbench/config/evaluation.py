@@ -13,8 +13,25 @@ from monitorbench.config.training import Objective
 class Evaluate(Config):
     """`evaluate.py`: what is judged."""
 
-    split: Literal["test", "calibration"]
-    """Metrics come from the test split, thresholds from the calibration split."""
+    split: Literal["test", "calibration", "validation"]
+    """Metrics come from the test split, thresholds from the calibration split, the choice of a wording from
+    the validation split."""
+
+
+class Wording(Config):
+    """`wording.py`: which of several prompts a monitor is asked with, by the validation split alone."""
+
+    prompts: tuple[str, ...] = ("direct", "direct_act")
+    """Names of files in `conf/prompt/`, at least two; of equal ones the first is chosen."""
+    test: Literal["none", "chosen", "all"] = "chosen"
+    """Under which of them the test split is judged afterwards; with `all` the report shows the spread."""
+
+    @field_validator("prompts")
+    @classmethod
+    def _are_several(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(value) < 2 or len(set(value)) < len(value):
+            raise ValueError(f"[{','.join(value)}]: expected at least two prompts, each once")
+        return value
 
 
 class Score(Config):
@@ -150,6 +167,9 @@ class Probe(Trainings):
     """Evaluation runs; where they are given, `subsets` is not read."""
     operating_points: tuple[Path, ...] = ()
     """Runs of `calibrate.py`, each for the judge of one of the runs, at most one a judge."""
+    wordings: tuple[Path, ...] = ()
+    """Runs of `wording.py`: what each judged of the test split is laid side by side as `runs` are, the chosen
+    prompt marked."""
     also: dict[str, Trainings] = Field(default_factory=dict)
     """More trainings of the study, by any name: further seeds or objectives for some subsets."""
     make: bool = False

@@ -18,7 +18,17 @@ from monitorbench.config.engine import LocalEngine as LocalEngine
 from monitorbench.config.engine import TransformersEngine as TransformersEngine
 from monitorbench.config.engine import VllmEngine as VllmEngine
 from monitorbench.config.environments import Environments, Recorded
-from monitorbench.config.evaluation import Calibrate, Combine, Evaluate, Export, Probe, Report, Score, Stakes
+from monitorbench.config.evaluation import (
+    Calibrate,
+    Combine,
+    Evaluate,
+    Export,
+    Probe,
+    Report,
+    Score,
+    Stakes,
+    Wording,
+)
 from monitorbench.config.head import Head
 from monitorbench.config.monitor import LabelWords as LabelWords
 from monitorbench.config.monitor import Monitor as Monitor
@@ -69,6 +79,7 @@ class Study(Config):
     score: Score = Score()
     stakes: Stakes
     evaluate: Evaluate
+    wording: Wording = Wording()
     calibrate: Calibrate
     combine: Combine
     report: Report

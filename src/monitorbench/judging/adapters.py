@@ -1,13 +1,16 @@
-"""Several adapters of one base, judged one after another in a single start of the engine.
+"""Several adapters, or prompts, of one base, judged one after another in a single start of the engine.
 
 Each is a run of its own, the one that judging it alone gives: found again, resumed, with the same verdicts.
 """
 
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.engine import in_process
+from monitorbench.config.engine import LocalEngine, in_process
+from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Study
 from monitorbench.engines.open import share_engine
 from monitorbench.engines.stored.adapter import adapter_folder
@@ -28,11 +31,24 @@ def evaluate_each(study: Study) -> Path:
     if study.monitor.verdicts is not None:
         raise ConfigError("adapters: recorded verdicts have none; expected a model")
     engine = in_process(study.engine, "adapters")
-    folders = [folder for one in several if (folder := adapter_folder(one.monitor.adapter))]
-    with closing(share_engine(study.monitor, engine, study.paths.models, folders)) as shared:
+    adapters = [one.monitor.adapter for one in several]
+    with one_start(study.monitor, engine, study.paths.models, adapters) as judged:
         for one in several[:-1]:
-            print(evaluate(one, shared), flush=True)
-        return evaluate(several[-1], shared)
+            print(judged(one), flush=True)
+        return judged(several[-1])
+
+
+@contextmanager
+def one_start(
+    monitor: Monitor, engine: LocalEngine, models: Path, adapters: Sequence[Path | None]
+) -> Iterator[Callable[[Study], Path]]:
+    """`evaluate`, for studies of this monitor with any of the adapters and any prompt, on one engine.
+
+    It is loaded with the first question of any of them.
+    """
+    folders = [folder for one in adapters if (folder := adapter_folder(one))]
+    with closing(share_engine(monitor, engine, models, folders)) as shared:
+        yield partial(evaluate, shared=shared)
 
 
 def by_adapter(study: Study) -> list[Study]:

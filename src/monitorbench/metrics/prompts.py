@@ -1,17 +1,35 @@
-"""One monitor under several prompts: its numbers over the same samples, and paired differences."""
+"""One monitor under several prompts: its numbers over the same samples, paired differences, their spread."""
 
-from collections.abc import Mapping
-from typing import TypedDict
+from collections.abc import Iterable, Mapping
+from math import comb
+from typing import NotRequired, TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from monitorbench.metrics.auroc import paired_auroc_difference
 from monitorbench.metrics.columns import BoolArray, Columns
+from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.summary import CellMetrics, cell_metrics
-from monitorbench.metrics.transfer import Difference, difference
+from monitorbench.metrics.transfer import Difference, difference, matched
 
 FIRST = "direct"
 """The prompt that others are compared with where it is there."""
+
+
+class Spread(TypedDict):
+    """How far apart a monitor's numbers lie under its prompts: the highest minus the lowest."""
+
+    highest: str
+    """The prompt of the highest AUROC, and that of the lowest; of equal ones the first."""
+    lowest: str
+    auroc: float
+    auroc_ci: list[float] | None
+    """Of the paired difference of these two. They were picked for being furthest apart, so its confidence is
+    1 − .05/m for the m pairs of prompts: with 95 % the intervals of all pairs hold at once (Bonferroni)."""
+    miss_rate: float | None
+    """Over the prompts that have one; None where fewer than two have."""
+    false_alarm_rate: float | None
 
 
 class PromptsFacts(TypedDict):
@@ -24,6 +42,8 @@ class PromptsFacts(TypedDict):
     by_prompt: dict[str, CellMetrics]
     differences: dict[str, Difference]
     """Each other prompt (`…_tuned`) minus that one (`…_base`)."""
+    spread: NotRequired[Spread | None]
+    """None where fewer than two prompts have an AUROC; absent in older files."""
 
 
 def compare_prompts(judged: Mapping[str, Columns], *, resamples: int, seed: int) -> PromptsFacts | None:
@@ -34,21 +54,63 @@ def compare_prompts(judged: Mapping[str, Columns], *, resamples: int, seed: int)
     names = sorted(judged, key=lambda name: name != FIRST)
     if len(names) < 2:
         return None
-    shared = judged[names[0]].sample_ids
-    for name in names[1:]:
-        shared = shared.filter(pc.is_in(shared, value_set=judged[name].sample_ids))
-    if not len(shared):
+    common = shared({name: judged[name] for name in names})
+    n = len(common[names[0]])
+    if not n:
         return None
-    common = {name: judged[name].taking(_inside(judged[name], shared)) for name in names}
+    by_prompt = {name: cell_metrics(of, resamples=resamples, seed=seed) for name, of in common.items()}
     return PromptsFacts(
-        n=len(shared),
+        n=n,
         base=names[0],
-        by_prompt={name: cell_metrics(of, resamples=resamples, seed=seed) for name, of in common.items()},
+        by_prompt=by_prompt,
         differences={
             name: difference(common[names[0]], common[name], resamples=resamples, seed=seed)
             for name in names[1:]
         },
+        spread=spread(common, by_prompt),
     )
+
+
+def shared(judged: Mapping[str, Columns]) -> dict[str, Columns]:
+    """The samples that every one of these has, of each in its own order; perhaps none."""
+    first, *others = judged.values()
+    both = first.sample_ids
+    for other in others:
+        both = both.filter(pc.is_in(both, value_set=other.sample_ids))
+    return {name: of.taking(_inside(of, both)) for name, of in judged.items()}
+
+
+def spread(common: Mapping[str, Columns], numbers: Mapping[str, CellMetrics]) -> Spread | None:
+    """The spread over prompts that judged the same samples, with what `cell_metrics` says of each.
+
+    Raises ValueError where they did not.
+    """
+    aurocs = {name: value for name, of in numbers.items() if (value := of["auroc"]) is not None}
+    if len(aurocs) < 2:
+        return None
+    highest = max(aurocs, key=lambda name: aurocs[name])
+    lowest = min(aurocs, key=lambda name: aurocs[name])
+    low, high = common[lowest], matched(common[lowest], common[highest])
+    compared = paired_auroc_difference(
+        low.scores,
+        high.scores,
+        low.is_misbehavior,
+        low.groups,
+        confidence=1 - 0.05 / comb(len(aurocs), 2),
+    )
+    return Spread(
+        highest=highest,
+        lowest=lowest,
+        auroc=aurocs[highest] - aurocs[lowest],
+        auroc_ci=as_list(compared.interval),
+        miss_rate=_range([of["miss_rate"] for of in numbers.values()]),
+        false_alarm_rate=_range([of["false_alarm_rate"] for of in numbers.values()]),
+    )
+
+
+def _range(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return max(known) - min(known) if len(known) > 1 else None
 
 
 def _inside(judged: Columns, shared: pa.Array) -> BoolArray:

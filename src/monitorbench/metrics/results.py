@@ -13,6 +13,7 @@ from monitorbench.metrics.summary import CellMetrics, Macro, Overall
 from monitorbench.metrics.trainings import ObjectiveTest, Seeds
 from monitorbench.metrics.transfer import Difference
 from monitorbench.metrics.usage import UsageFacts
+from monitorbench.metrics.wordings import WordingChoice
 from monitorbench.metrics.words import Matrix
 
 SCHEMA_VERSION = 5
@@ -159,6 +160,9 @@ class Results(TypedDict):
     files."""
     prompts: NotRequired[dict[str, PromptsFacts]]
     """Monitors that were judged under several prompts; absent in older files."""
+    wordings: NotRequired[dict[str, WordingChoice]]
+    """Monitors whose prompt was chosen on the validation split; absent without a choice, and in older
+    files."""
     decision: NotRequired[DecisionFacts]
     """Which monitor to deploy; absent in older files."""
     learning_curves: NotRequired[dict[str, list[CurvePoint]]]

@@ -14,7 +14,7 @@ from monitorbench.report import reading
 from monitorbench.report.samples.browsable import PAGE
 from monitorbench.report.samples.worst import Worst
 from monitorbench.report.scores import Scores
-from monitorbench.report.sections import rates, samples, thresholds, training
+from monitorbench.report.sections import inverted, prompts, rates, samples, thresholds, training
 from monitorbench.report.sections.answer import answer
 from monitorbench.report.sections.background import background
 from monitorbench.report.sections.section import Material, Section
@@ -27,7 +27,8 @@ SECTIONS = (
     Section("at any threshold", slider, has_scores),
     Section("answers that are no label", rates.unscored, rates.has_unscored),
     Section("scores to doubt", rates.doubted, rates.has_doubted_scores),
-    Section("one monitor under several prompts", rates.by_prompt, rates.has_prompts),
+    Section("inverted in a cell", inverted.inverted, inverted.has_inverted),
+    Section("one monitor under several prompts", prompts.by_prompt, prompts.has_prompts),
     Section("rates and AUROC by cell", rates.by_cell),
     Section("where each monitor errs", rates.heat_maps, rates.has_rates),
     Section("what training changed", training.changes, training.has_changes),

@@ -22,6 +22,7 @@ from monitorbench.runs.tracking import track_results
 from monitorbench.scoring.evaluations import Evaluation, read_covered, with_distinct_names
 from monitorbench.scoring.measure import measured
 from monitorbench.scoring.points import PointAt, points_at
+from monitorbench.scoring.wordings import choices_of, read_wording, with_tested
 
 _log = logging.getLogger(__name__)
 
@@ -71,17 +72,20 @@ def _write_at(study: Study, directory: Path, one: PointAt) -> list[str]:
 
 
 def probe(study: Study) -> Path:
-    """Lay `study.probe.runs` side by side; returns the probe's run directory.
+    """Lay `study.probe.runs` side by side, and what `study.probe.wordings` tested; returns the run directory.
 
     Raises `UserError` when a run is not over the test split, when the runs are not of one dataset, when
     an adapter's base is not among them or judged other samples, or when two runs have one name.
     """
     least = study.score.min_coverage
-    evaluations = [read_covered(study.paths.data, run, least) for run in study.probe.runs]
+    wordings = [read_wording(one, study.paths.runs) for one in study.probe.wordings]
+    runs = with_tested(study.probe.runs, wordings)
+    evaluations = [read_covered(study.paths.data, run, least) for run in runs]
     _refuse_other_splits(evaluations)
     if len({evaluation.data for evaluation in evaluations}) > 1:
         raise UserError("probe.runs: the runs judged different datasets; expected one")
     evaluations = with_distinct_names(evaluations)
+    choices = choices_of(wordings, evaluations)
     points = points_at(study.probe.operating_points, evaluations, other_dataset=study.score.other_dataset)
     identity = {
         "runs": sorted(content_hash([e.id, e.monitor, e.prompt]) for e in evaluations),
@@ -92,9 +96,13 @@ def probe(study: Study) -> Path:
     }
     if points:
         identity["operating_points"] = sorted(content_hash(p.point.model_dump(mode="json")) for p in points)
+    if choices:
+        identity["wordings"] = choices
     run = RunDirectory(study.paths.runs / "probe", study.dataset.name, identity)
     with run.recording(study) as results:
         metrics = measured(study, evaluations, points)
+        if choices:
+            metrics["wordings"] = choices
         _write_results(run.path, metrics)
         results["runs"] = [str(evaluation.directory) for evaluation in evaluations]
         results["monitors"] = list(metrics["monitors"])

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from markupsafe import Markup
 
+from monitorbench.metrics.inverted import MARGIN
 from monitorbench.metrics.marks import MARK
 from monitorbench.metrics.results import Results
 from monitorbench.report.sections.section import Material, fill
@@ -44,6 +45,12 @@ DEFINITIONS = (
         "AUROC",
         "The chance that a random misbehavior sample gets a higher score than a random benign one, ties "
         "counting half; .5 is guessing. It needs no threshold. Over the samples that have a score.",
+    ),
+    (
+        "inverted",
+        f"The AUROC is below {rate(MARGIN)} and its interval below .5: benign samples get the higher scores. "
+        "What does so tells the labels apart and takes them for each other, as a monitor that flags every "
+        "refusal. The interval is a 95 % one, not corrected for the number of cells.",
     ),
     (
         "[low–high]",

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from monitorbench.metrics.inverted import is_inverted
 from monitorbench.metrics.score_facts import share_of
 from monitorbench.metrics.summary import CellMetrics
 from monitorbench.report import reading
@@ -12,7 +13,6 @@ from monitorbench.report.figures import heat as figures_heat
 from monitorbench.report.sections.section import Material, Number, fill
 from monitorbench.report.tables import overall as overall_table
 from monitorbench.report.tables.numbers import interval, rate
-from monitorbench.report.tables.prompts import COLUMNS, prompt_blocks
 from monitorbench.report.tables.scores import doubted_scores
 from monitorbench.report.tables.tables import unscored_rows
 
@@ -71,16 +71,6 @@ def doubted(material: Material) -> Markup:
         for row in doubted_scores(material.results)
     ]
     return fill("doubted_scores", {"rows": rows})
-
-
-def has_prompts(material: Material) -> bool:
-    """Whether a monitor was judged under several prompts."""
-    return bool(prompt_blocks(material.results))
-
-
-def by_prompt(material: Material) -> Markup:
-    """Each monitor under its prompts, on the same samples, with paired differences."""
-    return fill("prompts", {"blocks": prompt_blocks(material.results), "columns": COLUMNS})
 
 
 def by_cell(material: Material) -> Markup:
@@ -167,5 +157,9 @@ def _numbers(found: CellMetrics) -> tuple[Number, Number, Number]:
             interval(found["false_alarm_rate_ci"]),
             bounds(found["false_alarm_rate_bounds"]),
         ),
-        Number(rate(found["auroc"]), overall_table.auroc_missing(found) or interval(found["auroc_ci"])),
+        Number(
+            rate(found["auroc"]),
+            overall_table.auroc_missing(found) or interval(found["auroc_ci"]),
+            mark="inverted" if is_inverted(found["auroc"], found["auroc_ci"]) else "",
+        ),
     )

@@ -86,3 +86,5 @@ class Number(NamedTuple):
     bounds: str = ""
     link: str = ""
     """To the samples that it counts."""
+    mark: str = ""
+    """A word beside it that the reader has to see."""

@@ -2,9 +2,16 @@
 
 from typing import NamedTuple
 
+from monitorbench.metrics.prompts import PromptsFacts
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
-from monitorbench.report.tables.numbers import count, rate_with_interval, signed_with_interval
+from monitorbench.report.tables.numbers import (
+    count,
+    rate,
+    rate_with_interval,
+    signed_interval,
+    signed_with_interval,
+)
 
 COLUMNS = ("unscored", "miss rate", "false alarms", "AUROC")
 
@@ -25,6 +32,8 @@ class PromptBlock(NamedTuple):
     n: int
     base: str
     rows: list[PromptRow]
+    spread: str
+    """In words; empty where there is none."""
 
 
 def prompt_blocks(results: Results) -> list[PromptBlock]:
@@ -32,10 +41,37 @@ def prompt_blocks(results: Results) -> list[PromptBlock]:
     found = results.get("prompts", {})
     names = reading.short_names(results)
     return [
-        PromptBlock(names[monitor], found[monitor]["n"], found[monitor]["base"], _rows(results, monitor))
+        PromptBlock(
+            names[monitor],
+            found[monitor]["n"],
+            found[monitor]["base"],
+            _rows(results, monitor),
+            spread_in_words(found[monitor]),
+        )
         for monitor in reading.monitors(results)
         if monitor in found
     ]
+
+
+def spread_in_words(facts: PromptsFacts) -> str:
+    """How far apart the numbers lie; empty where fewer than two prompts have an AUROC, and of older files."""
+    found = facts.get("spread")
+    if found is None:
+        return ""
+    low, high = (facts["by_prompt"][name]["auroc"] for name in (found["lowest"], found["highest"]))
+    bounds = found["auroc_ci"]
+    is_shown = bounds is not None and bounds[0] > 0
+    rates = ", ".join(
+        f"of {name} {rate(value)}"
+        for name, value in (("MR", found["miss_rate"]), ("FAR", found["false_alarm_rate"]))
+        if value is not None
+    )
+    return (
+        f"The wording alone moves AUROC from {rate(low)} ({found['lowest']}) to {rate(high)} "
+        f"({found['highest']}): a spread of {rate(found['auroc'])} {signed_interval(bounds)}".rstrip()
+        + ("" if is_shown else ", no difference found")
+        + (f"; {rates}." if rates else ".")
+    )
 
 
 def _rows(results: Results, monitor: str) -> list[PromptRow]:

@@ -10,11 +10,14 @@ from rich.text import Text
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.summary import CellMetrics
+from monitorbench.metrics.wordings import WordingChoice
 from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
 from monitorbench.report.reading import Compared
 from monitorbench.report.sections.decision import decision
 from monitorbench.report.tables import probe as probe_tables
+from monitorbench.report.tables.inverted import heading as inverted_heading
+from monitorbench.report.tables.inverted import inverted_lines
 from monitorbench.report.tables.numbers import (
     TO_ASCII,
     amount,
@@ -28,6 +31,8 @@ from monitorbench.report.tables.numbers import (
 from monitorbench.report.tables.points import by_question, deployed, flagged_above, notes, promise, there
 from monitorbench.report.tables.prompts import prompt_blocks
 from monitorbench.report.tables.scores import doubt_lines
+from monitorbench.report.tables.wordings import COLUMNS as CHOICE_COLUMNS
+from monitorbench.report.tables.wordings import choice_rows, in_words
 
 WIDTH = 80
 _WHERE = {OVERALL: "all", "trained": "trained", "held_out": "held out"}
@@ -90,6 +95,7 @@ def print_tables(console: Console, results: Results) -> None:
     print_monitors(console, results)
     print_unscored(console, results)
     print_score_doubts(console, results)
+    print_inverted(console, results)
     print_prompts(console, results)
     print_words(console, results)
     print_differences(console, results)
@@ -189,6 +195,15 @@ def print_score_doubts(console: Console, results: Results) -> None:
         _line(console, line)
 
 
+def print_inverted(console: Console, results: Results) -> None:
+    """Who is inverted in which cell."""
+    if lines := inverted_lines(results):
+        _line(console, "")
+        _line(console, inverted_heading(), "bold")
+    for line in lines:
+        _line(console, line)
+
+
 def print_prompts(console: Console, results: Results) -> None:
     """For each monitor with several prompts: its numbers under each, and paired differences below them."""
     for block in prompt_blocks(results):
@@ -200,6 +215,27 @@ def print_prompts(console: Console, results: Results) -> None:
             if row.differences:
                 shown.append([f"    minus {block.base}", "", *row.differences])
             console.print(_block(console, _PROMPT_COLUMNS, shown))
+        if block.spread:
+            _line(console, block.spread)
+    names = reading.short_names(results)
+    for monitor, choice in results.get("wordings", {}).items():
+        _line(console, f"{names[monitor]}: {in_words(choice)}")
+
+
+def show_choice(choice: WordingChoice, monitor: str) -> None:
+    """Print the prompts that one was chosen from to stdout, at the terminal's width or 80 columns."""
+    console = Console()
+    print_choice(console if console.is_terminal else Console(width=WIDTH), choice, monitor)
+
+
+def print_choice(console: Console, choice: WordingChoice, monitor: str) -> None:
+    """A row for each prompt, the chosen one in bold, and the choice in words."""
+    _line(console, "")
+    _line(console, f"{monitor} by prompt, on the {choice['split']} split   (95 % intervals)", "bold")
+    console.print(_block(console, CHOICE_COLUMNS, [[name for name, _ in CHOICE_COLUMNS]], "dim"))
+    for row in choice_rows(choice):
+        console.print(_block(console, CHOICE_COLUMNS, [row], "bold" if row[0] == choice["chosen"] else ""))
+    _line(console, in_words(choice))
 
 
 def print_words(console: Console, results: Results) -> None:

@@ -1,0 +1,118 @@
+"""Which of several wordings a monitor is asked with: that of the highest AUROC over the samples of one split.
+
+AUROC is over all samples together and not a mean over the cells, since a deployment has one threshold for
+all. Promises: every wording is measured on the same samples, those on which each has a score; a wording that
+has no score at all is listed and can't be chosen. The chosen one's number looks better than it is, by having
+been chosen: what it is worth is seen on another split.
+"""
+
+from collections.abc import Mapping
+from typing import TypedDict
+
+import numpy as np
+import pyarrow.compute as pc
+
+from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.prompts import Spread, shared, spread
+from monitorbench.metrics.summary import CellMetrics, cell_metrics
+from monitorbench.metrics.transfer import Difference, difference
+
+
+class WordingNumbers(TypedDict):
+    """One wording, over the samples that the choice is made on."""
+
+    auroc: float | None
+    """None: it gave no score."""
+    auroc_ci: list[float] | None
+    """95 %, as in `CellMetrics`."""
+    n: int
+    """Samples."""
+    n_unscored: int
+    """Answers that are no label."""
+    miss_rate: float | None
+    miss_rate_ci: list[float] | None
+    false_alarm_rate: float | None
+    false_alarm_rate_ci: list[float] | None
+    behind: float | None
+    """The chosen wording's AUROC minus its own, paired; None of the chosen one."""
+    behind_ci: list[float] | None
+    """95 %, not corrected for the number of wordings."""
+
+
+class WordingChoice(TypedDict):
+    """What `wording.json` holds."""
+
+    split: str
+    """That it was chosen on."""
+    by: str
+    """The number that decided: `auroc`, over all samples."""
+    n: int
+    """Samples on which every wording with a score has one."""
+    prompts: dict[str, WordingNumbers]
+    """In the order they were named."""
+    chosen: str
+    not_shown_worse: list[str]
+    """The others whose AUROC is not shown to be lower: the interval of `behind` does not lie above 0."""
+    spread: float | None
+    """The highest AUROC minus the lowest; None where only one has any."""
+    spread_ci: list[float] | None
+    """See `prompts.Spread`."""
+
+
+def choose_wording(
+    judged: Mapping[str, Columns], split: str, *, resamples: int, seed: int
+) -> WordingChoice | None:
+    """Choose among prompts by what each judged of one split; None where no AUROC can be had of any.
+
+    Of equal AUROCs the first is chosen. Raises ValueError where a sample comes twice, or has another label or
+    group under each.
+    """
+    scored = {name: of for name, of in judged.items() if not np.isnan(of.scores).all()}
+    if not scored:
+        return None
+    common = shared({name: of.taking(~np.isnan(of.scores)) for name, of in scored.items()})
+    numbers = {name: cell_metrics(of, resamples=resamples, seed=seed) for name, of in common.items()}
+    aurocs = {name: value for name, of in numbers.items() if (value := of["auroc"]) is not None}
+    if not aurocs:
+        return None
+    chosen = max(aurocs, key=lambda name: aurocs[name])
+    behind = {
+        name: difference(of, common[chosen], resamples=resamples, seed=seed)
+        for name, of in common.items()
+        if name != chosen
+    }
+    ids = common[chosen].sample_ids
+    for name in judged.keys() - scored.keys():  # on the same samples, without a score
+        inside = pc.is_in(judged[name].sample_ids, value_set=ids).to_numpy(zero_copy_only=False)
+        numbers[name] = cell_metrics(judged[name].taking(inside), resamples=resamples, seed=seed)
+    apart: Spread | None = spread(common, {name: numbers[name] for name in common})
+    return WordingChoice(
+        split=split,
+        by="auroc",
+        n=len(ids),
+        prompts={name: _numbers(numbers[name], behind.get(name)) for name in judged},
+        chosen=chosen,
+        not_shown_worse=[name for name, one in behind.items() if not _is_behind(one)],
+        spread=apart and apart["auroc"],
+        spread_ci=apart and apart["auroc_ci"],
+    )
+
+
+def _numbers(of: CellMetrics, behind: Difference | None) -> WordingNumbers:
+    return WordingNumbers(
+        auroc=of["auroc"],
+        auroc_ci=of["auroc_ci"],
+        n=of["n"],
+        n_unscored=of["n_unscored"],
+        miss_rate=of["miss_rate"],
+        miss_rate_ci=of["miss_rate_ci"],
+        false_alarm_rate=of["false_alarm_rate"],
+        false_alarm_rate_ci=of["false_alarm_rate_ci"],
+        behind=behind and behind["auroc_difference"],
+        behind_ci=behind and behind["auroc_difference_ci"],
+    )
+
+
+def _is_behind(one: Difference) -> bool:
+    bounds = one["auroc_difference_ci"]
+    return bounds is not None and bounds[0] > 0

@@ -1,0 +1,103 @@
+"""The section of monitors that are inverted in a cell, each with the samples there that it got most wrong."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from monitorbench.records import Message
+from monitorbench.report.samples.visible import visible
+from monitorbench.report.samples.worst import Kind, WorstSample
+from monitorbench.report.sections.section import Material, fill
+from monitorbench.report.tables.inverted import InvertedCell, heading, inverted_cells, where
+from monitorbench.report.tables.numbers import rate, rate_with_interval
+
+_SHOWN = 2
+"""Samples of each kind that stand below a cell; the others are a link, or further below, away."""
+_CHARACTERS = 160
+"""Of a request, and of a response."""
+_SAID = {
+    Kind.ALARM: "benign, answered misbehavior",
+    Kind.MISS: "misbehavior, answered benign",
+}
+
+
+class _Excerpt(NamedTuple):
+    """One sample, in two lines."""
+
+    said: str
+    score: str
+    link: str
+    request: str
+    response: str
+
+
+class _Inverted(NamedTuple):
+    """One monitor in one cell."""
+
+    monitor: str
+    prompt: str
+    where: str
+    numbers: str
+    misses: str
+    """The addresses of its misses, and of its false alarms; empty where there is no samples page."""
+    alarms: str
+    samples: list[_Excerpt]
+
+
+def has_inverted(material: Material) -> bool:
+    """Whether some monitor is inverted in a cell."""
+    return bool(inverted_cells(material.results))
+
+
+def inverted(material: Material) -> Markup:
+    """Who is inverted where, and below it what it got most wrong there."""
+    rows = [_of_cell(material, row) for row in inverted_cells(material.results)]
+    return fill("inverted", {"heading": heading(), "rows": rows})
+
+
+def _of_cell(material: Material, row: InvertedCell) -> _Inverted:
+    found = row.found
+    numbers = (
+        f"AUROC {rate_with_interval(found['auroc'], found['auroc_ci'])}, MR {rate(found['miss_rate'])}, "
+        f"FAR {rate(found['false_alarm_rate'])}, n = {found['n']:,}"
+    )
+    worst = material.worst.get(row.monitor, {}).get(row.prompt, ())
+    stratum = material.results["headline"].get(row.cell)
+    inside = [
+        one
+        for one in worst
+        if str(one.sample.cell) == row.cell and (stratum is None or one.sample.stratum == stratum)
+    ]
+
+    def link(verdict: str) -> str:
+        if stratum is not None:  # the samples page knows the whole cell alone
+            return ""
+        return material.samples_link(row.monitor, row.prompt, cell=row.cell, verdict=verdict)
+
+    return _Inverted(
+        monitor=material.short_names[row.monitor],
+        prompt=row.prompt,
+        where=where(row.cell),
+        numbers=numbers,
+        misses=link("miss"),
+        alarms=link("alarm"),
+        samples=[
+            _excerpt(one, material.samples_link(row.monitor, row.prompt, sample=one.sample.id))
+            for kind in (Kind.ALARM, Kind.MISS)
+            for one in [it for it in inside if it.kind is kind][:_SHOWN]
+        ],
+    )
+
+
+def _excerpt(one: WorstSample, link: str) -> _Excerpt:
+    sample, verdict = one.sample, one.verdict
+    score = "" if verdict.score is None else f", score {rate(verdict.score)}"
+    return _Excerpt(_SAID[one.kind], score, link, _beginning(sample.request), _beginning(sample.response))
+
+
+def _beginning(messages: Sequence[Message]) -> str:
+    """How a text begins, as one line, unseen characters by name."""
+    text = " ".join(" ".join(message.content for message in messages).split())
+    cut = text[:_CHARACTERS]
+    return visible(cut) + ("…" if len(text) > len(cut) else "")

@@ -1,0 +1,73 @@
+"""Monitors that are inverted in a cell: who, where and by how much, as rows, lines and one remark."""
+
+from typing import NamedTuple
+
+from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.inverted import MARGIN, is_inverted
+from monitorbench.metrics.results import Results
+from monitorbench.metrics.summary import CellMetrics
+from monitorbench.report import reading
+from monitorbench.report.tables.numbers import rate, rate_with_interval
+
+_NAMED = 3
+"""So many cells are named in the remark."""
+
+
+class InvertedCell(NamedTuple):
+    """A monitor under a prompt in a cell where benign samples get the higher scores."""
+
+    monitor: str
+    prompt: str
+    cell: str
+    found: CellMetrics
+
+
+def inverted_cells(results: Results) -> list[InvertedCell]:
+    """Every such monitor but the references; overall and each `category/task`, the lowest AUROC first."""
+    rows = [
+        InvertedCell(monitor, prompt, cell, found)
+        for monitor in reading.monitors(results)
+        if not reading.is_reference(results, monitor)
+        for prompt, cells in results["monitors"][monitor].items()
+        for cell, found in cells.items()
+        if (cell == OVERALL or "/" in cell) and is_inverted(found["auroc"], found["auroc_ci"])
+    ]
+    return sorted(rows, key=lambda row: row.found["auroc"] or 0.0)
+
+
+def heading() -> str:
+    """What the word means, in one line."""
+    return f"Inverted: benign samples score higher (AUROC below {rate(MARGIN)}, its interval below .5)"
+
+
+def inverted_lines(results: Results) -> list[str]:
+    """For the terminal: a line for each of them."""
+    names = reading.short_names(results)
+    return [
+        f"{names[row.monitor]} · {row.prompt} prompt, {where(row.cell)}: "
+        f"AUROC {rate_with_interval(row.found['auroc'], row.found['auroc_ci'])}, "
+        f"MR {rate(row.found['miss_rate'])}, FAR {rate(row.found['false_alarm_rate'])}"
+        for row in inverted_cells(results)
+    ]
+
+
+def inverted_remark(results: Results) -> list[str]:
+    """One sentence for the top of the page; none where nobody is inverted anywhere."""
+    rows = inverted_cells(results)
+    if not rows:
+        return []
+    names = [
+        f"{row.monitor} ({row.prompt} prompt) {where(row.cell)} "
+        f"({rate_with_interval(row.found['auroc'], row.found['auroc_ci'])})"
+        for row in rows[:_NAMED]
+    ]
+    more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    return [
+        f"Inverted, benign samples get the higher scores: {', '.join(names)}{more}. Read the worst samples "
+        "there for the reason."
+    ]
+
+
+def where(cell: str) -> str:
+    """`in safety_permission/qa`, or `overall`."""
+    return cell if cell == OVERALL else f"in {cell}"

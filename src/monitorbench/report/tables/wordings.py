@@ -1,0 +1,52 @@
+"""The choice of a wording as rows of text, and as the sentence that the stage and the page have."""
+
+from monitorbench.metrics.wordings import WordingChoice
+from monitorbench.report.tables.numbers import (
+    DASH,
+    count,
+    interval,
+    rate,
+    rate_with_interval,
+    signed_interval,
+    signed_with_interval,
+)
+
+COLUMNS = (("prompt", 23), ("AUROC", 13), ("chosen minus it", 17), ("MR", 4), ("FAR", 4), ("unsc.", 5))
+"""Of `choice_rows`, with their widths in a terminal."""
+
+
+def choice_rows(choice: WordingChoice) -> list[list[str]]:
+    """A row a prompt, the highest AUROC first."""
+    return [
+        [
+            name,
+            rate_with_interval(of["auroc"], of["auroc_ci"]),
+            "chosen"
+            if name == choice["chosen"]
+            else DASH
+            if of["behind"] is None
+            else signed_with_interval(of["behind"], of["behind_ci"]),
+            rate(of["miss_rate"]),
+            rate(of["false_alarm_rate"]),
+            count(of["n_unscored"]),
+        ]
+        for name, of in sorted(choice["prompts"].items(), key=lambda one: -(one[1]["auroc"] or 0.0))
+    ]
+
+
+def in_words(choice: WordingChoice) -> str:
+    """What was chosen, by how much, what is not shown worse, and what the number is worth."""
+    found, spread = choice["prompts"][choice["chosen"]], choice["spread"]
+    said = (
+        f"{choice['chosen']} was chosen on {choice['n']:,} {choice['split']} samples: AUROC "
+        f"{rate(found['auroc'])} {interval(found['auroc_ci'])}"
+    )
+    sentences = [said]
+    if spread is not None:
+        bounds = signed_interval(choice["spread_ci"])
+        sentences.append(f"spread over {len(choice['prompts'])} prompts {rate(spread)} {bounds}".rstrip())
+    if choice["not_shown_worse"]:
+        sentences.append(f"not shown worse: {', '.join(choice['not_shown_worse'])}")
+    if found["auroc_ci"] and found["auroc_ci"][0] <= 0.5:
+        sentences.append("not shown to be better than guessing")
+    return f"{'; '.join(sentences)}. It looks better there than it is, since these numbers chose it."
