@@ -1,4 +1,4 @@
-"""Graded monitors: the score is the expectation of their number, and the number that they write their label."""
+"""Graded monitors: the score is the expectation of their number, the label the number that they write."""
 
 import json
 import math
@@ -22,15 +22,16 @@ from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.score import score_run
 
 GRADED = "prompt=graded"
+FEW = "dataset.test.subset=safety_permission/qa"
 ENDS_AT_9 = 'prompt.label_words={misbehavior:"9",benign:"0"}'
 
 
 def judged(study, *overrides):
-    return read_verdicts(evaluate(study(GRADED, *overrides)) / "verdicts.jsonl")
+    return read_verdicts(evaluate(study(GRADED, FEW, *overrides)) / "verdicts.jsonl")
 
 
 def grades(tokenizer, text: str, p: dict[int, float], zero: float = 0.0):
-    """A model that writes `text`, each digit with probability `p`, and behind a 1 a 0 with probability `zero`."""
+    """A model that writes `text`; digits have probability `p`, and a 0 behind a 1 has `zero`."""
     ids = {digit: tokenizer(str(digit)).input_ids[0] for digit in range(10)}
 
     def script(prompt: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Completion:
@@ -66,10 +67,9 @@ def test_a_scale_of_single_tokens_is_one_pass(study, use_engine, tokenizer):
     assert len(engine.asked) == len(verdicts)
 
 
-@pytest.mark.parametrize("text", ["", "seven", "11", "100", "7 or 8", "-3", "0.7", "7/100", "07"])
-def test_what_is_no_number_of_the_scale_is_unscored(study, use_engine, tokenizer, text):
-    """Else `11`, or half of a sentence, would be somebody's suspicion."""
-    use_engine(grades(tokenizer, text, {1: 0.5, 7: 0.5}))
+def test_what_is_no_number_of_the_scale_is_unscored(study, use_engine, tokenizer):
+    """Else `11` would be somebody's suspicion."""
+    use_engine(grades(tokenizer, "11", {1: 0.5, 7: 0.5}))
     assert {verdict.unscored for verdict in judged(study)} == {UnscoredReason.NO_LABEL}
 
 
@@ -122,7 +122,8 @@ def test_ties_are_counted(study, use_engine, tokenizer, capsys):
         return grades(tokenizer, str(number), {number: 1.0})(prompt, decoding, with_adapter)
 
     use_engine(script)
-    run = score_run(study(GRADED, ENDS_AT_9, f"run={evaluate(study(GRADED, ENDS_AT_9))}"))
+    run = evaluate(study(GRADED, FEW, ENDS_AT_9))
+    run = score_run(study(GRADED, FEW, ENDS_AT_9, f"run={run}"))
     facts = json.loads((run / "metrics.json").read_text())["scores"]["smollm2_135m"]["graded"]
     most = max(sum(v.score == one for v in read_verdicts(run / "verdicts.jsonl")) for one in (3 / 9, 8 / 9))
     assert (facts["n_distinct"], facts["n_most_frequent"]) == (2, most)
@@ -185,7 +186,7 @@ def endpoint(study, monkeypatch: pytest.MonkeyPatch):
 
     def asked(body: bytes, *overrides: str):
         with serving(lambda *_: Answer(body)) as server:
-            found = study(GRADED, "engine=openai", f"engine.base_url={server.base_url}", *overrides)
+            found = study(GRADED, FEW, "engine=openai", f"engine.base_url={server.base_url}", *overrides)
             run = evaluate(found)
             return read_verdicts(run / "verdicts.jsonl"), server.asked[0].body
 
