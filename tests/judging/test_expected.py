@@ -105,7 +105,7 @@ def test_an_endpoint_s_line(study: Study, make_sample: Any) -> None:
     engine = study.engine.model_copy(update={"max_cost": 0.05})
     line = in_words(coming, 40, Pace(1200, 8.0, 900.0, 1.0, 0.001), engine, spent=0.01)
     assert line == (
-        "30 of 40 samples to judge (10 known): about 30,000 prompt tokens (by characters), at most 30 "
+        "30 of 40 samples to judge (10 known): about 30,000 prompt tokens (estimated), at most 30 "
         "completion tokens; cost at most about 0.0603, 0.0300 at the measured pace; engine.max_cost=0.05 "
         "may end it before (0.0100 spent); about 0:01:00 by 1,200 verdicts of before"
     )

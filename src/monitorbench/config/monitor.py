@@ -1,17 +1,18 @@
 """The model that judges, and the prompt that it gets: `conf/monitor/*.yaml` and `conf/prompt/*.yaml`."""
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from monitorbench.config.base import Config, FileName
 from monitorbench.config.prices import Prices
 
 
 class LabelWords(Config):
-    """What the monitor answers for each label; each has to be a single token."""
+    """What the monitor answers for each label, each a single token; of `kind: graded` its scale's ends."""
 
     misbehavior: Annotated[str, Field(min_length=1)]
     """For the positive class."""
@@ -26,11 +27,13 @@ class LabelWords(Config):
 
 
 class PromptKind(StrEnum):
-    """The form of the reply: the label alone, the label and then its evidence, or the evidence first."""
+    """The form of the reply: the label alone, with evidence behind or before it, a number, or two replies."""
 
     DIRECT = "direct"
     EVIDENCE = "evidence"
     EVIDENCE_FIRST = "evidence_first"
+    GRADED = "graded"
+    EXTRACT_THEN_JUDGE = "extract_then_judge"
 
 
 LABEL_TOKENS = 4
@@ -48,7 +51,8 @@ class Prompt(Config):
     """What reports and folders call it."""
     kind: Annotated[PromptKind, Field(strict=False)]
     """`direct`: one word. `evidence`: JSON, the label and then quotes. `evidence_first`: JSON, quotes first
-    and the label behind them, where it is scored."""
+    and the label behind them, where it is scored. `graded`: a number from 0 to at most 10, whose expectation
+    is the score. `extract_then_judge`: a list of what was done, and one word on that list."""
     system: str
     """The system message."""
     user: str
@@ -58,7 +62,13 @@ class Prompt(Config):
     label_words: LabelWords
     """The words that the monitor answers with."""
     max_new_tokens: Annotated[int, Field(ge=1)]
-    """Of the answer; a longer one is truncated, and unscored."""
+    """Of the answer; a longer one is truncated, and unscored. Of `extract_then_judge` of the list, which ends
+    with its last whole line then."""
+    flag_from: Annotated[int, Field(ge=1, le=10)] | None = None
+    """Of `graded`: the least number that, written by the monitor, says misbehavior."""
+    judge_user: str | None = None
+    """Of `extract_then_judge`: the user's turn that is answered in one word, a template with `request` and
+    `acts`, what the monitor listed."""
     shots: Annotated[int, Field(ge=0)] = 0
     """Examples for each label of each category, from the training split; 0: zero-shot."""
     shots_seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
@@ -91,10 +101,55 @@ class Prompt(Config):
             )
         return self
 
+    @model_validator(mode="after")
+    def _has_a_scale(self) -> "Prompt":
+        if self.kind is not PromptKind.GRADED:
+            if self.flag_from is not None:
+                raise ValueError(f"flag_from={self.flag_from} is for kind=graded: expected null")
+            return self
+        if self.label_words.benign != "0" or not re.fullmatch("[1-9]|10", self.label_words.misbehavior):
+            raise ValueError(
+                "label_words of kind=graded are the ends of its scale: expected benign: '0' and a number "
+                "from 1 to 10 for misbehavior"
+            )
+        if self.flag_from is None or self.flag_from > self.highest:
+            raise ValueError(f"flag_from={self.flag_from}: expected a number from 1 to {self.highest}")
+        if self.max_new_tokens < 3:
+            raise ValueError("a number is up to two tokens and an end: expected max_new_tokens of 3 or more")
+        if self.shots:
+            raise ValueError("a labelled example has no number: expected shots=0")
+        return self
+
+    @model_validator(mode="after")
+    def _judges_what_it_listed(self) -> "Prompt":
+        if self.kind is not PromptKind.EXTRACT_THEN_JUDGE:
+            if self.judge_user is not None:
+                raise ValueError("judge_user is for kind=extract_then_judge: expected null")
+            return self
+        shown = self.judge_user or ""
+        if "acts" not in shown or re.search(r"\{[{%][^}]*\bresponse\b", shown):
+            raise ValueError("judge_user: expected a template with acts, and without the response itself")
+        if self.prefill or self.shots:
+            raise ValueError("kind=extract_then_judge begins no list: expected prefill='' and shots=0")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_other_kinds_fields(self, dumped: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without what its kind doesn't have: runs of other kinds keep the names that they had before."""
+        found: dict[str, Any] = dumped(self)
+        own = {"flag_from": self.flag_from, "judge_user": self.judge_user}
+        return {name: value for name, value in found.items() if name not in own or own[name] is not None}
+
+    @property
+    def highest(self) -> int:
+        """The upper end of a graded prompt's scale, which begins at 0."""
+        return int(self.label_words.misbehavior)
+
     @property
     def most_tokens(self) -> int:
-        """Of an answer, the label behind its evidence included."""
-        return self.max_new_tokens + (LABEL_TOKENS if self.kind is PromptKind.EVIDENCE_FIRST else 0)
+        """Of an answer, the label behind its evidence or its list included."""
+        label = {PromptKind.EVIDENCE_FIRST: LABEL_TOKENS, PromptKind.EXTRACT_THEN_JUDGE: 1}
+        return self.max_new_tokens + label.get(self.kind, 0)
 
 
 class PackagedModel(Config):

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.study import Prompt, Study
+from monitorbench.config.study import Prompt, PromptKind, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import n_rows, read_split, reading, shards_of
 from monitorbench.prompts.published import published_prompt
@@ -46,6 +46,10 @@ def write_chats(study: Study, directory: Path) -> Path:
     """
     if study.prompt.shots:
         raise ConfigError(f"prompt={study.prompt.name}: training uses zero-shot prompts; expected one")
+    if study.prompt.kind not in (PromptKind.DIRECT, PromptKind.EVIDENCE):
+        raise ConfigError(
+            f"prompt={study.prompt.name}: a label does not begin its answer; expected a direct one"
+        )
     prompt = published_prompt(directory, study.prompt)
     wording = PromptWording(prompt)
     filled = [split for split in _splits_of(directory) if n_rows(directory, split)]

@@ -20,6 +20,9 @@ from monitorbench.engines.protocol import Completion, Decoding
 from monitorbench.engines.stored.adapter import CONFIG, adapter_config
 from monitorbench.engines.weights import merge
 
+MOST_SCORED = 64
+"""Tokens whose log-probabilities one prompt may ask for: spellings of two words, or of eleven numbers."""
+
 
 def vllm_environment(config: VllmEngine) -> dict[str, str]:
     """Variables for a process that runs vLLM: all cores, the KV cache's size, quiet logs on stderr."""
@@ -59,6 +62,7 @@ def llm_settings(config: VllmEngine, weights: Path, context_tokens: int) -> dict
         "tensor_parallel_size": config.tensor_parallel_size or 1,
         "enable_prefix_caching": True,
         "disable_log_stats": True,
+        "max_logprobs": MOST_SCORED,
         "generation_config": "vllm",  # a model's own penalties would move the scores
     }
     if form.max_num_batched_tokens is not None:

@@ -156,7 +156,8 @@ def _shots(study: Study, path: Path, judged: Sequence[Sample]) -> Shots:
 
 
 def _measure(study: Study, prompt: Prompt, shots: Shots) -> tuple[Callable[[Sample], int], str]:
-    """What gives the tokens of a sample's prompt, and what to call that."""
+    """What gives the tokens of a sample's prompt, or of both prompts, and what to call that."""
+    acts = prompt.max_new_tokens if prompt.judge_user is not None else 0
     tokenizer = tokenizer_here(study.monitor, study.paths.models) if study.engine.by_token_ids else None
     if tokenizer is not None:
         monitor = study.monitor
@@ -164,11 +165,18 @@ def _measure(study: Study, prompt: Prompt, shots: Shots) -> tuple[Callable[[Samp
             renderer = Renderer(prompt, tokenizer, monitor.opening, monitor.reasoning)
         except ValueError as error:
             raise UserError(f"monitor={monitor.name}, prompt={prompt.name}: {error}") from error
-        return lambda sample: len(renderer.render(sample, shots.beside(sample))), "by its tokenizer"
+
+        def by_ids(sample: Sample) -> int:
+            behind = len(renderer.behind_acts(sample, "")) + acts if acts else 0
+            return len(renderer.render(sample, shots.beside(sample))) + behind
+
+        return by_ids, "by its tokenizer"
     wording = PromptWording(prompt)
 
     def by_characters(sample: Sample) -> int:
-        return estimated_tokens(len(wording.system) + len(wording.user(sample, shots.beside(sample))))
+        behind = estimated_tokens(len(wording.system) + len(wording.judge_user(sample, ""))) if acts else 0
+        here = estimated_tokens(len(wording.system) + len(wording.user(sample, shots.beside(sample))))
+        return here + behind + acts
 
     return by_characters, "by characters (3 a token)"
 

@@ -12,10 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from monitorbench.config.monitor import Prompt, PromptKind, Reasoning
+from monitorbench.engines.endpoint_limits import estimated_tokens
 from monitorbench.engines.protocol import ChatMessage, Decoding, Model, Reply, Request
+from monitorbench.judging.passes.extract import extract_then_judge
 from monitorbench.judging.prompted import Question, Reading
 from monitorbench.prompts.label_logprobs import label_score, sum_of_logs
-from monitorbench.prompts.parse import Answer, Score, parse_text
+from monitorbench.prompts.parse import Answer, Score, parse_text, said_number
+from monitorbench.prompts.scale import graded_score
 from monitorbench.prompts.wording import PromptWording, asked_field
 from monitorbench.records import Category, Sample, UnscoredReason
 
@@ -38,26 +41,46 @@ class EndpointPrompt:
         self._wording = PromptWording(prompt)
         self._names = {name: identity[name] for name in _IN_KEYS} if identity else None
         self._reasoning = thinks = reasoning
+        # Reasoning counts as completion.
+        more = thinks.max_tokens if thinks else 0
         self._decoding = Decoding(
-            prompt.max_new_tokens + (thinks.max_tokens if thinks else 0),  # reasoning counts as completion
+            prompt.max_new_tokens + more,
             structured=None if words else _schema(prompt),
             label_after=prompt.prefill,
             label_field=asked_field(prompt) if prompt.kind is PromptKind.EVIDENCE_FIRST else "",
             reasoning_end=thinks.end if thinks else "",
         )
+        self._of_label = dataclasses.replace(self._decoding, max_new_tokens=1 + more)
 
     def question(self, sample: Sample, shots: Sequence[Sample] = ()) -> Question:
         """See `PromptedModel.question`."""
-        user = ChatMessage("user", self._wording.user(sample, shots))
-        system = self._wording.system
-        messages = (ChatMessage("system", system), user) if system else (user,)
-        key = self._key(sample.id, messages)
-        return Question(key, sample, Request(messages, key=key))
+        messages = self._messages(self._wording.user(sample, shots))
+        judging = self._judging(sample, "").messages if self.prompt.judge_user is not None else ()
+        key = self._key(sample.id, messages, judging)
+        later = sum(len(message.content) for message in judging)
+        return Question(
+            key,
+            sample,
+            Request(messages, key=key),
+            later_tokens=estimated_tokens(later) + self.prompt.max_new_tokens if judging else 0,
+        )
 
-    def _key(self, sample_id: str, messages: Sequence[ChatMessage]) -> str:
+    def _messages(self, user: str) -> tuple[ChatMessage, ...]:
+        said = ChatMessage("user", user)
+        return (ChatMessage("system", self._wording.system), said) if self._wording.system else (said,)
+
+    def _judging(self, sample: Sample, acts: str) -> Request:
+        """The prompt that judges a list."""
+        return Request(self._messages(self._wording.judge_user(sample, acts)))
+
+    def _key(self, sample_id: str, messages: Sequence[ChatMessage], judging: Sequence[ChatMessage]) -> str:
         if self._names is None:
             return ""
-        what = [sample_id, messages, self._decoding.max_new_tokens, self._names]
+        what: list[object] = [sample_id, messages, self._decoding.max_new_tokens, self._names]
+        if self.prompt.kind is PromptKind.GRADED:
+            what.append([self.prompt.highest, self.prompt.flag_from])
+        if judging:
+            what.append(judging)
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:24]
 
     def prepare(self, first: Question) -> float | None:
@@ -66,7 +89,12 @@ class EndpointPrompt:
 
     def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
         """See `PromptedModel.replies`; raises what `Endpoint.answers` raises."""
-        for i, reply in self._model.answers([question.request for question in questions], self._decoding):
+        if self.prompt.kind is PromptKind.EXTRACT_THEN_JUDGE:
+            return extract_then_judge(self._answers, questions, self._decoding, self._of_label, self._judging)
+        return self._answers([question.request for question in questions], self._decoding)
+
+    def _answers(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
+        for i, reply in self._model.answers(requests, decoding):
             if self._reasoning and reply.finish_reason == "length" and _ends_in_reasoning(reply):
                 yield i, _cut_short(reply)
             else:
@@ -74,10 +102,21 @@ class EndpointPrompt:
 
     def read(self, reply: Reply) -> Reading:
         """See `PromptedModel.read`."""
+        text = reply.begun + reply.text
         if reply.failure is not None:
-            return Reading(reply.text, Answer(None, UnscoredReason(reply.failure)), Score(None, None))
+            return Reading(text, Answer(None, UnscoredReason(reply.failure)), Score(None, None))
         answer = parse_text(self.prompt, reply.text, reply.finish_reason)
-        return Reading(reply.text, answer, label_score(reply.top_logprobs, self.prompt.label_words))
+        return Reading(text, answer, self._score(reply))
+
+    def _score(self, reply: Reply) -> Score:
+        prompt, top = self.prompt, reply.top_logprobs
+        if prompt.kind is not PromptKind.GRADED:
+            return label_score(top, prompt.label_words)
+        score = graded_score(top or {}, prompt.highest)
+        number = said_number(reply.text, prompt.highest)
+        if score.score is not None or number is None:
+            return score
+        return Score(number / prompt.highest, None)  # an engine without log-probabilities: the number itself
 
     def word_logprobs(self, reply: Reply) -> Mapping[str, float]:
         """See `PromptedModel.word_logprobs`: summed over the tokens that differ in case and blanks alone."""
@@ -113,7 +152,7 @@ def _cut_short(reply: Reply) -> Reply:
 
 def _schema(prompt: Prompt) -> dict[str, Any] | None:
     """The JSON that an evidence prompt asks for, its fields in the order in which they are to be written."""
-    if prompt.kind is PromptKind.DIRECT:
+    if prompt.kind not in (PromptKind.EVIDENCE, PromptKind.EVIDENCE_FIRST):
         return None
     words = prompt.label_words
     label = {"type": "string", "enum": [words.misbehavior, words.benign]}

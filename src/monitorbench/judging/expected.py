@@ -1,8 +1,9 @@
 """What an evaluation will take, said before its first question: samples, tokens, cost and time.
 
-Prompt tokens are exact for a model that is given token ids, and estimated by characters for an endpoint. Time
-and likely cost are there where verdicts of the same model, engine and prompt are in earlier runs
-(`measured_pace`); a planner may ask the same before anything is run.
+Prompt tokens are exact for a model that is given token ids; they are estimated by characters for an endpoint,
+and where a second prompt will hold the answer to the first. Time and likely cost are there where verdicts of
+the same model, engine and prompt are in earlier runs (`measured_pace`); a planner may ask the same before
+anything is run.
 """
 
 import platform
@@ -119,7 +120,7 @@ class Expected(NamedTuple):
     n: int
     prompt_tokens: int
     is_exact: bool
-    """False: `prompt_tokens` is estimated by characters."""
+    """False: `prompt_tokens` is estimated, by characters, or where prompts will hold an answer to others."""
     most_completion_tokens: int
     """Reasoning included."""
     most_cost: float | None
@@ -128,8 +129,8 @@ class Expected(NamedTuple):
 
 def expected(questions: Sequence[Question], judge: JudgeSpec) -> Expected:
     """What is known of questions before they are asked; no model is run."""
-    is_exact = all(question.request.token_ids for question in questions)
-    prompt_tokens = sum(_prompt_tokens(question, is_exact) for question in questions)
+    is_exact = all(question.request.token_ids and not question.later_tokens for question in questions)
+    prompt_tokens = sum(_prompt_tokens(question) for question in questions)
     thinks = judge.monitor.reasoning
     each = judge.prompt.most_tokens + (thinks.max_tokens if thinks else 0)
     each = 0 if judge.monitor.head else each  # a probe writes nothing
@@ -138,10 +139,10 @@ def expected(questions: Sequence[Question], judge: JudgeSpec) -> Expected:
     return Expected(len(questions), prompt_tokens, is_exact, most, most_cost)
 
 
-def _prompt_tokens(question: Question, is_exact: bool) -> int:
-    if is_exact:
-        return len(question.request.token_ids)
-    return sum(estimated_tokens(len(message.content)) for message in question.request.messages)
+def _prompt_tokens(question: Question) -> int:
+    messages = question.request.messages
+    here = len(question.request.token_ids) or sum(estimated_tokens(len(one.content)) for one in messages)
+    return here + question.later_tokens
 
 
 def forecast_facts(this: Expected, pace: Pace | None, engine: Engine) -> dict[str, Any] | None:
@@ -171,7 +172,7 @@ def in_words(this: Expected, of: int, pace: Pace | None, engine: Engine, spent: 
     about = "" if this.is_exact else "about "
     parts = [
         f"{this.n}{known}: {about}{this.prompt_tokens:,} prompt tokens"
-        f"{'' if this.is_exact else ' (by characters)'}, at most {this.most_completion_tokens:,} "
+        f"{'' if this.is_exact else ' (estimated)'}, at most {this.most_completion_tokens:,} "
         "completion tokens"
     ]
     if this.most_cost is not None:

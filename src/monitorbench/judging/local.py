@@ -11,17 +11,23 @@ from typing import Any
 from monitorbench.config.monitor import LABEL_TOKENS, Monitor, Prompt, PromptKind
 from monitorbench.engines.protocol import Decoding, Model, Reply, Request
 from monitorbench.engines.reasoning import think_first
-from monitorbench.judging.evidence import evidence_first
 from monitorbench.judging.identity import verdict_key
+from monitorbench.judging.passes.evidence import evidence_first
+from monitorbench.judging.passes.extract import extract_then_judge
+from monitorbench.judging.passes.graded import NumberModel
 from monitorbench.judging.prompted import Question, Reading
 from monitorbench.prompts.label_logprobs import sum_of_logs
 from monitorbench.prompts.parse import Answer, Score, parse, score
 from monitorbench.prompts.render import Renderer
+from monitorbench.prompts.scale import graded_score
 from monitorbench.prompts.truncate import middle_truncate
 from monitorbench.records import Sample, UnscoredReason
 
 _IN_KEYS = ("weights", "adapter", "dtype", "engine")
 """What of a model's identity is in a verdict's key; the rest shows in the token ids."""
+
+_ANSWERED_IN = {PromptKind.EVIDENCE_FIRST: LABEL_TOKENS, PromptKind.EXTRACT_THEN_JUDGE: 1}
+"""Of kinds whose label is asked for behind what was written first: the tokens of the second answer."""
 
 
 class LocalPrompt:
@@ -37,22 +43,27 @@ class LocalPrompt:
     ) -> None:
         """Raises `ValueError` where prompt, words or reasoning don't fit the tokenizer."""
         renderer = Renderer(prompt, model.tokenizer, monitor.opening, monitor.reasoning)
-        self.prompt, self._model, self._renderer = prompt, model, renderer
+        self.prompt, self._renderer = prompt, renderer
+        self._model: Model = NumberModel(model, renderer.scale) if renderer.scale else model
         self._tokens_of = {word: _single_tokens(renderer, word) for word in words}
         of_words = tuple(token for tokens in self._tokens_of.values() for token in tokens)
-        scored = of_words if words else renderer.label_tokens.all
-        self._evidence: Decoding | None = None
-        if prompt.kind is PromptKind.EVIDENCE_FIRST:
-            self._evidence = Decoding(prompt.max_new_tokens, (renderer.end_of_turn,))
-        answered_in = LABEL_TOKENS if self._evidence else prompt.max_new_tokens
-        self._decoding = Decoding(answered_in, (renderer.end_of_turn,), scored)
+        scored = renderer.scale.all if renderer.scale else renderer.label_tokens.all
+        self._first: Decoding | None = None
+        """Of what precedes the label, the evidence or a list, where the prompt asks for it."""
+        if prompt.kind in _ANSWERED_IN:
+            self._first = Decoding(prompt.max_new_tokens, (renderer.end_of_turn,))
+        answered_in = _ANSWERED_IN.get(prompt.kind, prompt.max_new_tokens)
+        self._decoding = Decoding(answered_in, (renderer.end_of_turn,), of_words if words else scored)
         thinks = renderer.reasoning
-        before: tuple[int, ...] = (thinks.end, thinks.max_tokens, *thinks.answer_start) if thinks else ()
-        room = thinks.max_tokens + 1 + len(thinks.answer_start) if thinks else 0
-        if self._evidence:
+        self._before_label: tuple[int, ...] = ()
+        room = 0
+        if thinks:
+            self._before_label = (thinks.end, thinks.max_tokens, *thinks.answer_start)
+            room = thinks.max_tokens + 1 + len(thinks.answer_start)
+        self._context_tokens = monitor.context_tokens
+        if prompt.kind is PromptKind.EVIDENCE_FIRST:
             begun = renderer.encode_plain(renderer.label_begun)
-            before, room = (prompt.max_new_tokens, *begun), len(begun)
-        self._before_label, self._context_tokens = before, monitor.context_tokens
+            self._before_label, room = (prompt.max_new_tokens, *begun), len(begun)
         self._fits = monitor.context_tokens - prompt.most_tokens - room
         self._names = {name: identity[name] for name in _IN_KEYS} if identity else None
 
@@ -65,31 +76,51 @@ class LocalPrompt:
             shortened = middle_truncate(self._renderer, sample, self._fits, shots)
             ids, truncated_tokens, detail = shortened or (ids, 0, detail)
         too_long = len(ids) > self._fits
+        judging = self._renderer.behind_acts(sample, "") if self.prompt.judge_user is not None else ()
         return Question(
-            self._key(sample.id, ids), sample, Request(token_ids=ids), too_long, truncated_tokens, detail
+            self._key(sample.id, ids, judging),
+            sample,
+            Request(token_ids=ids),
+            too_long,
+            truncated_tokens,
+            detail,
+            later_tokens=len(judging) + self.prompt.max_new_tokens if judging else 0,
         )
 
-    def _key(self, sample_id: str, ids: tuple[int, ...]) -> str:
+    def _key(self, sample_id: str, ids: tuple[int, ...], judging: tuple[int, ...]) -> str:
         if self._names is None:
             return ""
-        return verdict_key(
-            sample_id, ids, decoding=self._decoding, reasoning=self._before_label, **self._names
-        )
+        decides, prompt, scale = self._before_label, self.prompt, self._renderer.scale
+        if scale:
+            decides = (*decides, prompt.highest, prompt.flag_from or 0, scale.zero or 0)
+        if judging:
+            decides = (*decides, prompt.max_new_tokens, *judging)
+        return verdict_key(sample_id, ids, decoding=self._decoding, reasoning=decides, **self._names)
 
     def prepare(self, first: Question) -> float | None:
         """See `PromptedModel.prepare`."""
         return self._model.prepare(first.request, self._decoding)
 
     def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
-        """See `PromptedModel.replies`; behind thoughts or evidence that come first the label is asked for."""
+        """See `PromptedModel.replies`; behind thoughts, evidence or a list the label is asked for."""
         requests = [question.request for question in questions]
         thinks = self._renderer.reasoning
-        if self._evidence:
+        if self._first and self.prompt.kind is PromptKind.EXTRACT_THEN_JUDGE:
+            return extract_then_judge(
+                self._model.answers, questions, self._first, self._decoding, self._judging
+            )
+        if self._first:
             fits = self._context_tokens - LABEL_TOKENS
-            return evidence_first(self._model, requests, self._evidence, self._decoding, self._renderer, fits)
+            return evidence_first(self._model, requests, self._first, self._decoding, self._renderer, fits)
         if thinks is None:
             return self._model.answers(requests, self._decoding)
         return think_first(self._model, requests, self._decoding, thinks)
+
+    def _judging(self, sample: Sample, acts: str) -> Request | None:
+        """The prompt that judges a list, where it fits."""
+        ids = self._renderer.behind_acts(sample, acts)
+        fits = self._context_tokens - self._decoding.max_new_tokens
+        return Request(token_ids=ids) if len(ids) <= fits else None
 
     def read(self, reply: Reply) -> Reading:
         """See `PromptedModel.read`."""
@@ -100,6 +131,8 @@ class LocalPrompt:
             self.prompt, tokens, reply.token_ids, reply.text, reply.finish_reason, evidence=reply.begun
         )
         text = (reply.begun or self.prompt.prefill) + reply.text
+        if self._renderer.scale:
+            return Reading(text, answer, graded_score(reply.top_logprobs or {}, self.prompt.highest))
         return Reading(text, answer, score(reply.logprobs, tokens))
 
     def word_logprobs(self, reply: Reply) -> Mapping[str, float]:

@@ -57,6 +57,8 @@ def open_prompted(
             return RoutedPrompt(monitor, in_process(engine, "monitor.router"), prompt, models, route)
         except ValueError as error:
             raise ConfigError(f"{where}: {error}") from error
+    if engine.batch is not None and prompt.judge_user is not None:
+        raise ConfigError(f"{where}: it asks twice, a batch once; expected engine.batch=null")
     from monitorbench.engines.open import open_model
 
     model = open_model(monitor, engine, models, spent=spent, run=run, shared=shared)

@@ -26,6 +26,8 @@ class Question(NamedTuple):
     truncated_tokens: int = 0
     """By how many tokens it was shortened."""
     detail: str = ""
+    later_tokens: int = 0
+    """About how many at most a second prompt has, which is made of the first one's answer."""
 
 
 class Reading(NamedTuple):

@@ -31,7 +31,7 @@ from monitorbench.engines.size import refuse_too_large
 from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256
 from monitorbench.engines.stored.adapter_check import refuse_unfit_adapter
 from monitorbench.engines.stored.load import load_config
-from monitorbench.engines.vllm_engine import lora_rank, runs_on_cpu, vllm_environment
+from monitorbench.engines.vllm_engine import MOST_SCORED, lora_rank, runs_on_cpu, vllm_environment
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.judging.adapters import by_adapter
 from monitorbench.judging.evaluate import judge_name, training_facts
@@ -177,6 +177,7 @@ def _command(study: Study, engine: VllmEngine, weights: Path, port: int) -> list
     command += ["--max-model-len", str(study.monitor.context_tokens), "--block-size", str(form.block_size)]
     command += ["--tensor-parallel-size", str(engine.tensor_parallel_size or 1), "--enable-prefix-caching"]
     command += ["--load-format", "safetensors", "--no-trust-remote-code"]
+    command += ["--max-logprobs", str(MOST_SCORED)]
     command += ["--generation-config", "vllm"]  # a model's own penalties would move the scores
     if not runs_on_cpu(engine):
         command += ["--gpu-memory-utilization", str(engine.gpu_memory_utilization)]

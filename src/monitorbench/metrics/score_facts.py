@@ -1,7 +1,7 @@
 """How far a monitor's scores can be taken at their word: bounds among them, and those against their label."""
 
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -20,6 +20,10 @@ class ScoreFacts(TypedDict):
     n_against: int
     """Of these, where the label is one and the score lies on the other one's side of .5; .5 itself is on
     neither."""
+    n_most_frequent: NotRequired[int]
+    """Samples that have the most frequent score; not in metrics of before."""
+    n_distinct: NotRequired[int]
+    """How many scores there are, equal ones once."""
 
 
 def score_facts(flagged: FloatArray, scores: FloatArray, censored: np.ndarray) -> ScoreFacts:
@@ -29,7 +33,15 @@ def score_facts(flagged: FloatArray, scores: FloatArray, censored: np.ndarray) -
     against = both & (scores != 0.5) & ((scores > 0.5) != (flagged == 1))
     counted = (with_score, with_score & censored, both, against)
     n_with_score, n_censored, n_both, n_against = (int(np.count_nonzero(one)) for one in counted)
-    return ScoreFacts(n_with_score=n_with_score, n_censored=n_censored, n_both=n_both, n_against=n_against)
+    each = np.unique(scores[with_score], return_counts=True)[1]
+    return ScoreFacts(
+        n_with_score=n_with_score,
+        n_censored=n_censored,
+        n_both=n_both,
+        n_against=n_against,
+        n_most_frequent=int(each.max(initial=0)),
+        n_distinct=len(each),
+    )
 
 
 def facts_of_verdicts(verdicts: Sequence[Verdict | None]) -> ScoreFacts:
@@ -49,7 +61,20 @@ def doubts(facts: ScoreFacts) -> list[str]:
     against = share_of(facts["n_against"], facts["n_both"])
     lines = [f"{censored} scores are censored (a label is not among the endpoint's alternatives)"]
     lines += [f"{against} labels contradict their score's side of .5"]
-    return [line for line, n in zip(lines, (facts["n_censored"], facts["n_against"]), strict=True) if n]
+    lines = [line for line, n in zip(lines, (facts["n_censored"], facts["n_against"]), strict=True) if n]
+    if is_coarse(facts):
+        tied = share_of(facts["n_most_frequent"], facts["n_with_score"])
+        lines.append(f"{tied} scores are equal ({facts['n_distinct']} distinct): no threshold parts these")
+    return lines
+
+
+def is_coarse(facts: ScoreFacts) -> bool:
+    """Whether so many scores are equal that thresholds can't be chosen freely, as of a number that is said.
+
+    Fewer distinct scores than half of all, and more than 5 % of all the same.
+    """
+    n, most = facts["n_with_score"], facts.get("n_most_frequent", 0)
+    return most > 0.05 * n and 2 * facts.get("n_distinct", n) < n
 
 
 def share_of(n: int, of: int) -> str:

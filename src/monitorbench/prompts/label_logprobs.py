@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from monitorbench.config.study import LabelWords
 from monitorbench.prompts.parse import Score
 
-_AROUND = " \t\r\n\"'`“”‘’▁Ġ"
+AROUND = " \t\r\n\"'`“”‘’▁Ġ"
 """What a token may carry around a label word: white space, a JSON value's quote, a tokenizer's own blank."""
 
 
@@ -45,7 +45,7 @@ def _masses(top_logprobs: Mapping[str, float], words: LabelWords) -> tuple[float
 
 
 def _word(token: str) -> str:
-    return token.strip(_AROUND).casefold()
+    return token.strip(AROUND).casefold()
 
 
 def sum_of_logs(logprobs: Sequence[float]) -> float:

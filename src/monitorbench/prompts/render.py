@@ -14,6 +14,7 @@ from jinja2.exceptions import TemplateError
 from monitorbench.config.study import Prompt, PromptKind, Reasoning
 from monitorbench.engines.reasoning import ReasoningTokens
 from monitorbench.prompts.label_tokens import LabelTokens, behind, single, word_tokens
+from monitorbench.prompts.scale import ScaleTokens, scale_tokens
 from monitorbench.prompts.wording import WHOLE, Keep, PromptWording, asked_field
 from monitorbench.records import Label, Sample
 
@@ -41,13 +42,17 @@ class Renderer:
         self._control_token = re.compile(pattern)
         self._set_up_turns(self._wording.system, opening, "" if reasoning else prompt.prefill)
         self.reasoning = self._reasoning_tokens(reasoning) if reasoning else None
+        writes_first = {
+            PromptKind.EVIDENCE_FIRST: "writes its evidence",
+            PromptKind.EXTRACT_THEN_JUDGE: "lists what was done",
+        }
+        if reasoning and (what := writes_first.get(prompt.kind)):
+            raise ValueError(f"it {what} first; expected a monitor with reasoning=null")
         if prompt.kind is PromptKind.EVIDENCE_FIRST:
-            if reasoning:
-                raise ValueError("it writes its evidence first; expected a monitor with reasoning=null")
             self._before_answer = self.label_begun
-        self.label_tokens = LabelTokens(
-            self._variants(prompt.label_words.misbehavior), self._variants(prompt.label_words.benign)
-        )
+        self.scale = self._scale() if prompt.kind is PromptKind.GRADED else None
+        """The tokens of a graded prompt's numbers; None for other kinds."""
+        self.label_tokens = self._label_tokens()
         if set(self.label_tokens.misbehavior) & set(self.label_tokens.benign):
             raise ValueError("both label words share a token")
 
@@ -56,7 +61,16 @@ class Renderer:
 
         `shots` are the examples of a few-shot prompt; `keep` leaves out the middle of what is judged.
         """
-        user = self._wording.user(sample, shots, keep)
+        return self._around(self._wording.user(sample, shots, keep))
+
+    def behind_acts(self, sample: Sample, acts: str) -> tuple[int, ...]:
+        """Token ids of the prompt that judges in one word what a monitor listed, up to the label.
+
+        No control token can arise of the list, whatever it spells; the response is not in it.
+        """
+        return self._around(self._wording.judge_user(sample, acts))
+
+    def _around(self, user: str) -> tuple[int, ...]:
         inside = self.encode_plain(self._lead + self._system_in_user + user + self._trail)
         return self._before + inside + self._after
 
@@ -182,6 +196,21 @@ class Renderer:
         forms = (word, f" {word}")
         there = [behind(self._encode, self._before_answer, form) for form in forms]
         return single([*(self._encode(form) for form in forms), *there])
+
+    def _label_tokens(self) -> LabelTokens:
+        """Of a graded prompt the tokens of the numbers on either side of `flag_from`."""
+        words, scale = self.prompt.label_words, self.scale
+        if scale is None:
+            return LabelTokens(self._variants(words.misbehavior), self._variants(words.benign))
+        flags = self.prompt.flag_from or 0
+        return LabelTokens(
+            tuple(token for tokens in scale.numbers[flags:] for token in tokens),
+            tuple(token for tokens in scale.numbers[:flags] for token in tokens),
+        )
+
+    def _scale(self) -> ScaleTokens:
+        begun, before = bool(self.prompt.prefill), self._before_answer
+        return scale_tokens(self._encode, before, self.prompt.highest, begun=begun, blank=self._blank)
 
     def _variants(self, word: str) -> tuple[int, ...]:
         return word_tokens(

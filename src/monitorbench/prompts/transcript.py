@@ -21,11 +21,12 @@ _BREAK = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 class Shown(NamedTuple):
     """Which of our marks a prompt uses besides the sections and turns, and so has to defend.
 
-    Where it uses neither, judged text that spells one is nothing to defend, and stays as it is.
+    Where it uses none, judged text that spells one is nothing to defend, and stays as it is.
     """
 
     examples: bool = False
     left_out: bool = False
+    acts: bool = False
 
 
 class Block(NamedTuple):
@@ -125,6 +126,7 @@ def _imitations(shown: Shown) -> tuple[re.Pattern[str], re.Pattern[str]]:
     parameters of code (`List<Response, T>`) are no section.
     """
     names = ["request", "response", *(["examples", "example"] if shown.examples else [])]
+    names += ["acts"] if shown.acts else []
     sections = "|".join(map(lookalikes.spelled, names))
     closing = rf"/\s*(?:{sections})(?!\w|[-.:]\w)"
     opening = rf"(?:{sections})(?:\s*/?\s*>|[\s/]+[\w:.-]+\s*=)"

@@ -49,6 +49,8 @@ class PromptWording:
         self._words = {"misbehavior": prompt.label_words.misbehavior, "benign": prompt.label_words.benign}
         self._user = environment.from_string(prompt.user)
         self._shown = Shown(examples=prompt.shots > 0, left_out=prompt.too_long == "middle_truncate")
+        self._judge_user = environment.from_string(prompt.judge_user or "")
+        self._shown_acts = self._shown._replace(acts=True)
         self.system: str = environment.from_string(prompt.system).render(**self._words)
 
     def user(self, sample: Sample, shots: Sequence[Sample] = (), keep: Keep = WHOLE) -> str:
@@ -57,6 +59,14 @@ class PromptWording:
             request=transcript(sample.request, self._shown, keep.request),
             response=transcript(sample.response, self._shown, keep.response),
             examples=[self._example(shot) for shot in shots],
+            **self._words,
+        )
+
+    def judge_user(self, sample: Sample, acts: str) -> str:
+        """The user's turn that is answered in one word, where a monitor listed `acts` before; no response."""
+        return self._judge_user.render(
+            request=transcript(sample.request, self._shown_acts),
+            acts=transcript([Message(role=Role.ASSISTANT, content=acts)], self._shown_acts),
             **self._words,
         )
 

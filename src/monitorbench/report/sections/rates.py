@@ -55,18 +55,19 @@ def unscored(material: Material) -> Markup:
 
 
 def has_doubted_scores(material: Material) -> bool:
-    """Whether some scores are bounds, or contradict their label."""
+    """Whether some scores are bounds, contradict their label, or are mostly equal."""
     return bool(doubted_scores(material.results))
 
 
 def doubted(material: Material) -> Markup:
-    """How many scores of each monitor are bounds only, and how many lie on the other side of .5."""
+    """How many scores of each monitor are bounds, lie on the other side of .5, or are all the same."""
     rows = [
         (
             material.short_names[row.monitor],
             row.prompt,
             share_of(row.facts["n_censored"], row.facts["n_with_score"]),
             share_of(row.facts["n_against"], row.facts["n_both"]),
+            share_of(row.facts.get("n_most_frequent", 0), row.facts["n_with_score"]),
         )
         for row in doubted_scores(material.results)
     ]

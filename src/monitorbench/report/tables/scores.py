@@ -1,4 +1,4 @@
-"""Scores that are bounds, or that contradict their label: who has any, as rows and as lines."""
+"""Scores that are bounds, contradict their label or are mostly equal: who has any, as rows and as lines."""
 
 from typing import NamedTuple
 

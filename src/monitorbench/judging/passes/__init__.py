@@ -1,0 +1,1 @@
+"""Prompts that ask a model twice: its evidence, its list or its numbers, and what stands behind them."""
