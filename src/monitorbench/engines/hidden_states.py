@@ -77,17 +77,24 @@ class HiddenStates:
     def _pool_layer(self, layer: int) -> Any:
         def pool(module: torch.nn.Module, inputs: Any, output: Any) -> None:
             states_TH = (output[0] if isinstance(output, tuple) else output)[0].float()
-            self._found[layer] = torch.stack([self._at(states_TH, one) for one in self._positions])
+            self._found[layer] = torch.stack(
+                [pooled_at(states_TH, one, self._span) for one in self._positions]
+            )
 
         return pool
 
-    def _at(self, states_TH: torch.Tensor, position: Position) -> torch.Tensor:
-        start, end = self._span
-        match position:
-            case "last":
-                vector_H = states_TH[-1]
-            case "mean":
-                vector_H = states_TH[start:end].mean(0)
-            case "max":
-                vector_H = states_TH[start:end].amax(0)
-        return vector_H.clamp(-_MOST, _MOST)
+
+def pooled_at(states_TH: torch.Tensor, position: Position, span: tuple[int, int]) -> torch.Tensor:
+    """The vector [hidden] that stands for one prompt, within float16's range.
+
+    `states_TH` are float32 and of that prompt alone; `span` is the half-open range of the judged response.
+    """
+    start, end = span
+    match position:
+        case "last":
+            vector_H = states_TH[-1]
+        case "mean":
+            vector_H = states_TH[start:end].mean(0)
+        case "max":
+            vector_H = states_TH[start:end].amax(0)
+    return vector_H.clamp(-_MOST, _MOST)

@@ -12,16 +12,13 @@ from monitorbench.config.monitor import LABEL_TOKENS, Monitor, Prompt, PromptKin
 from monitorbench.engines.protocol import Decoding, Model, Reply, Request
 from monitorbench.engines.reasoning import think_first
 from monitorbench.judging.evidence import evidence_first
-from monitorbench.judging.identity import verdict_key
+from monitorbench.judging.identity import IN_KEYS, verdict_key
 from monitorbench.judging.prompted import Question, Reading
 from monitorbench.prompts.label_logprobs import sum_of_logs
 from monitorbench.prompts.parse import Answer, Score, parse, score
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.truncate import middle_truncate
 from monitorbench.records import Sample, UnscoredReason
-
-_IN_KEYS = ("weights", "adapter", "dtype", "engine")
-"""What of a model's identity is in a verdict's key; the rest shows in the token ids."""
 
 
 class LocalPrompt:
@@ -54,7 +51,7 @@ class LocalPrompt:
             before, room = (prompt.max_new_tokens, *begun), len(begun)
         self._before_label, self._context_tokens = before, monitor.context_tokens
         self._fits = monitor.context_tokens - prompt.most_tokens - room
-        self._names = {name: identity[name] for name in _IN_KEYS} if identity else None
+        self._names = {name: identity[name] for name in IN_KEYS} if identity else None
 
     def question(self, sample: Sample, shots: Sequence[Sample] = ()) -> Question:
         """See `PromptedModel.question`."""
