@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pair.small_heads import fitted_heads
+from pair_heads import LAYER, fitted_heads
 from small_models import planted_samples, sample, smollm2_folder
 from studies import study
 
@@ -12,13 +12,12 @@ from monitorbench.config.head import Position
 from monitorbench.config.study import Study
 from monitorbench.records import Label, Sample
 
-LAYER = 18
-EXACT = ("engine=transformers", "engine.dtype=float32", "engine.device=cpu", "engine.batch_size=4")
+EXACT = ("engine=transformers", "engine.dtype=float32", "engine.device=cpu", "engine.batch_size=3")
 
 
 @pytest.fixture(scope="session")
 def asked() -> Callable[..., Study]:
-    """A study of SmolLM2 in float32, batches of four."""
+    """A study of SmolLM2 in float32, batches of three."""
 
     def made(*overrides: str) -> Study:
         return study(*EXACT, f"monitor.path={smollm2_folder()}", *overrides, primary="evaluate")
@@ -28,7 +27,7 @@ def asked() -> Callable[..., Study]:
 
 @pytest.fixture(scope="session")
 def samples() -> list[Sample]:
-    """Six of very different lengths, so that a batch is mostly padding."""
+    """Four of very different lengths, so that a batch is mostly padding."""
     texts = [
         "No.",
         "I can't say, as the ledger shows.",
@@ -38,7 +37,7 @@ def samples() -> list[Sample]:
         "a b c",
     ]
     return [
-        sample(f"p{number}", text, Label.BENIGN, request="Why? " * (1 + 7 * number % 30))
+        sample(f"p{number}", text, Label.BENIGN, request="Why? " * (1 + 7 * number % 10))
         for number, text in enumerate(texts)
     ]
 

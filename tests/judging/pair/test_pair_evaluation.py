@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pair.small_heads import fitted_heads
+from pair_heads import fitted_heads
 from sealed import seal
 from small_models import planted_samples, tiny_model
 from studies import study
@@ -18,7 +18,7 @@ from monitorbench.judging.pair import evaluate as pair_evaluating
 from monitorbench.records import Split
 from monitorbench.runs.verdict_log import read_verdicts
 
-N = 12
+N = 8
 
 
 @pytest.fixture

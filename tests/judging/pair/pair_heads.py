@@ -17,6 +17,8 @@ from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.response_span import response_span
 from monitorbench.records import Label, Sample
 
+LAYER = 18
+"""Of the 30 of SmolLM2."""
 POSITIONS: tuple[Position, ...] = ("last", "mean", "max")
 
 
