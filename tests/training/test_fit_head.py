@@ -249,7 +249,6 @@ def test_one_label_is_no_split_to_fit_on(asked: Any):
         ("monitorbench.training.fit_head", "fit_head", ()),
         ("monitorbench.training.sft", "train", ()),
         ("monitorbench.corpus.elicit", "elicit", ()),
-        ("monitorbench.judging.server", "serve", ("engine=vllm",)),
     ],
 )
 def test_a_stage_that_has_no_use_for_a_head_says_so(

@@ -389,7 +389,9 @@ SERVE = _stage(
     """Serve a monitor, adapter included, through vLLM's OpenAI-compatible server until Ctrl-C.
 
     monitorbench serve monitor=smollm2_135m engine=vllm
+    monitorbench serve monitor=smollm2_135m engine=transformers monitor.head_beside=RUN    # with its probe
 
+With a probe (a run of fit.py) model and probe answer POST /judge from one pass.
 Prints the run's directory (server.json has the address) once the server is healthy.
 """,
     is_live=True,

@@ -87,7 +87,7 @@ class _InProcess(Config):
 
 
 class TransformersEngine(_InProcess):
-    """`engine=transformers`: in process, installs anywhere."""
+    """`engine=transformers`: in process, installs anywhere; as a server for `serve.py` with a probe."""
 
     kind: Literal["transformers"]
     dtype: Dtype
@@ -96,6 +96,10 @@ class TransformersEngine(_InProcess):
     """Where it runs; `auto`: a GPU where there is one."""
     batch_size: Annotated[int, Field(ge=1)]
     """Samples judged at once."""
+    host: str = "127.0.0.1"
+    """The address that `serve.py` listens at."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 0
+    """Of the server; 0 takes a free one."""
 
     @property
     def resolved_dtype(self) -> ResolvedDtype:
@@ -199,5 +203,8 @@ def with_states(engine: Engine) -> TransformersEngine:
 def servable(engine: Engine) -> VllmEngine:
     """The engine where it can serve others; `UserError` where it can't."""
     if not isinstance(engine, VllmEngine):
-        raise UserError(f"engine={engine.kind}: nothing to serve; expected engine=vllm")
+        raise UserError(
+            f"engine={engine.kind}: nothing to serve; expected engine=vllm, or engine=transformers with "
+            "monitor.head_beside or monitor.head"
+        )
     return engine

@@ -211,6 +211,9 @@ class Monitor(Config):
     head: Path | None = None
     """A probe, a head on the base's hidden states, which answers in place of the model: a run of
     `train/fit.py`, or its `head.safetensors`."""
+    head_beside: Path | None = None
+    """A probe that reads the model's own pass, so that `evaluate.py` and `serve.py` have both verdicts of one
+    pass: as `head`, and in its place."""
     router: Router | None = None
     """In place of `adapter`: one for each category."""
     context_tokens: Annotated[int, Field(ge=128)]
@@ -243,9 +246,17 @@ class Monitor(Config):
             return self.weights_bytes
         return self.parameters * {"float32": 4, "bfloat16": 2}[dtype]
 
+    def without_probe(self) -> "Monitor":
+        """The model alone, of a monitor with a probe beside it."""
+        return self.model_copy(update={"head_beside": None})
+
+    def probe_alone(self) -> "Monitor":
+        """The probe alone, of a monitor with one beside it or in its place."""
+        return self.model_copy(update={"head": self.head_beside or self.head, "head_beside": None})
+
     def on(self, adapter: Path | None) -> "Monitor":
         """The monitor with this adapter alone, None: the base."""
-        return self.model_copy(update={"adapter": adapter, "router": None, "head": None})
+        return self.model_copy(update={"adapter": adapter, "router": None, "head": None, "head_beside": None})
 
     @model_validator(mode="after")
     def _has_one_place_for_its_weights(self) -> "Monitor":
@@ -267,6 +278,17 @@ class Monitor(Config):
             raise ValueError(
                 "head: a probe reads the states of a base that answers at once; expected a language model "
                 "with adapter, router and reasoning null"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _is_alone_with_its_probe(self) -> "Monitor":
+        if self.head_beside and (
+            self.head or self.adapter or self.router or self.reasoning or self.kind != "language_model"
+        ):
+            raise ValueError(
+                "head_beside: it reads the pass of a base that answers at once; expected a language model "
+                "with head, adapter, router and reasoning null"
             )
         return self
 

@@ -80,22 +80,32 @@ class HiddenStates:
     def _keep_layer(self, layer: int) -> Any:
         def keep(module: torch.nn.Module, inputs: Any, output: Any) -> None:
             states_TH = (output[0] if isinstance(output, tuple) else output)[0]
-            start, end = self._span
-            response_RH = states_TH[start:end].float()
-            found_NPH = torch.stack(
-                [
-                    states_TH[-1:].float() if one == "last" else self._of_response(response_RH, one)
-                    for one in self._positions
-                ],
-                1,
-            )
-            self._found[layer] = found_NPH.clamp(-_MOST, _MOST).half()
+            self._found[layer] = kept(states_TH, self._positions, self._span, self._window)
 
         return keep
 
-    def _of_response(self, response_RH: torch.Tensor, position: Position) -> torch.Tensor:
-        """[windows or tokens, hidden]."""
-        if position == "tokens":
-            return response_RH
-        parts = [response_RH[start:end] for start, end in windows(len(response_RH), self._window)]
-        return torch.stack([part.mean(0) if position == "mean" else part.amax(0) for part in parts])
+
+def kept(
+    states_TH: torch.Tensor, positions: Sequence[Position], span: tuple[int, int], window: int | None
+) -> torch.Tensor:
+    """What a head reads of one prompt's states: [windows or tokens, positions, hidden] in float16, clipped.
+
+    `span` is the half-open range of the judged response, `window` a head's.
+    """
+    response_RH = states_TH[span[0] : span[1]].float()
+    found_NPH = torch.stack(
+        [
+            states_TH[-1:].float() if one == "last" else _of_response(response_RH, one, window)
+            for one in positions
+        ],
+        1,
+    )
+    return found_NPH.clamp(-_MOST, _MOST).half()
+
+
+def _of_response(response_RH: torch.Tensor, position: Position, window: int | None) -> torch.Tensor:
+    """[windows or tokens, hidden]."""
+    if position == "tokens":
+        return response_RH
+    parts = [response_RH[start:end] for start, end in windows(len(response_RH), window)]
+    return torch.stack([part.mean(0) if position == "mean" else part.amax(0) for part in parts])

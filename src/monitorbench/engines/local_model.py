@@ -63,4 +63,5 @@ def _reply(completion: Completion, prompt_tokens: int) -> Reply:
         token_ids=completion.token_ids,
         logprobs=completion.logprobs,
         stop_token_id=completion.stop_token_id,
+        states=completion.states,
     )

@@ -53,16 +53,20 @@ def open_model(
 
 
 def share_engine(
-    monitor: Monitor, engine: LocalEngine, models: Path, adapters: Sequence[Path]
+    monitor: Monitor,
+    engine: LocalEngine,
+    models: Path,
+    adapters: Sequence[Path],
+    around: Callable[[Model], Model] | None = None,
 ) -> "SharedEngine":
-    """An engine for the monitor's weights with and without several PEFT folders.
+    """An engine for the monitor's weights with and without several PEFT folders; `around` as it says there.
 
     It is loaded with the first question. Raises `UserError` where weights are missing or do not fit this
     machine.
     """
     from monitorbench.engines.shared import SharedEngine
 
-    return SharedEngine(*_loading(monitor, engine, models, adapters))
+    return SharedEngine(*_loading(monitor, engine, models, adapters), around)
 
 
 def open_engine(config: LocalEngine, weights: Path, adapters: Sequence[Path], context_tokens: int) -> Engine:

@@ -9,6 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from monitorbench.config.head import Position
+
 Failure: TypeAlias = Literal[
     "refused", "timed_out", "http_error", "bad_response", "empty", "truncated", "no_label"
 ]
@@ -31,6 +36,18 @@ class Request(NamedTuple):
     """Of the verdict that it is for, which a batch API is sent."""
 
 
+class Tap(NamedTuple):
+    """What is read of a pass beside its answer: the states of one layer, as a probe reads them."""
+
+    layer: int
+    """Counted from 1."""
+    position: Position
+    window: int | None
+    """A head's: see `Head.window`."""
+    spans: tuple[tuple[int, int], ...]
+    """Of each prompt, in their order, the half-open range of the judged response."""
+
+
 @dataclass(frozen=True, slots=True)
 class Decoding:
     """Greedy decoding of at most `max_new_tokens`, with log-probabilities requested at the first.
@@ -38,7 +55,8 @@ class Decoding:
     The token ids are for a model of this process. An endpoint is told the rest: `structured` is a JSON
     schema, sent in the way its configuration names; `label_after` is how an answer begins before its label,
     white space aside, or with `label_field` what precedes that field's value in the JSON object that has it
-    last; `reasoning_end` is what ends reasoning that a model writes into its answer.
+    last; `reasoning_end` is what ends reasoning that a model writes into its answer. `tap` changes no answer;
+    only `engine=transformers` without an adapter reads it.
     """
 
     max_new_tokens: int
@@ -48,6 +66,8 @@ class Decoding:
     label_after: str = ""
     label_field: str = ""
     reasoning_end: str = ""
+    tap: Tap | None = None
+    """What a probe reads of the prompts' pass; it changes no answer. Of `engine=transformers` alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +86,8 @@ class Completion:
     logprobs: Mapping[int, float]
     seconds: float
     stop_token_id: int | None = None
+    states: NDArray[np.float16] | None = None
+    """[windows or tokens, hidden], what the decoding's `tap` read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +122,8 @@ class Reply:
     stop_token_id: int | None = None
     served_model: str = ""
     begun: str = ""
+    states: NDArray[np.float16] | None = None
+    """As in `Completion`."""
 
 
 class Engine(Protocol):

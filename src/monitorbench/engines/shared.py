@@ -9,22 +9,26 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.engines.local_model import LocalModel
-from monitorbench.engines.protocol import Engine
+from monitorbench.engines.protocol import Engine, Model
 
 
 class SharedEngine:
     """An `Engine` that is loaded with the first question about any of its adapters, and closed once."""
 
-    def __init__(self, tokenizer: Any, load: Callable[[], Engine]) -> None:
-        self._tokenizer, self._load = tokenizer, load
+    def __init__(
+        self, tokenizer: Any, load: Callable[[], Engine], around: Callable[[Model], Model] | None = None
+    ) -> None:
+        """`around` puts something between a model and who asks it, such as a probe that reads its passes."""
+        self._tokenizer, self._load, self._around = tokenizer, load, around
         self._engine: Engine | None = None
 
-    def model(self, adapter: Path | None) -> LocalModel:
+    def model(self, adapter: Path | None) -> Model:
         """The model with one of the adapters, None: the base; closing it leaves the engine open.
 
         One of the models is asked at a time.
         """
-        return LocalModel(self._tokenizer, self._loaded, adapter, closes=False)
+        model = LocalModel(self._tokenizer, self._loaded, adapter, closes=False)
+        return self._around(model) if self._around else model
 
     def close(self) -> None:
         """Give back the engine's memory, where one was loaded."""

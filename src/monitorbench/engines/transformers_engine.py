@@ -2,14 +2,18 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import GenerationConfig, LogitsProcessor
 
 from monitorbench.config.hardware import runs_on_gpu
 from monitorbench.config.study import TransformersEngine
-from monitorbench.engines.protocol import Completion, Decoding
+from monitorbench.engines.hidden_states import kept
+from monitorbench.engines.protocol import Completion, Decoding, Tap
 from monitorbench.engines.stored.load import load_causal_lm, load_tokenizer
 
 
@@ -24,6 +28,39 @@ class _FirstStep(LogitsProcessor):
         if self.logprobs_BT is None:
             self.logprobs_BT = scores_BV.float().log_softmax(-1)[:, list(self.token_ids)].cpu()
         return scores_BV
+
+
+class _Reader:
+    """Keeps the states that a tap reads of a batch, padded on the left, at its first pass."""
+
+    def __init__(self, tap: Tap, lengths: Sequence[int]) -> None:
+        self._tap, self._lengths = tap, lengths
+        self.states_B: list[torch.Tensor] | None = None
+        """Of each prompt, [windows or tokens, hidden]."""
+
+    def __call__(self, module: torch.nn.Module, inputs: Any, output: Any) -> None:
+        if self.states_B is not None:  # of the tokens that are generated
+            return
+        states_BTH = output[0] if isinstance(output, tuple) else output
+        prompts = zip(states_BTH, self._lengths, self._tap.spans, strict=True)
+        positions, window = (self._tap.position,), self._tap.window
+        self.states_B = [
+            kept(states_TH[-n:], positions, span, window)[:, 0] for states_TH, n, span in prompts
+        ]
+
+
+@contextmanager
+def _reading(model: Any, tap: Tap | None, lengths: Sequence[int]) -> Iterator[_Reader | None]:
+    """Read along in the passes of the body; `tap.spans` and `lengths` are the batch's, in its order."""
+    if tap is None:
+        yield None
+        return
+    reader = _Reader(tap, lengths)
+    hook = model.get_decoder().layers[tap.layer - 1].register_forward_hook(reader)
+    try:
+        yield reader
+    finally:
+        hook.remove()
 
 
 class InProcessTransformers:
@@ -67,12 +104,15 @@ class InProcessTransformers:
         order = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
         for start in range(0, len(order), self._batch_size):
             indices = order[start : start + self._batch_size]
-            batch = [prompts[i] for i in indices]
+            batch, asked = [prompts[i] for i in indices], decoding
+            if decoding.tap is not None:
+                spans = tuple(decoding.tap.spans[i] for i in indices)
+                asked = replace(decoding, tap=decoding.tap._replace(spans=spans))
             if self._names and not (self._adapter and with_adapter):
                 with self._model.disable_adapter():
-                    completions = self._batch(batch, decoding)
+                    completions = self._batch(batch, asked)
             else:
-                completions = self._batch(batch, decoding)
+                completions = self._batch(batch, asked)
             yield from zip(indices, completions, strict=True)
 
     def close(self) -> None:
@@ -87,25 +127,31 @@ class InProcessTransformers:
         ids_BT = torch.tensor([[pad] * (longest - len(p)) + list(p) for p in prompts])
         mask_BT = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in prompts])
         first_step = _FirstStep(decoding.scored_token_ids)
-        generated_BT = self._model.generate(
-            input_ids=ids_BT.to(self._model.device),
-            attention_mask=mask_BT.to(self._model.device),
-            logits_processor=[first_step],
-            generation_config=GenerationConfig(
-                max_new_tokens=decoding.max_new_tokens,
-                do_sample=False,
-                eos_token_id=list(decoding.stop_token_ids),
-                pad_token_id=pad,
-            ),
-        )[:, longest:].tolist()
+        with _reading(self._model, decoding.tap, [len(p) for p in prompts]) as reader:
+            generated_BT = self._model.generate(
+                input_ids=ids_BT.to(self._model.device),
+                attention_mask=mask_BT.to(self._model.device),
+                logits_processor=[first_step],
+                generation_config=GenerationConfig(
+                    max_new_tokens=decoding.max_new_tokens,
+                    do_sample=False,
+                    eos_token_id=list(decoding.stop_token_ids),
+                    pad_token_id=pad,
+                ),
+            )[:, longest:].tolist()
         assert first_step.logprobs_BT is not None  # generate() takes at least one step
         seconds = (time.perf_counter() - began) / len(prompts)
-        return [
+        completions = [
             self._completion(
                 row, dict(zip(decoding.scored_token_ids, logprobs, strict=True)), decoding, seconds
             )
             for row, logprobs in zip(generated_BT, first_step.logprobs_BT.tolist(), strict=True)
         ]
+        if reader is None:
+            return completions
+        assert reader.states_B is not None
+        read = zip(completions, reader.states_B, strict=True)
+        return [replace(one, states=states.cpu().numpy()) for one, states in read]
 
     def _completion(
         self, row: list[int], logprobs: dict[int, float], decoding: Decoding, seconds: float

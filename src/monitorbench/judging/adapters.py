@@ -23,6 +23,10 @@ def evaluate_each(study: Study) -> Path:
     The others' runs are printed, a line each. Raises what `evaluate` raises, with what was judged until then
     kept, and `ConfigError` for an adapter that is named twice or is to go behind an endpoint.
     """
+    if study.monitor.head_beside is not None:
+        from monitorbench.judging.pair.evaluate import evaluate_pair
+
+        return evaluate_pair(study)
     several = by_adapter(study)
     if len(several) == 1:
         return evaluate(study)

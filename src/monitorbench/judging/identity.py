@@ -104,6 +104,10 @@ def judge_identity(
     }
 
 
+IN_KEYS = ("weights", "adapter", "dtype", "engine")
+"""What of a model's identity is in a verdict's key; the rest shows in the token ids."""
+
+
 def verdict_key(
     sample_id: str,
     token_ids: Sequence[int],

@@ -11,7 +11,7 @@ from typing import Any
 from monitorbench.config.monitor import LABEL_TOKENS, Monitor, Prompt, PromptKind
 from monitorbench.engines.protocol import Decoding, Model, Reply, Request
 from monitorbench.engines.reasoning import think_first
-from monitorbench.judging.identity import verdict_key
+from monitorbench.judging.identity import IN_KEYS, verdict_key
 from monitorbench.judging.passes.evidence import evidence_first
 from monitorbench.judging.passes.extract import extract_then_judge
 from monitorbench.judging.passes.graded import NumberModel
@@ -22,9 +22,6 @@ from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.scale import graded_score
 from monitorbench.prompts.truncate import middle_truncate
 from monitorbench.records import Sample, UnscoredReason
-
-_IN_KEYS = ("weights", "adapter", "dtype", "engine")
-"""What of a model's identity is in a verdict's key; the rest shows in the token ids."""
 
 _ANSWERED_IN = {PromptKind.EVIDENCE_FIRST: LABEL_TOKENS, PromptKind.EXTRACT_THEN_JUDGE: 1}
 """Of kinds whose label is asked for behind what was written first: the tokens of the second answer."""
@@ -65,7 +62,7 @@ class LocalPrompt:
             begun = renderer.encode_plain(renderer.label_begun)
             self._before_label, room = (prompt.max_new_tokens, *begun), len(begun)
         self._fits = monitor.context_tokens - prompt.most_tokens - room
-        self._names = {name: identity[name] for name in _IN_KEYS} if identity else None
+        self._names = {name: identity[name] for name in IN_KEYS} if identity else None
 
     def question(self, sample: Sample, shots: Sequence[Sample] = ()) -> Question:
         """See `PromptedModel.question`."""

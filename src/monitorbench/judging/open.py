@@ -43,6 +43,11 @@ def open_prompted(
         from monitorbench.judging.recorded import RecordedVerdicts
 
         return RecordedVerdicts(monitor.verdicts, prompt, identity)
+    if monitor.head_beside is not None:
+        raise ConfigError(
+            f"monitor.head_beside={monitor.head_beside}: only evaluate.py and serve.py read a pass twice; "
+            "expected null, or monitor.head for the probe alone"
+        )
     if monitor.head is not None:
         from monitorbench.judging.probed import ProbedModel
 

@@ -12,20 +12,17 @@ import os
 import re
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import NamedTuple
 
 from monitorbench.config.base import ConfigError, Preempted, UserError
 from monitorbench.config.endpoint import Served
 from monitorbench.config.engine import servable
-from monitorbench.config.preemption import SWEEP_VARIABLE
 from monitorbench.config.study import Study, VllmEngine
 from monitorbench.engines.size import refuse_too_large
 from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256
@@ -35,6 +32,7 @@ from monitorbench.engines.vllm_engine import MOST_SCORED, lora_rank, runs_on_cpu
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.judging.adapters import by_adapter
 from monitorbench.judging.evaluate import judge_name, training_facts
+from monitorbench.judging.listening import EVERYWHERE, LOOPBACK, free_port, reached_at, terminable
 from monitorbench.judging.served import DIRECTLY, Address, address_file, end_address, write_address
 from monitorbench.runs.directory import RunDirectory
 
@@ -43,8 +41,6 @@ _log = logging.getLogger(__name__)
 _SECONDS_TO_END = 20.0
 _ADAPTERS_AT_ONCE = 8
 """In one batch; each takes its share of the GPU's memory."""
-_LOOPBACK = {"127.0.0.1", "localhost"}
-_EVERYWHERE = {"0.0.0.0"}
 
 
 class Server(NamedTuple):
@@ -62,13 +58,15 @@ class Server(NamedTuple):
 def serve(study: Study) -> Path:
     """Serve the configured monitor until interrupted; returns the run directory.
 
-    Raises `UserError` for another engine than vLLM, a taken port, or a server that dies or is not
-    healthy in time.
+    One with a probe is served by `judging.pair.stage`. Raises `UserError` for another engine than vLLM, a
+    taken port, or a server that dies or is not healthy in time.
     """
+    if study.monitor.head or study.monitor.head_beside:
+        from monitorbench.judging.pair.stage import serve_pair
+
+        return serve_pair(study)
     engine = servable(study.engine)
-    if study.monitor.head is not None:
-        raise ConfigError(f"monitor.head={study.monitor.head}: a server has no probe; expected null")
-    port = _port(engine)
+    port = free_port(engine.host, engine.port)
     served = [_served(one, engine) for one in by_adapter(study)]
     more = {"adapters": [one.adapter for one in served[1:]]} if study.adapters else {}
     identity = {
@@ -79,7 +77,7 @@ def serve(study: Study) -> Path:
         "port": port,  # two servers of one config have a directory each
     }
     run = RunDirectory(study.paths.runs / "serve", judge_name(study), identity)
-    with run.recording(study), _terminable(), running_server(study, port, run.path / "server.log") as server:
+    with run.recording(study), terminable(), running_server(study, port, run.path / "server.log") as server:
         addresses = [
             Address(
                 url=server.url,
@@ -119,7 +117,7 @@ def serve(study: Study) -> Path:
 def running_server(study: Study, port: int, log: Path) -> Iterator[Server]:
     """A healthy server on `port` for as long as the body runs; it and its workers end with it."""
     engine = servable(study.engine).for_monitor(study.monitor.tensor_parallel_size)
-    guarded = engine.served_as is not None or engine.host not in _LOOPBACK
+    guarded = engine.served_as is not None or engine.host not in LOOPBACK
     key = secrets.token_urlsafe(32) if guarded else None
     # Not on the command line, which every user of the machine can read.
     environment = {**os.environ, **vllm_environment(engine), **({"VLLM_API_KEY": key} if key else {})}
@@ -147,25 +145,12 @@ def running_server(study: Study, port: int, log: Path) -> Iterator[Server]:
             start_new_session=True,
         )
         try:
-            host = _own_name() if engine.host in _EVERYWHERE else engine.host
-            near = "127.0.0.1" if engine.host in _EVERYWHERE else engine.host
+            host = reached_at(engine.host)
+            near = "127.0.0.1" if engine.host in EVERYWHERE else engine.host
             _wait_until_healthy(f"http://{near}:{port}", process, engine.startup_seconds, log)
             yield Server(f"http://{host}:{port}/v1", study.monitor.name, names, process, key)
         finally:
             _end(process)
-
-
-def _own_name() -> str:
-    """What other machines call this one; `UserError` where it has no name that leads anywhere."""
-    for name in (socket.gethostname(), socket.getfqdn()):
-        try:
-            socket.gethostbyname(name)
-        except OSError:
-            continue
-        return name
-    raise UserError(
-        "engine.host=0.0.0.0: this machine's name can't be resolved; expected an address of it in its place"
-    )
 
 
 def _command(study: Study, engine: VllmEngine, weights: Path, port: int) -> list[str]:
@@ -279,34 +264,3 @@ def _end_group(process: "subprocess.Popen[bytes]") -> None:
         except ProcessLookupError:
             break
     process.wait()
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM does what Ctrl-C does; in a sweep both leave the run pending, as for any other script."""
-    if SWEEP_VARIABLE in os.environ:
-        yield
-        return
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _port(engine: VllmEngine) -> int:
-    """The configured port, or a free one for 0; `UserError` where it is taken."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((engine.host, engine.port))
-        except OSError as error:
-            raise UserError(
-                f"engine.port={engine.port}: can't be had on {engine.host} ({error.strerror})"
-            ) from error
-        port: int = probe.getsockname()[1]
-        return port

@@ -1,0 +1,153 @@
+"""What a server with a probe asks: one request and response judged, by the model, its probe, or both.
+
+Nothing of what is judged stays: neither text nor states are written, and no request waits for a batch.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from monitorbench.config.base import ConfigError
+from monitorbench.config.engine import TransformersEngine
+from monitorbench.config.monitor import Monitor, Prompt
+from monitorbench.engines.hidden_states import HiddenStates
+from monitorbench.engines.open import open_model
+from monitorbench.engines.stored.load import load_config, load_tokenizer
+from monitorbench.engines.weights import weights_folder
+from monitorbench.judging.local import LocalPrompt
+from monitorbench.judging.pair.beside import Beside, Ids, Read, Span
+from monitorbench.judging.probed import fitting_head, probe_reading
+from monitorbench.judging.states import states_engine
+from monitorbench.prompts.render import Renderer
+from monitorbench.prompts.response_span import response_span
+from monitorbench.records import (
+    Category,
+    Construction,
+    Label,
+    LabelSource,
+    Message,
+    Role,
+    Sample,
+    Task,
+    UnscoredReason,
+)
+
+
+class Judgement(NamedTuple):
+    """The monitor's verdict on one sample; exactly one of `label` and `unscored` is None."""
+
+    label: Label | None
+    unscored: UnscoredReason | None
+    detail: str
+    score: float | None
+    """P(misbehavior), in [0, 1]; None where it is unscored without a pass."""
+    probe: float | None
+    """That of the probe beside the model, of the same pass; None without one."""
+    prompt_tokens: int
+
+
+Judges = Callable[[Sample], Judgement]
+
+
+@contextmanager
+def open_judges(
+    monitor: Monitor, engine: TransformersEngine, prompt: Prompt, models: Path
+) -> Iterator[Judges]:
+    """A function that judges one sample after the other, from one thread, its model loaded and tried.
+
+    With `monitor.head_beside` the model's verdict has the probe's score beside it, with `monitor.head` the
+    verdict is the probe's, of a pass that ends at its layer; else the model judges alone. Raises
+    `ConfigError` for a head of another monitor or prompt, and for a prompt or monitor that no probe can
+    read; `UserError` where weights are missing.
+    """
+    states_engine(monitor, engine, prompt)
+    try:
+        opens = _probe if monitor.head else _model
+        judges, close = opens(monitor, engine, prompt, models)
+    except ConfigError:
+        raise
+    except ValueError as error:
+        raise ConfigError(f"monitor={monitor.name} prompt={prompt.name}: {error}") from error
+    try:
+        message = (Message(role=Role.USER, content="?"),)
+        judges(sample_of(message, message))
+        yield judges
+    finally:
+        close()
+
+
+def sample_of(request: tuple[Message, ...], response: tuple[Message, ...]) -> Sample:
+    """What is to be judged as a sample; its label and its cell say nothing."""
+    return Sample(
+        pair_id="served",
+        group_id="served",
+        category=Category.SPECIFICATION_GAMING,
+        task=Task.QA,
+        subcategory="",
+        request=request,
+        response=response,
+        label=Label.BENIGN,
+        label_source=LabelSource.UPSTREAM,
+        construction=Construction.LABELLED,
+        source="served",
+        licence="",
+    )
+
+
+def _model(
+    monitor: Monitor, engine: TransformersEngine, prompt: Prompt, models: Path
+) -> tuple[Judges, Callable[[], None]]:
+    """The model alone, or with the probe beside it."""
+    spans: dict[Ids, Span] = {}
+    read: list[Read] = []
+    model = open_model(monitor.without_probe(), engine, models)
+    head = fitting_head(monitor.probe_alone(), prompt) if monitor.head_beside else None
+    if head is not None:
+        depth = load_config(weights_folder(monitor, models)).num_hidden_layers
+        model = Beside(model, head, depth, spans.__getitem__, read.append)
+    renderer = Renderer(prompt, model.tokenizer, monitor.opening)
+    prompted = LocalPrompt(model, prompt, monitor, None)
+
+    def judges(sample: Sample) -> Judgement:
+        question = prompted.question(sample)
+        ids = question.request.token_ids
+        if question.too_long:
+            return Judgement(None, UnscoredReason.TOO_LONG, question.detail, None, None, len(ids))
+        if head is not None:
+            spans.clear()
+            spans[ids] = _span(renderer, sample, ids, head.read_from.position)
+            read.clear()
+        ((_, reply),) = prompted.replies([question])
+        _, answer, score = prompted.read(reply)
+        probe = read[0].score if head is not None else None
+        return Judgement(answer.label, answer.unscored, reply.detail, score.score, probe, len(ids))
+
+    return judges, prompted.close
+
+
+def _probe(
+    monitor: Monitor, engine: TransformersEngine, prompt: Prompt, models: Path
+) -> tuple[Judges, Callable[[], None]]:
+    """The probe alone; its model is cut behind the layer that it reads."""
+    head = fitting_head(monitor, prompt)
+    weights = weights_folder(monitor, models)
+    renderer = Renderer(prompt, load_tokenizer(weights), monitor.opening)
+    reads = head.read_from
+    states = HiddenStates(engine, weights, (reads.layer,), (reads.position,), reads.window)
+
+    def judges(sample: Sample) -> Judgement:
+        ids = renderer.render(sample)
+        if len(ids) > monitor.context_tokens:
+            detail = f"{len(ids)} tokens, {monitor.context_tokens} fit"
+            return Judgement(None, UnscoredReason.TOO_LONG, detail, None, None, len(ids))
+        found = states.states(ids, _span(renderer, sample, ids, reads.position))
+        score = head.suspicion(found.states[:, 0, 0])
+        return Judgement(probe_reading(score).answer.label, None, "", score, None, len(ids))
+
+    return judges, states.close
+
+
+def _span(renderer: Renderer, sample: Sample, ids: Ids, position: str) -> Span:
+    """Where the response is; not looked for where only the last token is read."""
+    return (len(ids) - 1, len(ids)) if position == "last" else response_span(renderer, sample, ids)
