@@ -34,6 +34,6 @@ class Head(Config):
     """`mlp`: samples of a step."""
     draw: Literal["all", "bootstrap"] = "all"
     """The training samples: all of the view, or a draw of its questions with replacement, as many as there
-    are, by `seed`. So the seeds of a `linear` head, which is else the same each time, are replicates of it."""
+    are, by `seed`. So the seeds of a `linear` head, else the same each time, are replicates of it."""
     max_tokens: Annotated[int, Field(ge=16)] = 2048
     """Prompts of the train and validation split that are longer are dropped and counted."""

@@ -1,4 +1,4 @@
-"""The directions that a linear head's fit found in every layer and position that it tried: one file in its run.
+"""The directions that a linear head's fit found in every layer and position: one file in its run.
 
 A head keeps the place that validation chose; heads are compared at one place, which need not be that of each.
 """
