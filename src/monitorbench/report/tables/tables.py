@@ -29,6 +29,7 @@ from monitorbench.report.tables.points import by_question, deployed, flagged_abo
 from monitorbench.report.tables.prompts import prompt_blocks
 from monitorbench.report.tables.scores import doubt_lines
 from monitorbench.report.tables.transfer_signs import (
+    above_chance_in_words,
     direction_rows,
     directions_in_words,
     negative_in_words,
@@ -238,7 +239,7 @@ def print_words(console: Console, results: Results) -> None:
         *probe_tables.doses_in_words(results),
         *probe_tables.objectives_in_words(results),
     )
-    for sentence in sentences:
+    for sentence in (*sentences, *above_chance_in_words(results, names)):
         _line(console, sentence)
     print_negative(console, results)
 

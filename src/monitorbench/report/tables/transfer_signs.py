@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import NamedTuple
 
+from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.words import Word
@@ -20,6 +21,29 @@ from monitorbench.report.tables.numbers import (
 from monitorbench.report.tables.probe import subject
 
 _MOVED = (Word.STRICTER, Word.LAXER)
+
+
+def above_chance_in_words(results: Results, shorts: Mapping[str, str]) -> list[str]:
+    """For each prompt the monitors whose overall AUROC has its interval above .5; or that none has."""
+    said = []
+    for prompt in reading.prompts(results):
+        numbers = {
+            name: of["auroc"] and rate_with_interval(of["auroc"], bounds)
+            for name in reading.monitors(results)
+            if not reading.is_reference(results, name)
+            and (of := reading.lookup(results, name, prompt, OVERALL))
+            and (bounds := of["auroc_ci"])
+            and bounds[0] > 0.5
+        }
+        if numbers:
+            named = ", ".join(f"{shorts[name]} {shown}" for name, shown in numbers.items())
+            said.append(f"Above chance over all samples, {prompt} prompt: {named}.")
+        else:
+            said.append(
+                f"No monitor is above chance over all samples, {prompt} prompt: each interval of AUROC has "
+                ".5 in it, or lies below."
+            )
+    return said
 
 
 class NegativeRow(NamedTuple):
