@@ -64,7 +64,8 @@ def test_the_directions_are_the_heads_weights_of_raw_states(fitted_on: Any, tmp_
     reads = head.read_from
     chosen = next(one for one in found if one.place == (reads.layer, reads.position))
     assert chosen.auroc == max(one.auroc for one in found)
-    states = np.random.default_rng(0).normal(size=(6, 32))
+    draw = np.random.default_rng(0).normal(size=(6, 32))
+    states = head.tensors["mean"] + 0.02 * head.tensors["scale"] * draw
     scores = head.scores(states)
     logits = np.log(scores / (1 - scores))
     assert np.allclose(np.diff(states @ chosen.weights_H), np.diff(logits), atol=1e-4)
