@@ -62,8 +62,10 @@ def runs_of(study: Study) -> tuple[Path, ...]:
     _log.info("probe: %d runs, %d of them there", len(planned), len(planned) - len(pending))
     if pending and not study.probe.make:
         raise _missing(study, folder, planned, pending)
-    if pending:
-        (_make_heads if study.probe.by == "head" else _make_adapters)(study, folder, pending)
+    if pending and study.probe.by == "head":
+        _make_heads(study, pending)
+    elif pending:
+        _make_adapters(study, folder, pending)
     for run in pending:
         if not _is_done(run, data):
             raise UserError(f"{run.stage} {run.name}: it ended well, but not where its run was expected")
@@ -106,7 +108,7 @@ def _make_adapters(study: Study, folder: Path, pending: Sequence[PlannedRun]) ->
         _make(folder, run)
 
 
-def _make_heads(study: Study, folder: Path, pending: Sequence[PlannedRun]) -> None:
+def _make_heads(study: Study, pending: Sequence[PlannedRun]) -> None:
     """The fits and then the evaluations, one after another in this process."""
     from monitorbench.judging.evaluate import evaluate
     from monitorbench.training.fit_head import fit_head
