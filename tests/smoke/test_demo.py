@@ -29,6 +29,7 @@ def test_the_demo_runs_and_a_second_one_reuses_what_is_done(tmp_path):
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "EVIDENCE_PAIRS": "1",
+        "PROBE_PAIRS": "1",
     }
 
     def demo() -> subprocess.CompletedProcess[str]:
@@ -48,8 +49,11 @@ def test_the_demo_runs_and_a_second_one_reuses_what_is_done(tmp_path):
     assert max(map(len, first.stdout.splitlines()[:-2])) <= 80
     metrics = json.loads((report.parent / "metrics.json").read_text())
     monitors = ["smollm2_135m", "smollm2_135m+safety_permission", "smollm2_135m+all"]
+    probe = "smollm2_135m+all_linear_probe"
     baselines = ["always_benign", "always_misbehavior", "random", *FITTED]
-    assert list(metrics["monitors"]) == [*monitors, *baselines]
+    assert list(metrics["monitors"]) == [*monitors, probe, *baselines]
+    assert metrics["monitors"][probe]["direct"]["overall"]["n"] == 14
+    assert "+all_linear_probe" in first.stdout
     for monitor in monitors:
         for prompt in ("direct", "evidence"):
             assert metrics["monitors"][monitor][prompt]["overall"]["n"] == 14
@@ -57,5 +61,5 @@ def test_the_demo_runs_and_a_second_one_reuses_what_is_done(tmp_path):
 
     second = demo()
     assert second.stdout == first.stdout, second.stderr[-3000:]
-    for stage in ("data", "train", "evaluate"):
+    for stage in ("data", "train", "fit", "evaluate"):
         assert f"{stage}: reusing" in second.stderr

@@ -334,10 +334,11 @@ Writes two evaluation runs, one a split, and prints the test run's directory as 
 PROBE = _stage(
     "probe",
     "monitorbench.probe.stage:probe",
-    """Lay evaluation runs side by side: the transfer matrix of adapters against their base.
+    """Lay evaluation runs side by side: the transfer matrix of adapters, or heads, against their base.
 
     monitorbench probe probe.runs=[runs/evaluate/A,runs/evaluate/B]
     monitorbench probe experiment=probe/cpu     # a study: its runs are found, or made, by what decides them
+    monitorbench probe experiment=probe/heads   # the same with probes on hidden states, in one process
     monitorbench probe experiment=probe/cpu probe.plan=true    # what it could show, and what it takes
 
 Prints the probe's run directory as its last line.

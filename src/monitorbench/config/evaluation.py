@@ -165,6 +165,8 @@ class Probe(Trainings):
 
     runs: tuple[Path, ...]
     """Evaluation runs; where they are given, `subsets` is not read."""
+    by: Literal["adapter", "head"] = "adapter"
+    """What a study trains on each subset: an adapter (`training`), or a probe on hidden states (`head`)."""
     operating_points: tuple[Path, ...] = ()
     """Runs of `calibrate.py`, each for the judge of one of the runs, at most one a judge."""
     wordings: tuple[Path, ...] = ()
@@ -184,3 +186,10 @@ class Probe(Trainings):
     """Print what the study could show in each cell and what it takes, and do nothing."""
     assumed: Assumed = Assumed()
     """For `plan`."""
+
+    @model_validator(mode="after")
+    def _heads_have_no_objective(self) -> "Probe":
+        several = (self, *self.also.values())
+        if self.by == "head" and any(one.objectives != ("sft",) for one in several):
+            raise ValueError("objectives: of adapters; expected none with by=head")
+        return self

@@ -40,6 +40,9 @@ class Head(Config):
     """`mlp`, `attention`: at most; what is kept is that of the best validation AUROC."""
     batch_size: Annotated[int, Field(ge=1)] = 64
     """`mlp`, `attention`: samples of a step."""
+    draw: Literal["all", "bootstrap"] = "all"
+    """The training samples: all of the view, or a draw of its questions with replacement, as many as there
+    are, by `seed`. So the seeds of a `linear` head, else the same each time, are replicates of it."""
     max_tokens: Annotated[int, Field(ge=16)] = 2048
     """Prompts of the train and validation split that are longer are dropped and counted."""
     window: Annotated[int, Field(ge=1)] | None = None

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -31,6 +31,8 @@ from monitorbench.runs.files import content_hash
 
 _VERSION = 1
 """Raised when other numbers come of the same model and prompt."""
+_KEPT = 8192
+"""Rendered prompts that a process remembers."""
 
 
 class StatesPrompt(NamedTuple):
@@ -40,6 +42,31 @@ class StatesPrompt(NamedTuple):
     span: tuple[int, int]
     """Half-open: the tokens of the judged response."""
     key: str
+
+
+class _Rendering:
+    """Samples as one model under one prompt reads them; heads in one process ask for the same ones."""
+
+    def __init__(self, weights: Path, prompt: Prompt, opening: str) -> None:
+        self._renderer = Renderer(prompt, load_tokenizer(weights), opening)
+        self._prompts: dict[str, StatesPrompt] = {}
+
+    def prompt(self, sample: Sample) -> StatesPrompt:
+        """A sample rendered; the latest `_KEPT` are kept, by the hash of their content."""
+        found = self._prompts.get(sample.id)
+        if found is None:
+            ids = self._renderer.render(sample)
+            span = response_span(self._renderer, sample, ids)
+            key = hashlib.sha256(json.dumps([ids, span]).encode()).hexdigest()[:24]
+            found = self._prompts[sample.id] = StatesPrompt(ids, span, key)
+            if len(self._prompts) > _KEPT:
+                del self._prompts[next(iter(self._prompts))]
+        return found
+
+
+@lru_cache(maxsize=1)
+def _rendering(weights: Path, prompt: Prompt, opening: str) -> _Rendering:
+    return _Rendering(weights, prompt, opening)
 
 
 class States:
@@ -66,7 +93,7 @@ class States:
         config = load_config(weights)
         self.layers = layer_numbers(config.num_hidden_layers, shares)
         self.positions = tuple(positions)
-        self.renderer = Renderer(prompt, load_tokenizer(weights), monitor.opening)
+        self._rendering = _rendering(weights, prompt, monitor.opening)
         self._shape = (len(self.layers), len(self.positions), config.hidden_size)
         # Of tokens any window can be made.
         window = None if "tokens" in self.positions else window
@@ -109,10 +136,7 @@ class States:
 
     def prompt(self, sample: Sample) -> StatesPrompt:
         """A sample rendered, and what its states are found by."""
-        ids = self.renderer.render(sample)
-        span = response_span(self.renderer, sample, ids)
-        key = hashlib.sha256(json.dumps([ids, span]).encode()).hexdigest()[:24]
-        return StatesPrompt(ids, span, key)
+        return self._rendering.prompt(sample)
 
     def extract(self, prompts: Sequence[StatesPrompt]) -> Iterator[int]:
         """Yield every index once, its states being on disk by then; those that are there already at once."""

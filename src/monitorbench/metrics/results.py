@@ -3,7 +3,9 @@
 from typing import Any, NotRequired, TypedDict, cast
 
 from monitorbench.metrics.at_point import RatesAt
+from monitorbench.metrics.chance import Chance
 from monitorbench.metrics.decision import DecisionFacts
+from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.drift import Drift
 from monitorbench.metrics.marks import Shortcuts
 from monitorbench.metrics.prompts import PromptsFacts
@@ -136,6 +138,10 @@ class Results(TypedDict):
     """Training: its adapters, in the order of their seeds."""
     matrix: Matrix
     """`effects` in words."""
+    chance: NotRequired[Chance]
+    """Training, prompt, cell: AUROC against .5; absent in older files."""
+    directions: NotRequired[DirectionsFacts]
+    """Of linear heads; absent where fewer than two trainings have some."""
     seeds: dict[str, Seeds]
     """By adapter without its seed: what several seeds of one training came to."""
     objectives: list[ObjectiveTest]

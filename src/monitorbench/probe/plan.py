@@ -66,6 +66,7 @@ def plan(study: Study) -> StudyPlan:
         raise UserError(
             "probe.plan: the dataset is not built, so its cells are not known; run data_build/build.py first"
         )
+    _refuse_heads(study)
     named = points(study.probe)
     seeds = _seeds(named)
     samples = read_columns(data.path, Split.TEST, study.dataset.view(Split.TEST.value))
@@ -116,6 +117,7 @@ def coming_runs(study: Study) -> list[Run]:
 
     Raises `ConfigError` where `probe` names no training.
     """
+    _refuse_heads(study)
     named = points(study.probe)
     if study.probe.runs or not named:
         raise ConfigError(
@@ -130,6 +132,14 @@ def coming_runs(study: Study) -> list[Run]:
         *(Run("train", one) for one in trained),
         *(Run("evaluate", evaluation_study(study, adapter)) for adapter in adapters),
     ]
+
+
+def _refuse_heads(study: Study) -> None:
+    if study.probe.by == "head":
+        raise ConfigError(
+            "probe.by=head: a plan is for adapters; heads take what extracting the states takes, which "
+            "train/fit.py logs"
+        )
 
 
 def _n_measures(samples: Columns) -> int:

@@ -1,7 +1,7 @@
 """What a probe's study is made of: a frozen study for every training and every evaluation.
 
 They differ from the probe's own study in what the probe varies and in nothing else, so the runs that
-`train/sft.py` and `eval/evaluate.py` made under the same experiment are theirs.
+`train/sft.py`, `train/fit.py` and `eval/evaluate.py` made under the same experiment are theirs.
 """
 
 import json
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from monitorbench.config.base import ConfigError
 from monitorbench.config.evaluation import Probe
 from monitorbench.config.load import validate
 from monitorbench.config.study import Study
@@ -21,6 +22,7 @@ class Point(NamedTuple):
     subset: str
     seed: int
     objective: str
+    """Of an adapter; of a probe the head's name."""
 
     @property
     def name(self) -> str:
@@ -41,10 +43,25 @@ def points(probe: Probe) -> list[Point]:
     )
 
 
+def heads(study: Study) -> list[Point]:
+    """The fits of a study by heads, in the order they are named.
+
+    Raises `ConfigError` where its seeds would all give the same head.
+    """
+    found = [point._replace(objective=study.head.name) for point in points(study.probe)]
+    if study.head.kind == "linear" and study.head.draw == "all" and len({one.seed for one in found}) > 1:
+        raise ConfigError(
+            "probe.seeds: a linear head is the same with every seed; expected one seed, or "
+            "head.draw=bootstrap"
+        )
+    return found
+
+
 def folder_of(study: Study) -> Path:
     """Where the frozen studies of a probe's runs are kept: `runs/studies/<dataset>-<hash>/`."""
     named = study.model_dump(mode="json", exclude={"paths", "cluster", "tracking", "probe", "run"})
-    name = f"{study.dataset.name}-{content_hash([named, points(study.probe)])}"
+    made = points(study.probe) if study.probe.by == "adapter" else heads(study)
+    name = f"{study.dataset.name}-{content_hash([named, made])}"
     return study.paths.runs / "studies" / name
 
 
@@ -63,9 +80,21 @@ def training_study(study: Study, point: Point) -> Study:
     return _changed(study, {"seed": point.seed, "dataset": dataset, "training": training})
 
 
-def evaluation_study(study: Study, adapter: Path | None) -> Study:
-    """The study that judges the test split with an adapter, or with the base."""
-    monitor = study.monitor.model_dump(mode="json") | {"adapter": str(adapter) if adapter else None}
+def fit_study(study: Study, point: Point) -> Study:
+    """The study that fits a head; what validation chooses is chosen on the cells that are trained on.
+
+    So no cell that is called held out has had a part in the head.
+    """
+    dataset = study.dataset.model_dump(mode="json")
+    for split in ("train", "validation"):
+        dataset[split]["subset"] = [point.subset]
+    return _changed(study, {"seed": point.seed, "dataset": dataset})
+
+
+def evaluation_study(study: Study, adapter: Path | None, head: Path | None = None) -> Study:
+    """The study that judges the test split with an adapter, with a head, or with the base."""
+    on_top = {"adapter": str(adapter) if adapter else None, "head": str(head) if head else None}
+    monitor = study.monitor.model_dump(mode="json") | on_top
     return _changed(study, {"monitor": monitor, "adapters": [], "evaluate": {"split": "test"}})
 
 

@@ -1,7 +1,8 @@
 """The runs of a probe's study: found by what decides them, and made where they are missing.
 
 Promises: a run that is there is never made again; one that was interrupted is resumed. Every training has a
-process of its own, then all evaluations one together, in which the engine starts once.
+process of its own, then all evaluations one together, in which the engine starts once. A study by heads runs
+in this process: what takes time is the states, which are extracted once.
 """
 
 import logging
@@ -10,27 +11,36 @@ from pathlib import Path
 from typing import NamedTuple
 
 from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.engine import with_states
 from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of, ensure
 from monitorbench.engines.weights import weights_identity
 from monitorbench.judging.evaluate import planned_evaluation
-from monitorbench.probe.points import evaluation_study, folder_of, points, training_study
+from monitorbench.probe.points import (
+    evaluation_study,
+    fit_study,
+    folder_of,
+    heads,
+    points,
+    training_study,
+)
 from monitorbench.records import Split
 from monitorbench.runs.directory import RunDirectory, is_finished
 from monitorbench.runs.files import write_atomically
-from monitorbench.runs.run_folders import training_run
+from monitorbench.runs.run_folders import fit_run, training_run
 from monitorbench.sweeps.child import run_stage, run_stages
 
-_SCRIPTS = {"train": "train/sft.py", "evaluate": "eval/evaluate.py"}
+_SCRIPTS = {"train": "train/sft.py", "fit": "train/fit.py", "evaluate": "eval/evaluate.py"}
+_SPLITS = (Split.TRAIN, Split.VALIDATION, Split.TEST)
 _log = logging.getLogger(__name__)
 
 
 class PlannedRun(NamedTuple):
-    """One run of the study; a training comes before the evaluation of its adapter."""
+    """One run of the study; a training or fit comes before the evaluation of what it made."""
 
     stage: str
-    """`train` or `evaluate`."""
+    """`train`, `fit` or `evaluate`."""
     name: str
     study: Study
 
@@ -50,24 +60,12 @@ def runs_of(study: Study) -> tuple[Path, ...]:
     planned = list(_planned_runs(study, data))
     pending = [run for run in planned if not _is_done(run, data)]
     _log.info("probe: %d runs, %d of them there", len(planned), len(planned) - len(pending))
-    missing = [run for run in pending if run.stage == "train"]
-    if evaluations := [run for run in pending if run.stage == "evaluate"]:
-        missing.append(_together(evaluations))
     if pending and not study.probe.make:
-        for run in missing:
-            _log.info("missing: python %s frozen=%s", _SCRIPTS[run.stage], _frozen(folder, run))
-        raise UserError(
-            f"probe: {len(pending)} of {len(planned)} runs are missing ({len(pending) - len(evaluations)} of "
-            "them trainings); make them with the commands above, or here with probe.make=true"
-        )
-    trainings = [run for run in missing if run.stage == "train"]
-    if study.probe.jobs > 1 and len(trainings) > 1:
-        ensure(study, [Split.TRAIN, Split.VALIDATION, Split.TEST])  # else each would build the data
-        run_stages("train", {run.name: _frozen(folder, run) for run in trainings}, study.probe.jobs)
-        missing = missing[len(trainings) :]
-    for number, run in enumerate(missing, start=1):
-        _log.info("probe: %s %s (%d of %d)", run.stage, run.name, number, len(missing))
-        _make(folder, run)
+        raise _missing(study, folder, planned, pending)
+    if pending and study.probe.by == "head":
+        _make_heads(study, pending)
+    elif pending:
+        _make_adapters(study, folder, pending)
     for run in pending:
         if not _is_done(run, data):
             raise UserError(f"{run.stage} {run.name}: it ended well, but not where its run was expected")
@@ -76,9 +74,63 @@ def runs_of(study: Study) -> tuple[Path, ...]:
     )
 
 
+def _missing(
+    study: Study, folder: Path, planned: Sequence[PlannedRun], pending: Sequence[PlannedRun]
+) -> UserError:
+    """What to raise; a command for each goes to the log."""
+    trained, evaluations = _by_stage(pending)
+    together = [_together(evaluations)] if evaluations and study.probe.by == "adapter" else evaluations
+    for run in (*trained, *together):
+        _log.info("missing: python %s frozen=%s", _SCRIPTS[run.stage], _frozen(folder, run))
+    made = "fits" if study.probe.by == "head" else "trainings"
+    return UserError(
+        f"probe: {len(pending)} of {len(planned)} runs are missing ({len(trained)} of them {made}); make "
+        "them with the commands above, or here with probe.make=true"
+    )
+
+
+def _by_stage(runs: Sequence[PlannedRun]) -> tuple[list[PlannedRun], list[PlannedRun]]:
+    """Those that train or fit something, and the evaluations."""
+    judging = [run for run in runs if run.stage == "evaluate"]
+    return [run for run in runs if run.stage != "evaluate"], judging
+
+
+def _make_adapters(study: Study, folder: Path, pending: Sequence[PlannedRun]) -> None:
+    """Every training in a process of its own, `probe.jobs` at a time, then all evaluations in one."""
+    trainings, evaluations = _by_stage(pending)
+    missing = [*trainings, _together(evaluations)] if evaluations else trainings
+    if study.probe.jobs > 1 and len(trainings) > 1:
+        ensure(study, _SPLITS)  # else each would build the data
+        run_stages("train", {run.name: _frozen(folder, run) for run in trainings}, study.probe.jobs)
+        missing = missing[len(trainings) :]
+    for number, run in enumerate(missing, start=1):
+        _log.info("probe: %s %s (%d of %d)", run.stage, run.name, number, len(missing))
+        _make(folder, run)
+
+
+def _make_heads(study: Study, pending: Sequence[PlannedRun]) -> None:
+    """The fits and then the evaluations, one after another in this process."""
+    from monitorbench.judging.evaluate import evaluate
+    from monitorbench.training.fit_head import fit_head
+
+    ensure(study, _SPLITS)
+    fits, evaluations = _by_stage(pending)
+    for number, run in enumerate((*fits, *evaluations), start=1):
+        _log.info("probe: %s %s (%d of %d)", run.stage, run.name, number, len(pending))
+        (fit_head if run.stage == "fit" else evaluate)(run.study)
+
+
 def _planned_runs(study: Study, data: RunDirectory) -> Iterator[PlannedRun]:
     weights = weights_identity(study.monitor)
     yield PlannedRun("evaluate", "base", evaluation_study(study, None))
+    if study.probe.by == "head":
+        dtype = with_states(study.engine).resolved_dtype
+        for point in heads(study):
+            fitted = fit_study(study, point)
+            yield PlannedRun("fit", point.name, fitted)
+            head = fit_run(fitted, data.path.name, weights, dtype).path
+            yield PlannedRun("evaluate", point.name, evaluation_study(study, None, head))
+        return
     for point in points(study.probe):
         trained = training_study(study, point)
         yield PlannedRun("train", point.name, trained)
@@ -99,11 +151,14 @@ def _together(evaluations: Sequence[PlannedRun]) -> PlannedRun:
 def _is_done(run: PlannedRun, data: RunDirectory) -> bool:
     if not data.done:  # its prompts and examples are part of an evaluation's name
         return False
+    weights = weights_identity(run.study.monitor)
     if run.stage == "train":
-        return training_run(run.study, data.path.name, weights_identity(run.study.monitor)).done
-    # The adapter's hash is part of it too.
-    adapter = run.study.monitor.adapter
-    if adapter is not None and not is_finished(adapter):
+        return training_run(run.study, data.path.name, weights).done
+    if run.stage == "fit":
+        return fit_run(run.study, data.path.name, weights, with_states(run.study.engine).resolved_dtype).done
+    # The hash of what was trained is part of it too.
+    on_top = run.study.monitor.adapter or run.study.monitor.head
+    if on_top is not None and not is_finished(on_top):
         return False
     return planned_evaluation(run.study, data.path).done
 

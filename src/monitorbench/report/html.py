@@ -32,6 +32,8 @@ SECTIONS = (
     Section("rates and AUROC by cell", rates.by_cell),
     Section("where each monitor errs", rates.heat_maps, rates.has_rates),
     Section("what training changed", training.changes, training.has_changes),
+    Section("where transfer is negative", training.negative, training.has_negative),
+    Section("which trainings share a direction", training.directions, training.has_directions),
     Section("several seeds of one training", training.seeds, training.has_seeds),
     Section("other training objectives", training.objectives, training.has_objectives),
     Section("beside the paper's own cells", training.paper_cells, training.has_paper_cells),

@@ -54,6 +54,27 @@ def training_run(study: Study, data: str, weights: str) -> RunDirectory:
     return RunDirectory(study.paths.runs / "train", name, identity, formerly=f"{monitor}-{subset}")
 
 
+def fit_run(study: Study, data: str, weights: str, dtype: str) -> RunDirectory:
+    """The run of the study's fit of a head on the dataset directory named `data`.
+
+    `weights` as for `training_run`; `dtype` is the one that the states are extracted in.
+    """
+    identity = {
+        "data": data,
+        "train": study.dataset.train.model_dump(mode="json"),
+        "validation": study.dataset.validation.model_dump(mode="json"),
+        "weights": weights,
+        "prompt": study.prompt.model_dump(mode="json"),
+        "opening": study.monitor.opening,
+        "head": study.head.model_dump(mode="json"),
+        "dtype": dtype,
+        "seed": study.seed,
+    }
+    subset = subset_name(study.dataset.train.subset)
+    name = run_name(study.monitor.name, study.head.name, subset, dataset_name(data), f"seed{study.seed}")
+    return RunDirectory(study.paths.runs / "fit", name, identity)
+
+
 def _without_none(settings: dict[str, Any], *names: str) -> dict[str, Any]:
     """Without these where they are None: the run of before the setting came is found again."""
     return {name: value for name, value in settings.items() if value is not None or name not in names}

@@ -48,6 +48,9 @@ class Evaluation(NamedTuple):
     learning_curve: list[CurvePoint]
     basis: str
     """What a base has to share with an adapter that is compared with it."""
+    basis_of_head: str
+    """What a base has to share with a head where none shares `basis`: all of it but engine and dtype, since
+    only one engine shows hidden states. Empty of an adapter."""
     judge_hash: str
     """Of everything that decides a verdict: weights, adapter, prompt, engine, dtype."""
     data: Path
@@ -127,6 +130,9 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
         exposures=training.get("exposures"),
         learning_curve=training.get("learning_curve", []),
         basis=content_hash([judge_identity.get(key) for key in shared]),
+        basis_of_head=""
+        if has_adapter and "readout" not in judge_identity
+        else content_hash([judge_identity.get(key) for key in shared if key not in ("engine", "dtype")]),
         judge_hash=content_hash(judge_identity),
         data=data,
         split=split,

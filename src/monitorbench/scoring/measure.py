@@ -10,6 +10,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import DEFAULT_MEANING, Dataset, OwnDataset
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import n_rows
+from monitorbench.metrics.chance import against_chance
 from monitorbench.metrics.columns import OVERALL, BoolArray, Columns, by_cell, by_stratum, stratum_name
 from monitorbench.metrics.prompts import PromptsFacts, compare_prompts
 from monitorbench.metrics.rates import as_list
@@ -81,6 +82,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
         effects=effects,
         adapters=_adapters(effects, families),
         matrix=matrix(effects, study.probe.auroc_margin),
+        chance=against_chance(_by_training(pairs)),
         seeds=over_seeds(families, monitors),
         objectives=objective_tests(_objective_pairs([tuned for _, tuned in pairs]), **drawn),
         tests=rate_tests(_matches(pairs), **drawn),
@@ -140,11 +142,12 @@ def _dataset_facts(dataset: Dataset, data: Path) -> DatasetFacts:
 def _with_bases(evaluations: Sequence[Evaluation]) -> list[tuple[Evaluation, Evaluation]]:
     """Each adapter with its base, which judged the same samples: (base, adapter)."""
     bases = {e.basis: e for e in evaluations if not e.has_adapter}
+    of_heads = {e.basis_of_head: e for e in bases.values()}
     pairs = []
     for evaluation in evaluations:
         if not evaluation.has_adapter:
             continue
-        base = bases.get(evaluation.basis)
+        base = bases.get(evaluation.basis) or of_heads.get(evaluation.basis_of_head)
         if base is None:
             if len(evaluations) == 1:  # a run scored alone
                 continue
@@ -182,9 +185,7 @@ def _effects(
 ) -> dict[str, dict[str, dict[str, Difference]]]:
     """Training, prompt, cell: of several seeds under one prompt their mean, of one the adapter."""
     found: dict[str, dict[str, dict[str, Difference]]] = {}
-    grouped: dict[tuple[str, str], list[tuple[Evaluation, Evaluation]]] = {}
-    for base, tuned in pairs:
-        grouped.setdefault((tuned.family, tuned.prompt), []).append((base, tuned))
+    grouped = _grouped(pairs)
     for (family, prompt), members in grouped.items():
         if len(members) == 1:
             name = members[0][1].monitor
@@ -196,6 +197,26 @@ def _effects(
         seeds = [tuned.judged for _, tuned in members]
         found.setdefault(family, {})[prompt] = differences_over_seeds(base.judged, seeds, parts, **drawn)
     return found
+
+
+def _grouped(
+    pairs: Sequence[tuple[Evaluation, Evaluation]],
+) -> dict[tuple[str, str], list[tuple[Evaluation, Evaluation]]]:
+    """By training and prompt: its seeds, each with its base."""
+    grouped: dict[tuple[str, str], list[tuple[Evaluation, Evaluation]]] = {}
+    for base, tuned in pairs:
+        grouped.setdefault((tuned.family, tuned.prompt), []).append((base, tuned))
+    return grouped
+
+
+def _by_training(pairs: Sequence[tuple[Evaluation, Evaluation]]) -> dict[tuple[str, str], list[Columns]]:
+    """The verdicts of each training's seeds, under the name that `effects` has for it."""
+    return {
+        (family if len(members) > 1 else members[0][1].monitor, prompt): [
+            tuned.judged for _, tuned in members
+        ]
+        for (family, prompt), members in _grouped(pairs).items()
+    }
 
 
 def _adapters(

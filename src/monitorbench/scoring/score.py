@@ -19,6 +19,7 @@ from monitorbench.report.tables.tables import show_tables
 from monitorbench.runs.directory import RunDirectory, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.runs.tracking import track_results
+from monitorbench.scoring.directions import directions_of
 from monitorbench.scoring.evaluations import Evaluation, read_covered, with_distinct_names
 from monitorbench.scoring.measure import measured
 from monitorbench.scoring.points import PointAt, points_at
@@ -103,6 +104,9 @@ def probe(study: Study) -> Path:
         metrics = measured(study, evaluations, points)
         if choices:
             metrics["wordings"] = choices
+        if (steering := directions_of(evaluations)) is not None:
+            metrics["directions"] = steering.facts
+            write_json(run.path / "directions.json", steering.file)
         _write_results(run.path, metrics)
         results["runs"] = [str(evaluation.directory) for evaluation in evaluations]
         results["monitors"] = list(metrics["monitors"])

@@ -1,11 +1,13 @@
 """Fitting of a probe: a head on the hidden states that a monitor has in front of its answer.
 
-Writes a run: `head.safetensors`, `search.json` (what validation was chosen from) and a manifest. The states
+Writes a run: `head.safetensors`, `search.json` (what validation was chosen from), of a linear head
+`directions.safetensors` (the best of every layer and position), and a manifest. The states
 are extracted once and kept beside the models; an interrupted extraction goes on where it was, a finished run
 is reused.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,14 +20,15 @@ from monitorbench.config.head import Position
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
+from monitorbench.engines.stored.directions import FILE as DIRECTIONS
+from monitorbench.engines.stored.directions import Direction, Place, save_directions
 from monitorbench.engines.stored.head import FILE, FittedHead, ReadFrom
 from monitorbench.engines.weights import weights_identity
 from monitorbench.judging.states import States, StatesPrompt, rendering, states_engine
 from monitorbench.records import Label, Sample, Split
-from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import write_json
 from monitorbench.runs.progress import progress
-from monitorbench.runs.run_folders import dataset_name, run_name, subset_name
+from monitorbench.runs.run_folders import fit_run, subset_name
 from monitorbench.training import attention, heads
 
 SEARCH = "search.json"
@@ -43,7 +46,7 @@ def fit_head(study: Study) -> Path:
     if study.monitor.head is not None:
         raise ConfigError(f"monitor.head={study.monitor.head}: a head is fitted on a base; expected null")
     data = ensure(study, [Split.TRAIN, Split.VALIDATION])
-    run = _run(study, data.name, engine.resolved_dtype)
+    run = fit_run(study, data.name, weights_identity(study.monitor), engine.resolved_dtype)
     if run.done:
         _log.info("fit: reusing %s", run.path)
         return run.path
@@ -64,8 +67,9 @@ def fit_head(study: Study) -> Path:
             fitting, n_dropped = _read(reads, train, study.head.max_tokens)
             choosing, _ = _read(reads, validation, study.head.max_tokens)
             _extract(reads, [*fitting.prompts, *choosing.prompts])
-            found = _search(study, reads, fitting, choosing)
-        chosen = max(found, key=lambda one: (one.candidate.auroc, -one.candidate.loss))  # the first of equals
+            drawn = _drawn(fitting, study.seed) if study.head.draw == "bootstrap" else fitting
+            found = _search(study, reads, drawn, choosing)
+        chosen = max(found, key=lambda one: one.rank)  # the first of equals
         head = FittedHead(
             ReadFrom(
                 weights=run.identity["weights"],
@@ -80,6 +84,8 @@ def fit_head(study: Study) -> Path:
             chosen.candidate.tensors,
         )
         head.save(run.path / FILE)
+        if study.head.kind == "linear":
+            save_directions(_directions(found), run.path / DIRECTIONS)
         write_json(run.path / SEARCH, [one.facts for one in found])
         _log.info("fit: AUROC on the validation split: %.3f, %s", chosen.candidate.auroc, chosen.words)
         results |= {
@@ -121,25 +127,12 @@ class _Found(NamedTuple):
         }
 
     @property
+    def rank(self) -> tuple[float, float]:
+        return self.candidate.auroc, -self.candidate.loss
+
+    @property
     def words(self) -> str:
         return f"layer {self.layer}, {self.position}, regularisation {self.candidate.regularisation:g}"
-
-
-def _run(study: Study, data: str, dtype: str) -> RunDirectory:
-    identity = {
-        "data": data,
-        "train": study.dataset.train.model_dump(mode="json"),
-        "validation": study.dataset.validation.model_dump(mode="json"),
-        "weights": weights_identity(study.monitor),
-        "prompt": study.prompt.model_dump(mode="json"),
-        "opening": study.monitor.opening,
-        "head": study.head.model_dump(mode="json"),
-        "dtype": dtype,
-        "seed": study.seed,
-    }
-    subset = subset_name(study.dataset.train.subset)
-    name = run_name(study.monitor.name, study.head.name, subset, dataset_name(data), f"seed{study.seed}")
-    return RunDirectory(study.paths.runs / "fit", name, identity)
 
 
 def _read(reads: States, samples: Sequence[Sample], max_tokens: int) -> tuple[_Rendered, int]:
@@ -149,6 +142,27 @@ def _read(reads: States, samples: Sequence[Sample], max_tokens: int) -> tuple[_R
     if not kept:
         raise UserError(f"head.max_tokens={max_tokens}: every one of {len(pairs)} samples is longer")
     return _Rendered([sample for sample, _ in kept], [prompt for _, prompt in kept]), len(pairs) - len(kept)
+
+
+def _drawn(rendered: _Rendered, seed: int) -> _Rendered:
+    """As many whole questions as there are, drawn with replacement: a question drawn twice counts twice."""
+    groups = [sample.group_id for sample in rendered.samples]
+    names = sorted(set(groups))
+    times = Counter(np.random.default_rng(seed).integers(len(names), size=len(names)).tolist())
+    n_drawn = {name: times[number] for number, name in enumerate(names)}
+    rows = [row for row, group in enumerate(groups) for _ in range(n_drawn[group])]
+    return _Rendered([rendered.samples[row] for row in rows], [rendered.prompts[row] for row in rows])
+
+
+def _directions(found: Sequence[_Found]) -> list[Direction]:
+    """Of linear heads the best of each layer and position, the shallowest first."""
+    best: dict[Place, _Found] = {}
+    for one in found:
+        place = Place(one.layer, one.position)
+        if place not in best or one.rank > best[place].rank:
+            best[place] = one
+    tensors = [(place, one.candidate.auroc, one.candidate.tensors) for place, one in best.items()]
+    return [Direction(place, auroc, t["v"] / t["scale"]) for place, auroc, t in tensors]
 
 
 def _extract(reads: States, prompts: Sequence[StatesPrompt]) -> None:

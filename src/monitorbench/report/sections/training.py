@@ -6,10 +6,11 @@ from markupsafe import Markup
 
 from monitorbench.report import reading
 from monitorbench.report.figures import curves as figures_curves
+from monitorbench.report.figures import directions as figures_directions
 from monitorbench.report.figures import matrix as figures_matrix
 from monitorbench.report.sections.section import Material, Number, fill
 from monitorbench.report.tables import probe as probe_tables
-from monitorbench.report.tables import significance, tables
+from monitorbench.report.tables import significance, tables, transfer_signs
 from monitorbench.report.tables.numbers import Finding, finding, signed, signed_interval
 from monitorbench.report.tables.published import ARXIV
 
@@ -85,6 +86,38 @@ def paper_cells(material: Material) -> Markup:
     """The paper's printed cells, each with ours of the same name."""
     rows = probe_tables.paper_rows(material.results, material.short_names)
     return fill("paper", {"paper": rows, "arxiv": ARXIV})
+
+
+def has_negative(material: Material) -> bool:
+    """Whether some training left a test cell out, and what it did there is known."""
+    return bool(transfer_signs.negative_in_words(material.results))
+
+
+def negative(material: Material) -> Markup:
+    """Held-out cells that a training made worse: upside down, or discrimination lost."""
+    return fill(
+        "negative",
+        {
+            "said": transfer_signs.negative_in_words(material.results),
+            "rows": transfer_signs.negative_rows(material.results, material.short_names),
+        },
+    )
+
+
+def has_directions(material: Material) -> bool:
+    """Whether several trainings of linear heads are there."""
+    return "directions" in material.results
+
+
+def directions(material: Material) -> Markup:
+    """Cosines of the linear heads, as a figure and in words."""
+    return fill(
+        "directions",
+        {
+            "figure": Markup(figures_directions.directions(material.results)),
+            "sentences": transfer_signs.directions_in_words(material.results, material.short_names),
+        },
+    )
 
 
 def has_learning_curves(material: Material) -> bool:

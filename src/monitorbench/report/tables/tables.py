@@ -31,6 +31,13 @@ from monitorbench.report.tables.numbers import (
 from monitorbench.report.tables.points import by_question, deployed, flagged_above, notes, promise, there
 from monitorbench.report.tables.prompts import prompt_blocks
 from monitorbench.report.tables.scores import doubt_lines
+from monitorbench.report.tables.transfer_signs import (
+    above_chance_in_words,
+    direction_rows,
+    directions_in_words,
+    negative_in_words,
+    negative_rows,
+)
 from monitorbench.report.tables.wordings import COLUMNS as CHOICE_COLUMNS
 from monitorbench.report.tables.wordings import choice_rows, in_words
 
@@ -54,6 +61,15 @@ _POINT_COLUMNS = (
 )
 _PROMPT_COLUMNS = (("prompt", 16), ("unsc.", 5), ("miss rate", 17), ("false alarms", 17), ("AUROC", 17))
 _WORD_COLUMNS = (("word", 22), ("cells", 54))
+_NEGATIVE_COLUMNS = (
+    ("trained on", 18),
+    ("tested on", 16),
+    ("AUROC", 9),
+    ("from the base", 12),
+    ("in words", 17),
+)
+_COSINES = 8
+"""Cosines in a line of 80 columns."""
 _DIFFERENCE_COLUMNS = (
     ("tested on", 18),
     ("n", 4),
@@ -98,6 +114,7 @@ def print_tables(console: Console, results: Results) -> None:
     print_inverted(console, results)
     print_prompts(console, results)
     print_words(console, results)
+    print_directions(console, results)
     print_differences(console, results)
     print_decision(console, results)
 
@@ -258,7 +275,41 @@ def print_words(console: Console, results: Results) -> None:
         *probe_tables.doses_in_words(results),
         *probe_tables.objectives_in_words(results),
     )
-    for sentence in sentences:
+    for sentence in (*sentences, *above_chance_in_words(results, names)):
+        _line(console, sentence)
+    print_negative(console, results)
+
+
+def print_negative(console: Console, results: Results) -> None:
+    """The held-out cells that a training made worse: upside down, or discrimination lost."""
+    if not (said := negative_in_words(results)):
+        return
+    _line(console, said)
+    rows = negative_rows(results, reading.short_names(results))
+    if rows:
+        console.print(_block(console, _NEGATIVE_COLUMNS, [[name for name, _ in _NEGATIVE_COLUMNS]], "dim"))
+    for row in rows:
+        word = f"upside down, {row.p}; {row.word}" if row.is_inverted else row.word
+        cells = [f"  {row.training}", row.cell, row.auroc, row.difference, word]
+        console.print(_block(console, _NEGATIVE_COLUMNS, [cells]))
+
+
+def print_directions(console: Console, results: Results) -> None:
+    """Cosines of linear heads, a row a training, in blocks of so many columns as a line holds."""
+    facts = results.get("directions")
+    if facts is None:
+        return
+    names = reading.short_names(results)
+    _line(console, "")
+    _line(console, "Directions of the linear heads: cosines (diagonal: two seeds of one training)", "bold")
+    rows = direction_rows(facts, names)
+    for start in range(0, len(rows), _COSINES):
+        shown = rows[start : start + _COSINES]
+        columns = [("", 2), ("", 28), *((row[0], 4) for row in shown)]
+        console.print(_block(console, columns, [[name for name, _ in columns]], "dim"))
+        cosines = slice(2 + start, 2 + start + _COSINES)
+        console.print(_block(console, columns, [[*row[:2], *row[cosines]] for row in rows]))
+    for sentence in directions_in_words(results, names):
         _line(console, sentence)
 
 

@@ -1,0 +1,63 @@
+"""The directions that a linear head's fit found in every layer and position: one file in its run.
+
+A head keeps the place that validation chose; heads are compared at one place, which need not be that of each.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitorbench.config.base import UserError
+from monitorbench.config.head import Position
+
+FILE = "directions.safetensors"
+
+
+class Place(NamedTuple):
+    """Where in a model states are read."""
+
+    layer: int
+    """Counted from 1."""
+    position: Position
+
+
+class Direction(NamedTuple):
+    """What a logistic regression weighs the states of one place by."""
+
+    place: Place
+    auroc: float
+    """On the validation split, in [0, 1]."""
+    weights_H: NDArray[np.float32]
+    """Of the states as they are, not standardised: the logit is this times a state, and a constant."""
+
+
+def save_directions(directions: Sequence[Direction], file: Path) -> None:
+    """Write the file; equal directions give equal bytes."""
+    from safetensors.numpy import save_file
+
+    tensors = {_name(one.place): one.weights_H for one in directions}
+    stated = [{**one.place._asdict(), "auroc": one.auroc} for one in directions]
+    save_file(dict(sorted(tensors.items())), file, {"directions": json.dumps(stated)})
+
+
+def read_directions(file: Path) -> list[Direction]:
+    """The directions in a file, in their order; `UserError` where it is none."""
+    from safetensors import SafetensorError, safe_open
+    from safetensors.numpy import load_file
+
+    try:
+        with safe_open(file, "numpy") as opened:
+            stated = json.loads((opened.metadata() or {})["directions"])
+        tensors = load_file(file)
+        places = [(Place(one["layer"], one["position"]), float(one["auroc"])) for one in stated]
+        return [Direction(place, auroc, tensors[_name(place)]) for place, auroc in places]
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{file}: no directions as train/fit.py writes them; fit it again") from error
+
+
+def _name(place: Place) -> str:
+    return f"{place.layer}/{place.position}"

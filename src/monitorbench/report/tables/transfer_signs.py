@@ -1,0 +1,197 @@
+"""Negative transfer and shared directions in rows and sentences: where a training points the wrong way."""
+
+from collections.abc import Mapping
+from statistics import fmean
+from typing import NamedTuple
+
+from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.directions import DirectionsFacts
+from monitorbench.metrics.results import Results
+from monitorbench.metrics.words import Word
+from monitorbench.report import reading
+from monitorbench.report.tables.numbers import (
+    DASH,
+    MINUS,
+    counted,
+    p_value,
+    rate,
+    rate_with_interval,
+    signed_with_interval,
+)
+from monitorbench.report.tables.probe import subject
+
+_MOVED = (Word.STRICTER, Word.LAXER)
+
+
+def above_chance_in_words(results: Results, shorts: Mapping[str, str]) -> list[str]:
+    """For each prompt the monitors whose overall AUROC has its interval above .5; or that none has."""
+    said = []
+    for prompt in reading.prompts(results):
+        numbers = {
+            name: of["auroc"] and rate_with_interval(of["auroc"], bounds)
+            for name in reading.monitors(results)
+            if not reading.is_reference(results, name)
+            and (of := reading.lookup(results, name, prompt, OVERALL))
+            and (bounds := of["auroc_ci"])
+            and bounds[0] > 0.5
+        }
+        if numbers:
+            named = ", ".join(f"{shorts[name]} {shown}" for name, shown in numbers.items())
+            said.append(f"Above chance over all samples, {prompt} prompt: {named}.")
+        else:
+            said.append(
+                f"No monitor is above chance over all samples, {prompt} prompt: each interval of AUROC has "
+                ".5 in it, or lies below."
+            )
+    return said
+
+
+class NegativeRow(NamedTuple):
+    """A training in a test cell that it was not trained on, and made worse."""
+
+    training: str
+    prompt: str
+    cell: str
+    auroc: str
+    """With its interval."""
+    p: str
+    """Of an AUROC of .5, after Holm's correction."""
+    difference: str
+    """Of AUROC from the base's, with its interval."""
+    is_inverted: bool
+    """Whether it ranks the samples upside down: the AUROC lies below .5, and p below the matrix's level."""
+    word: str
+
+
+class _HeldOut(NamedTuple):
+    training: str
+    prompt: str
+    cell: str
+    word: str | None
+    is_inverted: bool
+
+
+def negative_rows(results: Results, shorts: Mapping[str, str]) -> list[NegativeRow]:
+    """Held-out cells that are ranked upside down, or worse than by the base; the lowest AUROC first."""
+    found = []
+    for one in _held_out(results):
+        if not (one.is_inverted or one.word == Word.DISCRIMINATION_LOST):
+            continue
+        known = results.get("chance", {}).get(one.training, {}).get(one.prompt, {}).get(one.cell)
+        d = results["effects"][one.training][one.prompt][one.cell]
+        row = NegativeRow(
+            training=subject(results, one.training, shorts),
+            prompt=one.prompt,
+            cell=reading.title(results, one.cell),
+            auroc=rate_with_interval(known["auroc"], known["auroc_ci"]) if known else DASH,
+            p=p_value(known["p_holm"]) if known else DASH,
+            difference=signed_with_interval(d["auroc_difference"], d["auroc_difference_ci"]),
+            is_inverted=one.is_inverted,
+            word=one.word or DASH,
+        )
+        found.append((known["auroc"] if known else 1.0, row))
+    return [row for _, row in sorted(found, key=lambda pair: pair[0])]
+
+
+def negative_in_words(results: Results) -> str:
+    """How many held-out cells got worse, and in which way; empty where there are none or nothing is known."""
+    held_out = _held_out(results)
+    if not held_out or "chance" not in results:
+        return ""
+    inverted = sum(one.is_inverted for one in held_out)
+    lost = sum(one.word == Word.DISCRIMINATION_LOST for one in held_out)
+    both = sum(one.is_inverted and one.word == Word.DISCRIMINATION_LOST for one in held_out)
+    moved = sum(one.word in _MOVED for one in held_out)
+    n_tests = sum(len(cells) for by_prompt in results["chance"].values() for cells in by_prompt.values())
+    return (
+        f"Negative transfer, over {counted(len(held_out), 'test cell')} that a training was not trained on: "
+        f"ranked upside down (AUROC below .5 after Holm's correction over {n_tests} tests) in {inverted}; "
+        f"discrimination lost against the base in {lost}"
+        f"{f', {both} of them upside down' if both else ''}; only the threshold moved (stricter or laxer, no "
+        f"difference in discrimination found) in {moved}."
+    )
+
+
+def _held_out(results: Results) -> list[_HeldOut]:
+    found = []
+    for training, by_prompt in results["matrix"]["words"].items():
+        if not _knows_its_cells(results, training):
+            continue
+        for prompt, by_cell in by_prompt.items():
+            for cell in reading.ordered_cells(set(by_cell)):
+                if "/" not in cell or reading.is_trained(results, training, cell):
+                    continue
+                known = results.get("chance", {}).get(training, {}).get(prompt, {}).get(cell)
+                below = known is not None and known["auroc"] < 0.5
+                is_inverted = below and known is not None and known["p_holm"] < results["matrix"]["level"]
+                found.append(_HeldOut(training, prompt, cell, by_cell[cell]["word"], is_inverted))
+    return found
+
+
+def _knows_its_cells(results: Results, training: str) -> bool:
+    return bool(results["trained_on"].get(results["adapters"].get(training, [training])[0]))
+
+
+def cosine(value: float | None) -> str:
+    """`.41`, `−.07`."""
+    if value is None:
+        return DASH
+    return (MINUS if round(value, 2) < 0 else "") + rate(abs(value))
+
+
+def directions_in_words(results: Results, shorts: Mapping[str, str]) -> list[str]:
+    """Where the heads were compared, how alike seeds of one training are, and who is near to whom."""
+    facts = results.get("directions")
+    if facts is None:
+        return []
+    aurocs = ", ".join(
+        f"{_short(name, shorts)} {rate(value)}"
+        for name, value in zip(facts["trainings"], facts["validation_auroc"], strict=True)
+    )
+    said = [
+        f"Compared in layer {facts['layer']}, position {facts['position']}: there the mean validation AUROC, "
+        f"each training on its own cells, is the best ({aurocs}). Directions drawn at random in "
+        f"{facts['hidden']:,} dimensions would have cosines within ±{rate(1.96 / facts['hidden'] ** 0.5)}, "
+        "95 of 100 times."
+    ]
+    seeds = [row[i] for i, row in enumerate(facts["cosines"])]
+    if known := [value for value in seeds if value is not None]:
+        least, most = cosine(min(known)), cosine(max(known))
+        said.append(
+            f"Two seeds of one training: {least} to {most}, {cosine(fmean(known))} on average; no two "
+            "trainings can be expected to be nearer."
+        )
+    apart = [
+        (value, one, other)
+        for i, one in enumerate(facts["trainings"])
+        for j, other in enumerate(facts["trainings"][:i])
+        if not share_cells(results, one, other) and (value := facts["cosines"][i][j]) is not None
+    ]
+    if apart:
+        (low, *furthest), (high, *nearest) = min(apart), max(apart)
+        near, far = (" and ".join(_short(str(name), shorts) for name in two) for two in (nearest, furthest))
+        said.append(
+            f"Of {counted(len(apart), 'pair')} of trainings without a common cell the nearest are {near} "
+            f"({cosine(high)}), the furthest {far} ({cosine(low)})."
+        )
+    return said
+
+
+def share_cells(results: Results, one: str, other: str) -> bool:
+    """Whether two trainings saw samples of a common cell, by which alone their directions would be alike."""
+    ours, theirs = (
+        set(results["trained_on"].get(results["adapters"].get(name, [name])[0], [])) for name in (one, other)
+    )
+    return bool(ours & theirs)
+
+
+def direction_rows(facts: DirectionsFacts, shorts: Mapping[str, str]) -> list[list[str]]:
+    """A row a training: its number, its name, and its cosine with each, as text."""
+    return [
+        [str(number), _short(name, shorts), *map(cosine, row)]
+        for number, (name, row) in enumerate(zip(facts["trainings"], facts["cosines"], strict=True), start=1)
+    ]
+
+
+def _short(training: str, shorts: Mapping[str, str]) -> str:
+    return shorts.get(training, training).removesuffix("_linear_probe")

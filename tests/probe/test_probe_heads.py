@@ -1,0 +1,105 @@
+"""A study by heads, from states to matrix, on the real starter and a tiny model."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_models import tiny_model
+
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.study import Study
+from monitorbench.probe.stage import probe
+
+SMALL = (
+    "probe.by=head",
+    "probe.subsets=[safety_permission/code,sycophancy_bias/qa]",
+    "probe.seeds=[0,1]",
+    "probe.resamples=100",
+    "head.draw=bootstrap",
+    "head.layers=[0.5,1.0]",
+    "head.positions=[last,mean]",
+    "head.regularisation=[0.1]",
+    "dataset.train.pairs_per_cell=6",
+    "dataset.validation.pairs_per_cell=3",
+    "dataset.test.pairs_per_cell=2",
+)
+
+
+@pytest.fixture
+def asked(compose_study: Callable[..., Study], starter: Path, tmp_path: Path) -> Callable[..., Study]:
+    """Two subsets, two seeds."""
+    tiny = tiny_model(tmp_path / "tiny")
+
+    def made(*overrides: str) -> Study:
+        return compose_study(
+            "probe",
+            f"paths.data={starter.parent}",
+            *(f"paths.{name}={tmp_path / name}" for name in ("runs", "models")),
+            f"monitor.path={tiny}",
+            "engine.dtype=float32",
+            *SMALL,
+            *overrides,
+        )
+
+    return made
+
+
+def test_a_study_by_heads_is_made_once_and_found_again(
+    asked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """If it failed: forty fits would be forty starts, or two seeds one head."""
+    caplog.set_level("INFO", "monitorbench")
+    with pytest.raises(UserError, match=r"9 of 9 runs are missing \(4 of them fits\)"):
+        probe(asked())
+    missing = [line for line in caplog.messages if line.startswith("missing: ")]
+    assert sum("train/fit.py frozen=" in line for line in missing) == 4
+
+    directory = probe(asked("probe.make=true"))
+    results = json.loads((directory / "metrics.json").read_text())
+    names = [f"smollm2_135m+{one}_linear_probe" for one in ("safety_permission_code", "sycophancy_bias_qa")]
+    assert list(results["effects"]) == list(results["matrix"]["words"]) == names
+    assert results["effects"][names[0]]["direct"]["overall"]["n_seeds"] == 2
+    assert results["trained_on"][f"{names[1]}_seed1"] == ["sycophancy_bias/qa"]
+    assert set(results["chance"]) == set(names)
+    facts = results["directions"]
+    assert facts["trainings"] == names
+    kept = json.loads((directory / "directions.json").read_text())
+    assert {name: len(one) for name, one in kept["directions"].items()} == dict.fromkeys(names, 32)
+    assert len({file.read_bytes() for file in tmp_path.glob("runs/fit/*/head.safetensors")}) == 4
+    for file in tmp_path.glob("runs/fit/*/config.json"):
+        data = json.loads(file.read_text())["dataset"]
+        assert data["validation"]["subset"] == data["train"]["subset"], "nothing held out may choose"
+
+    def load(*_: Any) -> None:
+        raise AssertionError("a model was loaded")
+
+    monkeypatch.setattr("monitorbench.judging.states.HiddenStates", load)
+    assert probe(asked()) == directory
+    more = probe(asked("probe.make=true", "probe.seeds=[0,1,2]"))  # states are there
+    assert (
+        json.loads((more / "metrics.json").read_text())["effects"][names[0]]["direct"]["overall"]["n_seeds"]
+        == 3
+    )
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (("head.draw=all",), r"probe\.seeds: a linear head is the same with every seed"),
+        (("probe.plan=true",), r"probe\.by=head: a plan is for adapters"),
+        (("engine=vllm",), r"engine=vllm: a probe reads hidden states"),
+    ],
+)
+def test_what_makes_no_study_of_heads_is_one_line(asked: Any, overrides: tuple[str, ...], said: str):
+    """If it failed: five copies of one head would pass for five seeds without a spread."""
+    dropped = ["engine.dtype=float32"] if "engine=vllm" in overrides else []
+    with pytest.raises(ConfigError, match=said):
+        probe(asked(*overrides, *dropped))
+
+
+def test_objectives_are_of_adapters(asked: Any):
+    """If it failed: a curriculum of heads would silently be plain fits."""
+    with pytest.raises(ConfigError, match="of adapters; expected none with by=head"):
+        asked("probe.objectives=[sft,pairwise]")

@@ -1,0 +1,116 @@
+"""Negative transfer and directions, as a reader sees them: rows, sentences, terminal, page."""
+
+import copy
+import io
+
+import pytest
+from fake_results import BASE, MANIFEST, fake_results
+from rich.console import Console
+
+from monitorbench.metrics.chance import AgainstChance
+from monitorbench.metrics.directions import DirectionsFacts
+from monitorbench.metrics.results import Results
+from monitorbench.report import reading
+from monitorbench.report.html import render_report
+from monitorbench.report.tables import transfer_signs
+from monitorbench.report.tables.tables import print_directions, print_negative
+
+SAFETY, ALL = f"{BASE}+safety_permission", f"{BASE}+all"
+HELD_OUT = "sycophancy_bias/qa"
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    """One held-out cell upside down, one trained cell too; two trainings of heads."""
+    found = copy.deepcopy(fake_results())
+
+    def at(auroc: float, p: float) -> AgainstChance:
+        return {"auroc": auroc, "auroc_ci": [auroc - 0.1, auroc + 0.1], "p": p, "p_holm": p}
+
+    by_cell = {
+        HELD_OUT: at(0.18, 0.001),
+        "safety_permission/qa": at(0.2, 0.001),
+        "sycophancy_bias/reasoning": at(0.4, 0.2),
+    }
+    found["chance"] = {SAFETY: {"direct": by_cell}}
+    found["directions"] = DirectionsFacts(
+        layer=18,
+        position="last",
+        hidden=576,
+        trainings=[SAFETY, ALL],
+        n_seeds=[5, 1],
+        validation_auroc=[0.81, 0.7],
+        cosines=[[0.62, -0.07], [-0.07, None]],
+    )
+    return found
+
+
+def printed(results: Results) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=80)
+    print_negative(console, results)
+    print_directions(console, results)
+    return out.getvalue()
+
+
+def test_upside_down_is_counted_where_it_was_not_trained(results: Results):
+    """If it failed: a training's own cells would be called transfer."""
+    rows = transfer_signs.negative_rows(results, reading.short_names(results))
+    upside_down = [row for row in rows if row.is_inverted]
+    assert [(row.cell, row.auroc) for row in upside_down] == [(HELD_OUT, ".18 [.08–.28]")]
+    said = transfer_signs.negative_in_words(results)
+    assert "AUROC below .5 after Holm's correction over 3 tests) in 1;" in said
+    assert "upside down" in printed(results)
+
+
+def test_older_numbers_say_nothing(results: Results):
+    """If it failed: a metrics.json without them could not be shown any more."""
+    older = copy.deepcopy(results)
+    del older["chance"]
+    del older["directions"]
+    assert printed(older) == ""
+    page = render_report(older, MANIFEST)
+    assert "Where transfer is negative" not in page
+    assert "share a direction" not in page
+
+
+def test_directions_stand_in_terminal_and_page(results: Results):
+    """If it failed: cosines would be read without the layer, or without what two seeds have."""
+    shown = printed(results)
+    assert max(map(len, shown.splitlines())) <= 80
+    for text in (".62", "−.07", "–", "layer 18, position last", "±.08", "+safety_permission"):
+        assert text in shown
+    assert "Two seeds of one training: .62 to .62" in " ".join(shown.split())
+    assert "without a common cell" not in shown, "the one pair has a common cell"
+    page = render_report(results, MANIFEST)
+    assert "Which trainings share a direction" in page
+    assert "Where transfer is negative" in page
+    assert 'aria-label="Cosines between the heads of 2 trainings' in page
+
+
+def test_a_wide_table_of_cosines_is_folded_into_blocks(results: Results):
+    """If it failed: fourteen trainings would run out of a terminal."""
+    wide = copy.deepcopy(results)
+    n = 14
+    wide["directions"]["trainings"] = [f"{BASE}+{number}" for number in range(n)]
+    wide["directions"]["cosines"] = [[0.5] * n for _ in range(n)]
+    wide["directions"]["validation_auroc"] = [0.5] * n
+    shown = printed(wide)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert shown.count(".50 ") + shown.count(".50\n") >= n * n
+
+
+def test_what_is_above_chance_is_said_or_that_nothing_is(results: Results):
+    """If it failed: a table of twenty numbers would leave that to the reader."""
+    shorts = reading.short_names(results)
+    said = transfer_signs.above_chance_in_words(results, shorts)
+    assert len(said) == 2
+    assert "+all" in said[0]
+    low = copy.deepcopy(results)
+    for by_prompt in low["monitors"].values():
+        for by_cell in by_prompt.values():
+            by_cell["overall"]["auroc_ci"] = [0.4, 0.6]
+    assert all(
+        one.startswith("No monitor is above chance")
+        for one in transfer_signs.above_chance_in_words(low, shorts)
+    )
