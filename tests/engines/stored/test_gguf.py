@@ -130,6 +130,16 @@ def test_what_is_no_gguf_file_is_refused_in_one_line(tmp_path: Path, content: by
         weights_identity(monitor(file))
 
 
+def test_a_hub_file_that_is_not_to_be_had_is_refused_in_one_line(tmp_path: Path):
+    """If it failed: without a network, or with a mistyped name, a person would read a traceback."""
+    hub = SMOLLM2.model_copy(update={"revision": "a" * 40, "gguf_file": "x.gguf"})
+    with pytest.raises(
+        UserError, match=r"x\.gguf: can't be had from the hub, .* set monitor\.gguf to a local"
+    ):
+        weights_identity(hub)
+    assert tokenizer_here(hub, tmp_path) is None
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """A good file."""

@@ -82,8 +82,8 @@ def convert_gguf(file: Path, target: Path, where: str, results: Mapping[str, Any
         )
     _refuse_another_model(model, found["missing_keys"], reader, where)
     _tie_equal_embeddings(model)
-    # A GGUF carries none, and 1e30 would be saved.
-    tokenizer.model_max_length = model.config.max_position_embeddings
+    # A GGUF file's tokenizer states none, and 1e30 would be saved.
+    tokenizer.model_max_length = getattr(model.config, "max_position_embeddings", tokenizer.model_max_length)
     with folder_in_the_making(target) as part:
         tokenizer.save_pretrained(part)
         model.save_pretrained(part)
