@@ -371,5 +371,7 @@ def test_a_label_outside_the_alternatives_is_a_bound_and_is_counted(
     n_against = sum(one.label is Label.BENIGN for one in found.values())
     assert 0 < n_against < 28
     facts = json.loads((run / "metrics.json").read_text())["scores"]["smollm2_135m"]["direct"]
-    assert facts == {"n_with_score": 28, "n_censored": 28, "n_both": 28, "n_against": n_against}
+    each = Counter(one.score for one in found.values())
+    ties = {"n_most_frequent": max(each.values()), "n_distinct": len(each)}
+    assert facts == {"n_with_score": 28, "n_censored": 28, "n_both": 28, "n_against": n_against} | ties
     assert "28 of 28 (100.0 %) scores are censored" in capsys.readouterr().err.replace("\n", " ")
