@@ -18,7 +18,6 @@ from monitorbench.scoring.wordings import read_wording
 PROMPTS = ("direct", "direct_swapped")
 DATA = (
     "dataset=jsonl",
-    f"dataset.path={ROOT / 'examples' / 'dataset.jsonl'}",
     "dataset.validation.pairs_per_cell=1",
     "dataset.test.pairs_per_cell=1",
     f"paths.models={ROOT / 'models'}",
@@ -30,7 +29,8 @@ def test_the_choice_is_made_on_validation_and_shown_on_the_page(
     tmp_path: Path, compose_study: Callable[..., Study]
 ):
     """Otherwise: a wording is chosen by the samples that it is measured on, or by nobody knows what."""
-    given = ("monitor=smollm2_135m", f"wording.prompts=[{','.join(PROMPTS)}]", *DATA)
+    data = (*DATA, f"dataset.path={_undivided(tmp_path)}")
+    given = ("monitor=smollm2_135m", f"wording.prompts=[{','.join(PROMPTS)}]", *data)
     ran = monitorbench("wording", *given, folder=tmp_path)
     assert ran.returncode == 0, ran.stderr
     *before, last = ran.stdout.splitlines()
@@ -59,7 +59,7 @@ def test_the_choice_is_made_on_validation_and_shown_on_the_page(
     assert len(runs) == 2
     # Their paths are relative to where the command was typed.
     here = [f"paths.{name}={tmp_path / name}" for name in ("data", "runs")]
-    study = compose_study("probe", f"probe.wordings=[{directory}]", *DATA, *here)
+    study = compose_study("probe", f"probe.wordings=[{directory}]", *data, *here)
     found = probe(_at(study, runs))
     metrics = json.loads((found / "metrics.json").read_text())
     assert metrics["wordings"]["smollm2_135m"]["chosen"] == choice["chosen"]
@@ -68,6 +68,15 @@ def test_the_choice_is_made_on_validation_and_shown_on_the_page(
     section = page.partition("<h2>One monitor under several prompts</h2>")[2].partition("<h2>")[0]
     assert f"{choice['chosen']} was chosen on {n} validation samples" in section
     assert section.count('id="wordings-0-mark-') == 6, "a mark for each number of each prompt"
+
+
+def _undivided(folder: Path) -> Path:
+    """The examples without their splits, of which none is called validation."""
+    lines = (ROOT / "examples" / "dataset.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [{key: value for key, value in json.loads(line).items() if key != "split"} for line in lines]
+    file = folder / "own.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return file
 
 
 def _runs(directory: Path, key: str) -> list[Path]:

@@ -70,15 +70,20 @@ def _legend(figure: Figure, results: Results, other_points: bool) -> None:
         handles=[
             *(Line2D([], [], ls="", marker=mark, color=colour(i)) for i, mark in enumerate(marks)),
             *(
-                Line2D([], [], ls=line, color=INK, lw=1, marker=marker, mfc="none")
-                for marker, line, _ in zip(MARKERS, LINES, prompts, strict=False)
+                Line2D(
+                    [], [], ls=_front_line(j), color=INK, lw=1, marker=MARKERS[j % len(MARKERS)], mfc="none"
+                )
+                for j, _ in enumerate(prompts)
             ),
             Line2D([], [], ls=":", color=INK, alpha=0.5),
             *([Line2D([], [], ls="", marker="o", ms=4, mfc="none", color=INK, alpha=0.5)] * other_points),
         ],
         labels=[
             *(f"{numbered[name]} {shortened(shorts[name], 34)}".strip() for name in names),
-            *(shortened(f"{prompt} prompt, its front", 34) for prompt in prompts[: len(LINES)]),
+            *(
+                shortened(f"{prompt} prompt{', its front' if _front_line(j) else ''}", 34)
+                for j, prompt in enumerate(prompts)
+            ),
             "guessing",
             *(["published, another dataset"] * other_points),
         ],
@@ -86,6 +91,11 @@ def _legend(figure: Figure, results: Results, other_points: bool) -> None:
         ncols=2,
         fontsize=8.5,
     )
+
+
+def _front_line(j: int) -> str:
+    """The line of the j-th prompt's front; empty where there are more prompts than kinds of line."""
+    return LINES[j] if j < len(LINES) else ""
 
 
 def _point(axes: Axes, found: CellMetrics, shade: str, marker: str, number: str, gid: str) -> None:
