@@ -108,7 +108,7 @@ def requests(judged: Judged, most: int) -> list[bytes]:
 
 @contextmanager
 def served(judged: Judged, monitor: Monitor) -> Iterator[http.client.HTTPConnection]:
-    """An open connection to a server that judges with this monitor."""
+    """A client of a server that judges with this monitor."""
     study = judged.study
     engine = with_states(study.engine)
     with (
@@ -125,12 +125,13 @@ def served(judged: Judged, monitor: Monitor) -> Iterator[http.client.HTTPConnect
 
 
 def ask(client: http.client.HTTPConnection, body: bytes) -> Answered:
-    """One request, from its first byte to the answer's last."""
+    """One request on a connection of its own, from opening it to the answer's last byte."""
     began = time.perf_counter()
     client.request("POST", "/judge", body, {"Content-Type": "application/json"})
     answer = client.getresponse()
     content = answer.read()
     seconds = time.perf_counter() - began
+    client.close()
     if answer.status != 200:
         raise SystemExit(f"benchmarks/probe_latency.py: {answer.status} {content.decode()[:200]}")
     return Answered(seconds, json.loads(content))
