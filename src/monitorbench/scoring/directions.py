@@ -67,4 +67,4 @@ def _read(head: Path) -> dict[Place, Found] | None:
     except UserError as error:
         _log.warning("probe: left out of the directions: %s", error)
         return None
-    return {tuple(one.place): Found(one.auroc, one.weights_H) for one in found}
+    return {(one.place.layer, one.place.position): Found(one.auroc, one.weights_H) for one in found}

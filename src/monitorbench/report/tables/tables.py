@@ -254,8 +254,8 @@ def print_negative(console: Console, results: Results) -> None:
         console.print(_block(console, _NEGATIVE_COLUMNS, [[name for name, _ in _NEGATIVE_COLUMNS]], "dim"))
     for row in rows:
         word = f"upside down, {row.p}; {row.word}" if row.is_inverted else row.word
-        said = [f"  {row.training}", row.cell, row.auroc, row.difference, word]
-        console.print(_block(console, _NEGATIVE_COLUMNS, [said]))
+        shown = [f"  {row.training}", row.cell, row.auroc, row.difference, word]
+        console.print(_block(console, _NEGATIVE_COLUMNS, [shown]))
 
 
 def print_directions(console: Console, results: Results) -> None:
