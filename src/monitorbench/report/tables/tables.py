@@ -15,6 +15,7 @@ from monitorbench.report import reading
 from monitorbench.report.reading import Compared
 from monitorbench.report.sections.decision import decision
 from monitorbench.report.tables import probe as probe_tables
+from monitorbench.report.tables.costs import cost_row, measured, sent_on_in_words
 from monitorbench.report.tables.numbers import (
     TO_ASCII,
     amount,
@@ -48,6 +49,7 @@ _POINT_COLUMNS = (
     ("expected cost", 16),
 )
 _PROMPT_COLUMNS = (("prompt", 16), ("unsc.", 5), ("miss rate", 17), ("false alarms", 17), ("AUROC", 17))
+_COST_COLUMNS = (("monitor", 26), ("tokens", 8), ("seconds", 8), ("AUROC", 13), ("MR at FAR 5 %", 13))
 _WORD_COLUMNS = (("word", 22), ("cells", 54))
 _DIFFERENCE_COLUMNS = (
     ("tested on", 18),
@@ -91,6 +93,7 @@ def print_tables(console: Console, results: Results) -> None:
     print_unscored(console, results)
     print_score_doubts(console, results)
     print_prompts(console, results)
+    print_costs(console, results)
     print_words(console, results)
     print_differences(console, results)
     print_decision(console, results)
@@ -200,6 +203,22 @@ def print_prompts(console: Console, results: Results) -> None:
             if row.differences:
                 shown.append([f"    minus {block.base}", "", *row.differences])
             console.print(_block(console, _PROMPT_COLUMNS, shown))
+
+
+def print_costs(console: Console, results: Results) -> None:
+    """For each monitor and prompt what a verdict took, beside how good it is; of a cascade what it asked."""
+    rows = measured(results)
+    if not rows:
+        return
+    names = reading.short_names(results)
+    _line(console, "")
+    _line(console, "Cost per verdict: means of what was really asked, tokens read and written", "bold")
+    console.print(_block(console, _COST_COLUMNS, [[name for name, _ in _COST_COLUMNS]], "dim"))
+    for one in rows:
+        shown = [f"{names[one.monitor]} · {one.prompt}", *cost_row(one)]
+        console.print(_block(console, _COST_COLUMNS, [shown]))
+        if one.sent_on:
+            _line(console, f"  {sent_on_in_words(one.sent_on)}", "dim")
 
 
 def print_words(console: Console, results: Results) -> None:
