@@ -10,8 +10,8 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import DEFAULT_MEANING, Dataset, OwnDataset
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import n_rows
-from monitorbench.metrics.cost_fronts import CostFronts, cost_fronts, cost_per_verdict
 from monitorbench.metrics.columns import OVERALL, BoolArray, Columns, by_cell, by_stratum, stratum_name
+from monitorbench.metrics.cost_fronts import CostFronts, cost_fronts, cost_per_verdict
 from monitorbench.metrics.prompts import PromptsFacts, compare_prompts
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.results import (
@@ -110,9 +110,7 @@ def _usage(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, UsageFacts]
     return found
 
 
-def _cost_fronts(
-    found: Sequence[tuple[str, str, Numbers]], evaluations: Sequence[Evaluation]
-) -> CostFronts:
+def _cost_fronts(found: Sequence[tuple[str, str, Numbers]], evaluations: Sequence[Evaluation]) -> CostFronts:
     """Over all monitors, prompts and baselines together."""
     taken = {(one.monitor, one.prompt): one.usage for one in evaluations}
     costs = {
