@@ -5,6 +5,7 @@ import random
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.columns import Columns, by_cell, by_slice, columns
+from monitorbench.metrics.cost_fronts import cost_fronts
 from monitorbench.metrics.decision import Candidate, decide
 from monitorbench.metrics.marks import SURFACES, Shortcuts, SurfaceCheck, is_marked, shortcuts
 from monitorbench.metrics.rates import Judged
@@ -165,11 +166,22 @@ def fake_results() -> Results:
                     "prompt_tokens": 250.4,
                     "completion_tokens": 1.0,
                     "cost": 0.0002,
+                    "seconds": 0.4 + i + j / 10,
                 }
-                for prompt in shapes
+                for j, prompt in enumerate(shapes)
             }
-            for name in names
+            for i, name in enumerate(names)
         },
+        "cost_fronts": cost_fronts(
+            [(name, p, of["overall"]) for name, by_prompt in monitors.items() for p, of in by_prompt.items()],
+            {
+                (name, p): {"tokens": 251.4, "seconds": 0.4 + i + j / 10}
+                if name in names
+                else {"tokens": 0.0, "seconds": 0.0}
+                for i, name in enumerate(monitors)
+                for j, p in enumerate(monitors[name])
+            },
+        ),
         "decision": decide(
             [Candidate(BASE, "direct", above)],
             {name: judged[name]["none"] for name in ("bag_of_words", "random")},

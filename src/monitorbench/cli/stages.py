@@ -320,7 +320,7 @@ the same directory as its last line.
 
 COMBINE = _stage(
     "combine",
-    "monitorbench.scoring.combine:combine_runs",
+    "monitorbench.scoring.combination.combine:combine_runs",
     """Make one monitor of several judges' finished runs, from their logs alone: an ensemble or a cascade.
 
     monitorbench combine combine.rule=stacked combine.calibration=[A,B] combine.test=[C,D]

@@ -106,6 +106,9 @@ class Export(Config):
     """Show what a push would upload, and upload nothing."""
 
 
+Baseline = Literal["length", "bag_of_words", "echo", "overlap", "form", "all_shortcuts"]
+
+
 class Combine(Config):
     """Several judges made one; what is fitted is fitted on the calibration split."""
 
@@ -116,16 +119,34 @@ class Combine(Config):
     """Finished runs over the calibration split; of a cascade the cheap judge's first."""
     test: tuple[Path, ...]
     """The same judges' runs over the test split."""
+    baselines: tuple[Baseline, ...] = ()
+    """Baselines that are members too, which need no run: fitted on the train split; of a cascade the cheap
+    judge."""
     size: Annotated[int, Field(ge=1)] | None
     """How many members are chosen at most; None: all that are given."""
     budget: Annotated[float, Field(ge=0, le=1)]
-    """Read by `cascade` only: the share of the samples that may be sent on."""
+    """Read by `cascade` only: the share of the samples that may be sent on, at most, on the calibration
+    split."""
+    aim: Literal["auroc", "low_far"] = "auroc"
+    """Read by `cascade` only: which samples are sent on, those that raise the AUROC most on the calibration
+    split, or the partial AUROC up to FAR 5 %."""
+    scale: Literal["probability", "band"] = "probability"
+    """Read by `cascade` only. `probability`: of misbehavior, given the scores that were asked, by logistic
+    regressions on the calibration split. `band`: the second judge only orders what it is sent, between the
+    scores that the first one is sure of."""
 
     @model_validator(mode="after")
     def _a_cascade_has_two(self) -> "Combine":
         if self.rule == "cascade" and self.size is not None:
             raise ValueError(f"size={self.size}: a cascade has two judges and chooses none; expected null")
         return self
+
+    @field_validator("baselines")
+    @classmethod
+    def _named_once(cls, value: tuple[Baseline, ...]) -> tuple[Baseline, ...]:
+        if len(set(value)) < len(value):
+            raise ValueError(f"{', '.join(value)}: a baseline is named twice")
+        return value
 
 
 Seed = Annotated[int, Field(ge=0, lt=2**31)]

@@ -4,6 +4,7 @@ from typing import Any, NotRequired, TypedDict, cast
 
 from monitorbench.metrics.at_point import RatesAt
 from monitorbench.metrics.chance import Chance
+from monitorbench.metrics.cost_fronts import CostFronts
 from monitorbench.metrics.decision import DecisionFacts
 from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.drift import Drift
@@ -161,6 +162,8 @@ class Results(TypedDict):
     """Monitor, prompt; absent where no calibration was given, and in older files."""
     usage: NotRequired[dict[str, dict[str, UsageFacts]]]
     """Monitor, prompt: seconds, tokens and money an answer; absent in older files."""
+    cost_fronts: NotRequired[CostFronts]
+    """Cost, quality: who is on the front of both; absent in older files."""
     scores: NotRequired[dict[str, dict[str, ScoreFacts]]]
     """Monitor, prompt: scores that are bounds, and those that contradict their label; absent in older
     files."""

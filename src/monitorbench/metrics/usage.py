@@ -1,10 +1,21 @@
 """What an answer of a monitor takes: seconds, tokens, money."""
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
 from monitorbench.metrics.bootstrap import FloatArray
+
+
+class SentOn(TypedDict):
+    """Of a cascade: how many of the samples its second judge was asked about."""
+
+    budget: float | None
+    """The share that was asked for, at most, on the calibration split; None where the band was given."""
+    share: float
+    """The share here."""
+    share_ci: list[float] | None
+    """95 %, with whole questions as the evidence; None in older files."""
 
 
 class UsageFacts(TypedDict):
@@ -21,6 +32,17 @@ class UsageFacts(TypedDict):
     """Mean, the tokens of thoughts included."""
     cost: float | None
     """Mean, in the currency of the engine's prices; None without prices."""
+    seconds: NotRequired[float | None]
+    """Mean, which says what many answers take, where few of them take most of it; absent in older files."""
+    sent_on: NotRequired[SentOn]
+    """Of a cascade only."""
+
+
+def tokens_of(taken: UsageFacts) -> float | None:
+    """Tokens an answer, read and written, as a mean; None where they were not counted."""
+    if taken["prompt_tokens"] is None:
+        return None
+    return taken["prompt_tokens"] + (taken["completion_tokens"] or 0)
 
 
 def usage(
@@ -38,6 +60,7 @@ def usage(
         prompt_tokens=_mean(prompt_tokens),
         completion_tokens=_mean(completion_tokens),
         cost=_mean(cost),
+        seconds=_mean(seconds),
     )
 
 

@@ -14,7 +14,7 @@ from monitorbench.report import reading
 from monitorbench.report.samples.browsable import PAGE
 from monitorbench.report.samples.worst import Worst
 from monitorbench.report.scores import Scores
-from monitorbench.report.sections import inverted, prompts, rates, samples, thresholds, training
+from monitorbench.report.sections import costs, inverted, prompts, rates, samples, thresholds, training
 from monitorbench.report.sections.answer import answer
 from monitorbench.report.sections.background import background
 from monitorbench.report.sections.section import Material, Section
@@ -38,6 +38,7 @@ SECTIONS = (
     Section("other training objectives", training.objectives, training.has_objectives),
     Section("beside the paper's own cells", training.paper_cells, training.has_paper_cells),
     Section("miss rate against false alarm rate", thresholds.plane, thresholds.has_rates),
+    Section("what a verdict costs", costs.against_cost, costs.has_several),
     Section("at other thresholds", thresholds.other_thresholds, thresholds.has_curves),
     Section("shortcut checks", thresholds.shortcuts, thresholds.has_shortcuts),
     Section("learning curves", training.learning_curves, training.has_learning_curves),

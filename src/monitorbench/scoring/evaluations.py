@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.results import CurvePoint
 from monitorbench.metrics.score_facts import ScoreFacts, score_facts
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE
-from monitorbench.metrics.usage import UsageFacts, usage
+from monitorbench.metrics.usage import SentOn, UsageFacts, usage
 from monitorbench.records import TRANSPORT_FAILURES, Split, reasons_in_words
 from monitorbench.runs.directory import kind_of, read_finished
 from monitorbench.runs.files import content_hash
@@ -115,6 +115,8 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
     objective = training.get("objective", BASELINE_OBJECTIVE) if has_adapter else ""
     name = name if objective in ("", BASELINE_OBJECTIVE) else f"{name}_{objective}"
     judged, reasons, taken, of_scores = _judged(directory, read_columns(data, split, view))
+    if sent_on := _sent_on(results.get("combined")):
+        taken["sent_on"] = sent_on
     shared = ("weights", "prompt", "opening", "reasoning", "engine", "dtype", "context_tokens")
     return Evaluation(
         directory=directory,
@@ -141,6 +143,17 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
         reasons=reasons,
         usage=taken,
         score_facts=of_scores,
+    )
+
+
+def _sent_on(combined: dict[str, Any] | None) -> SentOn | None:
+    """What a combination's manifest says of it; None of all but cascades."""
+    if combined is None or combined["share_sent"] is None:
+        return None
+    return SentOn(
+        budget=combined["rule"]["budget"],
+        share=combined["share_sent"],
+        share_ci=combined.get("share_sent_ci"),
     )
 
 

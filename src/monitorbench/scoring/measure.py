@@ -12,6 +12,7 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.store import n_rows
 from monitorbench.metrics.chance import against_chance
 from monitorbench.metrics.columns import OVERALL, BoolArray, Columns, by_cell, by_stratum, stratum_name
+from monitorbench.metrics.cost_fronts import CostFronts, cost_fronts, cost_per_verdict
 from monitorbench.metrics.prompts import PromptsFacts, compare_prompts
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.results import (
@@ -41,7 +42,7 @@ from monitorbench.runs.directory import read_manifest
 from monitorbench.scoring.baselines import baselines_of
 from monitorbench.scoring.decision import decision_of
 from monitorbench.scoring.evaluations import Evaluation, unscored_reasons
-from monitorbench.scoring.numbers import Drawn, numbers
+from monitorbench.scoring.numbers import Drawn, Numbers, numbers
 from monitorbench.scoring.points import PointAt, facts_of
 
 
@@ -93,6 +94,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
         shortcuts=baselines.shortcuts,
         learning_curves={e.monitor: e.learning_curve for e in evaluations if e.learning_curve},
         usage=_usage(evaluations),
+        cost_fronts=_cost_fronts(found, evaluations),
         scores=_score_facts(evaluations),
         prompts=_prompts(evaluations, drawn),
         decision=decision_of(study, evaluations, points, baselines.answers, drawn),
@@ -108,6 +110,16 @@ def _usage(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, UsageFacts]
     for one in evaluations:
         found.setdefault(one.monitor, {})[one.prompt] = one.usage
     return found
+
+
+def _cost_fronts(found: Sequence[tuple[str, str, Numbers]], evaluations: Sequence[Evaluation]) -> CostFronts:
+    """Over all monitors, prompts and baselines together."""
+    taken = {(one.monitor, one.prompt): one.usage for one in evaluations}
+    costs = {
+        (name, prompt): cost_per_verdict(taken.get((name, prompt)), is_baseline=prompt == NO_PROMPT)
+        for name, prompt, _ in found
+    }
+    return cost_fronts([(name, prompt, known["monitors"][OVERALL]) for name, prompt, known in found], costs)
 
 
 def _score_facts(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, ScoreFacts]]:

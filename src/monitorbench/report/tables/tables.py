@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
@@ -16,10 +14,10 @@ from monitorbench.report import reading
 from monitorbench.report.reading import Compared
 from monitorbench.report.sections.decision import decision
 from monitorbench.report.tables import probe as probe_tables
+from monitorbench.report.tables.costs import cost_row, measured, sent_on_in_words
 from monitorbench.report.tables.inverted import heading as inverted_heading
 from monitorbench.report.tables.inverted import inverted_lines
 from monitorbench.report.tables.numbers import (
-    TO_ASCII,
     amount,
     amount_interval,
     count,
@@ -31,6 +29,7 @@ from monitorbench.report.tables.numbers import (
 from monitorbench.report.tables.points import by_question, deployed, flagged_above, notes, promise, there
 from monitorbench.report.tables.prompts import prompt_blocks
 from monitorbench.report.tables.scores import doubt_lines
+from monitorbench.report.tables.terminal import grid, say
 from monitorbench.report.tables.transfer_signs import (
     above_chance_in_words,
     direction_rows,
@@ -60,6 +59,7 @@ _POINT_COLUMNS = (
     ("expected cost", 16),
 )
 _PROMPT_COLUMNS = (("prompt", 16), ("unsc.", 5), ("miss rate", 17), ("false alarms", 17), ("AUROC", 17))
+_COST_COLUMNS = (("monitor", 26), ("tokens", 8), ("seconds", 8), ("AUROC", 13), ("MR at FAR 5 %", 13))
 _WORD_COLUMNS = (("word", 22), ("cells", 54))
 _NEGATIVE_COLUMNS = (
     ("trained on", 18),
@@ -113,6 +113,7 @@ def print_tables(console: Console, results: Results) -> None:
     print_score_doubts(console, results)
     print_inverted(console, results)
     print_prompts(console, results)
+    print_costs(console, results)
     print_words(console, results)
     print_directions(console, results)
     print_differences(console, results)
@@ -124,9 +125,9 @@ def print_decision(console: Console, results: Results) -> None:
     points = results.get("operating_points", {})
     if points:
         names = reading.short_names(results)
-        _line(console, "")
-        _line(console, "At calibrated thresholds (a sample is flagged where its score is above)", "bold")
-        console.print(_block(console, _POINT_COLUMNS, [[name for name, _ in _POINT_COLUMNS]], "dim"))
+        say(console, "")
+        say(console, "At calibrated thresholds (a sample is flagged where its score is above)", "bold")
+        console.print(grid(console, _POINT_COLUMNS, [[name for name, _ in _POINT_COLUMNS]], "dim"))
         for monitor, by_prompt in points.items():
             for prompt, point in by_prompt.items():
                 of = point["rates"]
@@ -137,18 +138,18 @@ def print_decision(console: Console, results: Results) -> None:
                     rate_with_interval(of["false_alarm_rate"], of["false_alarm_rate_ci"]),
                     f"{amount(of['expected_cost'])} {amount_interval(of['expected_cost_ci'])}",
                 ]
-                console.print(_block(console, _POINT_COLUMNS, [row]))
-                _line(console, f"  promised {promise(point['thresholds'])}; {by_question(of)}", "dim")
+                console.print(grid(console, _POINT_COLUMNS, [row]))
+                say(console, f"  promised {promise(point['thresholds'])}; {by_question(of)}", "dim")
                 held = point.get("calibration")
                 more = [deployed(of, results["stakes"]["base_rate"]), there(held) if held else ""]
-                _line(console, f"  {'; '.join(filter(None, more))}", "dim")
+                say(console, f"  {'; '.join(filter(None, more))}", "dim")
                 for note in notes(results, point):
-                    _line(console, f"  {note}", "bold")
-    _line(console, "")
+                    say(console, f"  {note}", "bold")
+    say(console, "")
     found = decision(results)
     for remark in found.remarks:
-        _line(console, remark)
-    _line(console, found.sentence, "bold")
+        say(console, remark)
+    say(console, found.sentence, "bold")
 
 
 def print_monitors(console: Console, results: Results) -> None:
@@ -158,37 +159,37 @@ def print_monitors(console: Console, results: Results) -> None:
     """
     names = reading.short_names(results)
     for prompt in reading.prompts(results):
-        _line(console, "")
-        _line(console, f"Prompt: {prompt}   (95 % intervals; unsc. = answers that are no label)", "bold")
-        console.print(_block(console, _MONITOR_COLUMNS, [[name for name, _ in _MONITOR_COLUMNS]], "dim"))
+        say(console, "")
+        say(console, f"Prompt: {prompt}   (95 % intervals; unsc. = answers that are no label)", "bold")
+        console.print(grid(console, _MONITOR_COLUMNS, [[name for name, _ in _MONITOR_COLUMNS]], "dim"))
         for cell in reading.cells(results, prompt):
-            _line(console, reading.title(results, cell), "bold")
+            say(console, reading.title(results, cell), "bold")
             rows = [
                 [f"  {names[monitor]}", *_numbers(found)]
                 for monitor in reading.shown_in(results, cell)
                 if (found := reading.lookup(results, monitor, prompt, cell))
             ]
-            console.print(_block(console, _MONITOR_COLUMNS, rows))
+            console.print(grid(console, _MONITOR_COLUMNS, rows))
             for stratum in reading.strata(results, prompt, cell):
-                _line(console, f"  {reading.title(results, stratum)}", "bold")
+                say(console, f"  {reading.title(results, stratum)}", "bold")
                 rows = [
                     [f"  {names[monitor]}", *_numbers(found)]
                     for monitor in reading.shown_in(results, cell)
                     if not reading.is_reference(results, monitor)
                     and (found := reading.lookup(results, monitor, prompt, stratum, "slices"))
                 ]
-                console.print(_block(console, _MONITOR_COLUMNS, rows))
+                console.print(grid(console, _MONITOR_COLUMNS, rows))
     for line in (*reading.headlines_in_words(results), *reading.marks_in_words(results)):
-        _line(console, line, "dim")
+        say(console, line, "dim")
 
 
 def print_sweep(console: Console, cells: Sequence[tuple[str, CellMetrics]]) -> None:
     """One table of many runs, by name: both rates, AUROC, n and the unscored of each."""
-    _line(console, "")
-    _line(console, f"All {len(cells)} runs, overall   (95 % intervals)", "bold")
-    console.print(_block(console, _MONITOR_COLUMNS, [[name for name, _ in _MONITOR_COLUMNS]], "dim"))
+    say(console, "")
+    say(console, f"All {len(cells)} runs, overall   (95 % intervals)", "bold")
+    console.print(grid(console, _MONITOR_COLUMNS, [[name for name, _ in _MONITOR_COLUMNS]], "dim"))
     rows = [[name, *_numbers(found)] for name, found in cells]
-    console.print(_block(console, _MONITOR_COLUMNS, rows))
+    console.print(grid(console, _MONITOR_COLUMNS, rows))
 
 
 def print_unscored(console: Console, results: Results) -> None:
@@ -196,47 +197,47 @@ def print_unscored(console: Console, results: Results) -> None:
     names = reading.short_names(results)
     rows = unscored_rows(results)
     if rows:
-        _line(console, "")
-        _line(console, "Unscored, by reason", "bold")
+        say(console, "")
+        say(console, "Unscored, by reason", "bold")
     for row in rows:
         words = reasons_in_words(row.reasons)
-        _line(console, f"{names[row.monitor]} · {row.prompt} prompt: {count(row.n_unscored)}: {words}")
+        say(console, f"{names[row.monitor]} · {row.prompt} prompt: {count(row.n_unscored)}: {words}")
 
 
 def print_score_doubts(console: Console, results: Results) -> None:
     """For each monitor and prompt whose scores are bounds, or contradict its labels: how many."""
     if lines := doubt_lines(results):
-        _line(console, "")
-        _line(console, "Scores to doubt", "bold")
+        say(console, "")
+        say(console, "Scores to doubt", "bold")
     for line in lines:
-        _line(console, line)
+        say(console, line)
 
 
 def print_inverted(console: Console, results: Results) -> None:
     """Who is inverted in which cell."""
     if lines := inverted_lines(results):
-        _line(console, "")
-        _line(console, inverted_heading(), "bold")
+        say(console, "")
+        say(console, inverted_heading(), "bold")
     for line in lines:
-        _line(console, line)
+        say(console, line)
 
 
 def print_prompts(console: Console, results: Results) -> None:
     """For each monitor with several prompts: its numbers under each, and paired differences below them."""
     for block in prompt_blocks(results):
-        _line(console, "")
-        _line(console, f"{block.monitor} by prompt, over the same {block.n:,} samples", "bold")
-        console.print(_block(console, _PROMPT_COLUMNS, [[name for name, _ in _PROMPT_COLUMNS]], "dim"))
+        say(console, "")
+        say(console, f"{block.monitor} by prompt, over the same {block.n:,} samples", "bold")
+        console.print(grid(console, _PROMPT_COLUMNS, [[name for name, _ in _PROMPT_COLUMNS]], "dim"))
         for row in block.rows:
             shown = [[f"  {row.prompt}", *row.numbers]]
             if row.differences:
                 shown.append([f"    minus {block.base}", "", *row.differences])
-            console.print(_block(console, _PROMPT_COLUMNS, shown))
+            console.print(grid(console, _PROMPT_COLUMNS, shown))
         if block.spread:
-            _line(console, block.spread)
+            say(console, block.spread)
     names = reading.short_names(results)
     for monitor, choice in results.get("wordings", {}).items():
-        _line(console, f"{names[monitor]}: {in_words(choice)}")
+        say(console, f"{names[monitor]}: {in_words(choice)}")
 
 
 def show_choice(choice: WordingChoice, monitor: str) -> None:
@@ -247,12 +248,28 @@ def show_choice(choice: WordingChoice, monitor: str) -> None:
 
 def print_choice(console: Console, choice: WordingChoice, monitor: str) -> None:
     """A row for each prompt, the chosen one in bold, and the choice in words."""
-    _line(console, "")
-    _line(console, f"{monitor} by prompt, on the {choice['split']} split   (95 % intervals)", "bold")
-    console.print(_block(console, CHOICE_COLUMNS, [[name for name, _ in CHOICE_COLUMNS]], "dim"))
+    say(console, "")
+    say(console, f"{monitor} by prompt, on the {choice['split']} split   (95 % intervals)", "bold")
+    console.print(grid(console, CHOICE_COLUMNS, [[name for name, _ in CHOICE_COLUMNS]], "dim"))
     for row in choice_rows(choice):
-        console.print(_block(console, CHOICE_COLUMNS, [row], "bold" if row[0] == choice["chosen"] else ""))
-    _line(console, in_words(choice))
+        console.print(grid(console, CHOICE_COLUMNS, [row], "bold" if row[0] == choice["chosen"] else ""))
+    say(console, in_words(choice))
+
+
+def print_costs(console: Console, results: Results) -> None:
+    """For each monitor and prompt what a verdict took, beside how good it is; of a cascade what it asked."""
+    rows = measured(results)
+    if not rows:
+        return
+    names = reading.short_names(results)
+    say(console, "")
+    say(console, "Cost per verdict: means of what was really asked, tokens read and written", "bold")
+    console.print(grid(console, _COST_COLUMNS, [[name for name, _ in _COST_COLUMNS]], "dim"))
+    for one in rows:
+        shown = [f"{names[one.monitor]} · {one.prompt}", *cost_row(one)]
+        console.print(grid(console, _COST_COLUMNS, [shown]))
+        if one.sent_on:
+            say(console, f"  {sent_on_in_words(one.sent_on)}", "dim")
 
 
 def print_words(console: Console, results: Results) -> None:
@@ -261,22 +278,22 @@ def print_words(console: Console, results: Results) -> None:
     if not matrix["words"]:
         return
     names = reading.short_names(results)
-    _line(console, "")
-    _line(console, f"What training did, against the base (Holm over {matrix['n_tests']} tests)", "bold")
+    say(console, "")
+    say(console, f"What training did, against the base (Holm over {matrix['n_tests']} tests)", "bold")
     for training, by_prompt in matrix["words"].items():
         for prompt in by_prompt:
             subject = probe_tables.subject(results, training, names)
-            _line(console, f"{subject} · {prompt} prompt", "bold")
+            say(console, f"{subject} · {prompt} prompt", "bold")
             found = probe_tables.words_of(results, training, prompt)
             rows = [[f"  {word}", ", ".join(cells)] for word, cells in found]
-            console.print(_block(console, _WORD_COLUMNS, rows))
+            console.print(grid(console, _WORD_COLUMNS, rows))
     sentences = (
         *probe_tables.counted_words(results),
         *probe_tables.doses_in_words(results),
         *probe_tables.objectives_in_words(results),
     )
     for sentence in (*sentences, *above_chance_in_words(results, names)):
-        _line(console, sentence)
+        say(console, sentence)
     print_negative(console, results)
 
 
@@ -284,14 +301,14 @@ def print_negative(console: Console, results: Results) -> None:
     """The held-out cells that a training made worse: upside down, or discrimination lost."""
     if not (said := negative_in_words(results)):
         return
-    _line(console, said)
+    say(console, said)
     rows = negative_rows(results, reading.short_names(results))
     if rows:
-        console.print(_block(console, _NEGATIVE_COLUMNS, [[name for name, _ in _NEGATIVE_COLUMNS]], "dim"))
+        console.print(grid(console, _NEGATIVE_COLUMNS, [[name for name, _ in _NEGATIVE_COLUMNS]], "dim"))
     for row in rows:
         word = f"upside down, {row.p}; {row.word}" if row.is_inverted else row.word
         cells = [f"  {row.training}", row.cell, row.auroc, row.difference, word]
-        console.print(_block(console, _NEGATIVE_COLUMNS, [cells]))
+        console.print(grid(console, _NEGATIVE_COLUMNS, [cells]))
 
 
 def print_directions(console: Console, results: Results) -> None:
@@ -300,17 +317,17 @@ def print_directions(console: Console, results: Results) -> None:
     if facts is None:
         return
     names = reading.short_names(results)
-    _line(console, "")
-    _line(console, "Directions of the linear heads: cosines (diagonal: two seeds of one training)", "bold")
+    say(console, "")
+    say(console, "Directions of the linear heads: cosines (diagonal: two seeds of one training)", "bold")
     rows = direction_rows(facts, names)
     for start in range(0, len(rows), _COSINES):
         shown = rows[start : start + _COSINES]
         columns = [("", 2), ("", 28), *((row[0], 4) for row in shown)]
-        console.print(_block(console, columns, [[name for name, _ in columns]], "dim"))
+        console.print(grid(console, columns, [[name for name, _ in columns]], "dim"))
         cosines = slice(2 + start, 2 + start + _COSINES)
-        console.print(_block(console, columns, [[*row[:2], *row[cosines]] for row in rows]))
+        console.print(grid(console, columns, [[*row[:2], *row[cosines]] for row in rows]))
     for sentence in directions_in_words(results, names):
-        _line(console, sentence)
+        say(console, sentence)
 
 
 def print_differences(console: Console, results: Results) -> None:
@@ -319,14 +336,14 @@ def print_differences(console: Console, results: Results) -> None:
     if not compared:
         return
     names = reading.short_names(results)
-    _line(console, "")
-    _line(console, "AUROC of each training minus its base's (same samples, 95 % intervals)", "bold")
-    console.print(_block(console, _DIFFERENCE_COLUMNS, [[name for name, _ in _DIFFERENCE_COLUMNS]], "dim"))
+    say(console, "")
+    say(console, "AUROC of each training minus its base's (same samples, 95 % intervals)", "bold")
+    console.print(grid(console, _DIFFERENCE_COLUMNS, [[name for name, _ in _DIFFERENCE_COLUMNS]], "dim"))
     for training, prompt in dict.fromkeys((one.training, one.prompt) for one in compared):
-        _line(console, f"{probe_tables.subject(results, training, names)} · {prompt} prompt", "bold")
+        say(console, f"{probe_tables.subject(results, training, names)} · {prompt} prompt", "bold")
         here = [one for one in compared if (one.training, one.prompt) == (training, prompt)]
-        console.print(_block(console, _DIFFERENCE_COLUMNS, [_difference_row(one) for one in here]))
-    _line(console, "Bag of words: AUROC over all its samples there; (mean): of its AUROCs by cell.", "dim")
+        console.print(grid(console, _DIFFERENCE_COLUMNS, [_difference_row(one) for one in here]))
+    say(console, "Bag of words: AUROC over all its samples there; (mean): of its AUROCs by cell.", "dim")
 
 
 def _numbers(found: CellMetrics) -> list[str]:
@@ -362,26 +379,3 @@ def bag_of_words_text(one: Compared) -> str:
     if beside.is_mean and beside.auroc is not None:
         return f"{rate(beside.auroc)} (mean)"
     return rate_with_interval(beside.auroc, beside.auroc_ci)
-
-
-def _block(
-    console: Console, columns: Sequence[tuple[str, int]], rows: Sequence[Sequence[str]], style: str = ""
-) -> Table:
-    """Rows under columns of fixed widths, so that blocks stand in line under one header."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for i, (_, width) in enumerate(columns):
-        numeric = 1 <= i <= 2 and width < 10
-        table.add_column(width=width, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_encoded(console, text), style=style) for text in row))
-    return table
-
-
-def _line(console: Console, text: str, style: str = "") -> None:
-    console.print(Text(_encoded(console, text), style=style), overflow="fold")
-
-
-def _encoded(console: Console, text: str) -> str:
-    if not console.options.ascii_only:
-        return text
-    return text.translate(TO_ASCII).encode("ascii", "replace").decode()

@@ -5,6 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from scipy.special import logit
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Split
@@ -14,14 +19,15 @@ from monitorbench.scoring.calibration_split import (
     divide,
     refuse_fitted_samples,
 )
-from monitorbench.scoring.cascade import (
-    Band,
+from monitorbench.scoring.combination.bands import Band
+from monitorbench.scoring.combination.cascade import (
     Cascade,
+    Scale,
     fit_cascade,
     run_cascade,
     sent_on,
 )
-from monitorbench.scoring.ensembles import pessimistic_auroc
+from monitorbench.scoring.combination.ensembles import pessimistic_auroc
 from monitorbench.scoring.thresholds import neyman_pearson
 
 SCORE = st.floats(0, 1)
@@ -80,6 +86,17 @@ def test_what_was_sent_on_stays_in_the_band() -> None:
     assert found.sent.mean() == 0.6
 
 
+def test_missing_scores_on_the_scale_of_probability() -> None:
+    """The same as below: a sample without the answer it was sent on for has no score to be ranked by."""
+    chosen = fit_cascade(made(), cheap="small", strong="large", budget=0.3)
+    assert chosen.band is not None
+    inside = sum(chosen.band) / 2
+    found = run_cascade(chosen, [None, inside, 0.999, None], [0.9, None, None, None])
+    assert found.sent.tolist() == [True, True, False, True]
+    assert np.isnan(found.scores).tolist() == [False, True, False, True]
+    assert found.scores[0] > 0.5
+
+
 def test_missing_scores() -> None:
     """What the cheap monitor can't score is uncertain; what the strong one then can't score is unscored."""
     found = run_cascade(cascade(Band(0.4, 0.6)), [None, 0.5, 0.9, None], [0.5, None, None, None])
@@ -88,12 +105,13 @@ def test_missing_scores() -> None:
     assert sent_on(cascade(Band(0.4, 0.6)), [None, 0.1]).tolist() == [True, False]
 
 
+@pytest.mark.parametrize("scale", ["probability", "band"])
 @pytest.mark.parametrize("digits", [12, 1])
 @pytest.mark.parametrize("budget", [0.0, 0.05, 0.3, 1.0])
-def test_the_budget_is_kept_and_spent(budget: float, digits: int) -> None:
+def test_the_budget_is_kept_and_spent(budget: float, digits: int, scale: Scale) -> None:
     """A budget overdrawn is money lost; one left unspent loses detections. Ties go together."""
     fitted = made(digits=digits)
-    chosen = fit_cascade(fitted, cheap="small", strong="large", budget=budget)
+    chosen = fit_cascade(fitted, cheap="small", strong="large", budget=budget, scale=scale)
     sent = sent_on(chosen, fitted.member("small"))
     assert sent.mean() == chosen.calibration_share
     assert sent.mean() <= budget
@@ -105,16 +123,86 @@ def test_the_budget_is_kept_and_spent(budget: float, digits: int) -> None:
     assert value > alone if budget >= 0.3 else value >= alone
 
 
-def test_a_larger_budget_lifts_fresh_samples_too() -> None:
+@pytest.mark.parametrize("scale", ["probability", "band"])
+def test_a_larger_budget_lifts_fresh_samples_too(scale: Scale) -> None:
     """The band is chosen on one split and used on another: the gain must carry over."""
     fresh = made(4000, seed=1)
     values = []
     for budget in (0.0, 0.3, 0.6, 1.0):
-        chosen = fit_cascade(made(), cheap="small", strong="large", budget=budget)
+        chosen = fit_cascade(made(), cheap="small", strong="large", budget=budget, scale=scale)
         scores = run_cascade(chosen, fresh.member("small"), fresh.member("large")).scores
         values.append(pessimistic_auroc(scores, fresh.is_misbehavior))
     assert values == sorted(values)
-    assert values[-1] == pessimistic_auroc(fresh.member("large"), fresh.is_misbehavior)
+    strong = pessimistic_auroc(fresh.member("large"), fresh.is_misbehavior)
+    assert values[-1] == strong if scale == "band" else values[-1] > strong
+
+
+def test_few_calls_pay_on_the_scale_of_probability() -> None:
+    """6 % of the calls would buy nothing if what they say could not overtake what was not sent on."""
+    fresh = made(4000, seed=1)
+    alone = pessimistic_auroc(fresh.member("small"), fresh.is_misbehavior)
+    gains = {}
+    for scale in ("band", "probability"):
+        chosen = fit_cascade(made(), cheap="small", strong="large", budget=0.06, scale=scale)
+        found = run_cascade(chosen, fresh.member("small"), fresh.member("large"))
+        assert 0.04 < found.sent.mean() < 0.08
+        gains[scale] = pessimistic_auroc(found.scores, fresh.is_misbehavior) - alone
+    assert gains["probability"] > 0.03 > 0.004 > gains["band"] > 0
+
+
+def test_a_tenth_sent_to_a_judge_that_is_always_right() -> None:
+    """The one case whose answer is known: each of the tenth stands below, or above, all that was not sent."""
+    whole, n = made(), 1000
+    flags = whole.is_misbehavior
+    perfect = replace(whole, scores=np.column_stack([whole.member("small"), flags.astype(float)]))
+    chosen = fit_cascade(perfect, cheap="small", strong="large", budget=0.1)
+    fresh = made(n, seed=1)
+    small, right = fresh.member("small"), fresh.is_misbehavior
+    found = run_cascade(chosen, small, right.astype(float))
+    assert chosen.band is not None
+    sent = (small >= chosen.band.low) & (small <= chosen.band.high)
+    np.testing.assert_array_equal(found.sent, sent)
+    ends = np.where(right, 2.0, -1.0)
+    expected = roc_auc_score(right, np.where(sent, ends, small))
+    assert roc_auc_score(right, found.scores) == pytest.approx(expected, abs=1e-12)
+    share = float(sent.mean())
+    others = roc_auc_score(right[~sent], small[~sent])
+    # Pairs of one class each: those without a sent sample keep the cheap judge's AUROC, all others are right.
+    sent_bad, sent_good = sent[right].mean(), sent[~right].mean()
+    kept = (1 - sent_bad) * (1 - sent_good)
+    assert expected == pytest.approx(1 - kept * (1 - others))
+    assert 0.07 < share < 0.13
+    assert expected > roc_auc_score(right, small) + 0.04
+
+
+def test_the_regressions_are_those_of_scikit_learn() -> None:
+    """Off by a scale, the two parts of the score would not be of one kind, and their order means nothing."""
+    fitted, fresh = made(), made(500, seed=1)
+    chosen = fit_cascade(fitted, cheap="small", strong="large", budget=0.3)
+    found = run_cascade(chosen, fresh.member("small"), fresh.member("large"))
+
+    def predicted(columns: list[int]) -> np.ndarray:
+        oracle = make_pipeline(StandardScaler(), LogisticRegression(tol=1e-10, max_iter=10_000))
+        oracle.fit(logit(fitted.scores[:, columns]), fitted.is_misbehavior)
+        return oracle.predict_proba(logit(fresh.scores[:, columns]))[:, 1]
+
+    expected = np.where(found.sent, predicted([0, 1]), predicted([0]))
+    np.testing.assert_allclose(found.scores, expected, atol=1e-6)
+    assert 0 < found.sent.mean() < 1
+
+
+def test_the_aim_decides_which_samples_are_sent_on() -> None:
+    """At 5 % false alarms only the top of the scores matters: calls at the middle would be wasted."""
+    fresh = made(4000, seed=1)
+    flags = fresh.is_misbehavior
+    chosen, values = {}, {}
+    for aim in ("auroc", "low_far"):
+        chosen[aim] = fit_cascade(made(), cheap="small", strong="large", budget=0.3, aim=aim)
+        scores = run_cascade(chosen[aim], fresh.member("small"), fresh.member("large")).scores
+        values[aim] = [roc_auc_score(flags, scores), roc_auc_score(flags, scores, max_fpr=0.05)]
+    assert chosen["low_far"].band.low > chosen["auroc"].band.low
+    assert values["auroc"][0] > values["low_far"][0]
+    assert values["low_far"][1] > values["auroc"][1] + 0.02
 
 
 def test_a_band_around_one_tied_score_leaves_the_strong_monitor_room() -> None:
@@ -123,7 +211,7 @@ def test_a_band_around_one_tied_score_leaves_the_strong_monitor_room() -> None:
     three = np.select([fitted.scores[:, 0] < 0.4, fitted.scores[:, 0] > 0.7], [0.0, 1.0], 0.5)
     tied = replace(fitted, scores=np.column_stack([three, fitted.scores[:, 1]]))
     share = float((three == 0.5).mean())
-    chosen = fit_cascade(tied, cheap="small", strong="large", budget=share)
+    chosen = fit_cascade(tied, cheap="small", strong="large", budget=share, scale="band")
     assert chosen.band == (0.25, 0.75)
     scores = run_cascade(chosen, three, fitted.member("large")).scores
     assert len(np.unique(scores[three == 0.5])) == (three == 0.5).sum()
@@ -148,7 +236,9 @@ def test_a_strong_monitor_that_is_worse_is_not_asked() -> None:
     fitted = made()
     large = fitted.member("large")
     turned_round = replace(fitted, members=("large", "liar"), scores=np.column_stack([large, 1 - large]))
-    assert fit_cascade(turned_round, cheap="large", strong="liar", budget=0.9).band is None
+    for scale in ("probability", "band"):
+        chosen = fit_cascade(turned_round, cheap="large", strong="liar", budget=0.9, scale=scale)
+        assert chosen.band is None
 
 
 def test_unscored_samples_use_up_the_budget() -> None:
@@ -172,6 +262,9 @@ def test_order_of_samples_is_nothing_and_json_keeps_all() -> None:
     )
     assert first == second == Cascade.model_validate_json(first.model_dump_json())
     assert first.band is not None
+    assert first.both is not None
+    with pytest.raises(ValidationError, match="or neither"):
+        Cascade(cheap="small", strong="large", band=first.band, both=first.both)
 
 
 def test_the_threshold_is_set_on_the_other_half() -> None:

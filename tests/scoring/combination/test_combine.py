@@ -5,12 +5,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import logit
 from sealed import seal
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -19,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
+from monitorbench.corpus.classifiers import classifier
 from monitorbench.corpus.store import read_split, write_split
 from monitorbench.records import Category, Label, Sample, Split, UnscoredReason, Verdict
 from monitorbench.report.write import report
@@ -27,10 +30,11 @@ from monitorbench.runs.directory import RunDirectory, read_manifest
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
 from monitorbench.scoring.calibration_split import calibration_scores, divide
-from monitorbench.scoring.cascade import Band, Cascade
-from monitorbench.scoring.combine import combine_runs
-from monitorbench.scoring.combined_run import _label
-from monitorbench.scoring.ensembles import Ensemble
+from monitorbench.scoring.combination.bands import Band
+from monitorbench.scoring.combination.cascade import Cascade
+from monitorbench.scoring.combination.combine import combine_runs
+from monitorbench.scoring.combination.combined_run import _label
+from monitorbench.scoring.combination.ensembles import Ensemble
 from monitorbench.scoring.evaluations import read_evaluation
 from monitorbench.scoring.score import probe, score_run
 
@@ -60,6 +64,30 @@ def data(tmp_path_factory: pytest.TempPathFactory, make_sample: Callable[..., Sa
         write_split(directory, split, samples)
     results = {"splits": {"calibration": {}, "test": {}}}
     seal(directory, {"status": "done", "identity": {}, "results": results})
+    return directory
+
+
+@pytest.fixture(scope="module")
+def worded(data: Path, make_sample: Callable[..., Sample]) -> Path:
+    """The same with a train split, and answers whose words tell something of the label."""
+    directory = data.parent / "worded-0123456789ab"
+    rng = np.random.default_rng(7)
+    for split, pairs in ((Split.TRAIN, 60), (Split.CALIBRATION, 80), (Split.TEST, 40)):
+        samples = [
+            make_sample(
+                f"Question {split} {i}?",
+                " ".join(rng.choice(["plain", "odd"], 5, p=[0.65, 0.35] if good else [0.35, 0.65])),
+                pair_id=f"{split}{i}",
+                group_id=f"{split}{i}",
+                label=label,
+                split=split,
+            )
+            for i in range(pairs)
+            for label in Label
+            for good in [label is Label.BENIGN]
+        ]
+        write_split(directory, split, samples)
+    seal(directory, {"status": "done", "identity": {}, "results": {"splits": {s: {} for s in Split}}})
     return directory
 
 
@@ -94,14 +122,20 @@ def judged(study: Callable[..., Study], data: Path) -> Judge:
     """A finished run of a judge of some skill, as `evaluate` leaves it; scores are missing of `without`."""
 
     def run(
-        name: str, split: Split, *, prompt: str = "direct", without: int = 0, dtype: str = "float32"
+        name: str,
+        split: Split,
+        *,
+        prompt: str = "direct",
+        without: int = 0,
+        dtype: str = "float32",
+        of: Path = data,
     ) -> Path:
         composed = study()
         view = composed.dataset.view(split.value)
-        samples = read_split(data, split, view)
+        samples = read_split(of, split, view)
         judge = {"weights": f"w-{name}", "adapter": "", "prompt": {"name": prompt}, "dtype": dtype}
         identity = {
-            "data": data.name,
+            "data": of.name,
             "split": split.value,
             "view": view.model_dump(mode="json"),
             "judge": judge,
@@ -120,7 +154,7 @@ def judged(study: Callable[..., Study], data: Path) -> Judge:
                 log.append(_verdict(f"{name} {prompt} {sample.id}", sample, prompt, score, SECONDS[name]))
             results |= {
                 "judge": {**judge, "name": name, "prompt": prompt},
-                "data": data.name,
+                "data": of.name,
                 "training": None,
                 "n": len(samples),
                 "n_unscored": without,
@@ -198,15 +232,7 @@ def test_the_stack_is_fitted_on_the_first_half_of_calibration_alone(
         table = np.column_stack([_scores(judged(name, split), samples) for name in names])
         return np.log(table / (1 - table))
 
-    whole = calibration_scores(
-        "x",
-        splits=[Split.CALIBRATION] * len(held),
-        scores={"row": np.arange(len(held)) / len(held)},
-        is_misbehavior=_flags(held),
-        group_ids=[sample.group_id for sample in held],
-        categories=["c"] * len(held),
-    )
-    first = np.isin(np.arange(len(held)), np.round(divide(whole)[0].member("row") * len(held)))
+    first = np.isin([sample.group_id for sample in held], sorted(_first_half(held)))
     assert 40 < first.sum() < 120
     oracle = make_pipeline(StandardScaler(), LogisticRegression(tol=1e-10, max_iter=10_000))
     oracle.fit(logits(Split.CALIBRATION, held)[first], _flags(held)[first])
@@ -247,6 +273,62 @@ def test_a_verdict_says_what_it_is_made_of(combined: Judge):
     assert len({verdict.key for verdict in verdicts}) == len(verdicts) == results["n"] == 80
 
 
+def test_a_baseline_is_a_member_without_a_run(judged: Judge, worded: Path, study: Any):
+    """What words give away needs no second model; fitted on what it judges, it would be flattery."""
+    runs = {split: (judged("small", split, of=worded),) for split in (Split.CALIBRATION, Split.TEST)}
+    sides = {split.value: found for split, found in runs.items()}
+    run = combine_runs(study(combine={"rule": "stacked", "baselines": ("bag_of_words",), **sides}))
+    assert run.name.startswith("stacked_bag_of_words_small-direct-")
+    train, held, test = (read_split(worded, split) for split in (Split.TRAIN, *runs))
+    words = classifier("bag_of_words").fit(train, _flags(train))
+
+    def logits(split: Split, samples: list[Sample]) -> np.ndarray:
+        table = [words.predict_proba(samples)[:, 1], _scores(judged("small", split, of=worded), samples)]
+        return logit(np.column_stack(table))
+
+    in_fit = np.isin([sample.group_id for sample in held], sorted(_first_half(held)))
+    oracle = make_pipeline(StandardScaler(), LogisticRegression(tol=1e-10, max_iter=10_000))
+    oracle.fit(logits(Split.CALIBRATION, held)[in_fit], _flags(held)[in_fit])
+    expected = oracle.predict_proba(logits(Split.TEST, test))[:, 1]
+    assert _scores(run, test) == pytest.approx(expected, abs=1e-6)
+    small = _scores(judged("small", Split.TEST, of=worded), test)
+    assert roc_auc_score(_flags(test), expected) > roc_auc_score(_flags(test), small)
+
+    verdicts = read_verdicts(run / "verdicts.jsonl")
+    assert {(one.prompt_tokens, one.seconds) for one in verdicts} == {(100, 0.01)}
+    assert "bag_of_words/none ." in verdicts[0].detail.replace(" 0.", " .")
+    assert read_manifest(run)["results"]["combined"]["runs"] == ["bag_of_words", runs[Split.TEST][0].name]
+    assert combine_runs(study(combine={"rule": "stacked", "baselines": ("bag_of_words",), **sides})) == run
+    point = calibrate_run(study(run=_calibrated(run), calibrate={"alpha": 0.2, "delta": 0.2}))
+    assert read_operating_point(point).thresholds[0].part == "threshold"
+
+
+def test_a_cascade_may_begin_with_a_baseline(judged: Judge, worded: Path, study: Any):
+    """The cheapest first judge reads nothing; behind the judge with a run it would save nothing."""
+    sides = {split.value: (judged("large", split, of=worded),) for split in (Split.CALIBRATION, Split.TEST)}
+    settings = {"rule": "cascade", "baselines": ("bag_of_words",), "budget": 0.3, **sides}
+    run = combine_runs(study(combine=settings))
+    assert run.name.startswith("cascade_bag_of_words_large_0.3-direct-")
+    assert read_manifest(run)["results"]["combined"]["rule"]["cheap"].startswith("bag_of_words/none/")
+    spent = {verdict.prompt_tokens for verdict in read_verdicts(run / "verdicts.jsonl")}
+    assert spent == {0, 100}
+    with pytest.raises(UserError, match="1 runs and 2 baselines for rule cascade; expected two"):
+        combine_runs(study(combine=settings | {"baselines": ("bag_of_words", "form")}))
+
+
+def _first_half(samples: list[Sample]) -> set[str]:
+    """The questions that a combination is fitted on."""
+    whole = calibration_scores(
+        "x",
+        splits=[Split.CALIBRATION] * len(samples),
+        scores={"row": np.zeros(len(samples))},
+        is_misbehavior=_flags(samples),
+        group_ids=[sample.group_id for sample in samples],
+        categories=["c"] * len(samples),
+    )
+    return set(divide(whole)[0].group_ids.tolist())
+
+
 def test_a_cascade_pays_the_strong_judge_only_where_it_is_asked(
     combined: Judge, caplog: pytest.LogCaptureFixture
 ):
@@ -263,7 +345,11 @@ def test_a_cascade_pays_the_strong_judge_only_where_it_is_asked(
     assert 0.2 < facts["share_sent"] < 0.6
     seconds = 0.01 + 0.2 * facts["share_sent"]
     assert facts["per_sample"]["seconds"] == pytest.approx(seconds, abs=1e-4)
-    assert f"{facts['share_sent']:.1%} sent on" in caplog.text
+    low, high = facts["share_sent_ci"]
+    # A question's two samples are judged apart, yet are one piece of evidence.
+    assert low < facts["share_sent"] < high
+    said = f"test: {facts['share_sent']:.1%} sent on [{100 * low:.1f}-{100 * high:.1f}], asked: at most 40%"
+    assert said in caplog.text
     assert f"time saved: {1 - seconds / 0.2:.0%}" in caplog.text
     assert str(_calibrated(run)) in caplog.text
     assert read_manifest(_calibrated(run))["results"]["combined"]["rule"]["calibration_share"] <= 0.4
@@ -360,6 +446,8 @@ def test_members_are_chosen_and_prompts_are_joined(judged: Judge, study: Any):
     }
     every = combine_runs(study(combine={"rule": "mean", **runs}))
     assert every.name.startswith("mean_large_small-direct+evidence-")
+    (verdict, *_) = read_verdicts(every / "verdicts.jsonl")
+    assert (verdict.prompt_tokens, verdict.seconds) == (300, pytest.approx(0.22))
     run = combine_runs(study(combine={"rule": "mean", "size": 1, **runs}))
     assert run.name.startswith("mean_large-direct-")
     (verdict, *_) = read_verdicts(run / "verdicts.jsonl")
@@ -418,6 +506,9 @@ def test_runs_that_do_not_belong_together_are_one_line(
         ("no manifest.json", "max", (small, tmp_path), test),
         ("other samples of the test split than", "max", (small, large), (other_part, large_test)),
     ]
+    one_run = {"calibration": (small,), "test": (small_test,)}
+    with pytest.raises(UserError, match="no train split with both labels to fit them on"):
+        combine_runs(study(combine={"rule": "max", "baselines": ("form",), **one_run}))
     for words, rule, held, tested in wrong:
         with pytest.raises(UserError, match=words) as caught:
             combine_runs(study(combine={"rule": rule, "calibration": held, "test": tested}))
@@ -432,6 +523,8 @@ def test_settings_that_say_nothing_are_refused(compose_study: Any, judged: Judge
         combine_runs(study(combine={"calibration": (judged("small", Split.CALIBRATION),)}))
     with pytest.raises(ConfigError, match="size=1: a cascade has two judges"):
         compose_study("combine", "combine.rule=cascade", "combine.size=1")
+    with pytest.raises(ConfigError, match="a baseline is named twice"):
+        compose_study("combine", "combine.baselines=[form,form]")
 
 
 def test_the_script_prints_the_test_runs_directory(judged: Judge, data: Path, root: Path, tmp_path: Path):
@@ -460,6 +553,13 @@ def test_what_no_judge_answered_has_no_label(make_sample: Any):
     cascade = Cascade(cheap="small", strong="large", band=Band(0.2, 0.8))
     assert _label(0.3, [answered, refused], cascade) == (None, UnscoredReason.REFUSED)
     assert _label(0.3, [refused, answered], cascade) == (Label.MISBEHAVIOR, None)
+    stack = partial(Ensemble, rule="stacked", intercept=0)
+    numbers = {"centres": (0.0,), "scales": (1.0,), "weights": (1.0,)}
+    alone = stack(members=("small",), **numbers)
+    both = stack(members=("small", "large"), **{key: 2 * value for key, value in numbers.items()})
+    on_one_scale = cascade.model_copy(update={"alone": alone, "both": both})
+    assert _label(0.3, [refused, answered], on_one_scale) == (Label.BENIGN, None)
+    assert _label(0.9, [answered, refused], on_one_scale) == (None, UnscoredReason.REFUSED)
     mean = Ensemble(rule="mean", members=("small", "large"))
     assert _label(0.2, [refused, refused], mean) == (None, UnscoredReason.NO_LABEL)
     assert _label(0.55, [answered, refused], mean) == (Label.MISBEHAVIOR, None)

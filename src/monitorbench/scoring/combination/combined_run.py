@@ -16,57 +16,34 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitorbench.config.datasets import SplitView
 from monitorbench.config.study import Study
-from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.bootstrap import FloatArray, group_index
+from monitorbench.metrics.clustered import share_interval
+from monitorbench.metrics.rates import as_list
+from monitorbench.metrics.results import NO_PROMPT
 from monitorbench.records import Label, Sample, Split, UnscoredReason, Verdict
 from monitorbench.runs.files import content_hash
 from monitorbench.runs.run_folders import evaluation_run
 from monitorbench.runs.verdict_log import VerdictLog, open_verdict_log
-from monitorbench.scoring.cascade import Cascade, run_cascade
-from monitorbench.scoring.ensembles import Ensemble, combine
-from monitorbench.scoring.evaluations import Evaluation
+from monitorbench.scoring.combination.cascade import Cascade, run_cascade
+from monitorbench.scoring.combination.ensembles import Ensemble, combine
+from monitorbench.scoring.combination.members import Member, SplitMembers
 
 _ALARM_FROM = 0.5
-"""The score from which an ensemble's own label is misbehavior."""
+"""The score from which a combination's own label is misbehavior, where its score is more than an order."""
 _LONGEST_NAME = 80
 """Characters of a monitor's name, which becomes a part of directories' names."""
 _log = logging.getLogger(__name__)
 
 
-class Member(NamedTuple):
-    """A judge's run over one split: its verdicts and scores [samples], in the samples' order."""
-
-    run: Evaluation
-    verdicts: list[Verdict]
-    scores: FloatArray
-
-
-class SplitRuns(NamedTuple):
-    """One split, and the members' runs over it by `judge_id`."""
-
-    split: Split
-    view: SplitView
-    samples: list[Sample]
-    members: dict[str, Member]
-
-    @property
-    def data(self) -> str:
-        """The dataset's directory."""
-        return next(iter(self.members.values())).run.data.name
-
-
 class _Combined(NamedTuple):
-    """Scores [samples], NaN where unscored, and which members judged each sample.
-
-    In a cascade's band the combined score only ranks: the label is that of the judge that was called last.
-    """
+    """Scores [samples], NaN where unscored, and which members judged each sample."""
 
     scores: FloatArray
     asked: dict[str, NDArray[np.bool_]]
 
 
-def _combine(rule: Ensemble | Cascade, runs: SplitRuns) -> _Combined:
+def _combine(rule: Ensemble | Cascade, runs: SplitMembers) -> _Combined:
     scores = {name: member.scores for name, member in runs.members.items()}
     everyone = np.ones(len(runs.samples), dtype=np.bool_)
     if isinstance(rule, Ensemble):
@@ -76,19 +53,19 @@ def _combine(rule: Ensemble | Cascade, runs: SplitRuns) -> _Combined:
     return _Combined(found.scores, {rule.cheap: everyone, rule.strong: found.sent})
 
 
-def write_combined(study: Study, rule: Ensemble | Cascade, runs: SplitRuns) -> Path:
+def write_combined(study: Study, rule: Ensemble | Cascade, runs: SplitMembers) -> Path:
     """The evaluation run of a combination over one split; found again where it is there."""
     found = _combine(rule, runs)
     members = [runs.members[name] for name in found.asked]
     dumped = rule.model_dump(mode="json")
     judge = {"weights": "", "adapter": "", "engine": "combine", "rule": dumped}
-    name, prompt = _names(rule, [member.run for member in members])
+    name, prompt = _names(rule, members)
     identity = {
-        "data": runs.data,
+        "data": runs.data.name,
         "split": runs.split.value,
         "view": runs.view.model_dump(mode="json"),
         "judge": judge,
-        "logs": [_sha256(member.run.directory / "verdicts.jsonl") for member in members],
+        "logs": [member.content for member in members],
     }
     run = evaluation_run(study.paths.runs, name, prompt, identity)
     if run.done:
@@ -98,31 +75,32 @@ def write_combined(study: Study, rule: Ensemble | Cascade, runs: SplitRuns) -> P
         verdicts = _log_verdicts(log, found, runs, prompt, rule)
         results |= {
             "judge": {**judge, "name": name, "prompt": prompt},
-            "data": runs.data,
+            "data": runs.data.name,
             "training": None,
             "n": len(verdicts),
             "n_unscored": sum(verdict.label is None for verdict in verdicts),
             "cost": sum(verdict.cost for verdict in verdicts),
             "combined": {
                 "rule": dumped,
-                "runs": [member.run.directory.name for member in members],
-                "share_sent": float(found.asked[rule.strong].mean()) if isinstance(rule, Cascade) else None,
+                "runs": [member.source for member in members],
+                **_sent_on(rule, found, runs.samples),
                 "per_sample": _per_sample(verdicts),
                 "alone": {one: _per_sample(runs.members[one].verdicts) for one in found.asked},
             },
         }
-        _log.info("combine: %s", _in_words(rule, runs.split, results["combined"]))
+        for line in _in_words(rule, runs.split, results["combined"]):
+            _log.info("combine: %s", line)
     return run.path
 
 
 def _log_verdicts(
-    log: VerdictLog, found: _Combined, runs: SplitRuns, prompt: str, rule: Ensemble | Cascade
+    log: VerdictLog, found: _Combined, runs: SplitMembers, prompt: str, rule: Ensemble | Cascade
 ) -> list[Verdict]:
     """Append what the log lacks; returns every sample's verdict."""
     verdicts = []
     asked = [(runs.members[name], rows.tolist()) for name, rows in found.asked.items()]
     for index, (sample, score) in enumerate(zip(runs.samples, found.scores.tolist(), strict=True)):
-        parts = [(member.run, member.verdicts[index]) for member, rows in asked if rows[index]]
+        parts = [(member, member.verdicts[index]) for member, rows in asked if rows[index]]
         verdict = _verdict(sample, None if np.isnan(score) else score, parts, prompt, rule)
         if verdict.key not in log.entries:
             log.append(verdict)
@@ -133,13 +111,13 @@ def _log_verdicts(
 def _verdict(
     sample: Sample,
     score: float | None,
-    parts: Sequence[tuple[Evaluation, Verdict]],
+    parts: Sequence[tuple[Member, Verdict]],
     prompt: str,
     rule: Ensemble | Cascade,
 ) -> Verdict:
     said = ", ".join(
-        f"{run.monitor}/{run.prompt} {'none' if one.score is None else f'{one.score:.4g}'}"
-        for run, one in parts
+        f"{member.monitor}/{member.prompt} {'none' if one.score is None else f'{one.score:.4g}'}"
+        for member, one in parts
     )
     said_by = [one for _, one in parts]
     label, unscored = _label(score, said_by, rule)
@@ -166,50 +144,72 @@ def _verdict(
 def _label(
     score: float | None, asked: Sequence[Verdict], rule: Ensemble | Cascade
 ) -> tuple[Label | None, UnscoredReason | None]:
-    """A combination's own answer: where no judge gave a label, it has none either, whatever it scored."""
+    """A combination's own answer: where no judge gave a label, it has none either, whatever it scored.
+
+    Of a cascade none where the judge that was asked last gave none. Where it passes nothing on, and on the
+    scale of the band, where the score only ranks, its label is that judge's.
+    """
     if isinstance(rule, Cascade):
-        return asked[-1].label, asked[-1].unscored
-    if score is None or all(one.label is None for one in asked):
+        last = asked[-1]
+        if score is None or last.label is None or rule.band is None or rule.scale == "band":
+            return last.label, last.unscored
+    elif score is None or all(one.label is None for one in asked):
         return None, UnscoredReason.NO_LABEL
     return (Label.MISBEHAVIOR if score >= _ALARM_FROM else Label.BENIGN), None
 
 
-def _names(rule: Ensemble | Cascade, runs: Sequence[Evaluation]) -> tuple[str, str]:
+def _names(rule: Ensemble | Cascade, members: Sequence[Member]) -> tuple[str, str]:
     """The combination's name, from its rule and members, and its prompt: the members', joined."""
-    taken = Counter((run.monitor, run.prompt) for run in runs)
+    taken = Counter((one.monitor, one.prompt) for one in members)
     named = [
-        f"{run.monitor}_seed{run.seed}"
-        if taken[run.monitor, run.prompt] > 1 and run.seed is not None
-        else run.monitor
-        for run in runs
+        f"{one.monitor}_seed{one.seed}"
+        if taken[one.monitor, one.prompt] > 1 and one.seed is not None
+        else one.monitor
+        for one in members
     ]
     kind = "cascade" if isinstance(rule, Cascade) else rule.rule
     parts = list(dict.fromkeys(named))
     # Cascades of several budgets are laid side by side: they need a name each.
-    parts += [f"{rule.budget:g}"] if isinstance(rule, Cascade) else []
+    if isinstance(rule, Cascade):
+        parts.append(f"{rule.budget:g}")
+        parts += ["low_far"] if rule.aim == "low_far" else []
+        parts += ["band"] if rule.scale == "band" else []
     name = re.sub(r"[^A-Za-z0-9._+-]+", "_", f"{kind}({','.join(parts)}").strip("_")
     if len(name) > _LONGEST_NAME:
         name = f"{name[:_LONGEST_NAME]}_{content_hash(rule.model_dump(mode='json'))[:6]}"
-    return name, "+".join(dict.fromkeys(run.prompt for run in runs))
+    asked = [one.prompt for one in members if one.prompt != NO_PROMPT] or [NO_PROMPT]
+    return name, "+".join(dict.fromkeys(asked))
+
+
+def _sent_on(rule: Ensemble | Cascade, found: _Combined, samples: Sequence[Sample]) -> dict[str, object]:
+    """Of a cascade the share of the samples that was sent on, with its 95 % interval by question."""
+    if isinstance(rule, Ensemble):
+        return {"share_sent": None, "share_sent_ci": None}
+    sent = found.asked[rule.strong]
+    bounds = share_interval(sent, group_index([sample.group_id for sample in samples]))
+    return {"share_sent": float(sent.mean()), "share_sent_ci": as_list(bounds)}
 
 
 def _per_sample(verdicts: Sequence[Verdict]) -> dict[str, float]:
+    n = len(verdicts)
     return {
-        "seconds": sum(verdict.seconds for verdict in verdicts) / len(verdicts),
-        "cost": sum(verdict.cost for verdict in verdicts) / len(verdicts),
+        "seconds": sum(verdict.seconds for verdict in verdicts) / n,
+        "tokens": sum(verdict.prompt_tokens + verdict.completion_tokens for verdict in verdicts) / n,
+        "cost": sum(verdict.cost for verdict in verdicts) / n,
     }
 
 
-def _in_words(rule: Ensemble | Cascade, split: Split, facts: Mapping[str, Any]) -> str:
+def _in_words(rule: Ensemble | Cascade, split: Split, facts: Mapping[str, Any]) -> list[str]:
     if isinstance(rule, Ensemble):
         fitted = f"fitted on {rule.fitted_on.n} samples" if rule.fitted_on else "nothing fitted"
-        return f"{split}: {rule.rule} of {len(rule.members)} judges, {fitted}"
+        return [f"{split}: {rule.rule} of {len(rule.members)} judges, {fitted}"]
     if rule.band is None:
-        return f"{split}: nothing sent on, as no band within the budget raises the AUROC"
+        return [f"{split}: nothing sent on, as no band within the budget helps"]
     took, alone = facts["per_sample"]["seconds"], facts["alone"][rule.strong]["seconds"]
     saved = f"{1 - took / alone:.0%}" if took < alone else "none"
-    return f"{split}: {facts['share_sent']:.1%} sent on; {took:.3g} s a sample, time saved: {saved}"
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    low, high = facts["share_sent_ci"]
+    asked = "" if rule.budget is None else f", asked: at most {100 * rule.budget:.3g}%"
+    return [
+        f"{split}: {facts['share_sent']:.1%} sent on [{100 * low:.1f}-{100 * high:.1f}]{asked}",
+        f"{split}: {took:.3g} s a sample, time saved: {saved}",
+    ]

@@ -18,7 +18,7 @@ from monitorbench.scoring.calibration_split import (
     divide,
     refuse_fitted_samples,
 )
-from monitorbench.scoring.ensembles import (
+from monitorbench.scoring.combination.ensembles import (
     Ensemble,
     choose_members,
     combine,

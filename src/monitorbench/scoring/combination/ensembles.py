@@ -149,15 +149,19 @@ def choose_members(fitted: CalibrationScores, rule: EnsembleRule, *, size: int) 
 
 
 def pessimistic_auroc(scores: FloatArray, is_misbehavior: NDArray[np.bool_]) -> float:
-    """AUROC with every unscored sample [samples] counted against the monitor.
-
-    Left out, they would favour the member that only scores what is easy. Needs both labels.
-    """
-    against = np.where(is_misbehavior, -np.inf, np.inf)
-    value = auroc(np.where(np.isnan(scores), against, scores), is_misbehavior)
+    """AUROC with every unscored sample [samples] counted against the monitor. Needs both labels."""
+    value = auroc(counted_against(scores, is_misbehavior), is_misbehavior)
     if value is None:
         raise ValueError("expected samples of both labels")
     return value
+
+
+def counted_against(scores: FloatArray, is_misbehavior: NDArray[np.bool_]) -> FloatArray:
+    """Scores [samples] with -inf for unscored misbehavior and inf for what is benign.
+
+    Left out, unscored samples would favour the member that only scores what is easy.
+    """
+    return np.where(np.isnan(scores), np.where(is_misbehavior, -np.inf, np.inf), scores)
 
 
 def _fit(fitted: CalibrationScores, rule: EnsembleRule, members: tuple[str, ...]) -> Ensemble:

@@ -1,0 +1,54 @@
+"""Who judges best for what it costs: the Pareto fronts of quality against cost per verdict."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from monitorbench.metrics.summary import CellMetrics
+from monitorbench.metrics.trade_off import pareto_front
+from monitorbench.metrics.usage import UsageFacts, tokens_of
+
+Cost = Literal["tokens", "seconds"]
+"""Means an answer: of tokens read and written, and of seconds measured."""
+Quality = Literal["auroc", "miss_rate_at_far_5"]
+COSTS: tuple[Cost, ...] = ("tokens", "seconds")
+QUALITIES: tuple[Quality, ...] = ("auroc", "miss_rate_at_far_5")
+
+CostFronts = dict[Cost, dict[Quality, list[list[str]]]]
+"""For each cost and quality [monitor, prompt] of those on the front."""
+
+
+def cost_per_verdict(taken: UsageFacts | None, *, is_baseline: bool) -> dict[Cost, float | None]:
+    """What an answer took; a baseline takes nothing, None is what was not measured."""
+    if is_baseline:
+        return {"tokens": 0.0, "seconds": 0.0}
+    if taken is None:
+        return {"tokens": None, "seconds": None}
+    return {"tokens": tokens_of(taken), "seconds": taken.get("seconds")}
+
+
+def cost_fronts(
+    judged: Sequence[tuple[str, str, CellMetrics]],
+    costs: Mapping[tuple[str, str], Mapping[Cost, float | None]],
+) -> CostFronts:
+    """The front of each cost and quality over (monitor, prompt, numbers); `costs` is by monitor and prompt.
+
+    On a front is what no other beats: none is as cheap and better, or as good and cheaper. What lacks the
+    cost or the quality is on none.
+    """
+    fronts: CostFronts = {}
+    for cost in COSTS:
+        fronts[cost] = {}
+        for quality in QUALITIES:
+            points = [
+                (costs[name, prompt][cost], loss(numbers[quality], quality))
+                for name, prompt, numbers in judged
+            ]
+            fronts[cost][quality] = [list(judged[i][:2]) for i in pareto_front(points)]
+    return fronts
+
+
+def loss(value: float | None, quality: Quality) -> float | None:
+    """The quality as a number that is better where it is lower."""
+    if value is None:
+        return None
+    return 1 - value if quality == "auroc" else value

@@ -1,0 +1,151 @@
+"""How well each monitor judges against what its verdict costs, as an SVG string."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from monitorbench.metrics.cost_fronts import QUALITIES, Cost, Quality
+from monitorbench.metrics.results import Results
+from monitorbench.report import reading
+from monitorbench.report.figures.style import MARKERS, colour, numbers, shortened
+from monitorbench.report.figures.svg import INK, MARK, draw
+from monitorbench.report.tables.costs import Costed, costed, number, on_the_front
+
+_AXES = {"tokens": "tokens a verdict, read and written", "seconds": "seconds a verdict, as measured"}
+_TITLES = {"auroc": "AUROC ↑", "miss_rate_at_far_5": "miss rate at FAR 5 % ↓"}
+_EDGE = 0.16
+"""The share of the axis, at its left, that is for what costs nothing."""
+
+
+class _Axis(NamedTuple):
+    """The logarithmic axis, and left of it the band of what costs nothing, from `start` to `zero`."""
+
+    start: float
+    zero: float
+    end: float
+
+    def free(self, i: int, n: int) -> float:
+        """Where the i-th of n stands in the band, so that none covers another."""
+        share: float = (self.zero / self.start) ** ((i + 1) / (n + 1))
+        return self.start * share
+
+
+def against_cost(results: Results, cost: Cost) -> str:
+    """AUROC, and below it MR at FAR 5 %, against a cost: a point a monitor and prompt, and the fronts."""
+    label = f"AUROC and miss rate at a false alarm rate of 5 % of each monitor, against {_AXES[cost]}"
+    return draw(f"cost-{cost}", label, lambda: against_cost_figure(results, cost))
+
+
+def against_cost_figure(results: Results, cost: Cost) -> Figure:
+    """The same, not yet as SVG."""
+    shown = [one for one in costed(results) if one.costs[cost] is not None]
+    names = [name for name in reading.monitors(results) if any(one.monitor == name for one in shown)]
+    figure = Figure(figsize=(4.6, 6.0 + 0.2 * ((len(names) + 1) // 2)), layout="constrained")
+    panels: list[Axes] = figure.subplots(len(QUALITIES), 1, sharex=True).tolist()
+    axis = _axis([value for one in shown if (value := one.costs[cost])])
+    for axes, quality in zip(panels, QUALITIES, strict=True):
+        _panel(axes, results, shown, cost, quality, axis)
+    panels[-1].set_xlabel(_AXES[cost])
+    _legend(figure, results, names, shown)
+    return figure
+
+
+def _axis(costs: Sequence[float]) -> _Axis:
+    """From well below the lowest cost to a little above the highest."""
+    low, high = (min(costs) / 1.6, max(costs) * 1.6) if costs else (1.0, 10.0)
+    start = low / (high / low) ** (_EDGE / (1 - _EDGE))
+    return _Axis(start, low, high)
+
+
+def _panel(
+    axes: Axes, results: Results, shown: Sequence[Costed], cost: Cost, quality: Quality, axis: _Axis
+) -> None:
+    names = reading.monitors(results)
+    numbered, prompts = numbers(names), reading.prompts(results)
+    free = [one for one in shown if not one.costs[cost]]
+    places: dict[tuple[str, str], tuple[float, float]] = {}
+    for one in shown:
+        value = one.numbers[quality]
+        if value is None:
+            continue
+        x = one.costs[cost] or axis.free(free.index(one), len(free))
+        places[one.monitor, one.prompt] = (x, value)
+        i, is_reference = names.index(one.monitor), reading.is_reference(results, one.monitor)
+        j = 0 if is_reference else prompts.index(one.prompt)
+        marker, shade = "s" if is_reference else MARKERS[j % len(MARKERS)], colour(i)
+        if bounds := one.numbers["auroc_ci" if quality == "auroc" else "miss_rate_at_far_5_ci"]:
+            axes.plot([x, x], bounds, color=shade, alpha=0.55, lw=1, zorder=2)
+        (mark,) = axes.plot([x], [value], marker, color=shade, ms=6, zorder=3)
+        mark.set(clip_on=False, gid=f"{MARK}-{QUALITIES.index(quality)}-{i}-{j}")
+        axes.annotate(
+            numbered[one.monitor], (x, value), (4, 4), textcoords="offset points", fontsize=7, zorder=4
+        )
+    _front(axes, [places[at] for at in on_the_front(results, cost, quality) if at in places], axis)
+    _scale(axes, axis, quality)
+
+
+def _front(axes: Axes, points: Sequence[tuple[float, float]], axis: _Axis) -> None:
+    """The best that is to be had for at most so much; of what costs nothing from the axis on."""
+    if points:
+        x = [axis.start if at < axis.zero else at for at, _ in points]
+        y = [value for _, value in points]
+        axes.step([*x, axis.end], [*y, y[-1]], "-", where="post", color=INK, alpha=0.55, lw=1, zorder=1)
+
+
+def _scale(axes: Axes, axis: _Axis, quality: Quality) -> None:
+    axes.set_xscale("log")
+    axes.set(xlim=(axis.start, axis.end), ylim=(-0.02, 1.02))
+    axes.axvspan(axis.start, axis.zero, color=INK, alpha=0.06, lw=0)
+    axes.axvline(axis.zero, color=INK, ls=":", lw=1, alpha=0.6)
+    chance = 0.5 if quality == "auroc" else 0.95
+    axes.plot([axis.start, axis.end], [chance, chance], ":", color=INK, alpha=0.4, lw=1)
+    inside = LogLocator(subs=_steps(axis)).tick_values(axis.zero, axis.end)
+    ticks = [float(one) for one in inside if axis.zero < one < axis.end]
+    middle = (axis.start * axis.zero) ** 0.5
+    axes.set_xticks([middle, *ticks], ["0", *(number(one) for one in ticks)])
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.minorticks_off()
+    axes.grid(color=INK, alpha=0.12)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title(_TITLES[quality], loc="left", fontsize=9)
+
+
+def _steps(axis: _Axis) -> tuple[float, ...]:
+    """The ticks of a decade: more of them where there are few decades."""
+    return (1.0, 2.0, 5.0) if axis.end / axis.zero < 300 else (1.0,)
+
+
+def _legend(figure: Figure, results: Results, names: Sequence[str], shown: Sequence[Costed]) -> None:
+    every, shorts = reading.monitors(results), reading.short_names(results)
+    numbered, prompts = numbers(every), reading.prompts(results)
+    asked = [prompt for prompt in prompts if any(one.prompt == prompt for one in shown)]
+    marks = ["s" if reading.is_reference(results, name) else "o" for name in names]
+    figure.legend(
+        handles=[
+            *(
+                Line2D([], [], ls="", marker=mark, color=colour(every.index(name)))
+                for mark, name in zip(marks, names, strict=True)
+            ),
+            *(
+                Line2D(
+                    [], [], ls="", marker=MARKERS[prompts.index(one) % len(MARKERS)], mfc="none", color=INK
+                )
+                for one in asked
+            ),
+            Line2D([], [], color=INK, lw=1, alpha=0.55),
+            Line2D([], [], ls=":", color=INK, alpha=0.5),
+        ],
+        labels=[
+            *(f"{numbered[name]} {shortened(shorts[name], 26)}".strip() for name in names),
+            *(shortened(f"{prompt} prompt", 26) for prompt in asked),
+            "front: best for the cost",
+            "guessing",
+        ],
+        loc="outside lower left",
+        ncols=2,
+        fontsize=8,
+    )

@@ -1,0 +1,59 @@
+"""The section of what a verdict costs beside how good it is."""
+
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from monitorbench.metrics.cost_fronts import COSTS, QUALITIES
+from monitorbench.report import reading
+from monitorbench.report.figures import costs as figures_costs
+from monitorbench.report.sections.section import Material, fill
+from monitorbench.report.tables import costs
+
+_COST_WORDS = {"tokens": "Tokens", "seconds": "Seconds"}
+_QUALITY_WORDS = {"auroc": "AUROC", "miss_rate_at_far_5": "miss rate at FAR 5 %"}
+
+
+class _Front(NamedTuple):
+    """Who is on a front, the cheapest first."""
+
+    cost: str
+    quality: str
+    names: list[str]
+
+
+def has_several(material: Material) -> bool:
+    """Whether the costs of several monitors, or of one under several prompts, were measured."""
+    return len(costs.measured(material.results)) > 1
+
+
+def against_cost(material: Material) -> Markup:
+    """AUROC and MR at FAR 5 % against tokens and seconds a verdict, with the fronts."""
+    results, shorts = material.results, material.short_names
+    shown = costs.costed(results)
+    values = {
+        # Safe to put in as they are: drawn here, every name in them an outline or escaped.
+        "figures": [
+            Markup(figures_costs.against_cost(results, cost))
+            for cost in COSTS
+            if any(one.costs[cost] for one in shown)
+        ],
+        "fronts": [
+            _Front(
+                _COST_WORDS[cost],
+                _QUALITY_WORDS[quality],
+                [
+                    shorts[name] if reading.is_reference(results, name) else f"{shorts[name]} · {prompt}"
+                    for name, prompt in costs.on_the_front(results, cost, quality)
+                ],
+            )
+            for cost in COSTS
+            for quality in QUALITIES
+        ],
+        "cascades": [
+            f"{shorts[one.monitor]} · {one.prompt} {costs.sent_on_in_words(one.sent_on)}."
+            for one in shown
+            if one.sent_on
+        ],
+    }
+    return fill("costs", values)

@@ -1,0 +1,84 @@
+"""What a verdict costs beside how good it is: for the terminal, and in words."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.cost_fronts import Cost, Quality, cost_per_verdict
+from monitorbench.metrics.results import Results
+from monitorbench.metrics.summary import CellMetrics
+from monitorbench.metrics.usage import SentOn
+from monitorbench.report import reading
+from monitorbench.report.tables.numbers import DASH, rate_with_interval
+
+
+class Costed(NamedTuple):
+    """One monitor under one prompt: what a verdict took, and its numbers over all samples."""
+
+    monitor: str
+    prompt: str
+    costs: Mapping[Cost, float | None]
+    numbers: CellMetrics
+    sent_on: SentOn | None
+
+
+def costed(results: Results) -> list[Costed]:
+    """Every monitor and prompt, baselines too, in the order of `reading.monitors`."""
+    found = []
+    for name in reading.monitors(results):
+        is_baseline = reading.is_reference(results, name)
+        for prompt, by_cell in results["monitors"][name].items():
+            if OVERALL in by_cell:
+                taken = results.get("usage", {}).get(name, {}).get(prompt)
+                costs = cost_per_verdict(taken, is_baseline=is_baseline)
+                sent_on = taken.get("sent_on") if taken else None
+                found.append(Costed(name, prompt, costs, by_cell[OVERALL], sent_on))
+    return found
+
+
+def measured(results: Results) -> list[Costed]:
+    """Of these the monitors whose costs, or some of them, were measured; empty where none was."""
+    return [
+        one
+        for one in costed(results)
+        if not reading.is_reference(results, one.monitor) and any(one.costs.values())
+    ]
+
+
+def cost_row(one: Costed) -> tuple[str, str, str, str]:
+    """Tokens, seconds, AUROC and MR at FAR 5 %: at most 8, 8, 13 and 13 characters."""
+    numbers = one.numbers
+    return (
+        number(one.costs["tokens"]),
+        number(one.costs["seconds"]),
+        rate_with_interval(numbers["auroc"], numbers["auroc_ci"]),
+        rate_with_interval(numbers["miss_rate_at_far_5"], numbers["miss_rate_at_far_5_ci"]),
+    )
+
+
+def number(value: float | None) -> str:
+    """`251`, `1,204`, `0.25`, `0.00012`: three digits below a hundred, whole ones above it."""
+    if value is None:
+        return DASH
+    return f"{value:,.0f}" if value >= 100 else f"{float(f'{value:.3g}'):.10f}".rstrip("0").rstrip(".")
+
+
+def sent_on_in_words(sent_on: SentOn) -> str:
+    """`asks its second judge about 5.8 % of the samples [4.1–7.9], of at most 6 % asked for`."""
+    inside = ""
+    if sent_on["share_ci"]:
+        low, high = sent_on["share_ci"]
+        inside = f" [{100 * low:.1f}{DASH}{100 * high:.1f}]"
+    asked = f", of at most {100 * sent_on['budget']:.3g} % asked for" if sent_on["budget"] is not None else ""
+    return f"asks its second judge about {100 * sent_on['share']:.1f} % of the samples{inside}{asked}"
+
+
+def on_the_front(results: Results, cost: Cost, quality: Quality) -> list[tuple[str, str]]:
+    """(monitor, prompt) of a front, the cheapest first; empty where the file has no fronts."""
+    fronts = results.get("cost_fronts")
+    if fronts is None:
+        return []
+    names = {(monitor, prompt) for monitor, prompt in fronts[cost][quality]}
+    found = [one for one in costed(results) if (one.monitor, one.prompt) in names]
+    found.sort(key=lambda one: one.costs[cost] or 0.0)
+    return [(one.monitor, one.prompt) for one in found]

@@ -1,0 +1,33 @@
+"""How tables and sentences are put on a terminal: columns of fixed widths, and characters that it has."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from monitorbench.report.tables.numbers import TO_ASCII
+
+
+def grid(
+    console: Console, columns: Sequence[tuple[str, int]], rows: Sequence[Sequence[str]], style: str = ""
+) -> Table:
+    """Rows under columns of fixed widths, so that blocks stand in line under one header."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for i, (_, width) in enumerate(columns):
+        numeric = 1 <= i <= 2 and width < 10
+        table.add_column(width=width, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_encoded(console, text), style=style) for text in row))
+    return table
+
+
+def say(console: Console, text: str, style: str = "") -> None:
+    """One paragraph; in ASCII where the terminal has no more."""
+    console.print(Text(_encoded(console, text), style=style), overflow="fold")
+
+
+def _encoded(console: Console, text: str) -> str:
+    if not console.options.ascii_only:
+        return text
+    return text.translate(TO_ASCII).encode("ascii", "replace").decode()

@@ -1,0 +1,1 @@
+"""Several judges made one, from their finished runs: ensembles and cascades."""
