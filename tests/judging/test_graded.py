@@ -114,7 +114,7 @@ def test_a_monitor_that_thinks_first_is_graded_behind_its_thoughts(study, use_en
         assert verdict.score == pytest.approx((0.6 * 8 + 0.2 * 2) / 8)
 
 
-def test_ties_are_counted(study, use_engine, tokenizer, capsys):
+def test_ties_are_counted(study, use_engine, tokenizer):
     """Else a threshold that can't part most samples would look like any other."""
 
     def script(prompt: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Completion:
@@ -127,7 +127,6 @@ def test_ties_are_counted(study, use_engine, tokenizer, capsys):
     facts = json.loads((run / "metrics.json").read_text())["scores"]["smollm2_135m"]["graded"]
     most = max(sum(v.score == one for v in read_verdicts(run / "verdicts.jsonl")) for one in (3 / 9, 8 / 9))
     assert (facts["n_distinct"], facts["n_most_frequent"]) == (2, most)
-    assert "equal (2 distinct)" in " ".join(capsys.readouterr().err.split())
 
 
 def test_training_on_it_is_refused_in_one_line(study):
