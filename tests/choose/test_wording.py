@@ -18,8 +18,8 @@ from monitorbench.scoring.wordings import read_wording
 PROMPTS = ("direct", "direct_swapped")
 DATA = (
     "dataset=jsonl",
-    "dataset.validation.pairs_per_cell=1",
-    "dataset.test.pairs_per_cell=1",
+    *(f"dataset.{split}.pairs_per_cell=1" for split in ("validation", "test")),
+    *(f"dataset.{split}.subset=[safety_permission,sycophancy_bias/qa]" for split in ("validation", "test")),
     f"paths.models={ROOT / 'models'}",
     "tracking=none",
 )
@@ -120,4 +120,4 @@ def test_a_mistyped_prompt_is_one_line(tmp_path: Path):
 def test_another_run_is_no_choice(tmp_path: Path):
     """Otherwise: a probe reads a training for a wording and fails in its middle."""
     with pytest.raises(UserError):
-        read_wording(tmp_path)
+        read_wording(tmp_path, tmp_path)
