@@ -53,7 +53,7 @@ def test_the_section_stands_where_costs_can_be_compared() -> None:
     heading = "What a verdict costs"
     page = render_report(RESULTS, {})
     assert heading in page
-    assert page.count("on the front, the cheapest first") == 1
+    assert page.count(", the cheapest first: ") == len(COSTS) * len(QUALITIES)
     found = copy.deepcopy(RESULTS)
     found["usage"] = {BASE: {"direct": RESULTS["usage"][BASE]["direct"]}}
     assert heading not in render_report(found, {})
@@ -69,14 +69,13 @@ def test_the_section_stands_where_costs_can_be_compared() -> None:
 
 def test_what_a_cascade_asked_is_told_beside_what_it_was_to_ask() -> None:
     """A budget is a promise on the calibration split; a reader pays what the test split took."""
-    said = "asks its second judge about 5.8 % of the samples [4.1–7.9], of at most 6 % asked for"
+    said = "asks its second judge about 5.8 % of the samples [4.1–7.9]; budget: 6 %"
     assert sent_on_in_words(CASCADE) == said
     assert sent_on_in_words({**CASCADE, "budget": None, "share_ci": None}) == said.partition(" [")[0]
     found = copy.deepcopy(RESULTS)
     found["usage"][BASE]["direct"]["sent_on"] = CASCADE
     assert f"{BASE} · direct {said}." in render_report(found, {})
-    lines = printed(found).splitlines()
-    assert " ".join(lines).count("asks its second judge about 5.8 %") == 1
+    assert printed(found).splitlines().count(f"  {said}") == 1
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
@@ -87,7 +86,7 @@ def test_the_terminal_table_fits_80_columns(encoding: str) -> None:
     lines = printed(found, encoding).splitlines()
     assert max(map(len, lines)) <= 80
     (row,) = [line for line in lines if line.startswith(f"{BASE} ") and "direct" in line]
-    assert re.findall(r"\d[\d,]*(?= )", row)[1:3] == ["123,458", "1,235"]
+    assert re.findall(r" (\d[\d,]*)(?= )", row) == ["123,458", "1,235"]
     assert len([line for line in lines if "evidence" in line]) == len(reading.monitors(RESULTS)) - 2
     bare = {key: value for key, value in RESULTS.items() if key != "usage"}
     assert printed(bare, encoding) == ""
