@@ -62,8 +62,12 @@ def main(n_prompts: int, settings: list[str]) -> None:
     n_tokens = sum(len(prompt.ids) for prompt in prompts)
     with ExitStack() as closing:
         opened = {name: open_way(name, settings, WORK / "together", closing) for name in (FULL, CUT, *WAYS)}
+        folders = {name: one.folder for name, one in opened.items() if one.folder}
+        warm_mib = {name: size_mib(folder) for name, folder in folders.items()}
         seconds = alternating({name: one.run for name, one in opened.items()}, prompts)
-        disk_mib = {name: size_mib(one.folder) / len(prompts) for name, one in opened.items() if one.folder}
+        disk_mib = {
+            name: (size_mib(folder) - warm_mib[name]) / len(prompts) for name, folder in folders.items()
+        }
     rows: dict[str, dict[str, float]] = {}
     for name, taken in seconds.items():
         alone = [sys.executable, __file__, "--alone", name, str(n_prompts), *settings]
