@@ -12,13 +12,15 @@ from command import ROOT, monitorbench
 from monitorbench.cli.completion import words
 from monitorbench.cli.main import commands
 
+WORDINGS = ["act", "category", "few_shot", "response_first", "swapped"]
+
 
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
         ("monitorbench ev", ["evaluate "]),
         ("monitorbench nothing prom", []),
-        ("monitorbench evaluate prompt=dir", ["prompt=direct", "prompt=direct_few_shot"]),
+        ("monitorbench evaluate prompt=direct_", [f"prompt=direct_{name}" for name in WORDINGS]),
         ("monitorbench evaluate seed=1 training.lear", ["training.learning_rate="]),
     ],
 )
