@@ -64,12 +64,12 @@ def number(value: float | None) -> str:
 
 
 def sent_on_in_words(sent_on: SentOn) -> str:
-    """`asks its second judge about 5.8 % of the samples [4.1–7.9], of at most 6 % asked for`."""
+    """`asks its second judge about 5.8 % of the samples [4.1–7.9]; budget: 6 %`."""
     inside = ""
     if sent_on["share_ci"]:
         low, high = sent_on["share_ci"]
         inside = f" [{100 * low:.1f}{DASH}{100 * high:.1f}]"
-    asked = f", of at most {100 * sent_on['budget']:.3g} % asked for" if sent_on["budget"] is not None else ""
+    asked = f"; budget: {100 * sent_on['budget']:.3g} %" if sent_on["budget"] is not None else ""
     return f"asks its second judge about {100 * sent_on['share']:.1f} % of the samples{inside}{asked}"
 
 
