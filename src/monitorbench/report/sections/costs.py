@@ -1,7 +1,5 @@
 """The section of what a verdict costs beside how good it is."""
 
-from typing import NamedTuple
-
 from markupsafe import Markup
 
 from monitorbench.metrics.cost_fronts import COSTS, QUALITIES
@@ -10,16 +8,7 @@ from monitorbench.report.figures import costs as figures_costs
 from monitorbench.report.sections.section import Material, fill
 from monitorbench.report.tables import costs
 
-_COST_WORDS = {"tokens": "Tokens", "seconds": "Seconds"}
 _QUALITY_WORDS = {"auroc": "AUROC", "miss_rate_at_far_5": "miss rate at FAR 5 %"}
-
-
-class _Front(NamedTuple):
-    """Who is on a front, the cheapest first."""
-
-    cost: str
-    quality: str
-    names: list[str]
 
 
 def has_several(material: Material) -> bool:
@@ -30,6 +19,14 @@ def has_several(material: Material) -> bool:
 def against_cost(material: Material) -> Markup:
     """AUROC and MR at FAR 5 % against tokens and seconds a verdict, with the fronts."""
     results, shorts = material.results, material.short_names
+    fronts = {
+        f"{_QUALITY_WORDS[quality]} against {cost}": [
+            shorts[name] if reading.is_reference(results, name) else f"{shorts[name]} · {prompt}"
+            for name, prompt in costs.on_the_front(results, cost, quality)
+        ]
+        for cost in COSTS
+        for quality in QUALITIES
+    }
     shown = costs.costed(results)
     values = {
         # Safe to put in as they are: drawn here, every name in them an outline or escaped.
@@ -38,18 +35,7 @@ def against_cost(material: Material) -> Markup:
             for cost in COSTS
             if any(one.costs[cost] for one in shown)
         ],
-        "fronts": [
-            _Front(
-                _COST_WORDS[cost],
-                _QUALITY_WORDS[quality],
-                [
-                    shorts[name] if reading.is_reference(results, name) else f"{shorts[name]} · {prompt}"
-                    for name, prompt in costs.on_the_front(results, cost, quality)
-                ],
-            )
-            for cost in COSTS
-            for quality in QUALITIES
-        ],
+        "fronts": [f"Front of {of}, the cheapest first: {', '.join(on)}." for of, on in fronts.items() if on],
         "cascades": [
             f"{shorts[one.monitor]} · {one.prompt} {costs.sent_on_in_words(one.sent_on)}."
             for one in shown
