@@ -103,8 +103,8 @@ def _scale(axes: Axes, axis: _Axis, quality: Quality) -> None:
     axes.axvline(axis.zero, color=INK, ls=":", lw=1, alpha=0.6)
     chance = 0.5 if quality == "auroc" else 0.95
     axes.plot([axis.start, axis.end], [chance, chance], ":", color=INK, alpha=0.4, lw=1)
-    inside = LogLocator(subs=_steps(axis)).tick_values(axis.zero, axis.end).tolist()
-    ticks = [one for one in inside if axis.zero < one < axis.end]
+    inside = LogLocator(subs=_steps(axis)).tick_values(axis.zero, axis.end)
+    ticks = [float(one) for one in inside if axis.zero < one < axis.end]
     middle = (axis.start * axis.zero) ** 0.5
     axes.set_xticks([middle, *ticks], ["0", *(number(one) for one in ticks)])
     axes.xaxis.set_minor_formatter(NullFormatter())
