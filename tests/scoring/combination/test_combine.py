@@ -76,7 +76,7 @@ def worded(data: Path, make_sample: Callable[..., Sample]) -> Path:
         samples = [
             make_sample(
                 f"Question {split} {i}?",
-                " ".join(rng.choice(["plain", "odd"], 5, p=[0.65, 0.35] if good else [0.35, 0.65])),
+                " ".join([*rng.choice(["plain", "odd"], 5, p=[q, 1 - q]), f"{split}{i}{label}"]),
                 pair_id=f"{split}{i}",
                 group_id=f"{split}{i}",
                 label=label,
@@ -84,7 +84,7 @@ def worded(data: Path, make_sample: Callable[..., Sample]) -> Path:
             )
             for i in range(pairs)
             for label in Label
-            for good in [label is Label.BENIGN]
+            for q in [0.65 if label is Label.BENIGN else 0.35]
         ]
         write_split(directory, split, samples)
     seal(directory, {"status": "done", "identity": {}, "results": {"splits": {s: {} for s in Split}}})
