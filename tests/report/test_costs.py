@@ -36,6 +36,16 @@ def test_points_and_intervals_are_those_of_metrics_json() -> None:
                 assert [[x, bounds[0]], [x, bounds[1]]] in drawn
 
 
+def test_a_number_that_nobody_has_takes_no_room() -> None:
+    """With fewer than 59 benign questions there is no MR at FAR 5 %: half a figure would stand empty."""
+    found = copy.deepcopy(RESULTS)
+    for by_prompt in found["monitors"].values():
+        for cells in by_prompt.values():
+            cells["overall"] |= {"miss_rate_at_far_5": None, "miss_rate_at_far_5_ci": None}
+    (axes,) = against_cost_figure(found, "tokens").axes
+    assert axes.get_title(loc="left").startswith("AUROC")
+
+
 def test_the_front_is_drawn_through_its_monitors() -> None:
     """The line is what a reader chooses by: it has to lead from each of them to the next dearer one."""
     names = on_the_front(RESULTS, "seconds", "auroc")

@@ -125,8 +125,8 @@ class Combine(Config):
     size: Annotated[int, Field(ge=1)] | None
     """How many members are chosen at most; None: all that are given."""
     budget: Annotated[float, Field(ge=0, le=1)]
-    """Read by `cascade` only: the share of the samples that may be sent on, at most, on the calibration
-    split."""
+    """Read by `cascade` only: the share of the samples that may be sent on, at most, of those that the band
+    is chosen on."""
     aim: Literal["auroc", "low_far"] = "auroc"
     """Read by `cascade` only: which samples are sent on, those that raise the AUROC most on the calibration
     split, or the partial AUROC up to FAR 5 %."""

@@ -35,7 +35,10 @@ class _Axis(NamedTuple):
 
 
 def against_cost(results: Results, cost: Cost) -> str:
-    """AUROC, and below it MR at FAR 5 %, against a cost: a point a monitor and prompt, and the fronts."""
+    """AUROC, and below it MR at FAR 5 %, against a cost: a point a monitor and prompt, and the fronts.
+
+    A panel is left out where no monitor has its number.
+    """
     label = f"AUROC and miss rate at a false alarm rate of 5 % of each monitor, against {_AXES[cost]}"
     return draw(f"cost-{cost}", label, lambda: against_cost_figure(results, cost))
 
@@ -44,10 +47,12 @@ def against_cost_figure(results: Results, cost: Cost) -> Figure:
     """The same, not yet as SVG."""
     shown = [one for one in costed(results) if one.costs[cost] is not None]
     names = [name for name in reading.monitors(results) if any(one.monitor == name for one in shown)]
-    figure = Figure(figsize=(4.6, 6.0 + 0.2 * ((len(names) + 1) // 2)), layout="constrained")
-    panels: list[Axes] = figure.subplots(len(QUALITIES), 1, sharex=True).tolist()
+    known = [one for one in QUALITIES if any(row.numbers[one] is not None for row in shown)] or QUALITIES[:1]
+    height = 3.0 * len(known) + 0.2 * ((len(names) + 1) // 2)
+    figure = Figure(figsize=(4.6, height), layout="constrained")
+    panels: list[Axes] = figure.subplots(len(known), 1, sharex=True, squeeze=False)[:, 0].tolist()
     axis = _axis([value for one in shown if (value := one.costs[cost])])
-    for axes, quality in zip(panels, QUALITIES, strict=True):
+    for axes, quality in zip(panels, known, strict=True):
         _panel(axes, results, shown, cost, quality, axis)
     panels[-1].set_xlabel(_AXES[cost])
     _legend(figure, results, names, shown)
