@@ -3,9 +3,9 @@
     python benchmarks/adapters.py [PAIRS]
 
 SmolLM2-135M with six LoRA adapters of random weights, over PAIRS (10) test pairs of each cell of the starter;
-both sides are eval/evaluate.py with its own settings but for float32, in processes of their own, and judge anew.
-The verdicts of both have to be the same: labels equal, scores within 0.01. In bfloat16 what happens to be batched
-together moves a score by more.
+both sides are eval/evaluate.py with its own settings but for float32, in processes of their own, and judge
+anew. The verdicts of both have to be the same: labels equal, scores within 0.01. In bfloat16 what happens to be
+batched together moves a score by more.
 """
 
 import os
