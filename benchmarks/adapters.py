@@ -4,8 +4,8 @@
 
 SmolLM2-135M with six LoRA adapters of random weights, over PAIRS (10) test pairs of each cell of the starter;
 both sides are eval/evaluate.py with its own settings but for float32, in processes of their own, and judge
-anew. The verdicts of both have to be the same: labels equal, scores within 0.01. In bfloat16 what happens to be
-batched together moves a score by more.
+anew. The verdicts of both have to be the same: labels equal, scores within 0.01. In bfloat16 what
+happens to be batched together moves a score by more.
 """
 
 import os
@@ -35,9 +35,9 @@ def main() -> None:
         "monitor=smollm2_135m",
         "engine=vllm",
         "engine.dtype=float32",
+        "tracking=none",
         f"dataset.test.pairs_per_cell={pairs}",
     ]
-    settings.append("tracking=none")
     study = composed(settings)
     ensure(study, [Split.TEST])
     weights = weights_folder(study.monitor, study.paths.models)
