@@ -17,7 +17,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.head import Storage
 from monitorbench.config.study import TransformersEngine
 from monitorbench.engines.hidden_states import HiddenStates, layer_numbers
-from monitorbench.engines.stored.states import ROWS, STATES, open_states
+from monitorbench.engines.stored.states import ROWS, STATES, as_stored, open_states
 from monitorbench.engines.stored.windows import windows
 from monitorbench.runs.integrity import sealed_line
 
@@ -167,3 +167,12 @@ def test_states_that_changed_on_disk_are_refused(tmp_path: Path, spoil):
         pytest.raises(UserError, match="not as it was"),
     ):
         store.read("a")
+
+
+@pytest.mark.parametrize("storage", ["float16", "int8"])
+def test_states_that_skip_the_disk_are_those_that_come_from_it(tmp_path: Path, storage: Storage):
+    """A head beside its model would give another score than alone, under one verdict's key."""
+    states = np.random.default_rng(0).normal(size=(3, 1, 1, 64)).astype(np.float16)
+    with open_states(tmp_path, (1, 1, 64), storage) as store:
+        store.append("a", states, 0.0)
+        assert np.array_equal(as_stored(states[:, 0, 0], storage), store.read("a")[:, 0, 0])

@@ -161,3 +161,11 @@ def _decoded(content: bytes, unit: np.dtype[Any]) -> NDArray[np.float16]:
         return np.frombuffer(content, "<f2").astype(np.float16, copy=False)
     units = np.frombuffer(content, unit)
     return np.asarray(units["value"] * units["scale"][..., None], np.float16)
+
+
+def as_stored(states_NH: NDArray[np.float16], storage: Storage) -> NDArray[np.float16]:
+    """What reading would give back of these vectors, for a head that is handed them without the disk."""
+    if storage == "float16":
+        return states_NH
+    unit = _unit((1, 1, states_NH.shape[1]), storage)
+    return _decoded(_encoded(states_NH[:, None, None], unit), unit)[:, 0, 0]

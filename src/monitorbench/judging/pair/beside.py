@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from monitorbench.engines.protocol import Decoding, Model, Reply, Request, Tap
 from monitorbench.engines.stored.head import FittedHead
+from monitorbench.engines.stored.states import as_stored
 
 Ids = tuple[int, ...]
 Span = tuple[int, int]
@@ -52,7 +53,7 @@ class Beside:
         tapped = replace(decoding, tap=Tap(reads.layer, reads.position, reads.window, spans))
         for index, reply in self._model.answers(requests, tapped):
             assert reply.states is not None
-            score = self._head.suspicion(reply.states)
+            score = self._head.suspicion(as_stored(reply.states, reads.storage))
             share = reads.layer / self._depth
             self._note(Read(requests[index].token_ids, score, reply.seconds * share))
             yield index, reply

@@ -14,6 +14,7 @@ from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.engines.hidden_states import HiddenStates
 from monitorbench.engines.open import open_model
 from monitorbench.engines.stored.load import load_config, load_tokenizer
+from monitorbench.engines.stored.states import as_stored
 from monitorbench.engines.weights import weights_folder
 from monitorbench.judging.local import LocalPrompt
 from monitorbench.judging.pair.beside import Beside, Ids, Read, Span
@@ -142,7 +143,7 @@ def _probe(
             detail = f"{len(ids)} tokens, {monitor.context_tokens} fit"
             return Judgement(None, UnscoredReason.TOO_LONG, detail, None, None, len(ids))
         found = states.states(ids, _span(renderer, sample, ids, reads.position))
-        score = head.suspicion(found.states[:, 0, 0])
+        score = head.suspicion(as_stored(found.states[:, 0, 0], reads.storage))
         return Judgement(probe_reading(score).answer.label, None, "", score, None, len(ids))
 
     return judges, states.close
