@@ -2,7 +2,7 @@
 
 `counts.yaml`, beside this file, is what `dataset.plan=true` reads. It is written by
 
-    python -m monitorbench.corpus.paper.counts
+    python -m monitorbench.cli.count
 
 which builds what a mirror holds of `dataset=paper` without quotas and shares, in some minutes. What only a
 hub has is stated by hand, as its authors state it, in `STATED`.
@@ -20,7 +20,7 @@ from monitorbench.config.datasets import PaperDataset
 from monitorbench.corpus.paper import build
 from monitorbench.corpus.paper.benchmark import paired, select, trace_of
 from monitorbench.corpus.paper.candidates import prepare
-from monitorbench.corpus.paper.units import PaperInputs, files_of, paper_inputs, units
+from monitorbench.corpus.paper.units import PaperInputs, files_of, units
 from monitorbench.records import Category, Cell, Split
 from monitorbench.runs.directory import write_manifest
 from monitorbench.runs.files import write_atomically
@@ -111,14 +111,8 @@ def _every_sample(dataset: PaperDataset) -> PaperDataset:
     return dataset.model_copy(update={"sources": shares, "corpus": quotas, "allow_short": True})
 
 
-def _main() -> None:
-    from monitorbench.cli.stages import BUILD
-
-    inputs = paper_inputs(BUILD.study(["dataset=paper_local"]))
+def write_counts(inputs: PaperInputs) -> None:
+    """Count, and replace the installed file; what `python -m monitorbench.cli.count` does."""
     target = Path(str(files("monitorbench.corpus.paper") / _FILE))
-    head = "# Written by `python -m monitorbench.corpus.paper.counts`; see there.\n"
+    head = "# Written by `python -m monitorbench.cli.count`; see there.\n"
     write_atomically(target, head + yaml.safe_dump(count(inputs)._asdict(), sort_keys=True, width=100))
-
-
-if __name__ == "__main__":
-    _main()
