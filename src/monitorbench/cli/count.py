@@ -1,4 +1,4 @@
-"""Count what a mirror holds for `dataset=paper`, on a machine with one: `python -m monitorbench.cli.count`."""
+"""Count what a mirror holds for `dataset=paper`, where there is one: `python -m monitorbench.cli.count`."""
 
 from monitorbench.cli.stages import BUILD
 from monitorbench.corpus.paper.counts import write_counts
