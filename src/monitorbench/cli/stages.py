@@ -306,8 +306,8 @@ IMPORT = _stage(
     monitorbench calibrate run=latest
     monitorbench report run=latest operating_point=latest
 
-No model is run. A bad row is refused with its line and field, and nothing is written then. Prints the run over
-the test split as its last line.
+No model is run. A bad row is refused with its line and field, and nothing is written then. Prints the run
+over the test split as its last line.
 """,
 )
 
@@ -376,7 +376,8 @@ REPORT = _stage(
     monitorbench report run=runs/pilot/NAME-HASH
     monitorbench report run=runs/evaluate/NAME-HASH operating_point=latest
 
-An evaluation run that has no metrics yet, or is given a threshold, is scored first. Prints the run's directory as its last line.
+An evaluation run that has no metrics yet, or is given a threshold, is scored first. Prints the run's
+directory as its last line.
 """,
 )
 

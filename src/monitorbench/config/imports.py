@@ -25,10 +25,10 @@ class ImportColumns(Config):
     """
 
     sample: Column = None
-    """What is judged, one id for each; usual: `sample_id`, `sample`, `id`. Without any, each row is its own."""
+    """What is judged, one id for each; usual: `sample_id`, `sample`, `id`. Without, each row is its own."""
     score: Column = None
-    """The monitor's score; usual: `score`, `suspicion`. A list of numbers is taken as draws; `scores.*` makes
-    each field below `scores` a monitor."""
+    """The monitor's score; usual: `score`, `suspicion`. A list of numbers is taken as draws; `scores.*`
+    makes each field below `scores` a monitor."""
     label: Column = None
     """Whether the sample is misbehavior; usual: `label`, `is_misbehavior`."""
     flagged: Column = None
@@ -80,9 +80,7 @@ class ImportColumns(Config):
             "draw": ("draw", "epoch"),
             "pair": ("pair_id",),
         }
-        return {
-            role: usual.get(role, (role,)) for role, name in self.model_dump().items() if name is None
-        }
+        return {role: usual.get(role, (role,)) for role, name in self.model_dump().items() if name is None}
 
 
 class Import(Config):

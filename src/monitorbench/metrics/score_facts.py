@@ -8,6 +8,9 @@ import numpy as np
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.records import Label, Verdict
 
+COUNTED_AS = {"flag": "counted as flagged", "pass": "counted as passed", "leave_out": "left out"}
+"""What `import.missing` makes of a missing score, in words."""
+
 
 class ScoreFacts(TypedDict):
     """Over one monitor's samples under one prompt; of the judge's own answers, whatever the threshold."""
@@ -20,6 +23,10 @@ class ScoreFacts(TypedDict):
     n_against: int
     """Of these, where the label is one and the score lies on the other one's side of .5, or of `side`; that
     itself is on neither."""
+    n_missing: NotRequired[int]
+    """Samples of an imported monitor without a score; what they count as is `missing`."""
+    missing: NotRequired[str]
+    """`flag`, `pass` or `leave_out`, as `import.missing`."""
     side: NotRequired[float]
     """Where the sides part, where that is not .5: an imported monitor's `import.flag_from`."""
     n_most_frequent: NotRequired[int]
@@ -73,6 +80,9 @@ def doubts(facts: ScoreFacts) -> list[str]:
     side = f"{facts.get('side', 0.5):g}".removeprefix("0")
     lines += [f"{against} labels contradict their score's side of {side}"]
     lines = [line for line, n in zip(lines, (facts["n_censored"], facts["n_against"]), strict=True) if n]
+    if n := facts.get("n_missing"):
+        how = COUNTED_AS[facts.get("missing", "leave_out")]
+        lines.append(f"{n:,} scores are missing from the import: {how}")
     if is_coarse(facts):
         tied = share_of(facts["n_most_frequent"], facts["n_with_score"])
         lines.append(f"{tied} scores are equal ({facts['n_distinct']} distinct): no threshold parts these")

@@ -1,8 +1,8 @@
 """What an imported monitor's missing scores count as, wherever a run's verdicts are read.
 
-A run keeps what its file said: a verdict without a score is unscored. Its manifest names the policy of the
-import (`import.missing`), which is applied here and nowhere else: `flag` takes such a sample for an alarm, and
-ranks it above all others (a score of 1); `pass` for none, ranked below all (0); `leave_out` leaves it out.
+A run keeps what its file said: a verdict without a score is unscored. Its manifest names the import's policy
+(`import.missing`), which is applied here and nowhere else: `flag` takes such a sample for an alarm, and ranks
+it above all others (a score of 1); `pass` for none, ranked below all (0); `leave_out` leaves it out.
 """
 
 from collections.abc import Mapping

@@ -172,8 +172,11 @@ def _judged(
     answered = samples.answering(
         log.flagged[line], log.scores[line], log.n_quotes[line], log.n_grounded[line]
     )
-    side = results.get("imported", {}).get("flag_from", 0.5)
+    imported = results.get("imported", {})
+    side = imported.get("flag_from", 0.5)
     of_scores = score_facts(answered.flagged, answered.scores, log.censored[line], side)
+    if imported.get("n_missing"):
+        of_scores |= {"n_missing": imported["n_missing"], "missing": imported["missing"]}
     return answered, log.reasons.take(pa.array(line)), usage(*log.spent.taking(line)), of_scores
 
 

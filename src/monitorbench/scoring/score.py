@@ -32,8 +32,8 @@ def score_run(study: Study, *, shows_tables: bool = True) -> Path:
     """Print the table of the run `study.run`, write its `metrics.json` and `table.csv`; returns it.
 
     These are of the judge's own answers. With `study.operating_point` they also say what its threshold comes
-    to, and all numbers at it are beside them, in `metrics-at-<point>.json` and `table-at-<point>.csv`. Without
-    `shows_tables` no table is printed.
+    to, and all numbers at it are beside them, in `metrics-at-<point>.json` and `table-at-<point>.csv`. No
+    table is printed without `shows_tables`.
     """
     directory = study.required_run()
     evaluation = read_covered(study.paths.data, directory, study.score.min_coverage)

@@ -66,7 +66,8 @@ def _scores(present: Sequence[str], settings: Import, found: dict[str, str]) -> 
             raise UserError(_absent(f"import.columns.score={column}", column[:-2], present))
         if "monitor" in settings.columns.named():
             raise ConfigError(
-                f"import.columns.score={column}: its fields name the monitors; expected import.columns.monitor=''"
+                f"import.columns.score={column}: its fields name the monitors; expected "
+                "import.columns.monitor=''"
             )
         found.pop("monitor", None)
         return below

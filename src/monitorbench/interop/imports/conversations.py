@@ -83,7 +83,9 @@ def _in_steps(read: Read, values: pa.Array, keys: Keys, name: str, there: np.nda
 
 def _of_chats(chats: list[Chat | None]) -> Side:
     said = [
-        None if chat is None else json.dumps([one.model_dump(mode="json") for one in chat], ensure_ascii=False)
+        None
+        if chat is None
+        else json.dumps([one.model_dump(mode="json") for one in chat], ensure_ascii=False)
         for chat in chats
     ]
     return Side(pa.array(said, pa.string()), chats)
@@ -122,9 +124,7 @@ class Conversations:
     responses: pa.Array
 
 
-def stored(
-    request: Side, response: Side, names: pa.Array, pairs: pa.Array, at: IntArray
-) -> Conversations:
+def stored(request: Side, response: Side, names: pa.Array, pairs: pa.Array, at: IntArray) -> Conversations:
     """The samples at `at` with their ids, which hash request, response and pair (`records.content_id`)."""
     rows = pa.array(at)
     names, pairs = names.take(rows), pairs.take(rows)
@@ -138,7 +138,9 @@ def stored(
     requests = _chats(request, at, [_NO_REQUEST] * len(at), Role.USER)
     responses = _chats(response, at, absent.to_pylist(), Role.ASSISTANT)
     ids = [content_id(*one) for one in zip(pairs.to_pylist(), requests, responses, strict=True)]
-    return Conversations(pa.array(ids, pa.string()), _table(requests, "request"), _table(responses, "response"))
+    return Conversations(
+        pa.array(ids, pa.string()), _table(requests, "request"), _table(responses, "response")
+    )
 
 
 def _chats(side: Side, at: IntArray, absent: Sequence[str], speaker: Role) -> list[Chat]:
@@ -166,9 +168,16 @@ def _plain(contents: pa.Array, speaker: Role) -> pa.Array:
     empty = pa.array([""]).take(pa.array(np.zeros(n, dtype=np.int64)))
     role = pa.array([speaker.value]).take(pa.array(np.zeros(n, dtype=np.int64)))
     calls = pa.ListArray.from_arrays(
-        pa.array(np.zeros(n + 1, dtype=np.int32)), pa.array([], kind.value_type.field("tool_calls").type.value_type)
+        pa.array(np.zeros(n + 1, dtype=np.int32)),
+        pa.array([], kind.value_type.field("tool_calls").type.value_type),
     )
-    fields = {"role": role, "content": contents, "thinking": empty, "tool_calls": calls, "tool_call_id": empty}
+    fields = {
+        "role": role,
+        "content": contents,
+        "thinking": empty,
+        "tool_calls": calls,
+        "tool_call_id": empty,
+    }
     ordered = [fields[kind.value_type.field(i).name] for i in range(kind.value_type.num_fields)]
     messages_ = pa.StructArray.from_arrays(ordered, fields=list(kind.value_type))
     return pa.ListArray.from_arrays(pa.array(np.arange(n + 1, dtype=np.int32)), messages_)

@@ -41,8 +41,13 @@ class Written(NamedTuple):
 
 
 def write_dataset(
-    study: Study, name: str, identity: Mapping[str, Any], facts: Mapping[str, Any], samples: Samples,
-    request: Side, response: Side,
+    study: Study,
+    name: str,
+    identity: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    samples: Samples,
+    request: Side,
+    response: Side,
 ) -> Written:
     """Write, or find, the dataset; `facts` go into its manifest.
 
@@ -51,9 +56,7 @@ def write_dataset(
     run = RunDirectory(study.paths.data, name, identity)
     pairs = _pair_ids(samples)
     rows = {
-        split: found
-        for i, split in enumerate(SPLITS)
-        if (found := np.flatnonzero(samples.splits == i)).size
+        split: found for i, split in enumerate(SPLITS) if (found := np.flatnonzero(samples.splits == i)).size
     }
     if run.done:
         origins = pq.read_table(run.path / ORIGINS)
@@ -147,8 +150,10 @@ def _refuse_equal(ids: pa.Array, names: pa.Array) -> None:
 def _n_pairs(samples: Samples, pairs: pa.Array, at: IntArray) -> dict[str, int]:
     rows = pa.array(at)
     cells = pc.binary_join_element_wise(samples.categories.take(rows), samples.tasks.take(rows), "/")
-    table = pa.table({"cell": cells, "pair": pairs.take(rows)}).group_by("cell").aggregate(
-        [("pair", "count_distinct")]
+    table = (
+        pa.table({"cell": cells, "pair": pairs.take(rows)})
+        .group_by("cell")
+        .aggregate([("pair", "count_distinct")])
     )
     found = zip(table["cell"].to_pylist(), table["pair_count_distinct"].to_pylist(), strict=True)
     return dict(sorted(found))
@@ -158,7 +163,10 @@ def _write_origins(
     folder: Path, samples: Samples, ids: Mapping[Split, pa.Array], rows: Mapping[Split, IntArray]
 ) -> None:
     at = pa.array(np.concatenate(list(rows.values())))
-    splits = [pa.array([split.value]).take(pa.array(np.zeros(len(one), dtype=np.int64))) for split, one in rows.items()]
+    splits = [
+        pa.array([split.value]).take(pa.array(np.zeros(len(one), dtype=np.int64)))
+        for split, one in rows.items()
+    ]
     table = pa.table(
         {
             "sample_id": pa.concat_arrays(list(ids.values())),

@@ -45,13 +45,18 @@ class Named(NamedTuple):
 
 
 def write_evaluation(
-    study: Study, data: Written, split: Split, monitor: Named, found: Scored, steps: pa.Table | None,
+    study: Study,
+    data: Written,
+    split: Split,
+    monitor: Named,
+    found: Scored,
+    steps: pa.Table | None,
     origin: Mapping[str, Any],
 ) -> Path:
     """Write, or find, the run; `steps` are those of all splits, `origin` goes into the manifest."""
     settings = study.import_
     n_missing = int(np.count_nonzero(found.is_missing))
-    name = f"{monitor.name}+{IN_A_NAME[settings.missing]}" if n_missing else monitor.name
+    name = f"{monitor.name}_{IN_A_NAME[settings.missing]}" if n_missing else monitor.name
     judge = _identity(monitor, settings)
     identity = {
         "data": data.directory.name,
@@ -134,7 +139,9 @@ def _lines(ids: Sequence[str], found: Scored, rows: IntArray, judge: str) -> Ite
         -1.0: f'null,"unscored":"{UnscoredReason.NO_LABEL}","detail":"no score in the imported file"',
         -2.0: f'null,"unscored":"{UnscoredReason.NO_LABEL}","detail":"no row in the imported file"',
     }
-    flagged = np.where(np.isnan(found.flagged[rows]), np.where(found.has_rows[rows], -1.0, -2.0), found.flagged[rows])
+    flagged = np.where(
+        np.isnan(found.flagged[rows]), np.where(found.has_rows[rows], -1.0, -2.0), found.flagged[rows]
+    )
     columns = (flagged, found.scores[rows], found.seconds[rows], found.cost[rows])
     for sample, label, score, seconds, cost in zip(ids, *(one.tolist() for one in columns), strict=True):
         body = (

@@ -130,7 +130,7 @@ class Samples:
 def samples_of(
     read: Read, columns: Columns, keys: Keys, settings: Import, requests: pa.Array | None
 ) -> Samples:
-    """`requests` [samples] are the requests' texts, by which samples are grouped where nothing else says it."""
+    """`requests` [samples] are the requests' texts, which group samples where nothing else does."""
     step_labels = None
     if "step_label" in columns.names:
         step_labels = _flags(read, columns.names["step_label"], settings)
@@ -145,7 +145,9 @@ def samples_of(
         pairs=pa.array([""] * len(keys.names)) if pairs is None else pc.fill_null(pairs, ""),
         categories=categories,
         tasks=tasks,
-        splits=_splits(read, columns, keys, settings, groups, pc.binary_join_element_wise(categories, tasks, "/")),
+        splits=_splits(
+            read, columns, keys, settings, groups, pc.binary_join_element_wise(categories, tasks, "/")
+        ),
         step_labels=step_labels,
     )
 
@@ -174,7 +176,8 @@ def _labels(
     if np.isnan(found).any():
         row = int(keys.first[np.flatnonzero(np.isnan(found))[0]])
         refuse(read, row, name, "the sample has no label", "misbehavior or benign for each sample")
-    return found == 1
+    is_misbehavior: NDArray[np.bool_] = found == 1
+    return is_misbehavior
 
 
 def _refuse_contradiction(
@@ -246,8 +249,8 @@ def _splits(
     name = columns.names["split"]
     if settings.calibration_share:
         raise ConfigError(
-            f"import.calibration_share={settings.calibration_share:g}: column {name!r} says the split; expected 0, or "
-            "import.columns.split='' to leave that column alone"
+            f"import.calibration_share={settings.calibration_share:g}: column {name!r} "
+            "says the split; expected 0, or import.columns.split='' to leave that column alone"
         )
     at = pc.index_in(pc.utf8_lower(given), value_set=pa.array([split.value for split in SPLITS]))
     if at.null_count:
@@ -268,10 +271,13 @@ def _shared(groups: pa.Array, cells: pa.Array, share: float, seed: int) -> IntAr
     of = encoded.indices.to_numpy()
     names = encoded.dictionary.to_pylist()
     home = of_cell[_first(of, np.ones(len(of), dtype=np.bool_), len(names))]
-    digests = np.array([hashlib.sha256(f"{seed}\0{name}".encode()).digest()[:8] for name in names], dtype="S8")
+    digests = np.array(
+        [hashlib.sha256(f"{seed}\0{name}".encode()).digest()[:8] for name in names], dtype="S8"
+    )
     is_first = np.zeros(len(names), dtype=np.bool_)
     for cell in np.unique(home).tolist():
         members = np.flatnonzero(home == cell)
         members = members[np.argsort(digests[members], kind="stable")]
         is_first[members[: round(share * len(members))]] = True
-    return np.where(is_first[of], SPLITS.index(Split.CALIBRATION), SPLITS.index(Split.TEST))
+    splits: IntArray = np.where(is_first[of], SPLITS.index(Split.CALIBRATION), SPLITS.index(Split.TEST))
+    return splits

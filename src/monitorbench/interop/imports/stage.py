@@ -30,7 +30,15 @@ from monitorbench.records import Split
 
 _log = logging.getLogger(__name__)
 _DECIDE_SAMPLES = {
-    "actions", "unit", "draws", "misbehavior_values", "benign_values", "category", "task", "calibration_share", "seed",
+    "actions",
+    "unit",
+    "draws",
+    "misbehavior_values",
+    "benign_values",
+    "category",
+    "task",
+    "calibration_share",
+    "seed",
 }
 _JUDGED = (Split.CALIBRATION, Split.VALIDATION, Split.TEST)
 
@@ -80,7 +88,7 @@ def import_scores(study: Study) -> Path:
     runs: dict[tuple[str, Split], Path] = {}
     for monitor, (one, rows) in monitors.items():
         found = of_monitor[monitor]
-        say_monitor(monitor, found, settings)
+        say_monitor(monitor, found, samples.is_misbehavior, settings)
         steps = steps_of(keys, samples, rows)
         origin = {"files": files, "columns": named}
         for split in _JUDGED:

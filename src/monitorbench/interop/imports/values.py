@@ -1,4 +1,4 @@
-"""A column's values as numbers, flags, names or texts; whatever is none is refused with its line and field."""
+"""A column's values as numbers, flags, names or texts; what is none is refused by line and field."""
 
 from collections.abc import Mapping, Sequence
 
@@ -63,7 +63,8 @@ def flags(read: Read, name: str, of_misbehavior: Sequence[str], of_benign: Seque
     is_wrong = pc.and_(pc.is_null(at), pc.not_equal(pc.fill_null(plain, ""), ""))
     _refuse_first(read, is_wrong, name, "is no label", ", ".join(map(repr, known)))
     found = np.array([1.0] * len(of_misbehavior) + [0.0] * len(of_benign) + [np.nan])
-    return found[pc.fill_null(at, len(known)).to_numpy()]
+    taken: FloatArray = found[pc.fill_null(at, len(known)).to_numpy()]
+    return taken
 
 
 def scores(
@@ -76,7 +77,9 @@ def scores(
         at = pc.index_in(plain, value_set=pa.array([one.casefold() for one in levels]))
         is_wrong = pc.and_(pc.is_null(at), pc.invert(absent))
         _refuse_first(read, is_wrong, name, "is no level", f"one of {', '.join(levels)} (import.levels)")
-        return np.array([*levels.values(), np.nan])[pc.fill_null(at, len(levels)).to_numpy()]
+        of_level = np.array([*levels.values(), np.nan])
+        taken: FloatArray = of_level[pc.fill_null(at, len(levels)).to_numpy()]
+        return taken
     low, high = scale
     values = (numbers(read, name) - low) / (high - low)
     outside = (values < -_WITHIN) | (values > 1 + _WITHIN)
@@ -93,7 +96,8 @@ def refuse(read: Read, row: int, name: str, what: str, expected: str) -> None:
     value = read.table.column(name)[row].as_py() if name in read.table.column_names else ""
     shown = value if isinstance(value, str) else str(value)
     shown = f"{shown[:40]}…" if len(shown) > 40 else shown
-    raise UserError(f"{read.where(row)}: {name}={shown!r}: {what}; expected {expected}")
+    said = f" {what}" if what.startswith("is ") else f": {what}"
+    raise UserError(f"{read.where(row)}: {name}={shown!r}{said}; expected {expected}")
 
 
 def _refuse_first(read: Read, is_wrong: pa.Array, name: str, what: str, expected: str) -> None:

@@ -13,9 +13,10 @@ from monitorbench.interop.imports.conversations import Side
 from monitorbench.interop.imports.readers.open import Read
 from monitorbench.interop.imports.samples import SPLITS, Samples
 from monitorbench.interop.imports.scores import Scored
+from monitorbench.metrics.columns import BoolArray
+from monitorbench.metrics.score_facts import COUNTED_AS
 from monitorbench.records import Split
 
-_MISSING = {"flag": "counted as flagged", "pass": "counted as passed", "leave_out": "left out"}
 _log = logging.getLogger(__name__)
 
 
@@ -39,7 +40,10 @@ def say_samples(samples: Samples, response: Side) -> None:
     n_groups = pc.count_distinct(samples.groups).as_py()
     _log.info(
         "import: %s samples in %s groups, %s misbehavior, %s benign",
-        f"{n:,}", f"{n_groups:,}", f"{n_bad:,}", f"{n - n_bad:,}",
+        f"{n:,}",
+        f"{n_groups:,}",
+        f"{n_bad:,}",
+        f"{n - n_bad:,}",
     )
     counts = np.bincount(samples.splits, minlength=len(SPLITS)).tolist()
     by_split = [f"{split} {n:,}" for split, n in zip(SPLITS, counts, strict=True) if n]
@@ -52,21 +56,26 @@ def say_samples(samples: Samples, response: Side) -> None:
         _log.info("import: %s samples have no text", f"{response.plain.null_count:,}")
 
 
-def say_monitor(name: str, found: Scored, settings: Import) -> None:
+def say_monitor(name: str, found: Scored, is_misbehavior: BoolArray, settings: Import) -> None:
     """How many scores are there and missing, and what a missing one counts as."""
     n = len(found.scores)
     n_missing = int(np.count_nonzero(found.is_missing))
     n_scores = n - int(np.count_nonzero(np.isnan(found.scores)))
     _log.info("import: %s: %s scores of %s samples", name, f"{n_scores:,}", f"{n:,}")
     if n_missing:
-        how = f"{_MISSING[settings.missing]} (import.missing={settings.missing})"
+        how = f"{COUNTED_AS[settings.missing]} (import.missing={settings.missing})"
         _log.info("import: %s: %s missing, %s", name, f"{n_missing:,}", how)
+        if settings.missing == "leave_out" and np.isnan(found.scores[~is_misbehavior]).any():
+            _log.info("import: a threshold's promise counts benign ones without a score as alarms;")
+            _log.info("import: import.missing=flag or pass says what they are")
     if found.n_parts_missing:
         what = "their samples unscored" if settings.missing == "flag" else "the others count"
         _log.info("import: %s: %s steps or draws missing; %s", name, f"{found.n_parts_missing:,}", what)
     if found.n_against:
         side = f"{settings.flag_from:g}"
-        _log.info("import: %s: %s answers contradict their score's side of %s", name, f"{found.n_against:,}", side)
+        _log.info(
+            "import: %s: %s answers contradict their score's side of %s", name, f"{found.n_against:,}", side
+        )
 
 
 def say_runs(runs: Mapping[tuple[str, Split], Path], data: Path) -> Path:

@@ -43,7 +43,8 @@ def read(file: Path) -> pa.Table:
                 ),
             )
     except (pa.ArrowInvalid, OSError) as error:
-        raise UserError(f"{file}{_place(file, names)}: {_reason(error)}; expected CSV in UTF-8") from error
+        place = _place(file, names) or f": {_reason(error)}"
+        raise UserError(f"{file}{place}; expected CSV in UTF-8") from error
 
 
 def line(file: Path, row: int) -> str:

@@ -6,11 +6,12 @@ stand in the way.
 """
 
 import gzip
+import io
 import json
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.json as pa_json
@@ -88,5 +89,5 @@ def _column(values: list[Any]) -> pa.Array:
         return pa.array([one if one is None or isinstance(one, str) else json.dumps(one) for one in values])
 
 
-def _opened(file: Path) -> IO[bytes]:
-    return gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb")
+def _opened(file: Path) -> io.BufferedIOBase:
+    return gzip.GzipFile(file) if file.suffix == ".gz" else file.open("rb")
