@@ -66,7 +66,11 @@ _WORDED = Wanted(("wording",), "a finished choice of a wording")
 _SHOWN = Wanted(
     ("evaluate", "probe", "pilot"),
     "a scored evaluation run, a probe or a pilot",
-    fits=lambda run: run.kind == "pilot" or (run.path / "metrics.json").is_file(),
+    fits=lambda run: (
+        run.kind == "pilot"
+        or (run.kind == "evaluate" and run.split == "test" and "imported" in run.manifest["results"])
+        or (run.path / "metrics.json").is_file()
+    ),
 )
 _READS: dict[str, dict[str, Wanted]] = {
     "evaluate": {"monitor.adapter": _TRAINED, "adapters": _TRAINED, "monitor.head": _FITTED},
@@ -81,7 +85,7 @@ _READS: dict[str, dict[str, Wanted]] = {
         "probe.operating_points": _THRESHOLD,
         "probe.wordings": _WORDED,
     },
-    "report": {"run": _SHOWN},
+    "report": {"run": _SHOWN, "operating_point": _THRESHOLD},
     "merge": {"run": _TRAINED},
     "push": {"run": _TRAINED},
     "verify": {"run": ANY_RUN},

@@ -98,9 +98,16 @@ def _annotate(study: Study) -> Path:
 
 def _report(study: Study) -> Path:
     from monitorbench.intervention.report.write import is_of_a_pilot, report_pilot
-    from monitorbench.report.write import report
+    from monitorbench.report.write import is_unscored_evaluation, report
 
-    return report_pilot(study) if is_of_a_pilot(study.required_run()) else report(study)
+    run = study.required_run()
+    if is_of_a_pilot(run):
+        return report_pilot(study)
+    if study.operating_point is not None or is_unscored_evaluation(run):
+        from monitorbench.scoring.score import score_run
+
+        score_run(study, shows_tables=False)
+    return report(study)
 
 
 def _choose(study: Study) -> Path:
@@ -290,6 +297,20 @@ runs are printed. Prints the run's directory (wording.json) as its last line.
     is_live=True,
 )
 
+IMPORT = _stage(
+    "import",
+    "monitorbench.interop.imports.stage:import_scores",
+    """Import somebody else's scores (CSV, JSON lines, Parquet): a dataset, and an evaluation run a monitor.
+
+    monitorbench import from=scores.csv import.columns.score=suspicion import.calibration_share=0.5
+    monitorbench calibrate run=latest
+    monitorbench report run=latest operating_point=latest
+
+No model is run. A bad row is refused with its line and field, and nothing is written then. Prints the run
+over the test split as its last line.
+""",
+)
+
 CALIBRATE = _stage(
     "calibrate",
     "monitorbench.scoring.calibrate:calibrate_run",
@@ -353,8 +374,10 @@ REPORT = _stage(
 
     monitorbench report run=runs/probe/NAME-HASH
     monitorbench report run=runs/pilot/NAME-HASH
+    monitorbench report run=runs/evaluate/NAME-HASH operating_point=latest
 
-Prints the run's directory as its last line.
+An evaluation run that has no metrics yet, or is given a threshold, is scored first. Prints the run's
+directory as its last line.
 """,
 )
 
@@ -428,6 +451,7 @@ STAGES = {
         PUSH,
         EVALUATE,
         WORDING,
+        IMPORT,
         CALIBRATE,
         SCORE,
         COMBINE,

@@ -165,13 +165,14 @@ def _below(place: Any, part: str) -> list[Any]:
     if get_origin(place) is dict:
         known = _names(place)
         return _members(get_args(place)[1]) if part in known or not known else []
-    return _members(place.model_fields[part].annotation) if part in _names(place) else []
+    by_name = {field.alias or name: field for name, field in place.model_fields.items()}
+    return _members(by_name[part].annotation) if part in by_name else []
 
 
 def _names(place: Any) -> list[str]:
     if get_origin(place) is dict:
         return [str(name) for name in get_args(get_args(place)[0])]
-    return list(place.model_fields)
+    return [field.alias or name for name, field in place.model_fields.items()]
 
 
 def _members(annotation: Any) -> list[Any]:

@@ -58,12 +58,13 @@ def reference(conf: Path) -> str:
     chosen = _chosen_options(base)
     meanings = _meanings(Study)
     scripts, groups = [], []
-    for name, field in Study.model_fields.items():
+    for attribute, field in Study.model_fields.items():
+        name = field.alias or attribute
         options = sorted(file.stem for file in (conf / name).glob("*.yaml")) if (conf / name).is_dir() else []
         models = _models(field.annotation)
         if not models:
             value = base.get(name, _MISSING)
-            scripts += list(_field_rows(name, field, value, meanings.get(name, "")))
+            scripts += list(_field_rows(name, field, value, meanings.get(attribute, "")))
         elif options and name != "source":
             groups.append(_group(conf / name, models, options, chosen.get(name)))
         else:

@@ -7,7 +7,7 @@ boolean no integer) and unknown keys are refused. Importing this costs neither t
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from monitorbench.config.base import Config, ConfigError
 from monitorbench.config.cluster import Cluster, Tracking
@@ -30,6 +30,7 @@ from monitorbench.config.evaluation import (
     Wording,
 )
 from monitorbench.config.head import Head
+from monitorbench.config.imports import Import
 from monitorbench.config.monitor import LabelWords as LabelWords
 from monitorbench.config.monitor import Monitor as Monitor
 from monitorbench.config.monitor import PackagedModel as PackagedModel
@@ -54,8 +55,18 @@ class Paths(Config):
     """A local mirror of the upstream raw files; environment: `MONITORBENCH_SOURCES`."""
 
 
+def _as_tuple(value: object) -> object:
+    # Strict mode would refuse the list that a before-validator is handed.
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+
+
+_File = Annotated[Path, Field(strict=False)]
+
+
 class Study(Config):
     """The root: everything any script needs, the same tree for all of them."""
+
+    model_config = ConfigDict(serialize_by_alias=True)  # two keys are words of Python
 
     seed: Annotated[int, Field(ge=0, lt=2**31)]
     """Draws whatever a training draws; each dataset has one of its own."""
@@ -82,6 +93,9 @@ class Study(Config):
     wording: Wording = Wording()
     calibrate: Calibrate
     combine: Combine
+    import_: Annotated[Import, Field(alias="import")] = Import()
+    from_: Annotated[tuple[_File, ...], BeforeValidator(_as_tuple), Field(alias="from")] = ()
+    """What `import.py` reads: one file of scores, or several of one form."""
     report: Report
     doctor: Doctor = Doctor()
     pilot: Pilot

@@ -32,6 +32,8 @@ class DatasetFacts(TypedDict):
     n_test: int
     positive_means: NotRequired[str]
     """What the label `misbehavior` means there; absent where that is what it means."""
+    without_texts: NotRequired[bool]
+    """Of an import whose file had no responses: what would read them is missing."""
 
 
 class CurvePoint(TypedDict):

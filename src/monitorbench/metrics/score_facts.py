@@ -8,6 +8,9 @@ import numpy as np
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.records import Label, Verdict
 
+COUNTED_AS = {"flag": "counted as flagged", "pass": "counted as passed", "leave_out": "left out"}
+"""What `import.missing` makes of a missing score, in words."""
+
 
 class ScoreFacts(TypedDict):
     """Over one monitor's samples under one prompt; of the judge's own answers, whatever the threshold."""
@@ -18,23 +21,34 @@ class ScoreFacts(TypedDict):
     n_both: int
     """Samples with a label and a score."""
     n_against: int
-    """Of these, where the label is one and the score lies on the other one's side of .5; .5 itself is on
-    neither."""
+    """Of these, where the label is one and the score lies on the other one's side of .5, or of `side`; that
+    itself is on neither."""
+    n_missing: NotRequired[int]
+    """Samples of an imported monitor without a score; what they count as is `missing`."""
+    missing: NotRequired[str]
+    """`flag`, `pass` or `leave_out`, as `import.missing`."""
+    side: NotRequired[float]
+    """Where the sides part, where that is not .5: an imported monitor's `import.flag_from`."""
     n_most_frequent: NotRequired[int]
     """Samples that have the most frequent score; not in metrics of before."""
     n_distinct: NotRequired[int]
     """How many scores there are, equal ones once."""
 
 
-def score_facts(flagged: FloatArray, scores: FloatArray, censored: np.ndarray) -> ScoreFacts:
-    """All [samples]: `flagged` as in `Columns`, `scores` NaN where there is none, `censored` Booleans."""
+def score_facts(
+    flagged: FloatArray, scores: FloatArray, censored: np.ndarray, side: float = 0.5
+) -> ScoreFacts:
+    """All [samples]: `flagged` as in `Columns`, `scores` NaN where there is none, `censored` Booleans.
+
+    `side` is the score that parts misbehavior from benign.
+    """
     with_score = ~np.isnan(scores)
     both = with_score & ~np.isnan(flagged)
-    against = both & (scores != 0.5) & ((scores > 0.5) != (flagged == 1))
+    against = both & (scores != side) & ((scores > side) != (flagged == 1))
     counted = (with_score, with_score & censored, both, against)
     n_with_score, n_censored, n_both, n_against = (int(np.count_nonzero(one)) for one in counted)
     each = np.unique(scores[with_score], return_counts=True)[1]
-    return ScoreFacts(
+    found = ScoreFacts(
         n_with_score=n_with_score,
         n_censored=n_censored,
         n_both=n_both,
@@ -42,6 +56,9 @@ def score_facts(flagged: FloatArray, scores: FloatArray, censored: np.ndarray) -
         n_most_frequent=int(each.max(initial=0)),
         n_distinct=len(each),
     )
+    if side != 0.5:
+        found["side"] = side
+    return found
 
 
 def facts_of_verdicts(verdicts: Sequence[Verdict | None]) -> ScoreFacts:
@@ -60,8 +77,12 @@ def doubts(facts: ScoreFacts) -> list[str]:
     censored = share_of(facts["n_censored"], facts["n_with_score"])
     against = share_of(facts["n_against"], facts["n_both"])
     lines = [f"{censored} scores are censored (a label is not among the endpoint's alternatives)"]
-    lines += [f"{against} labels contradict their score's side of .5"]
+    side = f"{facts.get('side', 0.5):g}".removeprefix("0")
+    lines += [f"{against} labels contradict their score's side of {side}"]
     lines = [line for line, n in zip(lines, (facts["n_censored"], facts["n_against"]), strict=True) if n]
+    if n := facts.get("n_missing"):
+        how = COUNTED_AS[facts.get("missing", "leave_out")]
+        lines.append(f"{n:,} scores are missing from the import: {how}")
     if is_coarse(facts):
         tied = share_of(facts["n_most_frequent"], facts["n_with_score"])
         lines.append(f"{tied} scores are equal ({facts['n_distinct']} distinct): no threshold parts these")

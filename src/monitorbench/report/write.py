@@ -8,6 +8,7 @@ from pathlib import Path
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.metrics.results import as_results
+from monitorbench.records import Split
 from monitorbench.report.html import render_report
 from monitorbench.report.samples import browsable
 from monitorbench.report.samples.page import render_samples
@@ -17,6 +18,14 @@ from monitorbench.report.tables.tables import show_tables
 from monitorbench.runs.directory import kind_of, read_checked, read_finished, record_files
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.tracking import track_results
+
+
+def is_unscored_evaluation(directory: Path) -> bool:
+    """Whether it is a finished evaluation run over the test split without metrics."""
+    if (directory / "metrics.json").is_file() or not (directory / "manifest.json").is_file():
+        return False
+    manifest = read_finished(directory)
+    return "judge" in manifest["results"] and manifest["identity"].get("split", Split.TEST) == Split.TEST
 
 
 def report(study: Study) -> Path:

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from typing import Any
 import monitorbench
 from monitorbench.config.base import Incomplete, UserError
 from monitorbench.config.study import Study
-from monitorbench.runs.files import content_hash, write_atomically, write_json
+from monitorbench.runs.files import content_hash, folder_in_the_making, write_atomically, write_json
 from monitorbench.runs.integrity import CHECKSUM, file_sha256, manifest_checksum, refuse_changed
 from monitorbench.runs.lock import DIRECTORY_LOCK, locked
 from monitorbench.runs.stored_json import StoredObject, read_json, read_object
@@ -137,6 +138,19 @@ class RunDirectory:
                 name: file_sha256(self.path / name) for name in _recorded_files(self.path, temporary)
             }
             write_manifest(self.path, manifest)
+
+    @contextmanager
+    def appearing(self, study: Study) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """Record a run that is there whole or not at all, as one that can't be resumed should be.
+
+        Yields a folder that nobody looks for, to be filled, and the manifest's `results`; when the body ends
+        well the folder becomes the run's. Raises what `recording` raises.
+        """
+        with folder_in_the_making(self.path) as folder:
+            making = copy(self)
+            making.path = folder
+            with making.recording(study) as results:
+                yield folder, results
 
     @contextmanager
     def amending(self) -> Iterator[dict[str, Any]]:

@@ -161,6 +161,9 @@ def _keep(study: Study, data: Path, run: RunDirectory, drawn: Drawn) -> None:
 def _shortcuts(data: Path) -> dict[str, Shortcuts]:
     """The shortcut checks of a dataset: of its test split, or of all where they are shares of one pool."""
     results = read_finished(data)["results"]
+    if results.get("without_texts"):
+        _log.info("score: no shortcut checks of %s: they read texts, and none were imported", data.name)
+        return {}
     one_pool = "constructed" not in results  # a corpus is made otherwise than the benchmark beside it
     checked = [split for split in Split if split in results["splits"]] if one_pool else [Split.TEST]
     samples = [sample for split in checked for sample in read_some(data, split, CHECKED_PER_CELL)]

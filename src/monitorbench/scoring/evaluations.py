@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from monitorbench.metrics.usage import SentOn, UsageFacts, usage
 from monitorbench.records import TRANSPORT_FAILURES, Split, reasons_in_words
 from monitorbench.runs.directory import kind_of, read_finished
 from monitorbench.runs.files import content_hash
+from monitorbench.runs.missing_scores import counted
 from monitorbench.runs.run_folders import evaluation_id
 from monitorbench.runs.verdict_columns import Spent, VerdictColumns, read_verdict_columns
 from monitorbench.runs.verdict_log import FAILURES, VERDICTS, read_failures
@@ -114,7 +115,7 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
     training = results["training"] or {}
     objective = training.get("objective", BASELINE_OBJECTIVE) if has_adapter else ""
     name = name if objective in ("", BASELINE_OBJECTIVE) else f"{name}_{objective}"
-    judged, reasons, taken, of_scores = _judged(directory, read_columns(data, split, view))
+    judged, reasons, taken, of_scores = _judged(directory, results, read_columns(data, split, view))
     if sent_on := _sent_on(results.get("combined")):
         taken["sent_on"] = sent_on
     shared = ("weights", "prompt", "opening", "reasoning", "engine", "dtype", "context_tokens")
@@ -157,9 +158,11 @@ def _sent_on(combined: dict[str, Any] | None) -> SentOn | None:
     )
 
 
-def _judged(directory: Path, samples: Columns) -> tuple[Columns, pa.Array, UsageFacts, ScoreFacts]:
+def _judged(
+    directory: Path, results: Mapping[str, Any], samples: Columns
+) -> tuple[Columns, pa.Array, UsageFacts, ScoreFacts]:
     """The samples with what the run's log says last of each; and what else `Evaluation` says of them."""
-    log = _with_failures(read_verdict_columns(directory / VERDICTS), directory)
+    log = counted(_with_failures(read_verdict_columns(directory / VERDICTS), directory), results)
     at = pc.index_in(log.sample_ids, value_set=samples.sample_ids)
     of_sample = at.is_valid().to_numpy(zero_copy_only=False)  # others are of samples outside the view
     line = np.full(len(samples), -1)
@@ -169,7 +172,11 @@ def _judged(directory: Path, samples: Columns) -> tuple[Columns, pa.Array, Usage
     answered = samples.answering(
         log.flagged[line], log.scores[line], log.n_quotes[line], log.n_grounded[line]
     )
-    of_scores = score_facts(answered.flagged, answered.scores, log.censored[line])
+    imported = results.get("imported", {})
+    side = imported.get("flag_from", 0.5)
+    of_scores = score_facts(answered.flagged, answered.scores, log.censored[line], side)
+    if imported.get("n_missing"):
+        of_scores |= {"n_missing": imported["n_missing"], "missing": imported["missing"]}
     return answered, log.reasons.take(pa.array(line)), usage(*log.spent.taking(line)), of_scores
 
 

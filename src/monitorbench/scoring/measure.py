@@ -146,6 +146,8 @@ def _dataset_facts(dataset: Dataset, data: Path) -> DatasetFacts:
         means = dataset.positive_means
     else:  # a run is scored without its dataset's settings
         means = read_manifest(data)["results"].get("positive_means", DEFAULT_MEANING)
+    if read_manifest(data)["results"].get("without_texts"):
+        facts["without_texts"] = True
     if means != DEFAULT_MEANING:
         facts["positive_means"] = means
     return facts

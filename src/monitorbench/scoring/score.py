@@ -28,11 +28,12 @@ from monitorbench.scoring.wordings import choices_of, read_wording, with_tested
 _log = logging.getLogger(__name__)
 
 
-def score_run(study: Study) -> Path:
+def score_run(study: Study, *, shows_tables: bool = True) -> Path:
     """Print the table of the run `study.run`, write its `metrics.json` and `table.csv`; returns it.
 
     These are of the judge's own answers. With `study.operating_point` they also say what its threshold comes
-    to, and all numbers at it are beside them, in `metrics-at-<point>.json` and `table-at-<point>.csv`.
+    to, and all numbers at it are beside them, in `metrics-at-<point>.json` and `table-at-<point>.csv`. No
+    table is printed without `shows_tables`.
     """
     directory = study.required_run()
     evaluation = read_covered(study.paths.data, directory, study.score.min_coverage)
@@ -49,7 +50,8 @@ def score_run(study: Study) -> Path:
         written += _write_at(study, directory, one)
     record_files(directory, *written)
     track_results(study, directory, "score", tables=lambda: _tables(metrics))
-    show_tables(metrics, stderr=True)  # a sweep's stdout has one directory a run
+    if shows_tables:
+        show_tables(metrics, stderr=True)  # a sweep's stdout has one directory a run
     for one in points:
         point = metrics["operating_points"][one.evaluation.monitor][one.evaluation.prompt]
         said = "; ".join([in_words(one.thresholds), by_question(point["rates"]), *notes(metrics, point)])

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from monitorbench.metrics.inverted import is_inverted
-from monitorbench.metrics.score_facts import share_of
+from monitorbench.metrics.score_facts import COUNTED_AS, ScoreFacts, share_of
 from monitorbench.metrics.summary import CellMetrics
 from monitorbench.report import reading
 from monitorbench.report.figures import heat as figures_heat
@@ -60,7 +60,7 @@ def has_doubted_scores(material: Material) -> bool:
 
 
 def doubted(material: Material) -> Markup:
-    """How many scores of each monitor are bounds, lie on the other side of .5, or are all the same."""
+    """How many scores of each monitor are bounds, contradict the label, are all the same, or missing."""
     rows = [
         (
             material.short_names[row.monitor],
@@ -68,10 +68,16 @@ def doubted(material: Material) -> Markup:
             share_of(row.facts["n_censored"], row.facts["n_with_score"]),
             share_of(row.facts["n_against"], row.facts["n_both"]),
             share_of(row.facts.get("n_most_frequent", 0), row.facts["n_with_score"]),
+            _missing(row.facts),
         )
         for row in doubted_scores(material.results)
     ]
     return fill("doubted_scores", {"rows": rows})
+
+
+def _missing(facts: ScoreFacts) -> str:
+    n = facts.get("n_missing", 0)
+    return f"{n:,}, {COUNTED_AS[facts.get('missing', 'leave_out')]}" if n else "0"
 
 
 def by_cell(material: Material) -> Markup:

@@ -73,13 +73,15 @@ def other_thresholds(material: Material) -> Markup:
 
 
 def has_shortcuts(material: Material) -> bool:
-    """Whether there are shortcut checks."""
-    return bool(material.results["shortcuts"])
+    """Whether there are shortcut checks, or a reason why there are none."""
+    return bool(material.results["shortcuts"]) or material.results["dataset"].get("without_texts", False)
 
 
 def shortcuts(material: Material) -> Markup:
     """The shortcut checks: what tells misbehavior from benign without reading, by cell."""
     results = material.results
+    if not results["shortcuts"]:
+        return fill("no_shortcuts", {})
     rows = []
     for name in reading.checked(results):
         found = results["shortcuts"][name]

@@ -138,7 +138,7 @@ def with_baselines(
 def _member(run: Evaluation, samples: Sequence[Sample]) -> Member:
     by_sample = read_run(run.directory)
     verdicts = [by_sample[sample.id] for sample in samples]
-    scores = np.array([verdict.score for verdict in verdicts], dtype=np.float64)
+    scores = run.judged.scores  # of an imported monitor, missing ones as its import says
     if np.isnan(scores).all():
         raise UserError(f"{run.directory}: no verdict has a score; combine judges with log-probabilities")
     content = hashlib.sha256((run.directory / VERDICTS).read_bytes()).hexdigest()

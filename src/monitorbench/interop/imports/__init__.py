@@ -1,0 +1,1 @@
+"""Somebody else's scores as a dataset and evaluation runs: `monitorbench import`."""

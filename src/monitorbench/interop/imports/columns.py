@@ -1,0 +1,80 @@
+"""Which of a file's columns is what: those that were named, and those of the usual names.
+
+Promises: a column that was named is there, or the import ends with the nearest name; what was found by itself
+is said.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.imports import Import
+from monitorbench.config.load import did_you_mean
+
+
+class Columns(NamedTuple):
+    """The columns that an import reads."""
+
+    names: Mapping[str, str]
+    """By what they are, `score` left out."""
+    scores: Mapping[str, str]
+    """By monitor the column of its scores; one of the monitor "" where a column says which, or none does."""
+
+
+def find_columns(present: Sequence[str], settings: Import) -> Columns:
+    """The columns of a table with these names.
+
+    Raises `UserError` where one that was named is not there, or where no score or label can be found,
+    `ConfigError` where two settings say which monitors there are.
+    """
+    named = settings.columns.named()
+    found: dict[str, str] = {}
+    for role, name in named.items():
+        if not (role == "score" and name.endswith(".*")) and name not in present:
+            raise UserError(_absent(f"import.columns.{role}={name}", name, present))
+        found[role] = name
+    before = ["", *(f"{action}." for action in settings.actions)]
+    for role, usual in settings.columns.looked_for().items():
+        there = [f"{prefix}{name}" for prefix in before for name in usual if f"{prefix}{name}" in present]
+        if there:
+            found[role] = there[0]
+    scores = _scores(present, settings, found)
+    if not scores and "flagged" not in found:
+        raise UserError(_absent("import.columns.score", "score", present))
+    if "label" not in found and "step_label" not in found:
+        raise UserError(_absent("import.columns.label", "label", present))
+    if len(scores) > 1 and "flagged" in found:
+        raise UserError(
+            f"import.columns.flagged={found['flagged']}: of which of {len(scores)} monitors? "
+            "expected import.columns.flagged='' with a column of scores a monitor"
+        )
+    found.pop("score", None)
+    return Columns(found, scores)
+
+
+def _scores(present: Sequence[str], settings: Import, found: dict[str, str]) -> dict[str, str]:
+    column = found.get("score", "")
+    if settings.monitors is not None:
+        for name, of_monitor in settings.monitors.items():
+            if of_monitor not in present:
+                raise UserError(_absent(f"import.monitors.{name}={of_monitor}", of_monitor, present))
+        found.pop("monitor", None)
+        return dict(settings.monitors)
+    if column.endswith(".*"):
+        below = {name.removeprefix(column[:-1]): name for name in present if name.startswith(column[:-1])}
+        if not below:
+            raise UserError(_absent(f"import.columns.score={column}", column[:-2], present))
+        if "monitor" in settings.columns.named():
+            raise ConfigError(
+                f"import.columns.score={column}: its fields name the monitors; expected "
+                "import.columns.monitor=''"
+            )
+        found.pop("monitor", None)
+        return below
+    return {"": column} if column else {}
+
+
+def _absent(said: str, name: str, present: Sequence[str]) -> str:
+    shown = ", ".join(present[:20]) + (f" and {len(present) - 20} more" if len(present) > 20 else "")
+    nearest = did_you_mean(name, list(present))
+    return f"{said}: no such column; {nearest}{' ' if nearest else ''}there are {shown}"

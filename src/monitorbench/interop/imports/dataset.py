@@ -1,0 +1,182 @@
+"""The dataset of an import: splits as `corpus.build` writes them, and which sample is which of the file's.
+
+Promises: the directory appears when it is whole. `origins.parquet` has the file's own id of every sample. A
+dataset whose file has no responses says so (`without_texts`), for whoever would read them.
+"""
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from monitorbench.config.base import UserError
+from monitorbench.config.study import Study
+from monitorbench.corpus.store import ShardWriter
+from monitorbench.interop.imports.conversations import Side, stored
+from monitorbench.interop.imports.samples import SPLITS, Samples
+from monitorbench.metrics.bootstrap import IntArray
+from monitorbench.records import SAMPLE_SCHEMA, Construction, Label, LabelSource, Split
+from monitorbench.runs.directory import RunDirectory
+from monitorbench.runs.files import content_hash
+
+ORIGINS = "origins.parquet"
+_ROWS = 131_072
+_log = logging.getLogger(__name__)
+
+
+class Written(NamedTuple):
+    """A dataset that is there."""
+
+    directory: Path
+    ids: Mapping[Split, pa.Array]
+    """By split the ids of its samples."""
+    rows: Mapping[Split, IntArray]
+    """By split which of the import's samples these are, in the same order."""
+
+
+def write_dataset(
+    study: Study,
+    name: str,
+    identity: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    samples: Samples,
+    request: Side,
+    response: Side,
+) -> Written:
+    """Write, or find, the dataset; `facts` go into its manifest.
+
+    Raises `UserError` where two samples have one pair and one text.
+    """
+    run = RunDirectory(study.paths.data, name, identity)
+    pairs = _pair_ids(samples)
+    rows = {
+        split: found for i, split in enumerate(SPLITS) if (found := np.flatnonzero(samples.splits == i)).size
+    }
+    if run.done:
+        origins = pq.read_table(run.path / ORIGINS)
+        ids = {split: _ids_of(origins, split) for split in rows}
+        if all(len(ids[split]) == len(found) for split, found in rows.items()):
+            _log.info("import: reusing %s", run.path)
+            return Written(run.path, ids, rows)
+    ids = {}
+    with run.appearing(study) as (folder, results):
+        splits: dict[str, Any] = {}
+        for split, found in rows.items():
+            writer = ShardWriter(folder / split.value, "part", _ROWS)
+            parts = [
+                _table(samples, split, pairs, request, response, found[start : start + _ROWS])
+                for start in range(0, len(found), _ROWS)
+            ]
+            ids[split] = pa.concat_arrays([part["id"].combine_chunks() for part in parts])
+            _refuse_equal(ids[split], samples.names.take(pa.array(found)))
+            for part in parts:
+                writer.write(part)
+            digests = writer.close()
+            splits[split.value] = {
+                "samples": len(found),
+                "pairs": _n_pairs(samples, pairs, found),
+                "sha256": next(iter(digests.values())) if len(digests) == 1 else content_hash(digests),
+            }
+        _write_origins(folder, samples, ids, rows)
+        results |= {"dropped": {}, "splits": splits, "without_texts": response.is_absent, **facts}
+    return Written(run.path, ids, rows)
+
+
+def _pair_ids(samples: Samples) -> pa.Array:
+    """What the file says, or a pair of its own for each sample, as `dataset=jsonl` has it."""
+    if pc.all(pc.not_equal(samples.pairs, "")).as_py():
+        return samples.pairs
+    given, own = samples.pairs.to_pylist(), samples.names.to_pylist()
+    return pa.array(
+        [
+            pair or f"row-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+            for pair, name in zip(given, own, strict=True)
+        ]
+    )
+
+
+def _table(
+    samples: Samples, split: Split, pairs: pa.Array, request: Side, response: Side, at: IntArray
+) -> pa.Table:
+    rows = pa.array(at)
+    texts = stored(request, response, samples.names, pairs, at)
+    labels = pa.array([Label.BENIGN.value, Label.MISBEHAVIOR.value])
+    columns = {
+        "id": texts.ids,
+        "pair_id": pairs.take(rows),
+        "group_id": samples.groups.take(rows),
+        "category": samples.categories.take(rows),
+        "task": samples.tasks.take(rows),
+        "request": texts.requests,
+        "response": texts.responses,
+        "label": labels.take(pa.array(samples.is_misbehavior[at].astype(np.int64))),
+        "gold_spans": pa.ListArray.from_arrays(
+            pa.array(np.zeros(len(at) + 1, dtype=np.int32)),
+            pa.array([], SAMPLE_SCHEMA.field("gold_spans").type.value_type),
+        ),
+    }
+    constant = {
+        "label_source": LabelSource.UPSTREAM.value,
+        "construction": Construction.LABELLED.value,
+        "source": "imported",
+        "licence": "not stated",
+        "split": split.value,
+    }
+    nothing = pa.array(np.zeros(len(at), dtype=np.int64))
+    for field in SAMPLE_SCHEMA:
+        if field.name not in columns:
+            columns[field.name] = pa.array([constant.get(field.name, "")]).take(nothing)
+    return pa.table([columns[field.name] for field in SAMPLE_SCHEMA], schema=SAMPLE_SCHEMA)
+
+
+def _refuse_equal(ids: pa.Array, names: pa.Array) -> None:
+    if pc.count_distinct(ids).as_py() == len(ids):
+        return
+    counted = pc.value_counts(ids)
+    twice = counted.filter(pc.greater(counted.field("counts"), 1))[0]["values"]
+    same = names.filter(pc.equal(ids, twice)).to_pylist()[:2]
+    raise UserError(
+        f"samples {same[0]!r} and {same[1]!r} have the same texts and one pair; expected one of them, or no "
+        "column for import.columns.pair"
+    )
+
+
+def _n_pairs(samples: Samples, pairs: pa.Array, at: IntArray) -> dict[str, int]:
+    rows = pa.array(at)
+    cells = pc.binary_join_element_wise(samples.categories.take(rows), samples.tasks.take(rows), "/")
+    table = (
+        pa.table({"cell": cells, "pair": pairs.take(rows)})
+        .group_by("cell")
+        .aggregate([("pair", "count_distinct")])
+    )
+    found = zip(table["cell"].to_pylist(), table["pair_count_distinct"].to_pylist(), strict=True)
+    return dict(sorted(found))
+
+
+def _write_origins(
+    folder: Path, samples: Samples, ids: Mapping[Split, pa.Array], rows: Mapping[Split, IntArray]
+) -> None:
+    at = pa.array(np.concatenate(list(rows.values())))
+    splits = [
+        pa.array([split.value]).take(pa.array(np.zeros(len(one), dtype=np.int64)))
+        for split, one in rows.items()
+    ]
+    table = pa.table(
+        {
+            "sample_id": pa.concat_arrays(list(ids.values())),
+            "own_id": samples.names.take(at),
+            "group": samples.groups.take(at),
+            "split": pa.concat_arrays(splits),
+        }
+    )
+    pq.write_table(table, folder / ORIGINS, compression="zstd")
+
+
+def _ids_of(origins: pa.Table, split: Split) -> pa.Array:
+    return origins.filter(pc.equal(origins["split"], split.value))["sample_id"].combine_chunks()

@@ -1,0 +1,181 @@
+"""The evaluation run of an imported monitor over one split: its verdicts, its manifest, its steps.
+
+Promises: the run appears when it is whole, and reads as a judge's does. One monitor has one identity on both
+splits: its name, version, prompt and how its scores were read; never the file, which is in the manifest.
+"""
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from monitorbench.config.datasets import SplitView
+from monitorbench.config.imports import Import
+from monitorbench.config.study import Study
+from monitorbench.interop.imports.dataset import Written
+from monitorbench.interop.imports.samples import Keys, Samples
+from monitorbench.interop.imports.scores import Rows, Scored
+from monitorbench.metrics.bootstrap import IntArray
+from monitorbench.metrics.score_facts import score_facts
+from monitorbench.records import Label, Split, UnscoredReason
+from monitorbench.runs.files import content_hash
+from monitorbench.runs.missing_scores import IN_A_NAME
+from monitorbench.runs.run_folders import evaluation_run
+from monitorbench.runs.verdict_log import VERDICTS
+
+PROMPT = "imported"
+"""Stands where other runs have a prompt's name."""
+STEPS = "steps.parquet"
+VERSION = 1
+"""Raised whenever the same file becomes other verdicts."""
+_AT_ONCE = 65_536
+
+
+class Named(NamedTuple):
+    """A monitor of the file, as far as it is named there."""
+
+    name: str
+    version: str
+    prompt_hash: str
+
+
+def write_evaluation(
+    study: Study,
+    data: Written,
+    split: Split,
+    monitor: Named,
+    found: Scored,
+    steps: pa.Table | None,
+    origin: Mapping[str, Any],
+) -> Path:
+    """Write, or find, the run; `steps` are those of all splits, `origin` goes into the manifest."""
+    settings = study.import_
+    n_missing = int(np.count_nonzero(found.is_missing))
+    name = f"{monitor.name}_{IN_A_NAME[settings.missing]}" if n_missing else monitor.name
+    judge = _identity(monitor, settings)
+    identity = {
+        "data": data.directory.name,
+        "split": split.value,
+        "view": SplitView().model_dump(mode="json"),
+        "judge": judge,
+        "files": [one["sha256"] for one in origin["files"]],
+        "columns": origin["columns"],
+    }
+    run = evaluation_run(study.paths.runs, name, PROMPT, identity)
+    if run.done:
+        return run.path
+    at, ids = data.rows[split], data.ids[split]
+    with run.appearing(study) as (folder, results):
+        scores, flagged = found.scores[at], found.flagged[at]
+        _write_verdicts(folder / VERDICTS, ids, found, at, content_hash([judge, name])[:8])
+        if steps is not None:
+            _write_steps(folder, steps, ids, at)
+        unscored = int(np.count_nonzero(np.isnan(flagged)))
+        results |= {
+            "judge": {**judge, "name": name, "prompt": PROMPT},
+            "data": data.directory.name,
+            "training": None,
+            "n": len(at),
+            "n_unscored": unscored,
+            "unscored": {UnscoredReason.NO_LABEL.value: unscored} if unscored else {},
+            "n_failed": 0,
+            "n_truncated": 0,
+            "n_logged": len(at),
+            "scores": score_facts(flagged, scores, np.zeros(len(at), dtype=np.bool_), settings.flag_from),
+            "imported": {
+                **origin,
+                "monitor": monitor.name,
+                "monitor_version": monitor.version,
+                "prompt_hash": monitor.prompt_hash,
+                "missing": settings.missing,
+                "flag_from": settings.flag_from,
+                "has_scores": not bool(np.isnan(found.scores).all()),
+                "n_missing": int(np.count_nonzero(found.is_missing[at])),
+                "n_missing_in_all_splits": n_missing,
+                "n_without_rows": int(np.count_nonzero(~found.has_rows[at])),
+                "n_parts_missing_in_all_splits": found.n_parts_missing,
+                "n_against_in_all_splits": found.n_against,
+            },
+        }
+    return run.path
+
+
+def _identity(monitor: Named, settings: Import) -> dict[str, Any]:
+    """What decides a verdict, as far as it is known."""
+    read_as = settings.model_dump(
+        mode="json",
+        include={"unit", "trajectory", "draws", "scale", "levels", "flag_from", "missing"}
+        | ({"top_k"} if settings.trajectory == "mean_top_k" else set()),
+    )
+    return {
+        "weights": f"imported:{monitor.name}:{monitor.version}",
+        "adapter": "",
+        "opening": "",
+        "engine": "imported",
+        "dtype": "",
+        "prompt": {"name": PROMPT, "hash": monitor.prompt_hash},
+        "read_as": read_as,
+        "version": VERSION,
+    }
+
+
+def _write_verdicts(file: Path, ids: pa.Array, found: Scored, at: IntArray, judge: str) -> None:
+    """`verdicts.jsonl`, as `runs.verdict_log` reads it, without a record for each line."""
+    with file.open("wb") as stream:
+        for start in range(0, len(at), _AT_ONCE):
+            rows = at[start : start + _AT_ONCE]
+            stream.write(b"".join(_lines(ids.slice(start, _AT_ONCE).to_pylist(), found, rows, judge)))
+
+
+def _lines(ids: Sequence[str], found: Scored, rows: IntArray, judge: str) -> Iterator[bytes]:
+    labels = {
+        1.0: f'"{Label.MISBEHAVIOR}","unscored":null,"detail":""',
+        0.0: f'"{Label.BENIGN}","unscored":null,"detail":""',
+        -1.0: f'null,"unscored":"{UnscoredReason.NO_LABEL}","detail":"no score in the imported file"',
+        -2.0: f'null,"unscored":"{UnscoredReason.NO_LABEL}","detail":"no row in the imported file"',
+    }
+    flagged = np.where(
+        np.isnan(found.flagged[rows]), np.where(found.has_rows[rows], -1.0, -2.0), found.flagged[rows]
+    )
+    columns = (flagged, found.scores[rows], found.seconds[rows], found.cost[rows])
+    for sample, label, score, seconds, cost in zip(ids, *(one.tolist() for one in columns), strict=True):
+        body = (
+            f'{{"key":"{sample}{judge}","sample_id":"{sample}","prompt":"{PROMPT}","answer":"",'
+            f'"label":{labels[label]},"score":{"null" if score != score else repr(score)},"label_mass":null,'
+            f'"finish_reason":"imported","prompt_tokens":0,"completion_tokens":0,'
+            f'"seconds":{seconds!r},"cost":{cost!r}'
+        ).encode()
+        yield b'%s,"crc32":"%08x"}\n' % (body, zlib.crc32(body))
+
+
+def steps_of(keys: Keys, samples: Samples, found: Rows) -> pa.Table | None:
+    """A row a step and draw of one monitor; `sample` numbers the import's samples. None without steps."""
+    if keys.steps is None:
+        return None
+    rows = found.rows
+    draws = np.zeros(len(rows), dtype=np.int64) if keys.draws is None else keys.draws[rows]
+    order = np.lexsort((draws, keys.steps[rows], keys.samples[rows]))
+    rows, draws, scores = rows[order], draws[order], found.scores[order]
+    said = np.full(len(rows), np.nan) if samples.step_labels is None else samples.step_labels[rows]
+    return pa.table(
+        {
+            "sample": keys.samples[rows],
+            "step": pa.array(keys.steps[rows].astype(np.int32)),
+            "draw": pa.array(draws.astype(np.int32)),
+            "score": pa.array(scores, mask=np.isnan(scores)),
+            "label": pa.array(said == 1, mask=np.isnan(said)),
+        }
+    )
+
+
+def _write_steps(folder: Path, steps: pa.Table, ids: pa.Array, at: IntArray) -> None:
+    """The steps of the samples at `at`, whose ids these are."""
+    here = pc.index_in(steps["sample"], value_set=pa.array(at))
+    kept = steps.filter(pc.is_valid(here)).drop_columns(["sample"])
+    names = ids.take(pc.drop_null(here).combine_chunks())
+    pq.write_table(kept.add_column(0, "sample_id", names), folder / STEPS, compression="zstd")

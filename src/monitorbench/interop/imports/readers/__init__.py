@@ -1,0 +1,1 @@
+"""A file of scores as a table, a module a format."""

@@ -1,0 +1,118 @@
+"""Which reader a file has, and all files of an import as one table.
+
+Promises: the columns are the files' own, nested fields under dotted names (`scores.gpt`); every row can be
+said in words (`Read.where`), so that what is wrong with it can be found.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.imports import Import
+from monitorbench.interop.imports.readers import delimited, json_lines, parquet
+from monitorbench.metrics.bootstrap import IntArray
+from monitorbench.runs.integrity import file_sha256
+
+
+@dataclass(frozen=True)
+class Format:
+    """How one kind of file is read."""
+
+    suffixes: tuple[str, ...]
+    read: Callable[[Path], pa.Table]
+    """Raw columns under the file's own names."""
+    line: Callable[[Path, int], str]
+    """Where a row of that table is, in words."""
+
+
+FORMATS = {
+    "csv": Format(delimited.SUFFIXES, delimited.read, delimited.line),
+    "jsonl": Format(json_lines.SUFFIXES, json_lines.read, json_lines.line),
+    "parquet": Format(parquet.SUFFIXES, parquet.read, parquet.line),
+}
+
+
+@dataclass(frozen=True)
+class Read:
+    """The files' rows."""
+
+    table: pa.Table
+    files: tuple[Path, ...]
+    sha256: tuple[str, ...]
+    """One a file."""
+    formats: tuple[str, ...]
+    ends: tuple[int, ...]
+    """How many rows there are up to the end of each file."""
+    rows: IntArray
+    """[rows of the table]: the row of the files that each is of, where one became several."""
+
+    def where(self, row: int) -> str:
+        """A row of the table as a person finds it: `scores.csv, line 17`."""
+        of_all = int(self.rows[row])
+        at = next(i for i, end in enumerate(self.ends) if of_all < end)
+        before = self.ends[at - 1] if at else 0
+        return f"{self.files[at]}, {FORMATS[self.formats[at]].line(self.files[at], of_all - before)}"
+
+    def taking(self, table: pa.Table, rows: IntArray) -> "Read":
+        """The same files as another table, whose rows are of these rows of this one."""
+        return Read(table, self.files, self.sha256, self.formats, self.ends, self.rows[rows])
+
+
+def read_files(files: Sequence[Path], settings: Import) -> Read:
+    """Read one file, or several of one form, in their order.
+
+    Raises `ConfigError` where none is given or an ending says nothing, `UserError` where one can't be read,
+    or where the files have no row at all.
+    """
+    if not files:
+        raise ConfigError("from=[]: no file given; expected from=FILE, a CSV, JSON lines or Parquet file")
+    if absent := [one for one in files if not one.is_file()]:
+        raise UserError(f"from={absent[0]}: no such file; expected a CSV, JSON lines or Parquet file")
+    formats = [format_of(file, settings.format) for file in files]
+    tables = [_flat(FORMATS[kind].read(file)) for kind, file in zip(formats, files, strict=True)]
+    ends = np.cumsum([one.num_rows for one in tables]).tolist()
+    if not ends[-1]:
+        raise UserError(f"{files[0]}: no row in it; expected a row a score")
+    try:
+        table = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        reason = " ".join(str(error).split())[:120]
+        raise UserError(f"from=[{','.join(map(str, files))}]: columns of unlike kinds ({reason})") from error
+    return Read(
+        table,
+        tuple(files),
+        tuple(file_sha256(one) for one in files),
+        tuple(formats),
+        tuple(ends),
+        np.arange(ends[-1]),
+    )
+
+
+def format_of(file: Path, asked: str) -> str:
+    """The name of a file's format: what was asked for, or by its ending."""
+    if asked != "auto":
+        return asked
+    for name, kind in FORMATS.items():
+        if file.name.lower().endswith(kind.suffixes):
+            return name
+    endings = ", ".join(end for kind in FORMATS.values() for end in kind.suffixes)
+    raise ConfigError(
+        f"from={file}: no ending that says what it is; expected one of {endings}, or "
+        f"import.format={'|'.join(FORMATS)}"
+    )
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """Fields of objects as columns of their own, `outer.inner`."""
+    while any(pa.types.is_struct(field.type) for field in table.schema):
+        table = table.flatten()
+    # Categories of data frames are their values.
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, pc.cast(table.column(i), field.type.value_type))
+    return table

@@ -1,0 +1,283 @@
+"""What is judged, out of rows: a sample an id, with one label, group, split, cell and text.
+
+Promises: rows of one sample that deny each other are refused with line and field; a group is in one split; a
+sample without a label is refused.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.cells import wrong_name
+from monitorbench.config.imports import Import
+from monitorbench.interop.imports.columns import Columns
+from monitorbench.interop.imports.readers.open import Read
+from monitorbench.interop.imports.values import flags, refuse, texts, whole_numbers
+from monitorbench.metrics.bootstrap import FloatArray, IntArray
+from monitorbench.records import Split
+
+SPLITS = (Split.TEST, Split.CALIBRATION, Split.VALIDATION, Split.TRAIN)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Which sample, step and draw each row is of, all [rows]."""
+
+    samples: IntArray
+    """Index into `names`."""
+    names: pa.Array
+    """[samples]: what the file calls them, in the order of their first rows."""
+    first: IntArray
+    """[samples]: the first row of each."""
+    trajectories: pa.Array
+    """[rows]: the name without step and draw."""
+    steps: IntArray | None
+    """From 0 in a trajectory's order; None where rows have none, or where a step is a sample."""
+    draws: IntArray | None
+    """None where rows have none, or where a draw is a sample."""
+
+
+def keys_of(
+    read: Read, columns: Columns, settings: Import, places: IntArray | None, draws: IntArray | None
+) -> Keys:
+    """`places` are the steps, and `draws` the draws, of rows that came out of lists."""
+    names = _names(read, columns)
+    key = names
+    steps = places if places is not None else None
+    if "step" in columns.names:
+        steps = whole_numbers(read, columns.names["step"])
+    if draws is None and "draw" in columns.names:
+        drawn = pc.dictionary_encode(pc.fill_null(texts(read, columns.names["draw"]), ""))
+        draws = drawn.indices.to_numpy().astype(np.int64)
+    if steps is not None and settings.unit == "step":
+        key = pc.binary_join_element_wise(key, pc.cast(pa.array(steps), pa.string()), "#")
+        steps = None
+    elif steps is None and settings.unit == "step":
+        raise UserError(
+            "import.unit=step: no column says which step a row is; expected import.columns.step=COLUMN or "
+            "import.actions=[COLUMN]"
+        )
+    if draws is not None and settings.draws == "all":
+        key = pc.binary_join_element_wise(key, pc.cast(pa.array(draws), pa.string()), "#draw ")
+        draws = None
+    encoded = pc.dictionary_encode(key)
+    samples = encoded.indices.to_numpy().astype(np.int64)
+    first = _first(samples, np.ones(len(samples), dtype=np.bool_), len(encoded.dictionary))
+    if steps is not None:
+        steps = _ranks(samples, steps)
+    return Keys(samples, encoded.dictionary, first, names, steps, draws)
+
+
+def _names(read: Read, columns: Columns) -> pa.Array:
+    if "sample" not in columns.names:
+        if "monitor" in columns.names or "step" in columns.names or "draw" in columns.names:
+            raise UserError(
+                "import.columns.sample: no column says which sample a row is of, and one has several rows; "
+                "expected import.columns.sample=COLUMN"
+            )
+        return pc.binary_join_element_wise("row ", pc.cast(pa.array(read.rows + 1), pa.string()), "")
+    name = columns.names["sample"]
+    found = texts(read, name)
+    if found.null_count:
+        refuse(read, int(np.flatnonzero(pc.is_null(found))[0]), name, "no sample", "an id in each row")
+    return found
+
+
+def _ranks(samples: IntArray, steps: IntArray) -> IntArray:
+    """The steps of each sample counted from 0, equal ones together."""
+    order = np.lexsort((steps, samples))
+    of, at = samples[order], steps[order]
+    is_new = np.r_[True, (of[1:] != of[:-1]) | (at[1:] != at[:-1])]
+    begins = np.r_[True, of[1:] != of[:-1]]
+    n = np.cumsum(is_new) - 1
+    base = np.maximum.accumulate(np.where(begins, n, 0))
+    found = np.empty(len(steps), dtype=np.int64)
+    found[order] = n - base
+    return found
+
+
+def _first(samples: IntArray, there: NDArray[np.bool_], n: int) -> IntArray:
+    """The first row of each of `n` samples that has a value, -1 where none has."""
+    found = np.full(n, -1, dtype=np.int64)
+    rows = np.flatnonzero(there)[::-1]
+    found[samples[rows]] = rows
+    return found
+
+
+@dataclass(frozen=True)
+class Samples:
+    """One entry a sample, all [samples]."""
+
+    names: pa.Array
+    is_misbehavior: NDArray[np.bool_]
+    groups: pa.Array
+    pairs: pa.Array
+    """"" where there is none."""
+    categories: pa.Array
+    tasks: pa.Array
+    splits: IntArray
+    """Index into `SPLITS`."""
+    step_labels: FloatArray | None
+    """[rows]: 1, 0, or NaN where nothing is said of the step."""
+
+
+def samples_of(
+    read: Read, columns: Columns, keys: Keys, settings: Import, requests: pa.Array | None
+) -> Samples:
+    """`requests` [samples] are the requests' texts, which group samples where nothing else does."""
+    step_labels = None
+    if "step_label" in columns.names:
+        step_labels = _flags(read, columns.names["step_label"], settings)
+    groups = _groups(read, columns, keys, requests)
+    categories = _cells(read, columns, keys, "category", settings.category)
+    tasks = _cells(read, columns, keys, "task", settings.task)
+    pairs = _one_each(read, columns, keys, "pair")
+    return Samples(
+        names=keys.names,
+        is_misbehavior=_labels(read, columns, keys, settings, step_labels),
+        groups=groups,
+        pairs=pa.array([""] * len(keys.names)) if pairs is None else pc.fill_null(pairs, ""),
+        categories=categories,
+        tasks=tasks,
+        splits=_splits(
+            read, columns, keys, settings, groups, pc.binary_join_element_wise(categories, tasks, "/")
+        ),
+        step_labels=step_labels,
+    )
+
+
+def _flags(read: Read, name: str, settings: Import) -> FloatArray:
+    return flags(read, name, settings.misbehavior_values, settings.benign_values)
+
+
+def _labels(
+    read: Read, columns: Columns, keys: Keys, settings: Import, step_labels: FloatArray | None
+) -> NDArray[np.bool_]:
+    by_step = step_labels is not None and (settings.unit == "step" or "label" not in columns.names)
+    name = columns.names["step_label" if by_step else "label"]
+    values = _flags(read, name, settings) if step_labels is None or not by_step else step_labels
+    n = len(keys.names)
+    if by_step and keys.steps is not None:  # a trajectory with one step of misbehavior is misbehavior
+        found = np.full(n, np.nan)
+        np.fmax.at(found, keys.samples, values)
+    else:
+        first = _first(keys.samples, ~np.isnan(values), n)
+        found = np.where(first < 0, np.nan, values[first])
+        against = ~np.isnan(values) & (values != found[keys.samples])
+        if against.any():
+            hint = " (of a step it is said by import.columns.step_label)" if keys.steps is not None else ""
+            _refuse_contradiction(read, keys, name, int(np.flatnonzero(against)[0]), first, hint)
+    if np.isnan(found).any():
+        row = int(keys.first[np.flatnonzero(np.isnan(found))[0]])
+        refuse(read, row, name, "the sample has no label", "misbehavior or benign for each sample")
+    is_misbehavior: NDArray[np.bool_] = found == 1
+    return is_misbehavior
+
+
+def _refuse_contradiction(
+    read: Read, keys: Keys, name: str, row: int, first: IntArray, hint: str = ""
+) -> None:
+    sample = int(keys.samples[row])
+    other = read.table.column(name)[int(first[sample])].as_py()
+    said = f"another row of sample {keys.names[sample].as_py()!r} says {other!r}"
+    refuse(read, row, name, said, f"the same in all rows of a sample{hint}")
+
+
+def _one_each(read: Read, columns: Columns, keys: Keys, role: str) -> pa.Array | None:
+    """A text a sample, null where no row has one; None without such a column."""
+    if role not in columns.names:
+        return None
+    name = columns.names[role]
+    values = texts(read, name)
+    there = pc.is_valid(values).to_numpy(zero_copy_only=False)
+    first = _first(keys.samples, there, len(keys.names))
+    found = values.take(pa.array(first, mask=first < 0))
+    if len(keys.names) < len(values):
+        against = pc.not_equal(values, found.take(pa.array(keys.samples)))
+        wrong = np.flatnonzero(pc.fill_null(against, False).to_numpy(zero_copy_only=False))
+        if wrong.size:
+            _refuse_contradiction(read, keys, name, int(wrong[0]), first)
+    return found
+
+
+def _groups(read: Read, columns: Columns, keys: Keys, requests: pa.Array | None) -> pa.Array:
+    own = keys.trajectories.take(pa.array(keys.first))
+    if (found := _one_each(read, columns, keys, "group")) is not None:
+        return pc.coalesce(found, own)
+    if requests is None or requests.null_count == len(requests):
+        return own
+    encoded = pc.dictionary_encode(requests)
+    named = [hashlib.sha256(one.encode()).hexdigest()[:16] for one in encoded.dictionary.to_pylist()]
+    by_request = pa.array([f"request-{one}" for one in named]).take(encoded.indices)
+    return pc.coalesce(by_request, own)
+
+
+def _cells(read: Read, columns: Columns, keys: Keys, role: str, default: str) -> pa.Array:
+    """Names as cells have them: `Data Exfiltration` becomes `data_exfiltration`."""
+    found = _one_each(read, columns, keys, role)
+    if found is None:
+        return pa.array([default]).take(pa.array(np.zeros(len(keys.names), dtype=np.int64)))
+    encoded = pc.dictionary_encode(pc.fill_null(found, default))
+    own = encoded.dictionary.to_pylist()
+    named = [re.sub(r"[^a-z0-9]+", "_", one.lower()).strip("_")[:40] for one in own]
+    for one, name in zip(own, named, strict=True):
+        if reason := wrong_name(name):
+            at = np.flatnonzero(encoded.indices.to_numpy() == own.index(one))
+            raise UserError(f"{read.where(int(keys.first[at[0]]))}: {columns.names[role]}={one!r}: {reason}")
+    if len(set(named)) < len(named):
+        name = next(one for one in named if named.count(one) > 1)
+        alike = [one for one, its in zip(own, named, strict=True) if its == name]
+        raise UserError(f"{columns.names[role]}: {alike[0]!r} and {alike[1]!r} would both be called {name}")
+    return pa.array(named).take(encoded.indices)
+
+
+def _splits(
+    read: Read, columns: Columns, keys: Keys, settings: Import, groups: pa.Array, cells: pa.Array
+) -> IntArray:
+    n = len(keys.names)
+    given = _one_each(read, columns, keys, "split")
+    if given is None:
+        if not settings.calibration_share:
+            return np.zeros(n, dtype=np.int64)
+        return _shared(groups, cells, settings.calibration_share, settings.seed)
+    name = columns.names["split"]
+    if settings.calibration_share:
+        raise ConfigError(
+            f"import.calibration_share={settings.calibration_share:g}: column {name!r} "
+            "says the split; expected 0, or import.columns.split='' to leave that column alone"
+        )
+    at = pc.index_in(pc.utf8_lower(given), value_set=pa.array([split.value for split in SPLITS]))
+    if at.null_count:
+        row = int(keys.first[np.flatnonzero(pc.is_null(at))[0]])
+        refuse(read, row, name, "is no split", "calibration or test in each row")
+    splits = at.to_numpy().astype(np.int64)
+    of = pc.dictionary_encode(groups).indices.to_numpy()
+    home = splits[_first(of, np.ones(n, dtype=np.bool_), int(of.max()) + 1)]
+    if (wrong := np.flatnonzero(home[of] != splits)).size:
+        row, group = int(keys.first[wrong[0]]), groups[int(wrong[0])].as_py()
+        refuse(read, row, name, f"group {group!r} is in another split too", "all samples of a group in one")
+    return splits
+
+
+def _shared(groups: pa.Array, cells: pa.Array, share: float, seed: int) -> IntArray:
+    """The first groups of each cell by hash are for calibration, as `corpus.split` shares them."""
+    encoded, of_cell = pc.dictionary_encode(groups), pc.dictionary_encode(cells).indices.to_numpy()
+    of = encoded.indices.to_numpy()
+    names = encoded.dictionary.to_pylist()
+    home = of_cell[_first(of, np.ones(len(of), dtype=np.bool_), len(names))]
+    digests = np.array(
+        [hashlib.sha256(f"{seed}\0{name}".encode()).digest()[:8] for name in names], dtype="S8"
+    )
+    is_first = np.zeros(len(names), dtype=np.bool_)
+    for cell in np.unique(home).tolist():
+        members = np.flatnonzero(home == cell)
+        members = members[np.argsort(digests[members], kind="stable")]
+        is_first[members[: round(share * len(members))]] = True
+    splits: IntArray = np.where(is_first[of], SPLITS.index(Split.CALIBRATION), SPLITS.index(Split.TEST))
+    return splits

@@ -1,0 +1,179 @@
+"""`import`: a file of scores becomes a dataset and an evaluation run a monitor and split; no model is run.
+
+Promises: everything is read and checked before anything is written; what is written appears whole; the same
+file with the same settings is found again.
+"""
+
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from monitorbench.config.base import UserError
+from monitorbench.config.imports import Import
+from monitorbench.config.study import Study
+from monitorbench.interop.imports import values
+from monitorbench.interop.imports.columns import Columns, find_columns
+from monitorbench.interop.imports.conversations import read_side
+from monitorbench.interop.imports.dataset import write_dataset
+from monitorbench.interop.imports.evaluation import VERSION, Named, steps_of, write_evaluation
+from monitorbench.interop.imports.readers.open import Read, read_files
+from monitorbench.interop.imports.samples import keys_of, samples_of
+from monitorbench.interop.imports.scores import Rows, scored
+from monitorbench.interop.imports.unnest import is_list, unnested
+from monitorbench.interop.imports.words import say_monitor, say_rows, say_runs, say_samples
+from monitorbench.metrics.bootstrap import IntArray
+from monitorbench.records import Split
+
+_log = logging.getLogger(__name__)
+_DECIDE_SAMPLES = {
+    "actions",
+    "unit",
+    "draws",
+    "misbehavior_values",
+    "benign_values",
+    "category",
+    "task",
+    "calibration_share",
+    "seed",
+}
+_JUDGED = (Split.CALIBRATION, Split.VALIDATION, Split.TEST)
+
+
+def import_scores(study: Study) -> Path:
+    """Import `from`; returns the run over the test split, of several monitors the first one's.
+
+    Raises `ConfigError` for settings that don't fit each other, `UserError` for a file that can't be read or
+    a row that can't be taken, with its line and field.
+    """
+    settings = study.import_
+    read = read_files(study.from_, settings)
+    n_rows = read.ends[-1]
+    places: IntArray | None = None
+    if settings.actions:
+        read, places, _ = unnested(read, settings.actions)
+    columns = find_columns(read.table.column_names, settings)
+    draws: IntArray | None = None
+    if lists := sorted({name for name in columns.scores.values() if is_list(read.table.column(name).type)}):
+        if len(lists) < len(set(columns.scores.values())):
+            raise UserError(f"{lists[0]}: holds lists, and other columns of scores don't; expected one form")
+        read, draws, parents = unnested(read, lists, may_be_empty=True)
+        places = None if places is None else places[parents]
+    say_rows(read, n_rows, columns)
+    keys = keys_of(read, columns, settings, places, draws)
+    request, response = (read_side(read, columns, keys, role) for role in ("request", "response"))
+    samples = samples_of(read, columns, keys, settings, None if request.is_absent else request.plain)
+    monitors = {one.name: (one, rows) for one, rows in _monitors(read, columns, settings)}
+    of_monitor = {name: scored(read, keys, rows, settings) for name, (_, rows) in monitors.items()}
+    files = [
+        {"name": file.name, "sha256": digest, "format": kind}
+        for file, digest, kind in zip(read.files, read.sha256, read.formats, strict=True)
+    ]
+    named = {**columns.names, "score": dict(columns.scores)}
+    identity = {
+        "imported": [one["sha256"] for one in files],
+        "columns": {role: name for role, name in columns.names.items() if role not in _OF_VERDICTS},
+        "settings": settings.model_dump(mode="json", include=_DECIDE_SAMPLES),
+        "version": VERSION,
+    }
+    facts: dict[str, Any] = {"imported": {"files": files, "columns": named, "rows": n_rows}}
+    if settings.positive_means != Import().positive_means:
+        facts["positive_means"] = settings.positive_means
+    name = settings.name or _name_of(study.from_[0])
+    say_samples(samples, response)
+    data = write_dataset(study, name, identity, facts, samples, request, response)
+    runs: dict[tuple[str, Split], Path] = {}
+    for monitor, (one, rows) in monitors.items():
+        found = of_monitor[monitor]
+        say_monitor(monitor, found, samples.is_misbehavior, settings)
+        steps = steps_of(keys, samples, rows)
+        origin = {"files": files, "columns": named}
+        for split in _JUDGED:
+            if split in data.rows:
+                runs[monitor, split] = write_evaluation(study, data, split, one, found, steps, origin)
+    return say_runs(runs, data.directory)
+
+
+_OF_VERDICTS = frozenset(("score", "flagged", "monitor", "monitor_version", "prompt_hash", "seconds", "cost"))
+"""Columns that decide what monitors said, and not what was judged."""
+
+
+def _monitors(read: Read, columns: Columns, settings: Import) -> list[tuple[Named, Rows]]:
+    """Each monitor of the file with its rows, in the order of their first rows."""
+    n = read.table.num_rows
+    flagged = None
+    if "flagged" in columns.names:
+        flagged = values.flags(
+            read, columns.names["flagged"], settings.misbehavior_values, settings.benign_values
+        )
+    spent = {
+        role: values.numbers(read, columns.names[role], least=0) if role in columns.names else None
+        for role in ("seconds", "cost")
+    }
+    found: list[tuple[str, IntArray, np.ndarray]] = []
+    for monitor, column in columns.scores.items() or [("", "")]:
+        scores = (
+            values.scores(read, column, scale=settings.scale, levels=settings.levels)
+            if column
+            else np.full(n, np.nan)
+        )
+        if "monitor" in columns.names:
+            names = values.texts(read, columns.names["monitor"])
+            if names.null_count:
+                row = int(np.flatnonzero(pc.is_null(names))[0])
+                values.refuse(read, row, columns.names["monitor"], "no monitor", "a name in each row")
+            encoded = pc.dictionary_encode(names)
+            of = encoded.indices.to_numpy()
+            found += [
+                (name, rows := np.flatnonzero(of == i), scores[rows])
+                for i, name in enumerate(encoded.dictionary.to_pylist())
+            ]
+        else:
+            name = monitor or settings.monitor or column or columns.names["flagged"]
+            found.append((name, np.arange(n), scores))
+    own = [name for name, _, _ in found]
+    shown = [re.sub(r"[^A-Za-z0-9._+-]+", "_", name)[:60] for name in own]
+    if len(set(shown)) < len(shown):
+        twice = next(name for name in shown if shown.count(name) > 1)
+        alike = [one for one, its in zip(own, shown, strict=True) if its == twice]
+        raise UserError(f"monitors {alike[0]!r} and {alike[1]!r} would both be called {twice}; rename one")
+    return [
+        (
+            Named(
+                name,
+                _constant(read, columns, "monitor_version", rows) or settings.monitor_version,
+                _constant(read, columns, "prompt_hash", rows) or settings.prompt_hash,
+            ),
+            Rows(
+                rows,
+                scores,
+                None if flagged is None else flagged[rows],
+                *(None if one is None else one[rows] for one in spent.values()),
+            ),
+        )
+        for name, (_, rows, scores) in zip(shown, found, strict=True)
+    ]
+
+
+def _constant(read: Read, columns: Columns, role: str, rows: IntArray) -> str:
+    """What all rows of a monitor say, "" where none does; `UserError` where they differ."""
+    if role not in columns.names:
+        return ""
+    name = columns.names[role]
+    said = values.texts(read, name)
+    distinct = pc.unique(pc.drop_null(said.take(rows))).to_pylist()
+    if len(distinct) > 1:
+        at = pc.equal(said.take(rows), distinct[1])
+        row = int(rows[np.flatnonzero(pc.fill_null(at, False))[0]])
+        values.refuse(
+            read, row, name, f"the monitor has {distinct[0]!r} elsewhere", "one for each monitor's name"
+        )
+    return str(distinct[0]) if distinct else ""
+
+
+def _name_of(file: Path) -> str:
+    stem = file.name.partition(".")[0]
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", stem)[:60] or "imported"

@@ -1,0 +1,111 @@
+"""A column's values as numbers, flags, names or texts; what is none is refused by line and field."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from monitorbench.config.base import UserError
+from monitorbench.interop.imports.readers.open import Read
+from monitorbench.metrics.bootstrap import FloatArray, IntArray
+
+NO_NUMBER = ("", "nan", "na", "n/a", "none", "null")
+"""Words for a number that is not there, in any case of letters."""
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_WITHIN = 1e-9
+"""How far a rescaled score may lie outside [0, 1] by rounding."""
+
+
+def texts(read: Read, name: str) -> pa.Array:
+    """Strings [rows], null where there is nothing; numbers are as they are written."""
+    column = _whole(read, name)
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+            refuse(read, 0, name, f"holds {column.type}", "text or a number in each row")
+        column = pc.cast(column, pa.string())
+    column = pc.cast(column, pa.string())
+    return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+
+
+def numbers(read: Read, name: str, *, least: float | None = None) -> FloatArray:
+    """[rows], NaN where there is none. Refused: text that is no number, infinity, what is below `least`."""
+    column = _whole(read, name)
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        found = pc.fill_null(pc.cast(column, pa.float64(), safe=False), np.nan)
+        values: FloatArray = found.to_numpy(zero_copy_only=False)
+    else:
+        plain = pc.utf8_trim_whitespace(pc.fill_null(texts(read, name), ""))
+        absent = pc.is_in(pc.utf8_lower(plain), value_set=pa.array(NO_NUMBER))
+        is_wrong = pc.invert(pc.or_(absent, pc.match_substring_regex(plain, _NUMBER)))
+        _refuse_first(read, is_wrong, name, "is no number", "a number")
+        plain = pc.if_else(absent, "nan", pc.replace_substring_regex(plain, r"^\+", ""))
+        values = pc.cast(plain, pa.float64()).to_numpy()
+    _refuse_first(read, pa.array(np.isinf(values)), name, "is no finite number", "a number")
+    if least is not None:
+        _refuse_first(read, pa.array(values < least), name, "is too low", f"{least:g} or more")
+    return np.array(values)
+
+
+def whole_numbers(read: Read, name: str) -> IntArray:
+    """[rows]; a value that is absent or no whole number is refused."""
+    values = numbers(read, name)
+    wrong = np.isnan(values) | (values != np.floor(values))
+    _refuse_first(read, pa.array(wrong), name, "is no whole number", "one in each row")
+    return values.astype(np.int64)
+
+
+def flags(read: Read, name: str, of_misbehavior: Sequence[str], of_benign: Sequence[str]) -> FloatArray:
+    """1 misbehavior, 0 benign, NaN nothing [rows]; any other value is refused."""
+    known = [one.casefold() for one in (*of_misbehavior, *of_benign)]
+    plain = pc.utf8_lower(pc.utf8_trim_whitespace(texts(read, name)))
+    at = pc.index_in(plain, value_set=pa.array(known))
+    is_wrong = pc.and_(pc.is_null(at), pc.not_equal(pc.fill_null(plain, ""), ""))
+    _refuse_first(read, is_wrong, name, "is no label", ", ".join(map(repr, known)))
+    found = np.array([1.0] * len(of_misbehavior) + [0.0] * len(of_benign) + [np.nan])
+    taken: FloatArray = found[pc.fill_null(at, len(known)).to_numpy()]
+    return taken
+
+
+def scores(
+    read: Read, name: str, *, scale: tuple[float, float], levels: Mapping[str, float] | None
+) -> FloatArray:
+    """[rows] in [0, 1], NaN where there is none: rescaled from `scale`, or the number of each level."""
+    if levels is not None:
+        plain = pc.utf8_lower(pc.utf8_trim_whitespace(pc.fill_null(texts(read, name), "")))
+        absent = pc.is_in(plain, value_set=pa.array(NO_NUMBER))
+        at = pc.index_in(plain, value_set=pa.array([one.casefold() for one in levels]))
+        is_wrong = pc.and_(pc.is_null(at), pc.invert(absent))
+        _refuse_first(read, is_wrong, name, "is no level", f"one of {', '.join(levels)} (import.levels)")
+        of_level = np.array([*levels.values(), np.nan])
+        taken: FloatArray = of_level[pc.fill_null(at, len(levels)).to_numpy()]
+        return taken
+    low, high = scale
+    values = (numbers(read, name) - low) / (high - low)
+    outside = (values < -_WITHIN) | (values > 1 + _WITHIN)
+    ends = f"[{low:g},{high:g}]"
+    hint = "" if scale != (0, 1) else "; another scale is said by import.scale=[0,10]"
+    _refuse_first(
+        read, pa.array(outside), name, "is outside the scale", f"a number in {ends} (import.scale){hint}"
+    )
+    return np.clip(values, 0.0, 1.0)
+
+
+def refuse(read: Read, row: int, name: str, what: str, expected: str) -> None:
+    """Raise `UserError` for a value: its line, field and text, and what was expected."""
+    value = read.table.column(name)[row].as_py() if name in read.table.column_names else ""
+    shown = value if isinstance(value, str) else str(value)
+    shown = f"{shown[:40]}…" if len(shown) > 40 else shown
+    said = f" {what}" if what.startswith("is ") else f": {what}"
+    raise UserError(f"{read.where(row)}: {name}={shown!r}{said}; expected {expected}")
+
+
+def _refuse_first(read: Read, is_wrong: pa.Array, name: str, what: str, expected: str) -> None:
+    wrong = np.flatnonzero(pc.fill_null(is_wrong, False).to_numpy(zero_copy_only=False))
+    if wrong.size:
+        refuse(read, int(wrong[0]), name, what, expected)
+
+
+def _whole(read: Read, name: str) -> pa.Array:
+    column = read.table.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,0 +1,89 @@
+"""What an import says of itself on stderr: what was read as what, what is missing, where it went."""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+
+from monitorbench.config.imports import Import
+from monitorbench.interop.imports.columns import Columns
+from monitorbench.interop.imports.conversations import Side
+from monitorbench.interop.imports.readers.open import Read
+from monitorbench.interop.imports.samples import SPLITS, Samples
+from monitorbench.interop.imports.scores import Scored
+from monitorbench.metrics.columns import BoolArray
+from monitorbench.metrics.score_facts import COUNTED_AS
+from monitorbench.records import Split
+
+_log = logging.getLogger(__name__)
+
+
+def say_rows(read: Read, n_rows: int, columns: Columns) -> None:
+    """How many rows, and which columns were taken as what."""
+    files = read.files[0].name if len(read.files) == 1 else f"{len(read.files)} files"
+    _log.info("import: %s: %s rows (%s)", files, f"{n_rows:,}", read.formats[0])
+    scores = [one for one in columns.scores.values() if one]
+    shown = f"score={scores[0]}" if len(scores) == 1 else f"scores={','.join(scores)}" if scores else ""
+    taken = [f"{role}={name}" for role, name in columns.names.items()]
+    _log.info("import: %s", ", ".join(filter(None, [*taken, shown])))
+    used = {*columns.names.values(), *scores}
+    if rest := [name for name in read.table.column_names if name not in used]:
+        more = f" and {len(rest) - 6} more" if len(rest) > 6 else ""
+        _log.info("import: not read: %s%s", ", ".join(rest[:6]), more)
+
+
+def say_samples(samples: Samples, response: Side) -> None:
+    """How many samples, groups and labels, by split; and what is missing without texts."""
+    n, n_bad = len(samples.names), int(np.count_nonzero(samples.is_misbehavior))
+    n_groups = pc.count_distinct(samples.groups).as_py()
+    _log.info(
+        "import: %s samples in %s groups, %s misbehavior, %s benign",
+        f"{n:,}",
+        f"{n_groups:,}",
+        f"{n_bad:,}",
+        f"{n - n_bad:,}",
+    )
+    counts = np.bincount(samples.splits, minlength=len(SPLITS)).tolist()
+    by_split = [f"{split} {n:,}" for split, n in zip(SPLITS, counts, strict=True) if n]
+    _log.info("import: %s", ", ".join(by_split))
+    if not counts[SPLITS.index(Split.CALIBRATION)]:
+        _log.info("import: no calibration split, so no threshold; import.calibration_share=0.5 makes one")
+    if response.is_absent:
+        _log.info("import: no texts: no shortcut checks, and no samples to read")
+    elif response.plain.null_count:
+        _log.info("import: %s samples have no text", f"{response.plain.null_count:,}")
+
+
+def say_monitor(name: str, found: Scored, is_misbehavior: BoolArray, settings: Import) -> None:
+    """How many scores are there and missing, and what a missing one counts as."""
+    n = len(found.scores)
+    n_missing = int(np.count_nonzero(found.is_missing))
+    n_scores = n - int(np.count_nonzero(np.isnan(found.scores)))
+    _log.info("import: %s: %s scores of %s samples", name, f"{n_scores:,}", f"{n:,}")
+    if n_missing:
+        how = f"{COUNTED_AS[settings.missing]} (import.missing={settings.missing})"
+        _log.info("import: %s: %s missing, %s", name, f"{n_missing:,}", how)
+        if settings.missing == "leave_out" and np.isnan(found.scores[~is_misbehavior]).any():
+            _log.info("import: a threshold's promise counts benign ones without a score as alarms;")
+            _log.info("import: import.missing=flag or pass says what they are")
+    if found.n_parts_missing:
+        what = "their samples unscored" if settings.missing == "flag" else "the others count"
+        _log.info("import: %s: %s steps or draws missing; %s", name, f"{found.n_parts_missing:,}", what)
+    if found.n_against:
+        side = f"{settings.flag_from:g}"
+        _log.info(
+            "import: %s: %s answers contradict their score's side of %s", name, f"{found.n_against:,}", side
+        )
+
+
+def say_runs(runs: Mapping[tuple[str, Split], Path], data: Path) -> Path:
+    """Where it all is; returns the first monitor's run over the test split, or over what there is."""
+    _log.info("import: data: %s", data)
+    shown = next((path for (_, split), path in runs.items() if split is Split.TEST), None)
+    shown = shown or next(iter(runs.values()), data)
+    for (_, split), path in runs.items():
+        if path != shown:
+            _log.info("import: %s: %s", split, path)
+    return shown

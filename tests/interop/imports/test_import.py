@@ -1,0 +1,169 @@
+"""`monitorbench import`: from a file of scores to figures, threshold and page, without a model."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from score_files import Import, runs_of, transcripts, write_csv
+from sklearn.metrics import confusion_matrix, roc_auc_score
+
+from monitorbench.cli.stages import STAGES
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.study import Study
+from monitorbench.corpus.store import read_split
+from monitorbench.records import Split
+from monitorbench.runs.directory import read_checked, read_manifest
+from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.verdict_columns import read_verdict_columns
+from monitorbench.runs.verdict_log import VERDICTS, read_verdicts
+from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
+from monitorbench.scoring.combination.combine import combine_runs
+from monitorbench.scoring.evaluations import read_evaluation
+from monitorbench.scoring.score import score_run
+
+COLUMNS = (
+    "import.columns.sample=transcript",
+    "import.columns.label=attack",
+    "import.columns.score=suspicion",
+    "import.scale=[0,10]",
+)
+
+
+def test_a_foreign_csv_gives_what_scikit_learn_gives(
+    tmp_path: Path, importing: Import, into: Callable[..., Study]
+):
+    """A team would choose a threshold by figures that are not those of its own scores."""
+    rows = transcripts(800)
+    run = importing(write_csv(tmp_path / "s.csv", rows), *COLUMNS, "import.calibration_share=0.5")
+    point = calibrate_run(into("calibrate", f"run={runs_of(tmp_path)['suspicion/calibration']}"))
+    STAGES["report"].function(into("report", f"run={run}", f"operating_point={point}", "probe.resamples=100"))
+    page = (run / "report.html").read_text()
+    assert "the imported file has none" in page
+
+    data = tmp_path / "data" / read_manifest(run)["results"]["data"]
+    origins = pq.read_table(data / "origins.parquet").to_pylist()
+    on_test = {one["own_id"] for one in origins if one["split"] == "test"}
+    assert abs(len(on_test) - 400) <= 1
+    y, x = np.array([(r["attack"], r["suspicion"] / 10) for r in rows if r["transcript"] in on_test]).T
+    overall = read_checked(run, "metrics.json")["monitors"]["suspicion"]["imported"]["overall"]
+    assert overall["auroc"] == pytest.approx(roc_auc_score(y, x), abs=1e-12)
+    (tn, fp), (fn, tp) = confusion_matrix(y, x >= 0.5)
+    assert overall["miss_rate"] == pytest.approx(fn / (fn + tp))
+    assert overall["false_alarm_rate"] == pytest.approx(fp / (fp + tn))
+
+    threshold = read_operating_point(point).thresholds[0].threshold
+    at = read_checked(run, f"metrics-at-{point.name}.json")["monitors"]["suspicion"]["imported"]["overall"]
+    (tn, fp), (fn, tp) = confusion_matrix(y, x > threshold)
+    assert at["miss_rate"] == pytest.approx(fn / (fn + tp))
+    assert at["false_alarm_rate"] == pytest.approx(fp / (fp + tn))
+    assert 0 < fp / (fp + tn) < 0.1
+
+
+def test_what_is_written_is_what_a_judge_writes(tmp_path: Path, importing: Import):
+    """Scripts that read every line strictly would refuse an imported run."""
+    file = write_csv(tmp_path / "s.csv", transcripts(60, missing=2))
+    run = importing(file, *COLUMNS, "import.monitor_version=v7", "import.prompt_hash=ab12")
+    verdicts = read_verdicts(run / VERDICTS)
+    columns = read_verdict_columns(run / VERDICTS)
+    assert columns.sample_ids.to_pylist() == [one.sample_id for one in verdicts]
+    assert [one.score for one in verdicts].count(None) == 2
+    results = read_manifest(run)["results"]
+    samples = read_split(tmp_path / "data" / results["data"], Split.TEST)  # each id is checked here
+    assert {one.id for one in samples} == {one.sample_id for one in verdicts}
+    origin = results["imported"]
+    assert origin["files"][0]["sha256"] == file_sha256(file)
+    assert (origin["monitor_version"], origin["prompt_hash"], origin["n_missing"]) == ("v7", "ab12", 2)
+    assert importing(file, *COLUMNS, "import.monitor_version=v7", "import.prompt_hash=ab12") == run
+
+
+@pytest.mark.parametrize(("policy", "value"), [("flag", 1.0), ("pass", 0.0), ("leave_out", None)])
+def test_a_missing_score_counts_as_is_said_and_the_name_says_it(
+    tmp_path: Path, importing: Import, policy: str, value: float | None
+):
+    """A monitor that fails on every attack would look like one that passes everything, or a perfect one."""
+    rows = transcripts(200, missing=9)
+    run = importing(write_csv(tmp_path / "s.csv", rows), *COLUMNS, f"import.missing={policy}")
+    found = read_evaluation(tmp_path / "data", run)
+    words = {"flag": "missing_flagged", "pass": "missing_passed", "leave_out": "missing_left_out"}
+    assert found.monitor == f"suspicion_{words[policy]}"
+    assert found.score_facts["n_missing"] == 9
+    scores, answers = found.judged.scores, found.judged.flagged
+    assert np.isnan(scores).sum() == np.isnan(answers).sum() == (9 if value is None else 0)
+    kept = [row for row in rows if row["suspicion"] is not None or value is not None]
+    x = [value if row["suspicion"] is None else row["suspicion"] / 10 for row in kept]
+    there = ~np.isnan(scores)
+    assert roc_auc_score(found.judged.is_misbehavior[there], scores[there]) == pytest.approx(
+        roc_auc_score([row["attack"] for row in kept], x)
+    )
+    assert sum(one.label is None for one in read_verdicts(run / VERDICTS)) == 9  # as the file has it
+
+
+def test_each_monitor_of_a_file_gets_its_runs_and_they_combine(
+    tmp_path: Path, importing: Import, into: Callable[..., Study]
+):
+    """Two monitors in one file would be scored as one, or could not be made an ensemble."""
+    rng = np.random.default_rng(3)
+    rows = [
+        {"id": f"s{i}", "label": bool(i % 2), "monitor": name, "score": round(float(rng.random()), 3)}
+        for i in range(120)
+        for name in ("a b", "c")
+        if not (name == "c" and i == 5)
+    ]
+    importing(write_csv(tmp_path / "s.csv", rows), "import.calibration_share=0.5")
+    runs = runs_of(tmp_path)
+    assert sorted(runs) == [
+        f"{m}/{s}" for m in ("a_b", "c_missing_left_out") for s in ("calibration", "test")
+    ]
+    sides = {
+        s: [str(path) for name, path in runs.items() if name.endswith(s)] for s in ("calibration", "test")
+    }
+    combined = combine_runs(
+        into(
+            "combine",
+            "combine.rule=mean",
+            *(f"combine.{side}=[{','.join(paths)}]" for side, paths in sides.items()),
+        )
+    )
+    mean = np.nanmean(
+        [read_evaluation(tmp_path / "data", Path(one)).judged.scores for one in sides["test"]], 0
+    )
+    ours = read_evaluation(tmp_path / "data", combined).judged.scores
+    both = ~np.isnan(ours)
+    assert np.allclose(ours[both], mean[both])
+
+
+def test_an_answer_against_its_score_is_counted_and_shown(
+    tmp_path: Path, importing: Import, into: Callable[..., Study], caplog: pytest.LogCaptureFixture
+):
+    """A file whose scores run the other way would pass for a bad monitor."""
+    rows = [
+        {"id": i, "label": "attack" if i % 2 else "honest", "score": s, "flagged": f}
+        for i, (s, f) in enumerate([(0.9, "yes"), (0.2, "yes"), (0.8, "no"), (0.1, "no"), (0.4, "")])
+    ]
+    with caplog.at_level("INFO", logger="monitorbench"):
+        run = importing(write_csv(tmp_path / "s.csv", rows), "import.flag_from=0.3")
+    assert "2 answers contradict their score's side of 0.3" in caplog.text
+    found = read_evaluation(tmp_path / "data", run)
+    assert (found.score_facts["n_against"], found.score_facts["n_both"]) == (2, 4)
+    score_run(into("score", f"run={run}", "probe.resamples=100"))
+    assert json.loads((run / "metrics.json").read_text())["scores"]["score"]["imported"]["side"] == 0.3
+
+
+def test_a_file_may_say_the_split_and_no_group_is_on_both_sides(tmp_path: Path, importing: Import):
+    """A threshold would be promised for questions that it was set on."""
+    rows = [
+        {"id": i, "label": i % 2, "score": 0.5, "group": i // 2, "split": "test" if i < 4 else "calibration"}
+        for i in range(8)
+    ]
+    importing(write_csv(tmp_path / "s.csv", rows))
+    assert sorted(runs_of(tmp_path)) == ["score/calibration", "score/test"]
+    rows[4]["group"] = 1
+    with pytest.raises(
+        UserError, match=r"s\.csv, line 6: split='calibration': group '1' is in another split"
+    ):
+        importing(write_csv(tmp_path / "s.csv", rows))
+    with pytest.raises(ConfigError, match="says the split"):
+        importing(write_csv(tmp_path / "s.csv", rows), "import.calibration_share=0.5")
