@@ -37,6 +37,7 @@ from monitorbench.config.monitor import Prompt as Prompt
 from monitorbench.config.monitor import PromptKind as PromptKind
 from monitorbench.config.monitor import Reasoning as Reasoning
 from monitorbench.config.pilot import Agent, Pilot
+from monitorbench.config.recommend import Recommend
 from monitorbench.config.sources import Cues, Elicit, Source
 from monitorbench.config.training import Push, Training
 
@@ -82,6 +83,7 @@ class Study(Config):
     wording: Wording = Wording()
     calibrate: Calibrate
     combine: Combine
+    recommend: Recommend = Recommend()
     report: Report
     doctor: Doctor = Doctor()
     pilot: Pilot
