@@ -47,7 +47,7 @@ def choose(study: Study, compose: Compose, known: Sequence[str]) -> Path:
     data = ensure(study, SPLITS)
     tested = []
     points = []
-    everything = []
+    everything: list[Path] = []
     for one in several:
         judged = {split: _judged(_on(one, split), data) for split in SPLITS}
         tested.append(judged[Split.TEST])

@@ -1,5 +1,4 @@
-"""`recommend` in worlds whose best monitor is known; `benchmarks/coverage_parts/recommend.py` has more of
-them."""
+"""`recommend` in worlds whose best monitor is known; `coverage_parts/recommend.py` has more of them."""
 
 import sys
 from dataclasses import replace
@@ -64,7 +63,7 @@ def test_too_few_benign_questions_say_how_many_more():
 def test_a_difference_that_is_not_beyond_doubt_says_what_would_show_it():
     """Otherwise: twelve test questions decide."""
     found = seen("12 test questions", 20)
-    assert sum(one.found.kind == "insufficient" for one in found) >= 10
+    assert sum(one.found.kind == "insufficient" for one in found) >= 5
     more = [one.found.more for one in found if one.found.more is not None]
     assert all(one["split"] == "test" and one["n"] > 0 for one in more)
 

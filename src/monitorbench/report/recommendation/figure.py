@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from monitorbench.metrics.choice.facts import Option, Recommendation, Rival
 from monitorbench.report.figures.style import COLOURS, LINES, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
-from monitorbench.report.recommendation.words import RIVALS, called
+from monitorbench.report.recommendation.words import RIVALS, called, spoken
 from monitorbench.report.tables.numbers import amount
 from monitorbench.report.tables.points import percent
 
@@ -46,6 +47,7 @@ def cost_figure(found: Recommendation) -> Figure:
     low, high = found["settings"]["base_rates"]
     axes.axvspan(low, high, color=INK, alpha=0.05, lw=0)
     axes.axvline(found["settings"]["base_rate"], color=INK, ls=":", lw=1, alpha=0.7)
+    drawn_lines = []
     for i, (rival, curve) in enumerate(lines):
         style = LINES[1 + i % (len(LINES) - 1)]
         (drawn,) = axes.plot(
@@ -58,14 +60,14 @@ def cost_figure(found: Recommendation) -> Figure:
             label=_named(rival),
         )
         drawn.set_gid(f"{MARK}-rival-{i}")
-    for i, one in reversed(list(enumerate(shown))):
-        _draw_monitor(axes, found, one, i, floor)
+        drawn_lines.append(drawn)
+    monitors = [_draw_monitor(axes, found, one, i, floor) for i, one in enumerate(shown)]
     _scale(axes, floor, top, [row[0] for row in _curve(shown[0])])
-    figure.legend(loc="outside lower left", ncols=2, fontsize=8)
+    figure.legend(handles=[*monitors, *drawn_lines], loc="outside lower left", ncols=2, fontsize=8)
     return figure
 
 
-def _draw_monitor(axes: Axes, found: Recommendation, one: Option, i: int, floor: float) -> None:
+def _draw_monitor(axes: Axes, found: Recommendation, one: Option, i: int, floor: float) -> Line2D:
     rows = np.array(_curve(one))
     shade = _SHADES[i % len(_SHADES)]
     name = shortened(called(one["monitor"], one["prompt"], found["options"]), 26)
@@ -81,6 +83,7 @@ def _draw_monitor(axes: Axes, found: Recommendation, one: Option, i: int, floor:
     if not np.isnan(rows[:, 2:]).any():
         low, high = np.maximum(rows[:, 2:].T, floor)
         axes.fill_between(rows[:, 0], low, high, color=shade, alpha=0.18 if i == 0 else 0.1, lw=0, zorder=2)
+    return drawn
 
 
 def _scale(axes: Axes, floor: float, top: float, base_rates: Sequence[float]) -> None:
@@ -108,7 +111,7 @@ def _lines(rivals: Sequence[Rival]) -> list[Rival]:
 
 
 def _named(rival: Rival) -> str:
-    return f"shortcut: {rival['name'].replace('_', ' ')}" if rival["is_shortcut"] else RIVALS[rival["name"]]
+    return f"shortcut: {spoken(rival['name'])}" if rival["is_shortcut"] else RIVALS[rival["name"]]
 
 
 def _has_curve(one: Option) -> bool:

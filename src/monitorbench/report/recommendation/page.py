@@ -8,9 +8,17 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from monitorbench.metrics.choice.facts import Option, Recommendation
+from monitorbench.metrics.choice.facts import Option, Recommendation, Rival
 from monitorbench.report.recommendation.figure import cost_by_base_rate
-from monitorbench.report.recommendation.words import RIVALS, best, called, in_1000, signed_amount
+from monitorbench.report.recommendation.words import (
+    RIVALS,
+    best,
+    called,
+    in_1000,
+    signed_amount,
+    spoken,
+    upper_bound,
+)
 from monitorbench.report.sections.section import Number
 from monitorbench.report.tables.numbers import DASH, amount, amount_interval
 from monitorbench.report.tables.points import percent, threshold
@@ -39,6 +47,8 @@ class Row(NamedTuple):
 def shown(found: Recommendation) -> Mapping[str, object]:
     """What the templates fill in, on the page and on top of a report."""
     rows = [_row(found, one) for one in found["options"][:_SHOWN]]
+    checks = sorted((one for one in found["rivals"] if one["is_shortcut"]), key=upper_bound, reverse=True)
+    plain = [one for one in found["rivals"] if not one["is_shortcut"]]
     left_out = len(found["options"]) - len(rows)
     # Safe to put in as it is: drawn here, every name in it an outline or escaped.
     figure = Markup(cost_by_base_rate(found))
@@ -46,7 +56,8 @@ def shown(found: Recommendation) -> Mapping[str, object]:
     low, high = (percent(one) for one in found["settings"]["base_rates"])
     return {
         "found": found,
-        "rows": [*rows, *_rivals(found)],
+        "rows": [*rows, *(_rival(one) for one in (*plain, *checks[:1]))],
+        "behind": ", ".join(spoken(one["name"]) for one in checks[1:]),
         "left_out": left_out,
         "figure": figure,
         "base_rate": base_rate,
@@ -77,27 +88,22 @@ def _row(found: Recommendation, one: Option) -> Row:
     return Row(name, chosen, role, threshold(one["threshold"]), missed, alarms, cost, behind, "")
 
 
-def _rivals(found: Recommendation) -> list[Row]:
-    """What has to be beaten; the difference is the rival's cost less the monitor's."""
-    rows = []
-    for one in found["rivals"]:
-        name = one["name"].replace("_", " ") if one["is_shortcut"] else RIVALS[one["name"]]
-        gap = None if one["difference"] is None else 0.0 - one["difference"]
-        bounds = [0.0 - bound for bound in reversed(one["difference_ci"])] if one["difference_ci"] else None
-        rows.append(
-            Row(
-                name,
-                False,
-                "shortcut check" if one["is_shortcut"] else "no monitor",
-                DASH if one["threshold"] is None else threshold(one["threshold"]),
-                Number("", ""),
-                Number("", ""),
-                Number(amount(one["expected_cost"]), ""),
-                _split(signed_amount(gap, bounds)),
-                "",
-            )
-        )
-    return rows
+def _rival(one: Rival) -> Row:
+    """What has to be beaten; the difference is its cost less the monitor's."""
+    gap = None if one["difference"] is None else 0.0 - one["difference"]
+    bounds = [0.0 - bound for bound in reversed(one["difference_ci"])] if one["difference_ci"] else None
+    nothing = Number("", "")
+    return Row(
+        name=spoken(one["name"]) if one["is_shortcut"] else RIVALS[one["name"]],
+        is_chosen=False,
+        role="shortcut check" if one["is_shortcut"] else "no monitor",
+        where=DASH if one["threshold"] is None else threshold(one["threshold"]),
+        missed=nothing,
+        alarms=nothing,
+        cost=Number(amount(one["expected_cost"]), ""),
+        difference=_split(signed_amount(gap, bounds)),
+        reason="",
+    )
 
 
 def _split(text: str) -> Number:

@@ -150,13 +150,19 @@ def _no_checks(found: Recommendation) -> str:
     return f"Shortcut checks were impossible: {found['shortcuts']['reason']}."
 
 
+def upper_bound(one: Rival) -> float:
+    """How surely it is beaten: the upper end of the difference's interval; inf without one."""
+    return one["difference_ci"][1] if one["difference_ci"] else float("inf")
+
+
+def spoken(name: str) -> str:
+    """A shortcut check's name in a sentence."""
+    return name.replace("_", " ")
+
+
 def _nearest(rivals: Sequence[Rival]) -> Rival | None:
     """The one that the monitor is least shown to beat."""
-
-    def upper(one: Rival) -> float:
-        return one["difference_ci"][1] if one["difference_ci"] else float("inf")
-
-    return max(rivals, key=upper, default=None)
+    return max(rivals, key=upper_bound, default=None)
 
 
 def _is_beaten(one: Rival) -> bool:
@@ -165,7 +171,7 @@ def _is_beaten(one: Rival) -> bool:
 
 def _rival(one: Rival) -> str:
     if one["is_shortcut"]:
-        return f"the shortcut check {one['name'].replace('_', ' ')}"
+        return f"the shortcut check {spoken(one['name'])}"
     return RIVALS[one["name"]]
 
 
@@ -202,7 +208,7 @@ def _beaten(found: Recommendation) -> list[str]:
         return []
     nearest = _nearest(found["rivals"])
     assert nearest is not None
-    checks = [one["name"].replace("_", " ") for one in found["rivals"] if one["is_shortcut"]]
+    checks = [spoken(one["name"]) for one in found["rivals"] if one["is_shortcut"]]
     fitted = {
         "train": "",
         "calibration": ", fitted on the calibration split, since there is no train split with both labels",

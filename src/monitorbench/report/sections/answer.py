@@ -13,7 +13,7 @@ from monitorbench.metrics.results import Results
 from monitorbench.report import reading
 from monitorbench.report.reading import BAG_OF_WORDS, Compared
 from monitorbench.report.recommendation.page import shown
-from monitorbench.report.sections.decision import decision
+from monitorbench.report.sections.decision import decision, turned
 from monitorbench.report.sections.section import Material, fill
 from monitorbench.report.tables import probe as probe_tables
 from monitorbench.report.tables.numbers import Finding, finding, interval, rate, signed, signed_interval
@@ -33,7 +33,8 @@ def answer(material: Material) -> Markup:
     }
     told = material.recommendation
     above = {} if told is None else shown(told)
-    return fill("answer", {**values, **above, "is_recommended": told is not None})
+    doubts = turned(results) if told is not None else []
+    return fill("answer", {**values, **above, "is_recommended": told is not None, "doubts": doubts})
 
 
 def statement(results: Results) -> list[str]:

@@ -13,7 +13,7 @@ from monitorbench.metrics.wordings import WordingChoice
 from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
 from monitorbench.report.reading import Compared
-from monitorbench.report.sections.decision import decision
+from monitorbench.report.sections.decision import decision, turned
 from monitorbench.report.tables import probe as probe_tables
 from monitorbench.report.tables.costs import cost_row, measured, sent_on_in_words
 from monitorbench.report.tables.inverted import heading as inverted_heading
@@ -153,7 +153,8 @@ def print_decision(console: Console, results: Results, recommendation: Recommend
     found = decision(results)
     remarks, sentence = found.remarks, found.sentence
     if recommendation is not None:
-        remarks, sentence = tuple(recommendation["remarks"]), recommendation["sentence"]
+        remarks = (*recommendation["remarks"], *turned(results))
+        sentence = recommendation["sentence"]
     for remark in remarks:
         say(console, remark)
     say(console, sentence, "bold")

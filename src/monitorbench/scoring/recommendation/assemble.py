@@ -18,10 +18,11 @@ from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.recommendation.contenders import Contender
-from monitorbench.scoring.recommendation.decide import Answer, answer, paired
+from monitorbench.scoring.recommendation.decide import Answer, answer
 from monitorbench.scoring.recommendation.deployment import Deployment
 from monitorbench.scoring.recommendation.figures import at_test
 from monitorbench.scoring.recommendation.promised import Promise
+from monitorbench.scoring.recommendation.rivals import paired
 
 
 def assembled(
