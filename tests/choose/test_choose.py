@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def test_two_recorded_monitors_give_a_page_and_a_sentence(tmp_path: Path):
     assert re.search(r"Deploy none of these", out)
     recommendation = json.loads((directory / "recommendation.json").read_text())
     assert recommendation["decision"] == "none"
-    assert recommendation["sentence"] in (directory / "report.html").read_text()
+    assert recommendation["sentence"] in unescape((directory / "report.html").read_text())
     assert recommendation["sentence"] in " ".join(out.split())
     runs = sorted(path.name for path in (tmp_path / "runs" / "evaluate").iterdir())
     assert len(runs) == 4

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def test_the_best_of_two_is_recommended_with_what_it_will_miss(data: Path, runs:
     assert low < at["missed_per_1000"] < high
     assert found["regret"]["n"] == 200
     assert found["regret"]["share_same"] > 0.9
-    page = (directory / "recommendation.html").read_text()
+    page = unescape((directory / "recommendation.html").read_text())
     assert found["sentence"] in page
     before = (directory / "manifest.json").read_bytes()
     assert recommend(asked(data.parent, runs)) == directory

@@ -139,10 +139,11 @@ def _none(found: Recommendation) -> str:
             f"Deploy none of these: on the calibration split {best(found)}, the cheapest, costs no less than "
             "flagging nothing or everything."
         )
-    gap = signed_amount(nearest["difference"], nearest["difference_ci"])
+    worst = max(found["rivals"], key=lambda one: one["difference"] or 0.0)
+    gap = signed_amount(worst["difference"], worst["difference_ci"])
     return (
-        f"Deploy none of these: {best(found)}, the cheapest, is not shown to beat {_rival(nearest)} "
-        f"(its expected cost minus that one's: {gap} a sample)."
+        f"Deploy none of these: {best(found)}, the cheapest, is not shown to beat {_rival(worst)} "
+        f"(expected cost {gap} a sample)."
     )
 
 
@@ -170,6 +171,8 @@ def _is_beaten(one: Rival) -> bool:
 
 
 def _rival(one: Rival) -> str:
+    if one["name"] == "all_shortcuts":
+        return "all shortcut checks together"
     if one["is_shortcut"]:
         return f"the shortcut check {spoken(one['name'])}"
     return RIVALS[one["name"]]
