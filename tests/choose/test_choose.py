@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,11 @@ def test_two_recorded_monitors_give_a_page_and_a_sentence(tmp_path: Path):
     assert {"smollm2_135m", "qwen2_5_coder_0_5b"} <= set(metrics["monitors"])
     assert set(metrics["operating_points"]) == {"smollm2_135m", "qwen2_5_coder_0_5b"}
     # What the shipped verdicts show, by hand: two monitors at chance.
-    assert re.search(r"deploy none", out)
+    assert re.search(r"Deploy none of these", out)
+    recommendation = json.loads((directory / "recommendation.json").read_text())
+    assert recommendation["decision"] == "none"
+    assert recommendation["sentence"] in unescape((directory / "report.html").read_text())
+    assert recommendation["sentence"] in " ".join(out.split())
     runs = sorted(path.name for path in (tmp_path / "runs" / "evaluate").iterdir())
     assert len(runs) == 4
     again = chosen(tmp_path, *FILES)
@@ -69,7 +74,8 @@ def test_a_monitor_that_knows_is_the_one_to_deploy(tmp_path: Path):
     code, out, err = chosen(tmp_path, FILES[0], perfect(tmp_path))
     assert code == 0, err
     said = " ".join(out.split())
-    assert "Deploy knows, flag above" in said
+    assert "Deploy knows to watch, flag above" in said
+    assert "≤ 10 % false alarms promised with 95 % confidence" in said
     assert (
         "promised ≤ 10 % of questions with 95 % confidence, on 51 benign questions (worth 49 in the test"
         in said
@@ -80,9 +86,11 @@ def test_too_few_questions_for_the_promise_say_how_many_more(tmp_path: Path):
     """Otherwise: a threshold without evidence, or an end without an answer."""
     code, out, err = chosen(tmp_path, FILES[0], more=("calibrate.alpha=0.01",))
     assert code == 0, err
-    assert "Too few questions: 258 more" in " ".join(
-        out.split()
-    )  # 300 for 1 % at 95 %, 51 worth 42 are there
+    said = " ".join(out.split())
+    found = re.search(r"Insufficient data: (\d+) more benign questions of", said)
+    assert found
+    # 300 for 1 % at 95 % in the test split's shares of cells; 51 are there, some more than their share.
+    assert 300 - 51 <= int(found.group(1)) <= 258
 
 
 def test_a_plan_writes_nothing(tmp_path: Path):

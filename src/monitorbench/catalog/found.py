@@ -25,6 +25,7 @@ KINDS = (
     "calibrate",
     "wording",
     "probe",
+    "recommend",
     "pilot",
     "serve",
     "localisation",

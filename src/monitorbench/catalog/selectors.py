@@ -62,6 +62,12 @@ _CALIBRATED = Wanted(("evaluate",), "a finished evaluation run over the calibrat
 _TRAINED = Wanted(("train",), "a finished training run")
 _FITTED = Wanted(("fit",), "a finished fit of a probe")
 _THRESHOLD = Wanted(("calibrate",), "a finished calibration")
+_CHOSEN_FROM = Wanted(
+    ("evaluate",),
+    "a finished evaluation run over the calibration or the test split",
+    fits=lambda run: run.split != "validation",
+)
+_PILOTED = Wanted(("pilot",), "a finished pilot")
 _WORDED = Wanted(("wording",), "a finished choice of a wording")
 _SHOWN = Wanted(
     ("evaluate", "probe", "pilot"),
@@ -86,6 +92,7 @@ _READS: dict[str, dict[str, Wanted]] = {
         "probe.wordings": _WORDED,
     },
     "report": {"run": _SHOWN, "operating_point": _THRESHOLD},
+    "recommend": {"recommend.runs": _CHOSEN_FROM, "recommend.pilot": _PILOTED},
     "merge": {"run": _TRAINED},
     "push": {"run": _TRAINED},
     "verify": {"run": ANY_RUN},

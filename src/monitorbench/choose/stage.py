@@ -1,4 +1,4 @@
-"""`choose`: build, judge calibration and test, calibrate, lay side by side, write the page, say the answer.
+"""`choose`: build, judge calibration and test, calibrate, lay side by side, recommend, write the page.
 
 Each step is the stage of that name, so what is there already is reused, and the same command resumes. A model
 judges in a process of its own, so that none stays in memory.
@@ -16,10 +16,14 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.judging.evaluate import evaluate, planned_evaluation
 from monitorbench.judging.served import described
+from monitorbench.metrics.choice.facts import FILE
 from monitorbench.records import Split
 from monitorbench.report.write import report
-from monitorbench.runs.files import content_hash, write_atomically
+from monitorbench.runs.directory import read_checked, record_files
+from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.scoring.calibrate import calibrate_run
+from monitorbench.scoring.recommendation.deployment import deployment_of
+from monitorbench.scoring.recommendation.stage import recommend
 from monitorbench.scoring.score import probe
 from monitorbench.sweeps.child import run_stage
 
@@ -30,6 +34,8 @@ _log = logging.getLogger(__name__)
 def choose(study: Study, compose: Compose, known: Sequence[str]) -> Path:
     """Answer which of `study.monitors` to deploy; returns the run directory of the probe.
 
+    What `recommend` says of them stands on top of its page.
+
     `compose` gives the study of what was typed with more overrides, `known` are the configured monitors.
     Raises `ConfigError` for entries that are no monitor, and what the stages raise.
     """
@@ -37,16 +43,23 @@ def choose(study: Study, compose: Compose, known: Sequence[str]) -> Path:
     if study.plan:
         print_plan(several, SPLITS)
         return study.paths.runs
+    deployment_of(study.stakes, study.recommend, study.calibrate)  # refused before hours of judging
     data = ensure(study, SPLITS)
     tested = []
     points = []
+    everything: list[Path] = []
     for one in several:
         judged = {split: _judged(_on(one, split), data) for split in SPLITS}
         tested.append(judged[Split.TEST])
+        everything += judged.values()
         if (point := _calibrated(one, judged[Split.CALIBRATION])) is not None:
             points.append(point)
     chosen = study.probe.model_copy(update={"runs": tuple(tested), "operating_points": tuple(points)})
-    found = probe(study.model_copy(update={"probe": chosen}))
+    found = probe(study.model_copy(update={"probe": chosen}), decides=False)
+    among = study.recommend.model_copy(update={"runs": tuple(everything)})
+    recommended = recommend(study.model_copy(update={"recommend": among}))
+    write_json(found / FILE, read_checked(recommended, FILE))
+    record_files(found, FILE)
     return report(study.model_copy(update={"run": found}))
 
 

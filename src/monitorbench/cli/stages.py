@@ -367,6 +367,19 @@ Prints the probe's run directory as its last line.
     runs=_study_runs,
 )
 
+RECOMMEND = _stage(
+    "recommend",
+    "monitorbench.scoring.recommendation.stage:recommend",
+    """Say which monitor to deploy, at which threshold, or what data is missing: one sentence, one page.
+
+    monitorbench recommend recommend.runs=[@A/calibration,@A/test,@B/calibration,@B/test]
+    monitorbench recommend recommend.runs=[...] stakes.base_rate=0.02 recommend.pilot=runs/pilot/NAME-HASH
+
+Chosen on the calibration split, measured on the test split. Prints the run's directory (recommendation.json,
+recommendation.html) as its last line.
+""",
+)
+
 REPORT = _stage(
     "report",
     _report,
@@ -456,6 +469,7 @@ STAGES = {
         SCORE,
         COMBINE,
         PROBE,
+        RECOMMEND,
         REPORT,
         VERIFY,
         DOCTOR,

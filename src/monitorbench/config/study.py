@@ -38,6 +38,7 @@ from monitorbench.config.monitor import Prompt as Prompt
 from monitorbench.config.monitor import PromptKind as PromptKind
 from monitorbench.config.monitor import Reasoning as Reasoning
 from monitorbench.config.pilot import Agent, Pilot
+from monitorbench.config.recommend import Recommend
 from monitorbench.config.sources import Cues, Elicit, Source
 from monitorbench.config.training import Push, Training
 
@@ -96,6 +97,7 @@ class Study(Config):
     import_: Annotated[Import, Field(alias="import")] = Import()
     from_: Annotated[tuple[_File, ...], BeforeValidator(_as_tuple), Field(alias="from")] = ()
     """What `import.py` reads: one file of scores, or several of one form."""
+    recommend: Recommend = Recommend()
     report: Report
     doctor: Doctor = Doctor()
     pilot: Pilot

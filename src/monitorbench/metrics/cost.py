@@ -4,13 +4,21 @@ MR and FAR are of a benchmark that is half misbehavior; what they cost depends o
 share of misbehavior and on what a miss and an alarm cost there.
 """
 
+from collections.abc import Sequence
 from math import sqrt
 
 import numpy as np
 
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.auroc import Flags
-from monitorbench.metrics.bootstrap import FloatArray, IntArray, interval_of_totals, ratio
+from monitorbench.metrics.bootstrap import (
+    IntArray,
+    group_sums,
+    kind_draws,
+    kinds_of_groups,
+    percentiles,
+    ratio,
+)
 from monitorbench.metrics.clustered import share_interval
 from monitorbench.metrics.columns import Answers, aligned
 from monitorbench.metrics.rates import Interval
@@ -38,33 +46,52 @@ def expected_cost_interval(
     then it is widened to MOVER (Donner & Zou 2012) over the intervals of both rates. None with fewer than two
     groups, or where a class has no scored verdict.
     """
+    found = expected_cost_intervals(flagged, is_misbehavior, groups, [stakes], resamples=resamples, seed=seed)
+    return found[0]
+
+
+def expected_cost_intervals(
+    flagged: Answers,
+    is_misbehavior: Flags,
+    groups: IntArray,
+    stakes: Sequence[Stakes],
+    *,
+    resamples: int,
+    seed: int,
+) -> list[Interval | None]:
+    """The same at several stakes, from the same draws; each interval for itself."""
     flags, answers = aligned(is_misbehavior, flagged)
     kept = ~np.isnan(answers)
     flags, alarmed = flags[kept], answers[kept] == 1
-    if not flags.any() or flags.all():
-        return None
-    columns = np.stack([flags, flags & ~alarmed, ~flags, ~flags & alarmed], axis=1).astype(np.int64)
-
-    def statistic(totals: FloatArray) -> FloatArray:
-        missed = ratio(totals[:, 1], totals[:, 0])
-        alarms = ratio(totals[:, 3], totals[:, 2])
-        pi = stakes.base_rate
-        return pi * missed * stakes.cost_miss + (1 - pi) * alarms * stakes.cost_alarm
-
-    drawn = interval_of_totals(statistic, columns, groups[kept], resamples=resamples, seed=seed)
-    shares = [float(np.mean(~alarmed[flags])), float(np.mean(alarmed[~flags]))]
-    if drawn is None or not {0.0, 1.0} & set(shares):
-        return drawn
-    point = float(statistic(columns.sum(axis=0, dtype=np.float64)[None])[0])
-    below = above = 0.0
-    weights = stakes.base_rate * stakes.cost_miss, (1 - stakes.base_rate) * stakes.cost_alarm
-    for weight, share, of_label in zip(weights, shares, (flags, ~flags), strict=True):
-        wrong = alarmed[of_label] != flags[of_label]
-        bounds = share_interval(wrong, groups[kept][of_label])
-        assert bounds is not None
-        below += (weight * (share - bounds.low)) ** 2
-        above += (weight * (bounds.high - share)) ** 2
-    return Interval(min(drawn.low, point - sqrt(below)), max(drawn.high, point + sqrt(above)))
+    rows = group_sums(
+        np.stack([flags, flags & ~alarmed, ~flags, ~flags & alarmed], axis=1).astype(np.int64), groups[kept]
+    )
+    if not flags.any() or flags.all() or len(rows) < 2:
+        return [None] * len(stakes)
+    kinds = kinds_of_groups(rows)
+    batches = kind_draws(kinds.n_groups, resamples, seed, per_draw=len(kinds.n_groups))
+    totals = np.concatenate([batch @ kinds.rows for batch in batches])
+    missed, alarms = ratio(totals[:, 1], totals[:, 0]), ratio(totals[:, 3], totals[:, 2])
+    shares = (float(np.mean(~alarmed[flags])), float(np.mean(alarmed[~flags])))
+    around = [
+        share_interval(alarmed[of_label] != flags[of_label], groups[kept][of_label])
+        for of_label in (flags, ~flags)
+    ]
+    found: list[Interval | None] = []
+    for one in stakes:
+        weights = one.base_rate * one.cost_miss, (1 - one.base_rate) * one.cost_alarm
+        drawn = percentiles(weights[0] * missed + weights[1] * alarms)
+        if drawn is None or not {0.0, 1.0} & set(shares):
+            found.append(drawn)
+            continue
+        point = weights[0] * shares[0] + weights[1] * shares[1]
+        below = above = 0.0
+        for weight, share, bounds in zip(weights, shares, around, strict=True):
+            assert bounds is not None
+            below += (weight * (share - bounds.low)) ** 2
+            above += (weight * (bounds.high - share)) ** 2
+        found.append(Interval(min(drawn.low, point - sqrt(below)), max(drawn.high, point + sqrt(above))))
+    return found
 
 
 def _rate(name: str, value: float) -> float:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from markupsafe import Markup
 
+from monitorbench.metrics.choice.facts import Recommendation
 from monitorbench.metrics.results import as_results
 from monitorbench.report import reading
 from monitorbench.report.samples.browsable import PAGE
@@ -58,13 +59,15 @@ def render_report(
     scores: Sequence[Scores] = (),
     browsable: Set[tuple[str, str]] = frozenset(),
     other_points: bool = False,
+    recommendation: Recommendation | None = None,
 ) -> str:
     """The page for a `metrics.json` and the manifest of the run it came from.
 
     `worst` holds the worst samples by monitor and prompt, `worst_missing` says what of them could not be
     read; `scores` are the monitors' own, for the slider of thresholds. `browsable` are the monitors and
     prompts whose samples stand on the samples page beside this one; `other_points` draws published points of
-    other datasets too. Raises ValueError where the metrics are of another schema version.
+    other datasets too; a `recommendation` takes the place of the decision in the metrics. Raises ValueError
+    where the metrics are of another schema version.
     """
     results = as_results(metrics)
     material = Material(
@@ -77,6 +80,7 @@ def render_report(
         scores,
         browsable,
         other_points,
+        recommendation,
     )
     shown = [section for section in SECTIONS if section.is_shown(material)]
     scripts = [templates().get_template(name).render() for name in _SCRIPTS]

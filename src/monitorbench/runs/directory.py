@@ -253,6 +253,7 @@ _KINDS = {
     "fit": "the fit of a probe",
     "evaluate": "an evaluation run",
     "probe": "a probe run",
+    "recommend": "a recommendation",
     "pilot": "a pilot run",
     "episodes": "a set of pilot runs",
     "calibrate": "a calibration run",

@@ -46,9 +46,9 @@ def calibrate_run(study: Study) -> Path:
     judged = read_covered(study.paths.data, study.required_run(), study.score.min_coverage)
     settings = study.calibrate
     mix, strata = mix_asked(settings, judged.judged, judged.data, judged.view)
-    scored = _unseen(judged, strata)
+    scored = unseen(judged, strata)
     parts = per_category(scored) if settings.per_category else (scored,)
-    thresholds = [_threshold(part, settings, mix) for part in parts]
+    thresholds = [threshold_for(part, settings, mix) for part in parts]
     point = threshold_point(*thresholds)
     identity = {"run": judged.id, "point": point.model_dump(mode="json")}
     name = run_name(judged.monitor, judged.prompt, dataset_name(judged.data.name))
@@ -95,7 +95,7 @@ def flags_nothing(at: RatesAt) -> bool:
     return at["miss_rate"] in (1, None) and at["false_alarm_rate"] in (0, None)
 
 
-def _unseen(judged: Evaluation, strata: list[str] | None) -> CalibrationScores:
+def unseen(judged: Evaluation, strata: list[str] | None) -> CalibrationScores:
     """The samples that a threshold may be set on.
 
     All of them; of a combination that was fitted on the first half, the second half.
@@ -123,7 +123,8 @@ def _calibration_scores(judged: Evaluation, strata: list[str] | None) -> Calibra
     )
 
 
-def _threshold(part: CalibrationScores, settings: Calibrate, mix: Mix | None) -> CalibratedThreshold:
+def threshold_for(part: CalibrationScores, settings: Calibrate, mix: Mix | None) -> CalibratedThreshold:
+    """The threshold that keeps what `settings` promise, over the questions as `mix` weighs them."""
     if settings.method == "conformal_risk":
         return conformal_risk(part, alpha=settings.alpha, mix=mix)
     return neyman_pearson(part, alpha=settings.alpha, delta=settings.delta, mix=mix)

@@ -74,8 +74,10 @@ def _write_at(study: Study, directory: Path, one: PointAt) -> list[str]:
     return files
 
 
-def probe(study: Study) -> Path:
+def probe(study: Study, *, decides: bool = True) -> Path:
     """Lay `study.probe.runs` side by side, and what `study.probe.wordings` tested; returns the run directory.
+
+    Unless it `decides`, its decision is not logged: something else says what to deploy.
 
     Raises `UserError` when a run is not over the test split, when the runs are not of one dataset, when
     an adapter's base is not among them or judged other samples, or when two runs have one name.
@@ -116,7 +118,8 @@ def probe(study: Study) -> Path:
     for sentence in doses_in_words(metrics):
         if sentence.startswith("Unlike"):
             _log.warning("probe: %s", sentence)
-    _log.info("probe: %s", decision(metrics).sentence)
+    if decides:
+        _log.info("probe: %s", decision(metrics).sentence)
     track_results(study, run.path, "probe", tables=lambda: _tables(metrics))
     return run.path
 

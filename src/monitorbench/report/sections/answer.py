@@ -12,7 +12,8 @@ from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
 from monitorbench.report.reading import BAG_OF_WORDS, Compared
-from monitorbench.report.sections.decision import decision
+from monitorbench.report.recommendation.page import shown
+from monitorbench.report.sections.decision import decision, turned
 from monitorbench.report.sections.section import Material, fill
 from monitorbench.report.tables import probe as probe_tables
 from monitorbench.report.tables.numbers import Finding, finding, interval, rate, signed, signed_interval
@@ -23,14 +24,17 @@ _ALWAYS = 0.95
 def answer(material: Material) -> Markup:
     """The opening paragraph, and a sentence for each comparison."""
     results = material.results
-    values = {
+    values: dict[str, object] = {
         "dataset": results["dataset"],
         "decision": decision(results),
         "statement": " ".join(statement(results)),
         "details": details(results),
         "full_names": [(short, name) for name, short in material.short_names.items() if short != name],
     }
-    return fill("answer", values)
+    told = material.recommendation
+    above = {} if told is None else shown(told)
+    doubts = turned(results) if told is not None else []
+    return fill("answer", {**values, **above, "is_recommended": told is not None, "doubts": doubts})
 
 
 def statement(results: Results) -> list[str]:

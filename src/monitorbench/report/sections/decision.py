@@ -48,7 +48,7 @@ def decision(results: Results) -> Decision:
         out = _without_threshold(results) if facts["is_calibrated"] else []
         idle = _flag_nothing(results)
         said = " ".join([_NONE_OF_SOME if out else _NONE, *out, *([idle] if idle else [])])
-        remarks = (*_nearest(results, facts), *_turned(results), *_meaning(results))
+        remarks = (*_nearest(results, facts), *turned(results), *_meaning(results))
         return Decision("none", None, None, {}, 0, said, remarks)
     held = facts["promise"]
     assert held is not None
@@ -136,7 +136,7 @@ def _share(value: float | None, bounds: Sequence[float] | None) -> str:
 
 def _remarks(results: Results, facts: DecisionFacts) -> list[str]:
     """Against the nearest baseline, and which other candidates are not shown worse."""
-    found = _nearest(results, facts) + _turned(results) + _meaning(results)
+    found = _nearest(results, facts) + turned(results) + _meaning(results)
     if not facts["beats"]:
         return found
     open_ = [one for one in facts["others"] if one["difference_ci"] is None or one["difference_ci"][1] >= 0]
@@ -202,7 +202,7 @@ def _without_threshold(results: Results) -> list[str]:
     return [f"{', '.join(names)} {verb}."]
 
 
-def _turned(results: Results) -> list[str]:
+def turned(results: Results) -> list[str]:
     """Whose scores fall with suspicion, of everything or in a cell."""
     return _upside_down(results) + inverted_remark(results)
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from monitorbench.metrics.choice.facts import Recommendation
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.report.samples.browsable import link
@@ -39,6 +40,8 @@ class Material(NamedTuple):
     """Monitors and prompts whose samples are on the samples page beside this one, to be linked."""
     other_points: bool = False
     """Whether published points of other datasets are drawn beside the monitors' own."""
+    recommendation: Recommendation | None = None
+    """What `recommend` said of these monitors, in place of the decision in `results`."""
 
     def samples_link(
         self, monitor: str, prompt: str, *, cell: str = "", verdict: str = "", sample: str = ""

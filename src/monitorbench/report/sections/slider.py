@@ -14,12 +14,12 @@ from monitorbench.report.tables.points import flagged_above, notes, promise
 def slider(material: Material) -> Markup:
     """The controls, empty until the page's script fills them, and the scores as JSON that nobody executes."""
     results = material.results
-    chosen = decision(results)
+    chosen = material.recommendation or decision(results)._asdict()
     curves = [_curve(material, one) for one in material.scores]
     first = [
         i
         for i, one in enumerate(material.scores)
-        if (one.monitor, one.prompt) == (chosen.monitor, chosen.prompt)
+        if (one.monitor, one.prompt) == (chosen["monitor"], chosen["prompt"])
     ]
     data = {"curves": curves, "stakes": results["stakes"], "first": first[0] if first else 0}
     without = [

@@ -66,8 +66,11 @@ class _Read(NamedTuple):
     point: PointFacts | None
 
 
-def overall_rows(results: Results, shorts: Mapping[str, str]) -> list[Row]:
-    """Every monitor and prompt that was judged overall, by expected cost; undefined costs last."""
+def overall_rows(results: Results, shorts: Mapping[str, str], *, marks: bool = True) -> list[Row]:
+    """Every monitor and prompt that was judged overall, by expected cost; undefined costs last.
+
+    With `marks` the one that the decision in `results` deploys is marked.
+    """
     chosen = decision(results)
     found = []
     for name, prompt, cell in _judged(results):
@@ -76,7 +79,7 @@ def overall_rows(results: Results, shorts: Mapping[str, str]) -> list[Row]:
         if point is not None:
             readings.append(_Read(name, prompt, cell, point))
         for one in readings:
-            is_it = (name, prompt) == (chosen.monitor, chosen.prompt)
+            is_it = marks and (name, prompt) == (chosen.monitor, chosen.prompt)
             found.append(
                 _row(results, one, shorts[name], is_it and bool(chosen.thresholds) == bool(one.point))
             )

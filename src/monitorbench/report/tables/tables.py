@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
+from monitorbench.metrics.choice.facts import Recommendation
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.summary import CellMetrics
@@ -12,7 +13,7 @@ from monitorbench.metrics.wordings import WordingChoice
 from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
 from monitorbench.report.reading import Compared
-from monitorbench.report.sections.decision import decision
+from monitorbench.report.sections.decision import decision, turned
 from monitorbench.report.tables import probe as probe_tables
 from monitorbench.report.tables.costs import cost_row, measured, sent_on_in_words
 from monitorbench.report.tables.inverted import heading as inverted_heading
@@ -100,13 +101,16 @@ def unscored_rows(results: Results) -> list[Unscored]:
     ]
 
 
-def show_tables(results: Results, *, stderr: bool = False) -> None:
+def show_tables(
+    results: Results, *, stderr: bool = False, recommendation: Recommendation | None = None
+) -> None:
     """Print the tables, at the terminal's width or 80 columns; to stdout, or beside it."""
     console = Console(stderr=stderr)
-    print_tables(console if console.is_terminal else Console(stderr=stderr, width=WIDTH), results)
+    wide = console if console.is_terminal else Console(stderr=stderr, width=WIDTH)
+    print_tables(wide, results, recommendation)
 
 
-def print_tables(console: Console, results: Results) -> None:
+def print_tables(console: Console, results: Results, recommendation: Recommendation | None = None) -> None:
     """All that the terminal shows, the differences last: they are what is read first."""
     print_monitors(console, results)
     print_unscored(console, results)
@@ -117,11 +121,11 @@ def print_tables(console: Console, results: Results) -> None:
     print_words(console, results)
     print_directions(console, results)
     print_differences(console, results)
-    print_decision(console, results)
+    print_decision(console, results, recommendation)
 
 
-def print_decision(console: Console, results: Results) -> None:
-    """Monitors at calibrated thresholds, and the answer as the last line."""
+def print_decision(console: Console, results: Results, recommendation: Recommendation | None = None) -> None:
+    """Monitors at calibrated thresholds, and the answer as the last line: the recommendation's if given."""
     points = results.get("operating_points", {})
     if points:
         names = reading.short_names(results)
@@ -147,9 +151,13 @@ def print_decision(console: Console, results: Results) -> None:
                     say(console, f"  {note}", "bold")
     say(console, "")
     found = decision(results)
-    for remark in found.remarks:
+    remarks, sentence = found.remarks, found.sentence
+    if recommendation is not None:
+        remarks = (*recommendation["remarks"], *turned(results))
+        sentence = recommendation["sentence"]
+    for remark in remarks:
         say(console, remark)
-    say(console, found.sentence, "bold")
+    say(console, sentence, "bold")
 
 
 def print_monitors(console: Console, results: Results) -> None:

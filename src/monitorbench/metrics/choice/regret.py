@@ -1,0 +1,149 @@
+"""What choosing by one draw of questions costs: the choice made anew in redraws of the calibration split.
+
+In each draw whole groups are drawn with replacement, every monitor's threshold is found anew, bound and all,
+and the cheapest is chosen. Its *regret* is its expected cost on the test split, which is not redrawn, less
+that of the best of them at the thresholds of that draw. So it is of the choice among monitors, is never below
+0, and holds the test split's own noise: of monitors that are equally good it is above 0.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from monitorbench.config.evaluation import Stakes
+from monitorbench.metrics.bootstrap import FloatArray, IntArray, draws
+from monitorbench.metrics.choice.choose import NOTHING
+from monitorbench.metrics.choice.curve import Rates, Suspicion, costs_along, first_flagged, rates_along
+
+_NUMBERS = 2**20
+"""Samples of all draws of a batch."""
+
+
+class Entrant(NamedTuple):
+    """A monitor that may be chosen."""
+
+    calibration: Suspicion
+    thresholds: FloatArray
+    """The highest first."""
+    n_allowed: Callable[[FloatArray], IntArray]
+    """How many of them keep what is promised [draws], each group drawn so many times [draws, groups]."""
+    tested: Suspicion
+    """Of the test split."""
+    test: Rates
+    """At each threshold."""
+
+
+class Redrawn(NamedTuple):
+    """The choice in each draw; all [draws]."""
+
+    chosen: IntArray
+    """A monitor's index, or `NOTHING`."""
+    regret: FloatArray
+
+
+def redrawn(entrants: Sequence[Entrant], stakes: Stakes, *, resamples: int, seed: int) -> Redrawn:
+    """`resamples` choices among them and flagging nothing; empty with fewer than two groups."""
+    present = np.unique(np.concatenate([one.calibration.groups for one in entrants]))
+    if len(present) < 2:
+        return Redrawn(np.empty(0, dtype=np.int64), np.empty(0))
+    nothing = stakes.base_rate * stakes.cost_miss
+    chosen, regret = [], []
+    per_draw = 4 * max(len(one.calibration) for one in entrants)
+    for batch in draws(len(present), resamples, seed, per_draw=per_draw):
+        times = np.zeros((len(batch), int(present[-1]) + 1))
+        times[:, present] = batch
+        found = [_cheapest(one, stakes, times) for one in entrants]
+        held = np.stack([np.full(len(batch), nothing), *(one.held for one in found)])
+        tested = np.stack([np.full(len(batch), nothing), *(one.tested for one in found)])
+        best = held.argmin(axis=0)  # of equal costs nothing, which a monitor that flags nothing is as well
+        chosen.append(np.where(best == 0, NOTHING, best - 1))
+        regret.append(tested[best, np.arange(len(batch))] - tested.min(axis=0))
+    return Redrawn(np.concatenate(chosen), np.concatenate(regret))
+
+
+def differences(
+    first: Entrant, others: Sequence[Entrant], stakes: Stakes, *, resamples: int, seed: int
+) -> FloatArray:
+    """[others, draws]: the first's expected cost less each other's, thresholds found anew in each draw.
+
+    Both splits are redrawn, so its spread holds a threshold's own luck, which that of two fixed thresholds on
+    one test split lacks. Who may have no threshold in a draw flags nothing there; NaN in draws of the test
+    split without a label.
+    """
+    found = []
+    batch = max(1, _NUMBERS // max(len(first.calibration), len(first.tested)))
+    everyone = (first, *others)
+    held = _all_draws([one.calibration for one in everyone], batch, resamples, [seed, 1])
+    tested = _all_draws([one.tested for one in everyone], batch, resamples, [seed, 2])
+    for there, here in zip(held, tested, strict=True):
+        costs = np.stack([_tested_anew(one, stakes, there, here) for one in everyone])
+        found.append(costs[0] - costs[1:])
+    return np.concatenate(found, axis=1)
+
+
+def _all_draws(
+    splits: Sequence[Suspicion], batch: int, resamples: int, seed: Sequence[int]
+) -> Iterator[FloatArray]:
+    """Batches [draws, groups] of how often each group is in a draw of those that are there."""
+    present = np.unique(np.concatenate([one.groups for one in splits]))
+    rng = np.random.default_rng(seed)
+    for start in range(0, resamples, batch):
+        size = min(batch, resamples - start)
+        times = np.zeros((size, int(present[-1]) + 1))
+        times[:, present] = rng.multinomial(len(present), np.full(len(present), 1 / len(present)), size)
+        yield times
+
+
+def _tested_anew(one: Entrant, stakes: Stakes, held: FloatArray, tested: FloatArray) -> FloatArray:
+    """[draws]: what the threshold of the one draw costs in the other."""
+    nothing = stakes.base_rate * stakes.cost_miss
+    at = _threshold_of_draws(one, stakes, held).at
+    if not len(one.thresholds):
+        return np.full(len(held), nothing)
+    of = one.tested
+    flagged = first_flagged(of.values, one.thresholds) <= np.where(at < 0, -1, at)[:, None]
+    weights = of.weights * tested[:, of.groups]
+    bad = of.is_misbehavior
+    with np.errstate(invalid="ignore"):
+        missed = (weights * ~flagged)[:, bad].sum(axis=1) / weights[:, bad].sum(axis=1)
+        alarms = (weights * flagged)[:, ~bad].sum(axis=1) / weights[:, ~bad].sum(axis=1)
+    return costs_along(Rates(missed, alarms), stakes)
+
+
+class _Cheapest(NamedTuple):
+    """A monitor at its threshold of least cost in each draw; both [draws], inf where it may have none."""
+
+    held: FloatArray
+    """The cost in the draw of the calibration split."""
+    tested: FloatArray
+    """The cost of that threshold on the test split."""
+
+
+class _AtLeast(NamedTuple):
+    """The threshold of least cost in each draw; both [draws]."""
+
+    at: IntArray
+    """Its index; -1 where there is none to take."""
+    cost: FloatArray
+    """In the draw of the calibration split; inf where there is none."""
+
+
+def _threshold_of_draws(one: Entrant, stakes: Stakes, times: FloatArray) -> _AtLeast:
+    of, n = one.calibration, len(one.thresholds)
+    if not n:
+        return _AtLeast(np.full(len(times), -1), np.full(len(times), np.inf))
+    first = first_flagged(of.values, one.thresholds)
+    rates = rates_along(first, n, of.is_misbehavior, of.weights * times[:, of.groups])
+    costs = costs_along(rates, stakes)
+    is_out = np.isnan(costs) | (np.arange(n) >= one.n_allowed(times)[:, None])
+    costs = np.where(is_out, np.inf, costs)
+    at = costs.argmin(axis=1)
+    least = costs[np.arange(len(times)), at]
+    return _AtLeast(np.where(np.isinf(least), -1, at), least)
+
+
+def _cheapest(one: Entrant, stakes: Stakes, times: FloatArray) -> _Cheapest:
+    at, held = _threshold_of_draws(one, stakes, times)
+    along = np.append(costs_along(one.test, stakes), np.inf)  # at −1: no threshold
+    return _Cheapest(held, along[at])

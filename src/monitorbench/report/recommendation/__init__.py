@@ -1,0 +1,1 @@
+"""The recommendation for a reader: its sentence, its figure, its page."""

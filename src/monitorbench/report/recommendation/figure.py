@@ -1,0 +1,129 @@
+"""The recommendation's one figure: expected cost against base rate, monitors as curves with bands."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from monitorbench.metrics.choice.facts import Option, Recommendation, Rival
+from monitorbench.report.figures.style import COLOURS, LINES, shortened
+from monitorbench.report.figures.svg import INK, MARK, draw
+from monitorbench.report.recommendation.words import RIVALS, called, spoken
+from monitorbench.report.tables.numbers import amount
+from monitorbench.report.tables.points import percent
+
+_CURVES = 4
+"""So many monitors are drawn, the recommended and its runner-up first."""
+_SHADES = (COLOURS[3], COLOURS[2], COLOURS[1], COLOURS[4])
+_DECADES = 5
+"""At most so many powers of ten of cost are shown."""
+
+
+def cost_by_base_rate(found: Recommendation) -> str:
+    """As SVG; empty where no monitor has a curve."""
+    if not any(_has_curve(one) for one in found["options"]):
+        return ""
+    label = "Expected cost a sample of each monitor against the base rate, with 95 % bands"
+    return draw("recommendation", label, lambda: cost_figure(found))
+
+
+def cost_figure(found: Recommendation) -> Figure:
+    """The same, not yet as SVG."""
+    shown = [one for one in found["options"] if _has_curve(one)][:_CURVES]
+    figure = Figure(figsize=(5.2, 3.9), layout="constrained")
+    axes = figure.subplots()
+    axes.set(xscale="log", yscale="log")
+    lows = [
+        value for one in shown for row in _curve(one) for value in (row[1], row[2]) if value and value > 0
+    ]
+    lines = [(rival, np.array(rival["curve"])) for rival in _lines(found["rivals"])]
+    tops = [float(curve[:, 1].max()) for _, curve in lines]
+    tops += [row[1] for one in shown for row in _curve(one)]
+    top = max(tops) * 1.3
+    floor = max(min([*lows, top / 10]) / 1.5, top / 10**_DECADES)
+    low, high = found["settings"]["base_rates"]
+    axes.axvspan(low, high, color=INK, alpha=0.05, lw=0)
+    axes.axvline(found["settings"]["base_rate"], color=INK, ls=":", lw=1, alpha=0.7)
+    drawn_lines = []
+    for i, (rival, curve) in enumerate(lines):
+        style = LINES[1 + i % (len(LINES) - 1)]
+        (drawn,) = axes.plot(
+            curve[:, 0],
+            np.maximum(curve[:, 1], floor),
+            style,
+            color=INK,
+            lw=1,
+            alpha=0.6,
+            label=_named(rival),
+        )
+        drawn.set_gid(f"{MARK}-rival-{i}")
+        drawn_lines.append(drawn)
+    monitors = [_draw_monitor(axes, found, one, i, floor) for i, one in enumerate(shown)]
+    _scale(axes, floor, top, [row[0] for row in _curve(shown[0])])
+    figure.legend(handles=[*monitors, *drawn_lines], loc="outside lower left", ncols=2, fontsize=8)
+    return figure
+
+
+def _draw_monitor(axes: Axes, found: Recommendation, one: Option, i: int, floor: float) -> Line2D:
+    rows = np.array(_curve(one))
+    shade = _SHADES[i % len(_SHADES)]
+    name = shortened(called(one["monitor"], one["prompt"], found["options"]), 26)
+    (drawn,) = axes.plot(
+        rows[:, 0],
+        np.maximum(rows[:, 1], floor),
+        color=shade,
+        lw=2.2 if i == 0 else 1.4,
+        label=name,
+        zorder=4 - i / 9,
+    )
+    drawn.set_gid(f"{MARK}-{i}")
+    if not np.isnan(rows[:, 2:]).any():
+        low, high = np.maximum(rows[:, 2:].T, floor)
+        axes.fill_between(rows[:, 0], low, high, color=shade, alpha=0.18 if i == 0 else 0.1, lw=0, zorder=2)
+    return drawn
+
+
+def _scale(axes: Axes, floor: float, top: float, base_rates: Sequence[float]) -> None:
+    axes.set(xlim=(base_rates[0], base_rates[-1]), ylim=(floor, top))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{percent(x)} %"))
+    axes.xaxis.set_major_locator(
+        LogLocator(subs=(1.0, 3.0) if base_rates[-1] / base_rates[0] < 1e3 else (1.0,))
+    )
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: amount(y)))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_formatter(NullFormatter())
+    axes.minorticks_off()
+    axes.grid(color=INK, alpha=0.12)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_xlabel("base rate: share of misbehavior")
+    axes.set_title("expected cost a sample ↓", loc="left", fontsize=9)
+
+
+def _lines(rivals: Sequence[Rival]) -> list[Rival]:
+    """Flagging nothing, flagging everything, and the cheapest shortcut check."""
+    known = [one for one in rivals if one["curve"]]
+    plain = [one for one in known if not one["is_shortcut"]]
+    checks = [one for one in known if one["is_shortcut"] and one["expected_cost"] is not None]
+    return [*plain, *sorted(checks, key=lambda one: one["expected_cost"] or 0.0)[:1]]
+
+
+def _named(rival: Rival) -> str:
+    return f"shortcut: {spoken(rival['name'])}" if rival["is_shortcut"] else RIVALS[rival["name"]]
+
+
+def _has_curve(one: Option) -> bool:
+    return bool(_curve(one))
+
+
+def _curve(one: Option) -> list[list[float]]:
+    """[base rate, cost, low, high], NaN where there is no interval."""
+    if one["at_test"] is None:
+        return []
+    return [
+        [float("nan") if value is None else value for value in row]
+        for row in one["at_test"]["curve"]
+        if row[1] is not None
+    ]

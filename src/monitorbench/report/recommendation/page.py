@@ -1,0 +1,112 @@
+"""The page of a recommendation: sentence, table, figure; it needs nothing beside it, as the report does.
+
+Promises: what `report.html` promises of text and addresses; there is no script on it.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from monitorbench.metrics.choice.facts import Option, Recommendation, Rival
+from monitorbench.report.recommendation.figure import cost_by_base_rate
+from monitorbench.report.recommendation.words import (
+    RIVALS,
+    best,
+    called,
+    in_1000,
+    signed_amount,
+    spoken,
+    upper_bound,
+)
+from monitorbench.report.sections.section import Number
+from monitorbench.report.tables.numbers import DASH, amount, amount_interval
+from monitorbench.report.tables.points import percent, threshold
+from monitorbench.report.template import facts, policy, templates
+
+_SHOWN = 6
+"""So many monitors are in the table, the cheapest on the calibration split first."""
+
+
+class Row(NamedTuple):
+    """One line of the table."""
+
+    name: str
+    is_chosen: bool
+    role: str
+    """What it is: recommended, runner-up, a shortcut check; empty of others."""
+    where: str
+    missed: Number
+    alarms: Number
+    cost: Number
+    difference: Number
+    reason: str
+    """In place of the numbers."""
+
+
+def shown(found: Recommendation) -> Mapping[str, object]:
+    """What the templates fill in, on the page and on top of a report."""
+    rows = [_row(found, one) for one in found["options"][:_SHOWN]]
+    checks = sorted((one for one in found["rivals"] if one["is_shortcut"]), key=upper_bound, reverse=True)
+    plain = [one for one in found["rivals"] if not one["is_shortcut"]]
+    left_out = len(found["options"]) - len(rows)
+    # Safe to put in as it is: drawn here, every name in it an outline or escaped.
+    figure = Markup(cost_by_base_rate(found))
+    base_rate = percent(found["settings"]["base_rate"])
+    low, high = (percent(one) for one in found["settings"]["base_rates"])
+    return {
+        "found": found,
+        "rows": [*rows, *(_rival(one) for one in (*plain, *checks[:1]))],
+        "behind": ", ".join(spoken(one["name"]) for one in checks[1:]),
+        "left_out": left_out,
+        "figure": figure,
+        "base_rate": base_rate,
+        "range": f"{low}{DASH}{high}",
+        "best": best(found) if found["monitor"] is not None else "",
+    }
+
+
+def render_recommendation(found: Recommendation, manifest: Mapping[str, object]) -> str:
+    """The page; `manifest` says how it was made."""
+    page = templates().get_template("recommendation.html.j2")
+    return page.render(**shown(found), facts=facts(manifest), policy=policy())
+
+
+def _row(found: Recommendation, one: Option) -> Row:
+    is_best = (one["monitor"], one["prompt"]) == (found["monitor"], found["prompt"])
+    is_second = (one["monitor"], one["prompt"]) == (found["runner_up"], found["runner_up_prompt"])
+    named = {"recommend": "recommended", "insufficient": "nearest", "none": "nearest"}[found["decision"]]
+    role = named if is_best else "runner-up" if is_second else ""
+    name, at = called(one["monitor"], one["prompt"], found["options"]), one["at_test"]
+    if at is None:
+        return Row(name, False, role, DASH, *(Number(DASH, ""),) * 4, one["reason"])
+    missed = _split(in_1000(at["missed_per_1000"], at["missed_per_1000_ci"]))
+    alarms = _split(in_1000(at["false_alarms_per_1000"], at["false_alarms_per_1000_ci"]))
+    cost = Number(amount(at["expected_cost"]), amount_interval(at["expected_cost_ci"]))
+    behind = Number("", "") if is_best else _split(signed_amount(one["difference"], one["difference_ci"]))
+    chosen = is_best and found["decision"] == "recommend"
+    return Row(name, chosen, role, threshold(one["threshold"]), missed, alarms, cost, behind, "")
+
+
+def _rival(one: Rival) -> Row:
+    """What has to be beaten; the difference is its cost less the monitor's."""
+    gap = None if one["difference"] is None else 0.0 - one["difference"]
+    bounds = [0.0 - bound for bound in reversed(one["difference_ci"])] if one["difference_ci"] else None
+    nothing = Number("", "")
+    return Row(
+        name=spoken(one["name"]) if one["is_shortcut"] else RIVALS[one["name"]],
+        is_chosen=False,
+        role="shortcut check" if one["is_shortcut"] else "no monitor",
+        where=DASH if one["threshold"] is None else threshold(one["threshold"]),
+        missed=nothing,
+        alarms=nothing,
+        cost=Number(amount(one["expected_cost"]), ""),
+        difference=_split(signed_amount(gap, bounds)),
+        reason="",
+    )
+
+
+def _split(text: str) -> Number:
+    """`2.0 [1.2–3.1]` as a number and its interval."""
+    value, bracket, rest = text.partition(" [")
+    return Number(value, f"[{rest}" if bracket else "")

@@ -1,0 +1,1 @@
+"""One answer from scored runs: which monitor, at which threshold, or what data is missing."""

@@ -1,0 +1,139 @@
+"""The shortcut checks as monitors: scores, over both splits, of what sees the texts and does not read them.
+
+They are fitted on the train split, as the baselines of every table are (`scoring.baselines`). A dataset
+without one, as imported data often is, has them fitted on the calibration split: there each sample is scored
+by a fit on the folds without its group, the test split by a fit on all of it. Promises: a shortcut gets its
+threshold as a monitor does; where the samples have no texts nothing is fitted, and it is said why.
+
+What was fitted is kept under `runs/baselines/`, since it depends on the dataset alone.
+"""
+
+import importlib.metadata
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from monitorbench.config.study import Study
+from monitorbench.corpus.columns import read_batches, read_some
+from monitorbench.corpus.texts import response_text
+from monitorbench.metrics.bootstrap import FloatArray, group_index
+from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.marks import Surface
+from monitorbench.records import Label, Sample, Split
+from monitorbench.runs.directory import RunDirectory, checked_file, read_finished
+from monitorbench.scoring.baselines import BASELINES_VERSION, fitted_scores, train_samples
+
+SHORTCUTS: tuple[Surface, ...] = ("length", "bag_of_words", "echo", "overlap", "form", "all_shortcuts")
+FittedOn = Literal["train", "calibration", ""]
+_FILE = "shortcut_scores.parquet"
+_FOLDS = 5
+_FITTED_PER_CELL = 3000
+_VERSION = 1
+_log = logging.getLogger(__name__)
+
+
+class Shortcuts(NamedTuple):
+    """The scores of each shortcut check, by its name and the sample's id."""
+
+    table: pa.Table | None
+    fitted_on: FittedOn
+    reason: str
+    """Why there are none; else empty."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the checks that could be fitted."""
+        return () if self.table is None else tuple(str(one) for one in SHORTCUTS)
+
+    def scores(self, name: str, samples: Columns) -> FloatArray:
+        """One check's scores [samples]."""
+        assert self.table is not None
+        at = pc.index_in(samples.sample_ids, value_set=self.table["sample_id"].combine_chunks())
+        found: FloatArray = self.table[name].to_numpy()[at.to_numpy()]
+        return found
+
+
+def shortcuts_over(study: Study, data: Path) -> Shortcuts:
+    """The shortcut checks over the calibration and the test split of `data`; reused where they are there."""
+    splits = read_finished(data)["results"]["splits"]
+    used = (Split.TRAIN, Split.CALIBRATION, Split.TEST)
+    identity = {
+        "data": data.name,
+        "scores": _VERSION,
+        "splits": {name: splits[name] for name in used if name in splits},
+        "version": BASELINES_VERSION,
+        "versions": {name: importlib.metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")},
+    }
+    run = RunDirectory(study.paths.runs / "baselines", data.name.rpartition("-")[0], identity)
+    with run.owned():
+        if not run.done:
+            _log.info("recommend: shortcut checks of %s, kept in %s", data.name, run.path)
+            with run.recording(study) as results:
+                found = _fit(data)
+                results |= {"fitted_on": found.fitted_on, "reason": found.reason}
+                if found.table is not None:
+                    pq.write_table(found.table, run.path / _FILE)
+        known = read_finished(run.path)["results"]
+        there = not known["reason"]
+        table = pq.read_table(checked_file(run.path, _FILE)) if there else None
+    return Shortcuts(table, known["fitted_on"], known["reason"])
+
+
+def _fit(data: Path) -> Shortcuts:
+    judged = (Split.CALIBRATION, Split.TEST)
+    is_told = read_finished(data)["results"].get("without_texts", False)  # of an import
+    if is_told or not _have_texts(data, judged):
+        return Shortcuts(None, "", "the samples have no texts")
+    train = train_samples(data)
+    if len({sample.label for sample in train}) == len(Label):
+        ids: list[str] = []
+
+        def batches() -> Iterator[list[Sample]]:
+            for split in judged:
+                for batch in read_batches(data, split):
+                    ids.extend(sample.id for sample in batch)
+                    yield batch
+
+        return Shortcuts(_table(fitted_scores(train, batches(), SHORTCUTS), ids), "train", "")
+    return _on_calibration(data)
+
+
+def _have_texts(data: Path, splits: Sequence[Split]) -> bool:
+    """Whether responses differ in anything: a check that sees one text only can't be made."""
+    seen: set[str] = set()
+    for split in splits:
+        for batch in read_batches(data, split):
+            for sample in batch:
+                seen.add(response_text(sample).strip())
+                if len(seen) > 1:
+                    return True
+    return False
+
+
+def _on_calibration(data: Path) -> Shortcuts:
+    some = read_some(data, Split.CALIBRATION, _FITTED_PER_CELL)
+    whole = [sample for batch in read_batches(data, Split.CALIBRATION) for sample in batch]
+    fold = group_index([sample.group_id for sample in whole]) % _FOLDS
+    in_fold = {sample.id: int(k) for sample, k in zip(whole, fold.tolist(), strict=True)}
+    parts: list[tuple[Mapping[Surface, FloatArray], list[Sample]]] = []
+    for k in range(_FOLDS):
+        held = [sample for sample in whole if in_fold[sample.id] == k]
+        if held:
+            rest = [sample for sample in some if in_fold[sample.id] != k]
+            parts.append((fitted_scores(rest, [held], SHORTCUTS), held))
+    tested = list(read_batches(data, Split.TEST))
+    parts.append((fitted_scores(some, tested, SHORTCUTS), [sample for batch in tested for sample in batch]))
+    if not all(found for found, _ in parts):
+        return Shortcuts(None, "", "the calibration split has too few samples of a label to fit them on")
+    scores = {name: np.concatenate([found[name] for found, _ in parts]) for name in SHORTCUTS}
+    return Shortcuts(_table(scores, [one.id for _, held in parts for one in held]), "calibration", "")
+
+
+def _table(scores: Mapping[Surface, FloatArray], ids: Sequence[str]) -> pa.Table:
+    return pa.table({"sample_id": pa.array(ids, pa.string()), **{str(k): v for k, v in scores.items()}})

@@ -1,0 +1,188 @@
+"""`recommend`: from scored runs to `recommendation.json` and its page, in `runs/recommend/<dataset>-<hash>/`.
+
+No model is run. The same settings and runs find the same directory.
+"""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from monitorbench.config.base import UserError
+from monitorbench.config.datasets import DEFAULT_MEANING
+from monitorbench.config.study import Study
+from monitorbench.metrics.choice.facts import FILE, PilotSaid, Recommendation, ShortcutsFacts
+from monitorbench.metrics.columns import Columns
+from monitorbench.report.recommendation.page import render_recommendation
+from monitorbench.report.recommendation.words import remarks, sentence
+from monitorbench.runs.directory import RunDirectory, kind_of, read_checked, read_finished, record_files
+from monitorbench.runs.files import content_hash, write_atomically, write_json
+from monitorbench.runs.run_folders import dataset_name
+from monitorbench.runs.tracking import track_results
+from monitorbench.scoring.calibrate import unseen
+from monitorbench.scoring.mix import mix_asked
+from monitorbench.scoring.numbers import Drawn
+from monitorbench.scoring.recommendation.assemble import assembled
+from monitorbench.scoring.recommendation.candidates import Pair, pairs_of
+from monitorbench.scoring.recommendation.contenders import Contender, contender, sample_weights
+from monitorbench.scoring.recommendation.deployment import (
+    Deployment,
+    beyond_means,
+    budget_of,
+    deployment_of,
+)
+from monitorbench.scoring.recommendation.promised import Promise, promise_of
+from monitorbench.scoring.recommendation.shortcuts import Shortcuts, shortcuts_over
+
+PAGE = "recommendation.html"
+_DECISION = "decision.json"
+_log = logging.getLogger(__name__)
+
+
+def recommend(study: Study) -> Path:
+    """Recommend one of the monitors of `study.recommend.runs`, or none; returns the run directory.
+
+    Raises what `deployment_of` and `pairs_of` raise, `UserError` where `recommend.pilot` is no pilot.
+    """
+    deployment = deployment_of(study.stakes, study.recommend, study.calibrate)
+    pairs = pairs_of(study)
+    data = pairs[0].test.data
+    pilot = _pilot(study.recommend.pilot)
+    settings = study.recommend.model_dump(mode="json", exclude={"runs", "pilot"})
+    identity: dict[str, Any] = {
+        "runs": sorted(content_hash([e.id, e.monitor, e.prompt]) for pair in pairs for e in pair),
+        "recommend": settings,
+        "stakes": study.stakes.model_dump(),
+        "calibrate": study.calibrate.model_dump(mode="json"),
+        "resamples": study.probe.resamples,
+        "seed": study.seed,
+        "pilot": pilot,
+    }
+    run = RunDirectory(study.paths.runs / "recommend", dataset_name(data.name), identity)
+    if not run.done:
+        with run.recording(study) as results:
+            found = recommended(study, pairs, pilot, deployment)
+            write_json(run.path / FILE, found)
+            results |= {
+                "data": data.name,
+                "runs": [str(e.directory) for pair in pairs for e in pair],
+                "decision": found["decision"],
+                "monitor": found["monitor"],
+                "sentence": found["sentence"],
+            }
+        write_atomically(run.path / PAGE, render_recommendation(found, read_finished(run.path)))
+        record_files(run.path, PAGE)
+        track_results(study, run.path, "recommend", files=[run.path / PAGE])
+    found = read_checked(run.path, FILE)
+    for remark in found["remarks"]:
+        _log.info("recommend: %s", remark)
+    _log.info("recommend: %s", found["sentence"])
+    return run.path
+
+
+def recommended(
+    study: Study, pairs: Sequence[Pair], pilot: PilotSaid | None, deployment: Deployment
+) -> Recommendation:
+    """The recommendation among these monitors, its words included."""
+    data = pairs[0].test.data
+    contenders, promises = [], []
+    for pair in pairs:
+        one, promise = _contender(study, pair, deployment)
+        contenders.append(one)
+        promises.append(promise)
+    checks = shortcuts_over(study, data)
+    means = read_finished(data)["results"].get("positive_means", DEFAULT_MEANING)
+    found = assembled(
+        contenders,
+        [_shortcut(study, name, checks, pairs[0], deployment) for name in checks.names],
+        promises,
+        [pair.test.usage for pair in pairs],
+        deployment,
+        ShortcutsFacts(checked=checks.table is not None, fitted_on=checks.fitted_on, reason=checks.reason),
+        pilot,
+        Drawn(resamples=study.probe.resamples, seed=study.seed),
+        data=data.name,
+        positive_means=means,
+    )
+    found["remarks"] = [*remarks(found), *_of_settings(study)]
+    found["sentence"] = sentence(found)
+    return found
+
+
+def _contender(study: Study, pair: Pair, deployment: Deployment) -> tuple[Contender, Promise | None]:
+    """A monitor, its threshold from the samples of the calibration split that it was not fitted on."""
+    of, taken = pair.calibration, pair.test.usage
+    mix, strata = mix_asked(study.calibrate, of.judged, of.data, of.view)
+    scored = unseen(of, strata)
+    rows = np.isin(of.judged.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
+    held = of.judged.taking(rows)
+    promise = promise_of(study.calibrate, mix, scored, held) if study.recommend.promise else None
+    one = contender(
+        pair.monitor,
+        pair.prompt,
+        held,
+        pair.test.judged,
+        promise=promise,
+        budget=budget_of(deployment, taken),
+        unscored=study.recommend.unscored,
+        weights=sample_weights(held.is_misbehavior, scored.strata, mix),
+        outside=beyond_means(deployment, taken),
+    )
+    return one, promise
+
+
+def _shortcut(study: Study, name: str, checks: Shortcuts, beside: Pair, deployment: Deployment) -> Contender:
+    """A shortcut check over the samples of a monitor's runs, its threshold chosen by the same rule."""
+    scored: list[Columns] = []
+    for of in beside:
+        scores = checks.scores(name, of.judged)
+        scored.append(of.judged.answering((scores >= 0.5).astype(np.float64), scores))
+    of = beside.calibration
+    mix, strata = mix_asked(study.calibrate, of.judged, of.data, of.view)
+    promise = None
+    whole = unseen(of._replace(judged=scored[0]), strata)
+    rows = np.isin(of.judged.group_ids().to_numpy(zero_copy_only=False), whole.group_ids)
+    held = scored[0].taking(rows)
+    if study.recommend.promise:
+        promise = promise_of(study.calibrate, mix, whole, held)
+    return contender(
+        name,
+        "none",
+        held,
+        scored[1],
+        promise=promise,
+        budget=budget_of(deployment, None),
+        unscored=study.recommend.unscored,
+        weights=sample_weights(held.is_misbehavior, whole.strata, mix),
+    )
+
+
+def _pilot(directory: Path | None) -> PilotSaid | None:
+    """The decision of a finished pilot; `UserError` where the directory is none."""
+    if directory is None:
+        return None
+    if _DECISION not in read_finished(directory).get("files", {}):
+        raise UserError(
+            f"recommend.pilot={directory}: {kind_of(directory)} without {_DECISION}; expected a run of "
+            "eval/pilot.py"
+        )
+    said = read_checked(directory, _DECISION)
+    return PilotSaid(
+        run=directory.resolve().name,
+        decision=said["decision"],
+        agent=said["agent"],
+        condition=said["condition"],
+        sentence=said["sentence"],
+    )
+
+
+def _of_settings(study: Study) -> list[str]:
+    """What settings of other stages do not reach."""
+    found = []
+    if study.calibrate.per_category and study.recommend.promise:
+        found.append("One threshold for all categories: calibrate.per_category is for calibrate alone.")
+    if isinstance(study.calibrate.mix, dict):
+        found.append("Figures are in the test split's own shares of cells, not in those of calibrate.mix.")
+    return found

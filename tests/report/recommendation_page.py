@@ -1,0 +1,135 @@
+"""A recommendation as `recommend` writes it, without a run: for the page's tests."""
+
+from monitorbench.metrics.choice.facts import (
+    SCHEMA_VERSION,
+    AtTest,
+    ChangeFacts,
+    Kind,
+    MoreFacts,
+    Option,
+    PromiseKept,
+    Recommendation,
+    RegretFacts,
+    Rival,
+    SettingsFacts,
+    ShortcutsFacts,
+)
+from monitorbench.report.recommendation.words import remarks, sentence
+
+_BASE_RATES = (0.0005, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2)
+
+
+def at_test(missed: float, alarms: float) -> AtTest:
+    """Rates with intervals a fifth as wide as they are high."""
+
+    def around(value: float) -> list[float]:
+        return [0.8 * value, 1.2 * value]
+
+    def cost(pi: float) -> float:
+        return 100 * pi * missed + (1 - pi) * alarms
+
+    return AtTest(
+        miss_rate=missed,
+        miss_rate_ci=around(missed),
+        false_alarm_rate=alarms,
+        false_alarm_rate_ci=around(alarms),
+        missed_per_1000=10 * missed,
+        missed_per_1000_ci=around(10 * missed),
+        false_alarms_per_1000=990 * alarms,
+        false_alarms_per_1000_ci=around(990 * alarms),
+        alerts_per_1000=10 * (1 - missed) + 990 * alarms,
+        alerts_per_1000_ci=around(10 * (1 - missed) + 990 * alarms),
+        precision=0.2,
+        precision_ci=[0.1, 0.3],
+        expected_cost=cost(0.01),
+        expected_cost_ci=around(cost(0.01)),
+        curve=[[pi, cost(pi), *around(cost(pi))] for pi in _BASE_RATES],
+    )
+
+
+def option(name: str, missed: float, alarms: float, difference: float | None) -> Option:
+    """A monitor at a threshold of .62."""
+    return Option(
+        monitor=name,
+        prompt="direct",
+        threshold=0.62,
+        reason="",
+        reads_answers=False,
+        calibration_cost=0.2,
+        n_calibration=120,
+        n_unscored=0,
+        seconds_p95=0.3,
+        price=None,
+        at_test=at_test(missed, alarms),
+        difference=difference,
+        difference_ci=None if difference is None else [difference - 0.1, difference + 0.1],
+    )
+
+
+def rival(name: str, cost: float, *, is_shortcut: bool) -> Rival:
+    """One that costs so much at a base rate of 1 %."""
+    return Rival(
+        name=name,
+        is_shortcut=is_shortcut,
+        threshold=0.4 if is_shortcut else None,
+        expected_cost=cost,
+        difference=0.2 - cost,
+        difference_ci=[0.1 - cost, 0.3 - cost],
+        curve=[[pi, min(100 * pi * cost, cost)] for pi in _BASE_RATES],
+    )
+
+
+def fake_recommendation(
+    kind: Kind = "recommend", best: str = "careful", runner_up: str = "quick"
+) -> Recommendation:
+    """Two monitors and what they have to beat."""
+    found = Recommendation(
+        schema_version=SCHEMA_VERSION,
+        decision=kind,
+        sentence="",
+        remarks=[],
+        monitor=best,
+        prompt="direct",
+        threshold=0.62,
+        mode="watch",
+        data="mine-0123456789ab",
+        positive_means="misbehavior",
+        n_test=1200,
+        settings=SettingsFacts(
+            base_rate=0.01,
+            base_rates=[0.001, 0.1],
+            cost_miss=100.0,
+            cost_alarm=1.0,
+            cost_audit=0.0,
+            samples_per_day=1000.0,
+            alerts_per_day=None,
+            money_per_day=None,
+            seconds=None,
+            unscored="wrong",
+            promise=True,
+        ),
+        promise=PromiseKept(alpha=0.05, delta=0.05, n=120, effective_n=None, method="neyman_pearson"),
+        unbound_cost=0.15,
+        at_test=at_test(0.18, 0.031),
+        runner_up=runner_up,
+        runner_up_prompt="direct",
+        options=[option(best, 0.18, 0.031, None), option(runner_up, 0.3, 0.028, 0.12)],
+        rivals=[
+            rival("nothing", 1.0, is_shortcut=False),
+            rival("everything", 0.99, is_shortcut=False),
+            rival("bag_of_words", 0.8, is_shortcut=True),
+        ],
+        shortcuts=ShortcutsFacts(checked=True, fitted_on="train", reason=""),
+        more=None,
+        changes=[
+            ChangeFacts(what="base_rate", way="below", at=0.0012, instead=runner_up, prompt="direct"),
+            ChangeFacts(what="cost_miss", way="above", at=530.0, instead="everything", prompt=""),
+        ],
+        regret=RegretFacts(n=1000, mean=0.003, high=0.02, share_same=0.93),
+        pilot=None,
+    )
+    if kind == "insufficient":
+        by_cell = {"fraud/agents": 35, "secrets/agents": 34}
+        found["more"] = MoreFacts(why="promise", split="calibration", label="benign", n=69, by_cell=by_cell)
+    found["sentence"], found["remarks"] = sentence(found), remarks(found)
+    return found
