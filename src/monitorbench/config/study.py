@@ -37,6 +37,7 @@ from monitorbench.config.monitor import Prompt as Prompt
 from monitorbench.config.monitor import PromptKind as PromptKind
 from monitorbench.config.monitor import Reasoning as Reasoning
 from monitorbench.config.pilot import Agent, Pilot
+from monitorbench.config.serving import Serve
 from monitorbench.config.sources import Cues, Elicit, Source
 from monitorbench.config.training import Push, Training
 
@@ -84,6 +85,7 @@ class Study(Config):
     combine: Combine
     report: Report
     doctor: Doctor = Doctor()
+    serve: Serve = Serve()
     pilot: Pilot
     environment: Environments
     """What the agents of a live pilot act in."""
@@ -93,7 +95,8 @@ class Study(Config):
     outcomes: Path | None
     """An outcomes file that `pilot.py` reads in place of running anything."""
     operating_point: Path | None
-    """A run of `calibrate.py` whose threshold `score.py` applies; none: the judge's own answers."""
+    """A run of `calibrate.py` whose threshold `score.py` applies, and `serve.py` as a guardrail; none: the
+    judge's own answers."""
     paths: Paths
     monitors: tuple[str, ...] = ()
     """What `choose` chooses from: monitors by name, `NAME:PROMPT` for another prompt than `prompt`, files of

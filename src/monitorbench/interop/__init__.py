@@ -1,0 +1,1 @@
+"""The shapes of other systems: their logs, their guardrails, their telemetry."""
