@@ -1,4 +1,4 @@
-"""`eval/serve.py`: a model's own server, or with `serve.guardrail=true` a calibrated monitor as a guardrail."""
+"""`eval/serve.py`: a model's own server, or with `serve.guardrail=true` a calibrated monitor."""
 
 from pathlib import Path
 
