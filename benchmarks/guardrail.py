@@ -4,12 +4,14 @@
 
 One process: the judge as it is opened for serving, asked directly (in the thread that the server asks it in)
 and through `POST /guardrail` on the loopback, in turning order, so that a noisy machine disturbs both alike;
-each request is a connection of its own. The samples are the first of the test split. Then `--at-once` clients
-ask at the same moment; then `--clients` ask for `--seconds` without a pause, among them some with a malformed
-body and one with 20 MB. The threshold is the median score, so that both actions come. Expected: an answer to
-every request, a line in the log for each that was judged, and no pass without a score. Settings are those of
-`eval/evaluate.py`. Prints a table and writes `runs/benchmarks/guardrail/ratios.json`; for ten minutes of load
-`--seconds 600`.
+each request is a connection of its own. What is added is what a client waited less what the judge itself took
+for that request; the difference of the medians stands beside it. The samples are the first of the test split.
+
+Then `--at-once` clients ask at the same moment; then `--clients` ask for `--seconds` without a pause, among
+them some with a malformed body and one with 20 MB. The threshold is the median score, so that both actions
+come. Expected: an answer to every request, a line in the log for each that was judged, and no pass without a
+score. Settings are those of `eval/evaluate.py`. Prints a table and writes
+`runs/benchmarks/guardrail/ratios.json`; for ten minutes of load `--seconds 600`.
 """
 
 import argparse
@@ -36,7 +38,7 @@ from monitorbench.guardrail.opened import Opened, open_part
 from monitorbench.guardrail.runner import Runner
 from monitorbench.guardrail.service import DECISIONS, PATH, serving
 from monitorbench.judging.judge import judge_spec
-from monitorbench.judging.pair.judgement import sample_of
+from monitorbench.judging.pair.judgement import Judgement, sample_of
 from monitorbench.records import Sample
 from monitorbench.scoring.operating_point import threshold_point
 from monitorbench.scoring.thresholds import CalibratedThreshold
@@ -77,16 +79,29 @@ def main() -> None:
     judged = judged_samples(["engine=transformers", *asked.overrides])
     study = judged.study
     spec = judge_spec(study.monitor, study.engine, study.prompt)
-    opened = open_part(ServedJudge(spec, study), TIMEOUT)
+    opened, took = timed(open_part(ServedJudge(spec, study), TIMEOUT))
     samples = [sample_of(one.request, one.response) for one in fitting(judged, asked.requests)]
     scores = [float(opened.judges(one).score or 0.0) for one in samples]
     with guarded(opened, spec.monitor.name, float(np.median(scores))) as (port, runner):
         found = {
-            "beside": beside(runner, port, samples),
+            "beside": beside(runner, port, samples, took),
             "at once": at_once(port, samples, asked.at_once),
             "load": load(port, samples, asked.clients, asked.seconds),
         }
     report(found, asked)
+
+
+def timed(opened: Opened) -> tuple[Opened, list[float]]:
+    """The judge, and a list that gets the seconds of each of its judgements."""
+    took: list[float] = []
+
+    def judges(sample: Sample) -> Judgement:
+        began = time.perf_counter()
+        found = opened.judges(sample)
+        took.append(time.perf_counter() - began)
+        return found
+
+    return Opened(judges, opened.close), took
 
 
 def fitting(judged: Judged, most: int) -> list[Sample]:
@@ -147,17 +162,18 @@ def ask(port: int, body: bytes) -> Got:
         client.close()
 
 
-def beside(runner: Runner, port: int, samples: list[Sample]) -> dict[str, list[float]]:
-    """Seconds of the bare judge and through the guardrail, request by request."""
-    seconds: dict[str, list[float]] = {"bare judge": [], "guardrail": []}
+def beside(runner: Runner, port: int, samples: list[Sample], took: list[float]) -> dict[str, list[float]]:
+    """Seconds of the bare judge, through the guardrail, and added by it, request by request."""
+    seconds: dict[str, list[float]] = {"bare judge": [], "guardrail": [], "added": []}
 
     def bare(sample: Sample) -> None:
-        began = time.perf_counter()
-        runner.result(runner.begin(sample, time.monotonic() + TIMEOUT), time.monotonic() + TIMEOUT)
-        seconds["bare judge"].append(time.perf_counter() - began)
+        deadline = time.monotonic() + TIMEOUT
+        runner.result(runner.begin(sample, deadline), deadline)
+        seconds["bare judge"].append(took[-1])
 
     def through(sample: Sample) -> None:
         seconds["guardrail"].append(ask(port, body_of(sample)).seconds)
+        seconds["added"].append(seconds["guardrail"][-1] - took[-1])
 
     for sample in samples[:WARM_UP]:
         bare(sample)
@@ -207,9 +223,8 @@ def percentiles(seconds: list[float]) -> dict[str, float]:
 
 def report(found: dict[str, Any], asked: argparse.Namespace) -> None:
     """Print and write."""
-    alone = {name: np.array(of) for name, of in found["beside"].items()}
-    overhead = (alone["guardrail"] - alone["bare judge"]) * 1000
-    rows = {name: percentiles(of.tolist()) for name, of in alone.items()}
+    alone = found["beside"]
+    rows = {name: percentiles(of) for name, of in alone.items()}
     for name in ("at once", "load"):
         rows[name] = percentiles([got.seconds for got in found[name] if got.status == 200] or [float("nan")])
     print(f"\n{asked.requests} requests one at a time, {asked.at_once} at once, {asked.seconds:g} s of load")
@@ -232,9 +247,9 @@ def report(found: dict[str, Any], asked: argparse.Namespace) -> None:
     for name, value in counts.items():
         print(f"{name:<44} {value}")
     ratios = {
-        "overhead in ms, p50": (rows["guardrail"]["p50"] * 1000 - rows["bare judge"]["p50"] * 1000, BAR),
-        "overhead in ms, median over the requests": (float(np.median(overhead)), BAR),
-        "overhead in ms, p95": (rows["guardrail"]["p95"] * 1000 - rows["bare judge"]["p95"] * 1000, ""),
+        "added, p50 in ms": (rows["added"]["p50"] * 1000, BAR),
+        "added, p95 in ms": (rows["added"]["p95"] * 1000, ""),
+        "between the p50s, in ms": (rows["guardrail"]["p50"] * 1000 - rows["bare judge"]["p50"] * 1000, ""),
         "broken connections": (counts["broken connections"], "<= 0"),
         "judged answers without a line in the log": (
             counts["judged answers without a line in the log"],
@@ -244,7 +259,7 @@ def report(found: dict[str, Any], asked: argparse.Namespace) -> None:
     }
     for name, (value, bar) in ratios.items():
         print(f"{name:<44} {value:7.3f} {bar}")
-    measured = {"percentiles": rows, "counts": counts, "overhead_ms": overhead.tolist()}
+    measured = {"percentiles": rows, "counts": counts, "seconds": alone}
     (WORK / "ratios.json").write_text(json.dumps({"ratios": ratios, "measured": measured}, indent=2) + "\n")
     print(WORK)
 

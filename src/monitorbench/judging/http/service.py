@@ -202,15 +202,11 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             found = self._answered()
+            self._send(self._answer_to(found) if isinstance(found, Refusal) else found)
         except OSError:  # the client went away
             self.close_connection = True
-            return
         finally:
             self.server.in_hand.give_back()
-        if isinstance(found, Refusal):
-            self._send(self._answer_to(found))
-        else:
-            self._send(found)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What is no HTTP, or a method that is none of these."""
