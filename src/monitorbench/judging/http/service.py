@@ -178,6 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "monitorbench", ""
     timeout = _SECONDS_TO_SEND
     disable_nagle_algorithm = True
+    wbufsize = _PIECE  # head and body leave together
     server: Server
     posts: Mapping[str, Post]
     expected: str | None
@@ -302,3 +303,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
+        self.wfile.flush()
