@@ -12,7 +12,7 @@ from monitorbench.catalog.found import Run
 
 _SETTINGS: dict[str, tuple[str, ...]] = {
     "evaluate": ("monitor.adapter", "monitor.head"),
-    "serve": ("monitor.adapter",),
+    "serve": ("monitor.adapter", "operating_point"),
     "pilot": ("monitor.adapter",),
     "calibrate": ("run",),
     "probe": ("probe.runs", "probe.operating_points", "probe.wordings"),

@@ -81,7 +81,7 @@ _SHOWN = Wanted(
 _READS: dict[str, dict[str, Wanted]] = {
     "evaluate": {"monitor.adapter": _TRAINED, "adapters": _TRAINED, "monitor.head": _FITTED},
     "wording": {"monitor.adapter": _TRAINED},
-    "serve": {"monitor.adapter": _TRAINED, "adapters": _TRAINED},
+    "serve": {"monitor.adapter": _TRAINED, "adapters": _TRAINED, "operating_point": _THRESHOLD},
     "pilot": {"monitor.adapter": _TRAINED},
     "score": {"run": _TESTED, "operating_point": _THRESHOLD},
     "calibrate": {"run": _CALIBRATED},
@@ -190,11 +190,11 @@ def _found(study: Study, key: str, given: Path, wanted: Wanted) -> Path:
 
 
 def _of_the_judge(run: Path | None) -> Callable[[Run], bool]:
-    """Whether a calibration is of the judge of the run that is scored."""
+    """Whether a calibration is of the judge of the run that is scored; where none is, any will do."""
 
     def fits(calibration: Run) -> bool:
         if run is None:
-            return False
+            return True
         judge = content_hash(read_manifest(run)["identity"]["judge"])
         thresholds = calibration.manifest["results"]["operating_point"]["thresholds"]
         return bool(thresholds[0]["monitor"].rpartition("/")[2] == judge)

@@ -422,10 +422,11 @@ without a GPU it checks what a CPU can. Prints the folder with the logs as its l
 
 SERVE = _stage(
     "serve",
-    "monitorbench.judging.server:serve",
+    "monitorbench.guardrail.stage:serve",
     """Serve a monitor, adapter included, through vLLM's OpenAI-compatible server until Ctrl-C.
 
     monitorbench serve monitor=smollm2_135m engine=vllm
+    monitorbench serve serve.guardrail=true operating_point=latest    # flag or pass, as calibrated
     monitorbench serve monitor=smollm2_135m engine=transformers monitor.head_beside=RUN    # with its probe
 
 With a probe (a run of fit.py) model and probe answer POST /judge from one pass.

@@ -39,6 +39,7 @@ from monitorbench.config.monitor import PromptKind as PromptKind
 from monitorbench.config.monitor import Reasoning as Reasoning
 from monitorbench.config.pilot import Agent, Pilot
 from monitorbench.config.recommend import Recommend
+from monitorbench.config.serving import Serve
 from monitorbench.config.sources import Cues, Elicit, Source
 from monitorbench.config.training import Push, Training
 
@@ -100,6 +101,7 @@ class Study(Config):
     recommend: Recommend = Recommend()
     report: Report
     doctor: Doctor = Doctor()
+    serve: Serve = Serve()
     pilot: Pilot
     environment: Environments
     """What the agents of a live pilot act in."""
@@ -109,7 +111,8 @@ class Study(Config):
     outcomes: Path | None
     """An outcomes file that `pilot.py` reads in place of running anything."""
     operating_point: Path | None
-    """A run of `calibrate.py` whose threshold `score.py` applies; none: the judge's own answers."""
+    """A run of `calibrate.py` whose threshold `score.py` applies, and `serve.py` as a guardrail; none: the
+    judge's own answers."""
     paths: Paths
     monitors: tuple[str, ...] = ()
     """What `choose` chooses from: monitors by name, `NAME:PROMPT` for another prompt than `prompt`, files of

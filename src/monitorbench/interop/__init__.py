@@ -1,1 +1,1 @@
-"""Other people's formats: their scores in, ours out."""
+"""Other systems' formats: their logs and scores in, ours out; their guardrails, their telemetry."""

@@ -15,19 +15,22 @@ LOOPBACK = {"127.0.0.1", "localhost"}
 EVERYWHERE = {"0.0.0.0"}
 
 
-def free_port(host: str, port: int) -> int:
-    """That port of `engine.host`, or a free one for 0; `UserError` where it is taken."""
+def free_port(host: str, port: int, group: str = "engine") -> int:
+    """That port of a host, or a free one for 0; `UserError` where it is taken.
+
+    `group` is that of the settings `host` and `port`, for errors.
+    """
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise UserError(f"engine.port={port}: can't be had on {host} ({error.strerror})") from error
+            raise UserError(f"{group}.port={port}: can't be had on {host} ({error.strerror})") from error
         found: int = probe.getsockname()[1]
         return found
 
 
-def reached_at(host: str) -> str:
+def reached_at(host: str, group: str = "engine") -> str:
     """The host's name in a URL; of 0.0.0.0 this machine's, and `UserError` where that leads nowhere."""
     if host not in EVERYWHERE:
         return host
@@ -38,7 +41,7 @@ def reached_at(host: str) -> str:
             continue
         return name
     raise UserError(
-        "engine.host=0.0.0.0: this machine's name can't be resolved; expected an address of it in its place"
+        f"{group}.host=0.0.0.0: this machine's name can't be resolved; expected an address of it in its place"
     )
 
 

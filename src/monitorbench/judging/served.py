@@ -57,8 +57,8 @@ def address_file(runs: Path, name: str) -> Path:
     return runs / "servers" / f"{name}.json"
 
 
-def write_address(path: Path, address: Address) -> None:
-    """Write an address, whole or not at all; `UserError` where it can't be written."""
+def write_address(path: Path, address: Config) -> None:
+    """Write an address, whole or not at all, for its owner alone; `UserError` where it can't be written."""
     make_folder(path.parent)
     part = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:

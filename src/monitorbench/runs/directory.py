@@ -33,7 +33,17 @@ SCHEMA_VERSION = 1
 """Raised when the meaning of a run's files changes, so that no old run passes for a new one."""
 
 MANIFEST = "manifest.json"
-LOGS = frozenset(("verdicts.jsonl", "failures.jsonl", "answers.jsonl", "episodes.jsonl", "runs_alone.jsonl"))
+LOGS = frozenset(
+    (
+        "verdicts.jsonl",
+        "failures.jsonl",
+        "answers.jsonl",
+        "episodes.jsonl",
+        "runs_alone.jsonl",
+        "decisions.jsonl",
+        "refusals.jsonl",
+    )
+)
 """Files that grow line by line, each line with its own checksum (`runs.keyed_log`)."""
 _UNRECORDED = frozenset(("wandb", "server.log"))
 """What others write, and nothing here reads."""

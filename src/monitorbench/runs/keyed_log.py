@@ -56,19 +56,24 @@ class KeyedLog(Generic[T]):
         """
         if record.key in self.entries:
             raise ValueError(f"{self._path}: key {record.key} is there already")
-        view = memoryview(sealed_line(record.model_dump_json()) + b"\n")
-        size = os.fstat(self._stream).st_size
-        try:
-            while view:
-                view = view[os.write(self._stream, view) :]
-        except OSError as error:
-            raise unwritable(self._path, error) from error
-        finally:
-            if view:
-                # Where this fails as well, the next opening cuts the line off.
-                with suppress(OSError):
-                    os.ftruncate(self._stream, size)
+        append_line(self._path, self._stream, record.model_dump_json())
         self.entries[record.key] = record
+
+
+def append_line(path: Path, stream: int, line: str) -> None:
+    """Add a JSON object as one sealed line; `UserError` where it can't be, what was written is taken back."""
+    view = memoryview(sealed_line(line) + b"\n")
+    size = os.fstat(stream).st_size
+    try:
+        while view:
+            view = view[os.write(stream, view) :]
+    except OSError as error:
+        raise unwritable(path, error) from error
+    finally:
+        if view:
+            # Where this fails as well, the next opening cuts the line off.
+            with suppress(OSError):
+                os.ftruncate(stream, size)
 
 
 def read_log(path: Path, kind: type[T]) -> list[T]:
@@ -94,13 +99,13 @@ def open_log(path: Path, kind: type[T]) -> Iterator[KeyedLog[T]]:
                 os.ftruncate(stream, whole_bytes)
             except OSError as error:
                 raise unwritable(path, error) from error
-        with _synced(path, stream):
+        with synced(path, stream):
             yield KeyedLog(path, stream, {record.key: record for record in records})
 
 
 @contextmanager
-def _synced(path: Path, stream: int) -> Iterator[None]:
-    """Flush to the disk every second while the body runs, and when it ends well.
+def synced(path: Path, stream: int) -> Iterator[None]:
+    """Flush a log to the disk every second while the body runs, and when it ends well.
 
     Raises `UserError` when the body has ended well where the disk refused once.
     """

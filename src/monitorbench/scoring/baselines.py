@@ -13,7 +13,7 @@ set beside them, and cost more than it does, since the texts have to be read.
 import importlib.metadata
 import logging
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.classifiers import LOOK, Looks, classifier
 from monitorbench.corpus.columns import read_batches, read_columns, read_some
@@ -96,6 +97,18 @@ def fitted_scores(
         for surface, one in fitted.items():
             scores[surface].append(one.predict_proba(looks.at(surface))[:, 1])
     return {surface: np.concatenate(found) for surface, found in scores.items()}
+
+
+def fitted_baseline(train: Sequence[Sample], surface: Surface) -> Callable[[Sample], float]:
+    """A function that scores one sample as `fitted_scores` would, for a baseline that is served.
+
+    Raises `UserError` where `train` has one label only.
+    """
+    is_misbehavior = [sample.label is Label.MISBEHAVIOR for sample in train]
+    if len(set(is_misbehavior)) < 2:
+        raise UserError(f"{surface}: no train split with both labels to fit it on")
+    fitted = _behind_the_look(surface).fit(Looks(train).at(surface), is_misbehavior)
+    return lambda sample: float(fitted.predict_proba(Looks([sample]).at(surface))[0, 1])
 
 
 def _behind_the_look(surface: Surface) -> "Pipeline":

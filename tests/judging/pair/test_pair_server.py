@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.head import Position
+from monitorbench.judging.http.service import MOST_BYTES, Refusal, Server
 from monitorbench.judging.pair import server as serving
-from monitorbench.judging.pair.judge import Judgement, open_judges, sample_of
-from monitorbench.judging.pair.server import Asked, Refusal, asked_in, listening
+from monitorbench.judging.pair.judge import open_judges
+from monitorbench.judging.pair.judgement import Judgement, sample_of
+from monitorbench.judging.pair.server import Asked, asked_in, listening
 from monitorbench.judging.server import serve
 from monitorbench.records import Label, Message, Role, Sample
 from monitorbench.runs.directory import read_manifest
@@ -105,7 +107,7 @@ def test_messages_are_taken_as_they_are():
         (asks([]), "/judge", {}, 400, "response"),
         (asks("a"), "/v1/chat/completions", {}, 404, "expected POST /judge"),
         (asks("a"), "/judge", {"Content_Type": "text/plain"}, 415, "application/json"),
-        (asks("a"), "/judge", {"Content_Length": str(serving.MOST_BYTES + 1)}, 413, "at most"),
+        (asks("a"), "/judge", {"Content_Length": str(MOST_BYTES + 1)}, 413, "at most"),
         (asks("a"), "/judge", {"Content_Length": "-1"}, 411, "Content-Length"),
     ],
 )
@@ -160,14 +162,14 @@ def test_the_stage_serves_a_pair_and_leaves_no_address(
     def once(self: Any, poll_interval: float = 0.5) -> None:
         (file,) = tmp_path.glob("serve/*/server.json")
         seen.update(json.loads(file.read_text()), run=file.parent)
-        thread = threading.Thread(target=super(serving._Server, self).serve_forever, args=(0.01,))
+        thread = threading.Thread(target=super(Server, self).serve_forever, args=(0.01,))
         thread.start()
         seen["answer"] = post(int(seen["url"].rpartition(":")[2]), asks("No."))
         self.shutdown()
         thread.join()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(serving._Server, "serve_forever", once)
+    monkeypatch.setattr(Server, "serve_forever", once)
     run = serve(study)
     assert run == seen["run"]
     assert capsys.readouterr().out.splitlines() == [str(run)]

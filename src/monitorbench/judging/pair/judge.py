@@ -6,7 +6,6 @@ Nothing of what is judged stays: neither text nor states are written, and no req
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from monitorbench.config.base import ConfigError
 from monitorbench.config.engine import TransformersEngine
@@ -18,37 +17,12 @@ from monitorbench.engines.stored.states import as_stored
 from monitorbench.engines.weights import weights_folder
 from monitorbench.judging.local import LocalPrompt
 from monitorbench.judging.pair.beside import Beside, Ids, Read, Span
+from monitorbench.judging.pair.judgement import Judgement, Judges, sample_of
 from monitorbench.judging.probed import fitting_head, probe_reading
 from monitorbench.judging.states import states_engine
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.response_span import response_span
-from monitorbench.records import (
-    Category,
-    Construction,
-    Label,
-    LabelSource,
-    Message,
-    Role,
-    Sample,
-    Task,
-    UnscoredReason,
-)
-
-
-class Judgement(NamedTuple):
-    """The monitor's verdict on one sample; exactly one of `label` and `unscored` is None."""
-
-    label: Label | None
-    unscored: UnscoredReason | None
-    detail: str
-    score: float | None
-    """P(misbehavior), in [0, 1]; None where it is unscored without a pass."""
-    probe: float | None
-    """That of the probe beside the model, of the same pass; None without one."""
-    prompt_tokens: int
-
-
-Judges = Callable[[Sample], Judgement]
+from monitorbench.records import Message, Role, Sample, UnscoredReason
 
 
 @contextmanager
@@ -76,24 +50,6 @@ def open_judges(
         yield judges
     finally:
         close()
-
-
-def sample_of(request: tuple[Message, ...], response: tuple[Message, ...]) -> Sample:
-    """What is to be judged as a sample; its label and its cell say nothing."""
-    return Sample(
-        pair_id="served",
-        group_id="served",
-        category=Category.SPECIFICATION_GAMING,
-        task=Task.QA,
-        subcategory="",
-        request=request,
-        response=response,
-        label=Label.BENIGN,
-        label_source=LabelSource.UPSTREAM,
-        construction=Construction.LABELLED,
-        source="served",
-        licence="",
-    )
 
 
 def _model(

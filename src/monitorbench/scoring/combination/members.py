@@ -113,17 +113,10 @@ def with_baselines(
             f"combine.baselines=[{','.join(names)}]: {test.data} has no train split with both labels to fit "
             "them on; build one (data_build/build.py), or expected combine.baselines=[]"
         )
-    splits = read_finished(test.data)["results"]["splits"]
-    fitted_by = {
-        "data": test.data.name,
-        "train": splits[Split.TRAIN.value],
-        "version": BASELINES_VERSION,
-        "versions": {name: importlib.metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")},
-    }
     n = len(calibration.samples)
     sides: list[dict[str, Member]] = [{}, {}]
     for name in names:
-        decided_by = content_hash({"baseline": name, **fitted_by})
+        decided_by = baseline_hash(name, test.data)
         for side, samples, scores in (
             (sides[0], calibration.samples, found[name][:n]),
             (sides[1], test.samples, found[name][n:]),
@@ -132,6 +125,20 @@ def with_baselines(
     return (
         calibration._replace(members=sides[0] | calibration.members),
         test._replace(members=sides[1] | test.members),
+    )
+
+
+def baseline_hash(name: Baseline, data: Path) -> str:
+    """What decides a baseline's scores: the train split that it is fitted on, and what fits it."""
+    splits = read_finished(data)["results"]["splits"]
+    return content_hash(
+        {
+            "baseline": name,
+            "data": data.name,
+            "train": splits[Split.TRAIN.value],
+            "version": BASELINES_VERSION,
+            "versions": {one: importlib.metadata.version(one) for one in ("numpy", "scipy", "scikit-learn")},
+        }
     )
 
 

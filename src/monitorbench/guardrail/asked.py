@@ -1,0 +1,84 @@
+"""What `POST /guardrail` is sent: a request and a response, or a trajectory, as JSON."""
+
+from typing import NamedTuple
+
+from monitorbench.config.cells import wrong_name
+from monitorbench.interop.guardrail.chats import (
+    Exchange,
+    NoChat,
+    has_something,
+    messages_in,
+    trajectory_in,
+)
+from monitorbench.judging.pair.judgement import sample_of
+from monitorbench.records import Message, Role, Sample
+
+_LONGEST_NAME = 200
+_FIELDS = ("id", "request", "response", "trajectory", "category")
+
+
+class Asked(NamedTuple):
+    """One exchange to judge."""
+
+    id: str
+    """The caller's name for it; empty where there is none."""
+    exchange: Exchange
+    category: str | None
+
+
+def asked_in(value: object) -> Asked:
+    """What a body's JSON value asks; raises `NoChat` for what it has no place for, in one line.
+
+    `request` and `response` are each a text or messages, `trajectory` is messages; `id` and `category` are
+    texts, and may be absent.
+    """
+    if not isinstance(value, dict):
+        raise NoChat("body: expected an object with request and response, or trajectory")
+    if unknown := sorted(set(value) - set(_FIELDS)):
+        raise NoChat(f"{unknown[0][:40]!r}: no such field; expected {', '.join(_FIELDS)}")
+    given = {name for name in ("request", "response", "trajectory") if value.get(name) is not None}
+    if given == {"trajectory"}:
+        exchange = trajectory_in(value["trajectory"], "trajectory")
+    elif given == {"request", "response"}:
+        exchange = Exchange(
+            _turns(value["request"], Role.USER, "request"),
+            _turns(value["response"], Role.ASSISTANT, "response"),
+        )
+    else:
+        missing = {"request", "response"} - given
+        said = "both trajectory and request or response" if "trajectory" in given else ""
+        raise NoChat(
+            f"{said or ' and '.join(sorted(missing)) + ': missing'}; expected request and response, or "
+            "trajectory alone"
+        )
+    return Asked(_name(value.get("id"), "id"), exchange, category_in(value.get("category")))
+
+
+def category_in(given: object) -> str | None:
+    """A category's name, or None; raises `NoChat` for what is no name."""
+    name = _name(given, "category")
+    if name and (reason := wrong_name(name)):
+        raise NoChat(f"category: {reason}")
+    return name or None
+
+
+def sample_asked(exchange: Exchange, category: str | None) -> Sample:
+    """The exchange as a sample; its label says nothing. Raises `NoChat` where there is nothing to judge."""
+    if not has_something(exchange.response):
+        raise NoChat("response: nothing in it")
+    found = sample_of(exchange.request, exchange.response)
+    return found.model_copy(update={"category": category}) if category else found
+
+
+def _turns(given: object, role: Role, where: str) -> tuple[Message, ...]:
+    if isinstance(given, str):
+        return (Message(role=role, content=given),)
+    return messages_in(given, where)
+
+
+def _name(given: object, where: str) -> str:
+    if given is None:
+        return ""
+    if not isinstance(given, str) or len(given) > _LONGEST_NAME:
+        raise NoChat(f"{where}: expected a text of at most {_LONGEST_NAME} characters")
+    return given

@@ -1,0 +1,114 @@
+"""Flag or pass: what a verdict comes to under the settings, and its line in the log.
+
+Promises: a request without a score is never passed where `serve.fails=closed`, unless in shadow mode, where
+nothing is ever flagged; a line says what the monitor found, what was decided by it, and what was answered.
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from monitorbench.config.serving import Serve
+from monitorbench.guardrail.monitor import Verdict
+from monitorbench.records import Message
+
+Action = Literal["flag", "pass"]
+
+
+class Decision(BaseModel):
+    """One line of `decisions.jsonl`, which a column map reads; there is no label."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sample_id: str
+    """The caller's `id`, or LiteLLM's call; where there was none the hash of the content."""
+    time: str
+    """When it was answered, in ISO 8601 and UTC."""
+    monitor: str
+    score: float | None
+    threshold: float | None
+    """An alarm is a score above it; None where the category has none."""
+    flagged: bool | None
+    """What the monitor says at its threshold; None: unscored, for `error`."""
+    decided: Action
+    """What that comes to, with `serve.fails` where it is unscored."""
+    answered: Action
+    """The same, and pass in shadow mode."""
+    fails: Literal["closed", "open"]
+    shadow: bool
+    error: str | None
+    """A word of few."""
+    detail: str
+    seconds: float
+    """From the body's last byte on."""
+    prompt_tokens: int
+    category: str | None
+    request: tuple[Message, ...] | None = None
+    """With `serve.log_text`, as for the response."""
+    response: tuple[Message, ...] | None = None
+
+
+class Refused(BaseModel):
+    """One line of `refusals.jsonl`: a request that could not be understood, or not be taken."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    time: str
+    path: str
+    status: int
+    error: str
+    answered: Action
+
+
+def decided(flagged: bool | None, settings: Serve) -> Action:
+    """What a verdict comes to; None is unscored."""
+    if flagged is None:
+        return "flag" if settings.fails == "closed" else "pass"
+    return "flag" if flagged else "pass"
+
+
+def answered(action: Action, settings: Serve) -> Action:
+    """What is answered of it."""
+    return "pass" if settings.shadow else action
+
+
+def reason(decision: Decision) -> str:
+    """Why, in one line that shows nothing of what was judged."""
+    if decision.error is not None:
+        return f"not judged ({decision.error}); fails {decision.fails}"
+    return f"score {decision.score:.4g}, threshold {decision.threshold:.4g}, {decision.monitor}"
+
+
+def decision_of(
+    verdict: Verdict,
+    settings: Serve,
+    *,
+    sample_id: str,
+    time: str,
+    monitor: str,
+    threshold: float | None,
+    seconds: float,
+    category: str | None,
+    text: tuple[tuple[Message, ...], tuple[Message, ...]] | None,
+) -> Decision:
+    """The decision on a verdict; `text` is what is logged of request and response."""
+    action = decided(verdict.flagged, settings)
+    return Decision(
+        sample_id=sample_id,
+        time=time,
+        monitor=monitor,
+        score=verdict.score,
+        threshold=threshold,
+        flagged=verdict.flagged,
+        decided=action,
+        answered=answered(action, settings),
+        fails=settings.fails,
+        shadow=settings.shadow,
+        error=verdict.why or None,
+        detail=verdict.detail,
+        seconds=round(seconds, 6),
+        prompt_tokens=verdict.prompt_tokens,
+        category=category,
+        request=text[0] if text else None,
+        response=text[1] if text else None,
+    )

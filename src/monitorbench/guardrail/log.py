@@ -1,0 +1,69 @@
+"""An append-only log of sealed lines that is only written: a server's, of which nothing is kept in memory.
+
+Promises: a line is whole or not there; a torn last line is cut off on opening; another process on the same
+file is refused; lines reach the disk within about a second. `read_lines` is the way back.
+"""
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from monitorbench.config.base import UserError
+from monitorbench.runs.integrity import unsealed_line
+from monitorbench.runs.keyed_log import append_line, synced
+from monitorbench.runs.lock import locked
+
+_PIECE = 2**16
+
+
+class AppendedLog:
+    """An open log; several threads may append."""
+
+    def __init__(self, path: Path, stream: int) -> None:
+        self._path, self._stream = path, stream
+        self._lock = threading.Lock()
+
+    def append(self, line: str) -> None:
+        """Add a JSON object; `UserError` where it can't be written."""
+        with self._lock:
+            append_line(self._path, self._stream, line)
+
+
+@contextmanager
+def open_appended(path: Path) -> Iterator[AppendedLog]:
+    """Open for appending, alone; on leaving, everything is on disk. Raises what `locked` raises."""
+    with locked(path) as stream:
+        _cut_torn(stream)
+        with synced(path, stream):
+            yield AppendedLog(path, stream)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of all whole lines; `UserError` on one that is not as it was written."""
+    *lines, _ = path.read_bytes().split(b"\n")
+    found = []
+    for number, line in enumerate(lines, 1):
+        body = unsealed_line(line)
+        if body is None:
+            raise UserError(f"{path}:{number}: not as it was written, edited or damaged; remove the line")
+        found.append(json.loads(body))
+    return found
+
+
+def _cut_torn(stream: int) -> None:
+    """Cut off what follows the last line's end."""
+    end = os.fstat(stream).st_size
+    at = end
+    while at > 0:
+        begin = max(0, at - _PIECE)
+        found = os.pread(stream, at - begin, begin).rfind(b"\n")
+        if found >= 0:
+            at = begin + found + 1
+            break
+        at = begin
+    if at != end:
+        os.ftruncate(stream, at)

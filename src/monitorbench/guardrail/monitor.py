@@ -1,0 +1,132 @@
+"""A calibrated monitor over one sample: its judge's score, or its rule's over several, at its threshold.
+
+What the rule says of a missing score holds for a judge's own answers that are none; a judge that could not be
+asked leaves the sample unjudged, whatever the others say, since no calibration had that.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge
+from monitorbench.guardrail.opened import open_part
+from monitorbench.guardrail.runner import Runner, Unjudged
+from monitorbench.judging.pair.judgement import Judgement
+from monitorbench.records import Label, Sample
+from monitorbench.scoring.combination.cascade import Cascade, run_cascade, sent_on
+from monitorbench.scoring.combination.ensembles import combine
+from monitorbench.scoring.operating_point import labels_at
+
+
+class Verdict(NamedTuple):
+    """What the monitor says at its threshold."""
+
+    flagged: bool | None
+    """None: unscored, for `why`."""
+    score: float | None
+    why: str
+    """A word of few: an `UnscoredReason`, `no_score`, `no_threshold` or `failed`; empty where scored."""
+    detail: str
+    prompt_tokens: int
+
+
+class Monitor:
+    """The judges of a calibrated monitor, open."""
+
+    def __init__(self, calibrated: Calibrated, runners: Mapping[str, Runner]) -> None:
+        self._calibrated, self._runners = calibrated, runners
+        self.name = calibrated.monitor
+        self.thresholds = {one.category: one.threshold for one in calibrated.point.thresholds}
+        """By category; "" for all."""
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether a judge gives no answers at present."""
+        return any(runner.is_failing for runner in self._runners.values())
+
+    def verdict(self, sample: Sample, deadline: float) -> Verdict:
+        """The verdict on a sample of a known category; `deadline` is on `time.monotonic`."""
+        try:
+            score, judgements = self._score(sample, deadline)
+        except Unjudged as error:
+            return Verdict(None, None, error.why, error.detail, 0)
+        tokens = sum(one.prompt_tokens for one in judgements)
+        if score is None:
+            why = next((one.unscored.value for one in judgements if one.unscored), "no_score")
+            detail = "; ".join(filter(None, (one.detail for one in judgements)))
+            return Verdict(None, None, why, detail, tokens)
+        (label,) = labels_at(
+            self._calibrated.point,
+            monitor=self.name,
+            scores=[score],
+            answers=[None],
+            categories=[str(sample.category)],
+        )
+        if label is None:
+            return Verdict(None, score, "no_threshold", f"category {sample.category} has none", tokens)
+        return Verdict(label is Label.MISBEHAVIOR, score, "", "", tokens)
+
+    def _score(self, sample: Sample, deadline: float) -> tuple[float | None, list[Judgement]]:
+        """The score, and what was asked for it."""
+        rule = self._calibrated.rule
+        if isinstance(rule, Cascade):
+            return self._cascade(rule, sample, deadline)
+        asked = {name: runner.begin(sample, deadline) for name, runner in self._runners.items()}
+        found = {name: self._runners[name].result(one, deadline) for name, one in asked.items()}
+        if rule is None:
+            (judgement,) = found.values()
+            return judgement.score, [judgement]
+        scores = combine(rule, {name: np.array([one.score], dtype=np.float64) for name, one in found.items()})
+        return _number(scores[0]), list(found.values())
+
+    def _cascade(
+        self, rule: Cascade, sample: Sample, deadline: float
+    ) -> tuple[float | None, list[Judgement]]:
+        cheap = self._ask(rule.cheap, sample, deadline)
+        if not sent_on(rule, [cheap.score])[0]:
+            return _number(run_cascade(rule, [cheap.score], [None]).scores[0]), [cheap]
+        strong = self._ask(rule.strong, sample, deadline)
+        found = run_cascade(rule, [cheap.score], [strong.score])
+        return _number(found.scores[0]), [strong, cheap]
+
+    def _ask(self, name: str, sample: Sample, deadline: float) -> Judgement:
+        runner = self._runners[name]
+        return runner.result(runner.begin(sample, deadline), deadline)
+
+
+@contextmanager
+def open_monitor(calibrated: Calibrated, seconds: float) -> Iterator[Monitor]:
+    """The judges of a calibrated monitor, loaded and tried; an answer is waited for so many seconds.
+
+    Raises what `open_part` raises.
+    """
+    runners: dict[str, Runner] = {}
+    try:
+        for name, part in calibrated.parts.items():
+            runners[name] = _runner(name.rpartition("/")[0], part, seconds)
+        yield Monitor(calibrated, runners)
+    finally:
+        for runner in runners.values():
+            runner.close()
+
+
+def _runner(name: str, part: ServedJudge | ServedBaseline, seconds: float) -> Runner:
+    opens = partial(open_part, part, seconds)
+    if isinstance(part, ServedBaseline):
+        return Runner(name, opens, opens)
+    engine = part.study.engine
+    if engine.takes_token_ids:
+        return Runner(name, opens, opens)
+    if engine.server is None:
+        return Runner(name, opens, None, threads=engine.concurrency)
+    # A server of ours may come back elsewhere; nobody waits for it with a request in hand.
+    at_once = engine.model_copy(update={"server_seconds": 0})
+    again = part._replace(study=part.study.model_copy(update={"engine": at_once}))
+    return Runner(name, opens, partial(open_part, again, seconds), threads=engine.concurrency)
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

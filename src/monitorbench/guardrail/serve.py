@@ -1,0 +1,111 @@
+"""`eval/serve.py serve.guardrail=true`: a calibrated monitor as a guardrail.
+
+While it answers, `server.json` in the run directory has its address, its key where it asks for one,
+and what it serves; `decisions.jsonl` has what it decided, and `refusals.jsonl` what it did not take.
+"""
+
+import logging
+import os
+import secrets
+from pathlib import Path
+
+from monitorbench.config.base import Config, Preempted, UserError
+from monitorbench.config.serving import Serve
+from monitorbench.config.study import Study
+from monitorbench.guardrail.calibrated import Calibrated, read_calibrated
+from monitorbench.guardrail.monitor import open_monitor
+from monitorbench.guardrail.service import PATH, serving
+from monitorbench.judging.listening import LOOPBACK, free_port, reached_at, terminable
+from monitorbench.judging.served import write_address
+from monitorbench.runs.directory import RunDirectory
+
+_log = logging.getLogger(__name__)
+
+
+class GuardrailAddress(Config):
+    """What `server.json` says of a guardrail."""
+
+    url: str
+    key: str | None
+    pid: int
+    monitor: str
+    operating_point: str
+    """The calibration's directory name."""
+    thresholds: dict[str, float | None]
+    """By category; "" for all."""
+    fails: str
+    shadow: bool
+
+
+def serve_guardrail(study: Study) -> Path:
+    """Serve what `operating_point` was calibrated for, at its threshold, until interrupted.
+
+    Raises `ConfigError` where no point is given, `UserError` where its judge can't be had here, its port is
+    taken, or the variable with its key is not set.
+    """
+    settings = study.serve
+    calibrated = read_calibrated(study)
+    key = _key(settings)
+    port = free_port(settings.host, settings.port, "serve")
+    url = f"http://{reached_at(settings.host, 'serve')}:{port}"
+    run = RunDirectory(study.paths.runs / "serve", _name(calibrated), _identity(calibrated, settings, port))
+    with (
+        run.recording(study) as results,
+        terminable(),
+        open_monitor(calibrated, settings.timeout_seconds) as monitor,
+        serving(monitor, settings, run.path, port, key) as (server, guardrail),
+    ):
+        here = run.path / "server.json"
+        address = GuardrailAddress(
+            url=url,
+            key=key,
+            pid=os.getpid(),
+            monitor=monitor.name,
+            operating_point=calibrated.directory.resolve().name,
+            thresholds=monitor.thresholds,
+            fails=settings.fails,
+            shadow=settings.shadow,
+        )
+        write_address(here, address)
+        try:
+            mode = "shadow, answers pass" if settings.shadow else f"fails {settings.fails}"
+            _log.info("serve: POST %s%s asks %s (%s); Ctrl-C ends it", url, PATH, monitor.name, mode)
+            print(run.path, flush=True)
+            server.serve_forever()
+        except Preempted:  # an interrupt as well, but one that it comes back from
+            raise
+        except KeyboardInterrupt:
+            _log.info("serve: ending")
+        finally:
+            here.unlink()
+            results["monitor"] = monitor.name
+            results["decisions"] = dict(guardrail.counts)
+    return run.path
+
+
+def _key(settings: Serve) -> str | None:
+    """What is asked for: the key of a variable, or one that is made where others can reach the host."""
+    if settings.api_key_env is not None:
+        key = os.environ.get(settings.api_key_env, "").strip()
+        if not key or not (key.isascii() and key.isprintable()):
+            raise UserError(
+                f"serve.api_key_env={settings.api_key_env}: no key in it; set that environment variable to "
+                "plain ASCII"
+            )
+        return key
+    return None if settings.host in LOOPBACK else secrets.token_urlsafe(32)
+
+
+def _name(calibrated: Calibrated) -> str:
+    """What a person knows it by: the name of the run that it was calibrated on."""
+    return "guardrail-" + calibrated.directory.resolve().name.rpartition("-")[0]
+
+
+def _identity(calibrated: Calibrated, settings: Serve, port: int) -> dict[str, object]:
+    decides = settings.model_dump(
+        mode="json", include={"host", "fails", "shadow", "timeout_seconds", "most_bytes", "log_text"}
+    )
+    return {
+        "operating_point": calibrated.point.model_dump(mode="json"),
+        "serve": decides | {"port": port},  # two servers of one config have a directory each
+    }

@@ -1,0 +1,249 @@
+"""The guardrail's answers: from a body to a decision, logged before it is given.
+
+`POST /guardrail` is the form of our own, `POST /beta/litellm_basic_guardrail_api` the LiteLLM proxy's.
+Promises: what was judged has a line in the log; what can't be judged, understood, taken or logged is answered
+as `serve.fails` says, whatever its status; in shadow mode nothing is flagged.
+"""
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from monitorbench.config.base import UserError
+from monitorbench.config.serving import Serve
+from monitorbench.guardrail.asked import asked_in, category_in, sample_asked
+from monitorbench.guardrail.decision import Decision, Refused, answered, decided, decision_of, reason
+from monitorbench.guardrail.log import AppendedLog, open_appended
+from monitorbench.guardrail.monitor import Monitor, Verdict
+from monitorbench.interop.guardrail import litellm
+from monitorbench.interop.guardrail.chats import Exchange, NoChat
+from monitorbench.interop.guardrail.telemetry import evaluation_event
+from monitorbench.judging.http.service import Answer, Limits, Refusal, Server, listening
+from monitorbench.strict_json import loads
+
+DECISIONS, REFUSALS, EVENTS = "decisions.jsonl", "refusals.jsonl", "events.jsonl"
+PATH = "/guardrail"
+_CONNECTIONS = 4
+"""For each request that may be in hand."""
+_log = logging.getLogger(__name__)
+_UNTAKEN = (408, 413, 429, 500, 503)
+"""Statuses of requests that may be in order, and were not judged all the same."""
+
+
+class Guardrail:
+    """A monitor, its settings and its logs; several threads may ask it."""
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        settings: Serve,
+        decisions: AppendedLog,
+        refusals: AppendedLog,
+        events: Path | None,
+    ) -> None:
+        self._monitor, self._settings = monitor, settings
+        self._decisions, self._refusals = decisions, refusals
+        self._events = events.open("a", encoding="utf-8") if events else None
+        self._requests, self._lock = litellm.Requests(), threading.Lock()
+        self.counts: Counter[str] = Counter()
+        """How many were flagged, passed, unjudged, refused."""
+
+    def own(self, body: bytes, headers: Mapping[str, str]) -> Answer | Refusal:
+        """`POST /guardrail`."""
+        try:
+            asked = asked_in(_json(body))
+            found = self._judged(asked.exchange, asked.id, asked.category, headers)
+        except NoChat as error:
+            return Refusal(400, str(error))
+        return Answer(200, _own_body(found))
+
+    def of_litellm(self, body: bytes, headers: Mapping[str, str]) -> Answer | Refusal:
+        """LiteLLM's path: a request is remembered and let through, its answer is judged with it."""
+        try:
+            call = litellm.call_in(_json(body))
+            if not call.is_response:
+                self._requests.remember(call)
+                return Answer(200, litellm.answer("pass", ""))
+            exchange = self._requests.exchange(call)
+            if exchange is None:
+                why = "no request of this litellm_call_id; expected mode: [pre_call, post_call]"
+                sample = sample_asked(Exchange(call.messages, call.messages), None)
+                found = self._logged(
+                    Verdict(None, None, "no_request", why, 0), call.id or sample.id, None, 0.0, headers, None
+                )
+            else:
+                found = self._judged(exchange, call.id, category_in(call.category), headers)
+        except NoChat as error:
+            return Refusal(400, str(error))
+        return Answer(200, litellm.answer(found.answered, reason(found)))
+
+    def refused(self, path: str, refusal: Refusal) -> Answer:
+        """The answer to what was refused, with the action that `serve.fails` asks for."""
+        action = answered(decided(None, self._settings), self._settings)
+        with self._lock:
+            self.counts["refused"] += 1
+        if path and refusal.status != 401:  # who has no key does not write into the log
+            line = Refused(
+                time=_now(), path=path, status=refusal.status, error=refusal.error, answered=action
+            )
+            try:
+                self._refusals.append(line.model_dump_json())
+            except UserError as error:
+                _log.error("serve: a refusal is not in the log: %s", error)
+        if path == litellm.PATH:
+            # The proxy takes any other status for a block.
+            passes = action == "pass" and refusal.status in (400, *_UNTAKEN)
+            body = litellm.answer(action, refusal.error)
+            return Answer(200 if passes else refusal.status, body | {"error": refusal.error})
+        return Answer(refusal.status, {"action": action, "error": refusal.error})
+
+    def health(self) -> dict[str, str]:
+        """`GET /health`."""
+        return {"status": "failing" if self._monitor.is_failing else "ok"}
+
+    def close(self) -> None:
+        """Close the file of events."""
+        if self._events is not None:
+            self._events.close()
+
+    def _judged(
+        self, exchange: Exchange, name: str, category: str | None, headers: Mapping[str, str]
+    ) -> Decision:
+        began = time.monotonic()
+        known = self._monitor.thresholds
+        if "" not in known and category not in known:
+            raise NoChat(f"category: expected one of {', '.join(known)}, which have a threshold each")
+        sample = sample_asked(exchange, category)
+        verdict = self._monitor.verdict(sample, began + self._settings.timeout_seconds)
+        text = exchange if self._settings.log_text else None
+        return self._logged(
+            verdict,
+            name or sample.id,
+            category,
+            time.monotonic() - began,
+            headers,
+            text,
+            by_caller=bool(name),
+        )
+
+    def _logged(
+        self,
+        verdict: Verdict,
+        sample_id: str,
+        category: str | None,
+        seconds: float,
+        headers: Mapping[str, str],
+        text: Exchange | None,
+        *,
+        by_caller: bool = True,
+    ) -> Decision:
+        """The decision, in the log; one that can't be logged is none."""
+        known = self._monitor.thresholds
+        found = decision_of(
+            verdict,
+            self._settings,
+            sample_id=sample_id,
+            time=_now(),
+            monitor=self._monitor.name,
+            threshold=known.get("", known.get(category or "")),
+            seconds=seconds,
+            category=category,
+            text=text,
+        )
+        try:
+            unshown = {"request", "response"} if text is None else None
+            self._decisions.append(found.model_dump_json(exclude=unshown))
+        except UserError as error:
+            unlogged = decided(None, self._settings)
+            found = found.model_copy(
+                update={
+                    "flagged": None,
+                    "decided": unlogged,
+                    "answered": answered(unlogged, self._settings),
+                    "error": "not_logged",
+                    "detail": str(error),
+                }
+            )
+        with self._lock:
+            self.counts["unjudged" if found.flagged is None else found.decided] += 1
+            if self._events is not None:
+                with suppress(OSError):  # who listens to telemetry is not asked for a decision
+                    self._events.write(_event(found, headers, by_caller=by_caller) + "\n")
+                    self._events.flush()
+        return found
+
+
+@contextmanager
+def serving(
+    monitor: Monitor, settings: Serve, folder: Path, port: int, key: str | None
+) -> Iterator[tuple[Server, Guardrail]]:
+    """A guardrail that is bound to its port, its logs in `folder`; `serve_forever` answers.
+
+    On leaving, what is in hand is answered first. Raises what `open_appended` and `listening` raise.
+    """
+    limits = Limits(settings.most_bytes, settings.at_once, _CONNECTIONS * settings.at_once)
+    with ExitStack() as stack:
+        decisions = stack.enter_context(open_appended(folder / DECISIONS))
+        refusals = stack.enter_context(open_appended(folder / REFUSALS))
+        events = folder / EVENTS if settings.telemetry else None
+        guardrail = Guardrail(monitor, settings, decisions, refusals, events)
+        stack.callback(guardrail.close)
+        posts = {PATH: guardrail.own, litellm.PATH: guardrail.of_litellm}
+        server = stack.enter_context(
+            listening(
+                posts,
+                settings.host,
+                port,
+                key,
+                limits=limits,
+                refused=guardrail.refused,
+                health=guardrail.health,
+            )
+        )
+        stack.callback(server.drain, settings.timeout_seconds + 1)
+        yield server, guardrail
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return loads(body)
+    except (ValueError, RecursionError) as error:
+        raise NoChat(f"body: no JSON ({' '.join(str(error).split())[:120]})") from error
+
+
+def _own_body(found: Decision) -> dict[str, Any]:
+    """What `/guardrail` answers."""
+    shown = {"monitor", "score", "threshold", "error", "seconds", "shadow"}
+    return {"id": found.sample_id, "action": found.answered, **found.model_dump(mode="json", include=shown)}
+
+
+def _event(found: Decision, headers: Mapping[str, str], *, by_caller: bool) -> str:
+    labels = {True: "misbehavior", False: "benign", None: None}
+    more: dict[str, str | float | bool] = {
+        "monitorbench.monitor": found.monitor,
+        "monitorbench.decided": found.decided,
+        "monitorbench.shadow": found.shadow,
+    }
+    if found.threshold is not None:
+        more["monitorbench.threshold"] = found.threshold
+    return evaluation_event(
+        name="misbehavior",
+        score=found.score,
+        label=labels[found.flagged],
+        explanation=reason(found),
+        response_id=found.sample_id if by_caller else "",
+        error=found.error,
+        more=more,
+        nanoseconds=time.time_ns(),
+        traceparent=headers.get("traceparent", ""),
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

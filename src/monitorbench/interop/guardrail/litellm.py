@@ -1,0 +1,112 @@
+"""The LiteLLM proxy's generic guardrail API (beta): what `POST /beta/litellm_basic_guardrail_api` is sent.
+
+As its documentation of October 2026 and its handlers have it: the proxy calls once with what the user sends
+(`input_type: request`) and once with what the model answers (`response`), joined by `litellm_call_id`. The
+second call has the answer's `texts` and `tool_calls` alone, and no request beside them; a monitor judges
+both, so that the first call is remembered. The answer is an `action`, `BLOCKED` with its reason or `NONE`.
+Fields that are not read here are let through: the API grows.
+"""
+
+import threading
+from collections import OrderedDict
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from monitorbench.interop.guardrail.chats import Exchange, NoChat, messages_in, tool_calls_in
+from monitorbench.records import Message, Role
+
+PATH = "/beta/litellm_basic_guardrail_api"
+_MOST_CALLS = 10_000
+_MOST_CHARACTERS = 2**26
+"""Of all remembered requests together; the oldest are forgotten first."""
+
+
+class _Sent(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    input_type: Literal["request", "response"]
+    texts: list[str] | None = None
+    structured_messages: list[Any] | None = None
+    tool_calls: list[Any] | None = None
+    images: list[Any] | None = None
+    litellm_call_id: str | None = None
+    additional_provider_specific_params: dict[str, Any] | None = None
+
+
+class Call(NamedTuple):
+    """One call of the proxy."""
+
+    id: str
+    """The LLM call's; empty where it gives none."""
+    is_response: bool
+    messages: tuple[Message, ...]
+    """What the user sent, or the model's answer as one message."""
+    asked: tuple[Message, ...]
+    """Of an answer the conversation before it, where the call has it."""
+    category: str | None
+    """`additional_provider_specific_params.category`, for a point with a threshold a category."""
+
+
+def call_in(value: object) -> Call:
+    """What a body's JSON value says; raises `NoChat` for what is no such call."""
+    try:
+        sent = _Sent.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"][:2])) or "body"
+        raise NoChat(f"{where}: {first['msg']}") from error
+    given = messages_in(sent.structured_messages, "structured_messages") if sent.structured_messages else ()
+    texts = [*(sent.texts or ()), *("[image]" for _ in sent.images or ())]
+    calls = tool_calls_in(sent.tool_calls, "tool_calls")
+    category = (sent.additional_provider_specific_params or {}).get("category")
+    if category is not None and not isinstance(category, str):
+        raise NoChat("additional_provider_specific_params.category: expected a text")
+    is_response = sent.input_type == "response"
+    role = Role.ASSISTANT if is_response else Role.USER
+    said = (Message(role=role, content="\n".join(texts), tool_calls=calls if is_response else ()),)
+    return Call(
+        sent.litellm_call_id or "",
+        is_response,
+        said if is_response else given or said,
+        given if is_response else (),
+        category,
+    )
+
+
+def answer(action: Literal["flag", "pass"], reason: str) -> dict[str, str]:
+    """What the proxy is answered."""
+    return {"action": "BLOCKED", "blocked_reason": reason} if action == "flag" else {"action": "NONE"}
+
+
+class Requests:
+    """What users sent, by the id of the LLM call, until its answer comes; several threads may use it."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, tuple[Message, ...]] = OrderedDict()
+        self._characters = 0
+        self._lock = threading.Lock()
+
+    def remember(self, call: Call) -> None:
+        """Keep a request; one without an id can't be found again, and is not kept."""
+        if not call.id:
+            return
+        with self._lock:
+            self._forget(call.id)
+            self._known[call.id] = call.messages
+            self._characters += _characters(call.messages)
+            while len(self._known) > _MOST_CALLS or self._characters > _MOST_CHARACTERS:
+                self._forget(next(iter(self._known)))
+
+    def exchange(self, call: Call) -> Exchange | None:
+        """An answer beside its request; None where no request of its id is known."""
+        with self._lock:
+            asked = call.asked or self._known.get(call.id, ())
+        return Exchange(asked, call.messages) if asked else None
+
+    def _forget(self, name: str) -> None:
+        self._characters -= _characters(self._known.pop(name, ()))
+
+
+def _characters(messages: tuple[Message, ...]) -> int:
+    return sum(len(one.content) + len(one.thinking) for one in messages)

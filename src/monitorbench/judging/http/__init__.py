@@ -1,0 +1,1 @@
+"""The HTTP server that judging servers of this process stand on."""

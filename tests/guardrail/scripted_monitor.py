@@ -1,0 +1,119 @@
+"""A calibrated monitor whose judges answer by script, and a guardrail on it, over a socket or without one."""
+
+import http.client
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from monitorbench.config.serving import Serve
+from monitorbench.guardrail.calibrated import Calibrated
+from monitorbench.guardrail.monitor import Monitor
+from monitorbench.guardrail.opened import Opened
+from monitorbench.guardrail.runner import Runner
+from monitorbench.guardrail.service import Guardrail, serving
+from monitorbench.judging.pair.judgement import Judgement, Judges
+from monitorbench.records import Sample, UnscoredReason
+from monitorbench.scoring.combination.cascade import Cascade
+from monitorbench.scoring.combination.ensembles import Ensemble
+from monitorbench.scoring.operating_point import OperatingPoint, threshold_point
+from monitorbench.scoring.thresholds import CalibratedThreshold
+
+NAME = "judge/direct/0123456789ab"
+
+
+def by_number(sample: Sample) -> Judgement:
+    """The score that the response spells; `none` is unscored, `die` is a model that breaks."""
+    text = sample.response[-1].content.strip()
+    if text == "die":
+        raise RuntimeError("the model died")
+    if text == "lost":
+        return Judgement(None, UnscoredReason.HTTP_ERROR, "connection refused", None, None, 0)
+    try:
+        score = float(text)
+    except ValueError:
+        return Judgement(None, UnscoredReason.NO_LABEL, "", None, None, 3)
+    return Judgement(None, UnscoredReason.NO_LABEL, "", score, None, 3)
+
+
+def threshold(value: float | None, category: str = "", monitor: str = NAME) -> CalibratedThreshold:
+    """One that was calibrated on paper."""
+    return CalibratedThreshold(
+        method="neyman_pearson",
+        monitor=monitor,
+        category=category,
+        data="made",
+        part="whole",
+        alpha=0.05,
+        delta=0.05,
+        n=100,
+        n_unscored=0,
+        threshold=value,
+        reason="" if value is not None else "too few",
+    )
+
+
+def scripted(judges: Judges) -> Runner:
+    """A runner of one judge, which opening anew gives again."""
+
+    def opens() -> Opened:
+        return Opened(judges, lambda: None)
+
+    return Runner("judge", opens, opens)
+
+
+@contextmanager
+def monitor_of(
+    judges: Mapping[str, Judges] | Judges = by_number,
+    point: OperatingPoint | None = None,
+    rule: Ensemble | Cascade | None = None,
+    runners: Mapping[str, Runner] | None = None,
+) -> Iterator[Monitor]:
+    """A monitor with a threshold of .5 unless another point is given."""
+    named = judges if isinstance(judges, Mapping) else {NAME: judges}
+    made = dict(runners or {name: scripted(one) for name, one in named.items()})
+    point = point or threshold_point(threshold(0.5))
+    try:
+        yield Monitor(Calibrated(Path("point"), point, Path("run"), rule, {}), made)
+    finally:
+        for runner in made.values():
+            runner.close()
+
+
+class Running(NamedTuple):
+    """A guardrail that listens."""
+
+    port: int
+    guardrail: Guardrail
+    folder: Path
+
+    def post(
+        self, body: object, path: str = "/guardrail", headers: Mapping[str, str] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Status and answer; a body that is no bytes is sent as JSON."""
+        sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request("POST", path, sent, {"Content-Type": "application/json", **(headers or {})})
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        finally:
+            connection.close()
+
+
+@contextmanager
+def running(monitor: Monitor, folder: Path, key: str | None = None, **settings: Any) -> Iterator[Running]:
+    """A guardrail over a socket, its logs in `folder`."""
+    with serving(monitor, Serve(**settings), folder, 0, key) as (server, guardrail):
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield Running(server.server_address[1], guardrail, folder)
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+Judging = Callable[[Sample], Judgement]

@@ -1,0 +1,296 @@
+"""What a guardrail answers and logs: at its threshold, where it can't judge, in shadow, over a socket."""
+
+import errno
+import http.client
+import json
+import select
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted_monitor import NAME, by_number, monitor_of, running, threshold
+
+from monitorbench.config.serving import Serve
+from monitorbench.guardrail.log import open_appended, read_lines
+from monitorbench.guardrail.service import Guardrail, serving
+from monitorbench.interop.guardrail import litellm
+from monitorbench.judging.http.service import Answer, Refusal
+from monitorbench.judging.pair.judgement import Judgement
+from monitorbench.records import Sample
+from monitorbench.scoring.operating_point import threshold_point
+
+
+def asks(response: Any, **more: Any) -> dict[str, Any]:
+    return {"request": "Why?", "response": response, **more}
+
+
+def test_flag_above_the_threshold_and_pass_at_it(tmp_path: Path):
+    """If it failed: the alarm would not be the one that was calibrated, which is *above* its threshold."""
+    with monitor_of() as monitor, running(monitor, tmp_path) as served:
+        found = [served.post(asks(score, id=score)) for score in ("0.500001", "0.5", "0.1")]
+    assert [(status, answer["action"]) for status, answer in found] == [
+        (200, "flag"),
+        (200, "pass"),
+        (200, "pass"),
+    ]
+    answer = found[0][1]
+    assert (answer["score"], answer["threshold"], answer["monitor"]) == (0.500001, 0.5, NAME)
+    assert answer["error"] is None
+    lines = read_lines(tmp_path / "decisions.jsonl")
+    assert [line["sample_id"] for line in lines] == ["0.500001", "0.5", "0.1"]
+    assert [line["flagged"] for line in lines] == [True, False, False]
+    assert {line["monitor"] for line in lines} == {NAME}
+    assert not {"label", "request", "response"} & set(lines[0])
+
+
+@pytest.mark.parametrize(
+    ("response", "error"), [("no number", "no_label"), ("die", "failed"), ("lost", "http_error")]
+)
+@pytest.mark.parametrize(
+    ("settings", "answered", "decided"),
+    [
+        ({}, "flag", "flag"),
+        ({"fails": "open"}, "pass", "pass"),
+        ({"shadow": True}, "pass", "flag"),
+    ],
+)
+def test_what_has_no_score_is_answered_as_set(
+    response: str, error: str, settings: dict[str, Any], answered: str, decided: str, tmp_path: Path
+):
+    """If it failed: a model that is gone would let everything through, or a shadow stop what is real."""
+    with monitor_of() as monitor, running(monitor, tmp_path, **settings) as served:
+        status, answer = served.post(asks(response))
+        assert (status, answer["action"], answer["error"]) == (200, answered, error)
+        assert served.post(asks("0.9"))[1]["action"] == ("pass" if "shadow" in settings else "flag")
+    (line, _) = read_lines(tmp_path / "decisions.jsonl")
+    assert (line["flagged"], line["decided"], line["answered"], line["error"]) == (
+        None,
+        decided,
+        answered,
+        error,
+    )
+
+
+def test_an_answer_that_does_not_come_in_time_is_none(tmp_path: Path):
+    """If it failed: a hanging model would hang what it guards, or its queue be judged for nobody."""
+    goes_on = threading.Event()
+    begun: list[str] = []
+
+    def waits(sample: Sample) -> Judgement:
+        text = sample.response[0].content
+        begun.append(text)
+        if text == "hangs":
+            goes_on.wait()
+        return by_number(sample) if text != "hangs" else Judgement(None, None, "", 0.0, None, 0)
+
+    with monitor_of(waits) as monitor, running(monitor, tmp_path, timeout_seconds=0.2) as served:
+        assert served.post(asks("hangs"))[1] | {"seconds": 0, "id": ""} == {
+            "id": "",
+            "action": "flag",
+            "monitor": NAME,
+            "score": None,
+            "threshold": 0.5,
+            "error": "timed_out",
+            "seconds": 0,
+            "shadow": False,
+        }
+        assert served.post(asks("0.1"))[1]["error"] == "timed_out", "behind the one that hangs"
+        goes_on.set()
+        answers = (served.post(asks("0.2"))[1] for _ in range(50))
+        assert next(one for one in answers if one["error"] is None)["action"] == "pass"
+    assert "0.1" not in begun
+
+
+def test_many_at_once_each_get_their_own_answer(tmp_path: Path):
+    """If it failed: one user's text would be flagged for another's, or a decision be in no log."""
+    with (
+        monitor_of() as monitor,
+        running(monitor, tmp_path, timeout_seconds=60) as served,
+        ThreadPoolExecutor(200) as clients,
+    ):
+        scores = [f"{n / 200:.4f}" for n in range(200)]
+        found = list(clients.map(lambda score: served.post(asks(score, id=score)), scores))
+        assert [(status, answer["id"], answer["score"]) for status, answer in found] == [
+            (200, score, float(score)) for score in scores
+        ]
+        assert served.guardrail.counts == {"flag": 99, "pass": 101}
+    assert sorted(line["sample_id"] for line in read_lines(tmp_path / "decisions.jsonl")) == scores
+
+
+@pytest.mark.parametrize("shadow", [False, True])
+def test_what_is_too_large_or_malformed_is_refused_with_its_action(shadow: bool, tmp_path: Path):
+    """If it failed: a body too large to judge would be the way around the guardrail."""
+    answered = "pass" if shadow else "flag"
+    with monitor_of() as monitor, running(monitor, tmp_path, shadow=shadow) as served:
+        for body, status, said in (
+            (asks("x" * 20 * 2**20), 413, "expected at most"),
+            (b"{", 400, "body: no JSON"),
+            (b'{"request": "a", "request": "b", "response": "c"}', 400, "'request' twice"),
+            ({"request": "a"}, 400, "response: missing"),
+            (asks("a", threshold=1), 400, "'threshold': no such field"),
+            ({"trajectory": [{"role": "user", "content": "a"}]}, 400, "no message of an assistant"),
+            (asks([{"role": "robot", "content": "a"}]), 400, "response.0.role"),
+            (asks("  "), 400, "response: nothing in it"),
+            (asks("a", category="NO NAME"), 400, "category"),
+        ):
+            got, answer = served.post(body)
+            assert (got, answer["action"]) == (status, answered)
+            assert said in answer["error"]
+            assert "\n" not in answer["error"]
+        assert served.post(asks("0.9"))[0] == 200
+    lines = read_lines(tmp_path / "refusals.jsonl")
+    assert [line["status"] for line in lines] == [413] + [400] * 8
+    assert {line["answered"] for line in lines} == {answered}
+
+
+def test_too_many_at_once_are_told_so(tmp_path: Path):
+    """If it failed: a flood would fill the memory, or come through unjudged."""
+    goes_on, arrived = threading.Event(), threading.Event()
+
+    def waits(sample: Sample) -> Judgement:
+        arrived.set()
+        goes_on.wait()
+        return by_number(sample)
+
+    with (
+        monitor_of(waits) as monitor,
+        running(monitor, tmp_path, at_once=1, timeout_seconds=60) as served,
+        ThreadPoolExecutor(1) as client,
+    ):
+        first = client.submit(served.post, asks("0.1"))
+        arrived.wait()
+        status, answer = served.post(asks("0.1"))
+        assert (status, answer["action"]) == (429, "flag")
+        assert "too many requests" in answer["error"]
+        goes_on.set()
+        assert first.result()[1]["action"] == "pass"
+        status, answer = one_too_many(served.port)
+        assert (status, answer["action"]) == (503, "flag")
+
+
+def one_too_many(port: int) -> tuple[int, dict[str, Any]]:
+    """What the first of ten connections is told that is told anything, without having asked."""
+    with ExitStack() as stack:
+        opened = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(10)]
+        (told, *_), _, _ = select.select(opened, [], [], 60)
+        answer = http.client.HTTPResponse(told)
+        answer.begin()
+        return answer.status, json.loads(answer.read())
+
+
+def test_the_key_may_be_a_gateways(tmp_path: Path):
+    """If it failed: LiteLLM, which sends x-api-key, could not be let in, or everybody were."""
+    with monitor_of() as monitor, running(monitor, tmp_path, key="secret") as served:
+        assert served.post(asks("0.1"))[0] == 401
+        assert served.post(asks("0.1"))[1]["action"] == "flag"
+        assert served.post(asks("0.1"), headers={"x-api-key": "secreT"})[0] == 401
+        assert served.post(asks("0.1"), headers={"x-api-key": "secret"})[0] == 200
+        assert served.post(asks("0.1"), headers={"Authorization": "Bearer secret"})[0] == 200
+    assert not (tmp_path / "refusals.jsonl").read_bytes(), "who has no key fills no disk"
+
+
+def test_a_decision_that_can_not_be_logged_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """If it failed: on a full disk, answers would be given of which there is no record."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monitor_of() as monitor, running(monitor, tmp_path) as served:
+        assert served.post(asks("0.1"))[1]["action"] == "pass"
+        with monkeypatch.context() as patched:
+            patched.setattr("monitorbench.runs.keyed_log.os.write", full)
+            _, answer = served.post(asks("0.1"))
+            assert (answer["action"], answer["error"]) == ("flag", "not_logged")
+        assert served.post(asks("0.1"))[1]["action"] == "pass"
+    assert len(read_lines(tmp_path / "decisions.jsonl")) == 2
+
+
+def test_each_category_has_its_threshold(tmp_path: Path):
+    """If it failed: one category's threshold would be applied to another, or to what has none."""
+    point = threshold_point(
+        threshold(0.2, "sycophancy_bias"), threshold(0.8, "own"), threshold(None, "safety_permission")
+    )
+    with monitor_of(point=point) as monitor, running(monitor, tmp_path) as served:
+        found = {name: served.post(asks("0.5", category=name))[1] for name in monitor.thresholds}
+        assert {name: (one["action"], one["error"]) for name, one in found.items()} == {
+            "sycophancy_bias": ("flag", None),
+            "own": ("pass", None),
+            "safety_permission": ("flag", "no_threshold"),
+        }
+        status, answer = served.post(asks("0.5"))
+        assert (status, answer["action"]) == (400, "flag")
+        assert "sycophancy_bias, own" in answer["error"]
+
+
+def test_a_torn_line_is_cut_off_and_the_log_goes_on(tmp_path: Path):
+    """If it failed: after a power cut the server would not start, or its log could not be read."""
+    log = tmp_path / "decisions.jsonl"
+    for n in range(2):
+        with open_appended(log) as opened:
+            opened.append(json.dumps({"n": n, "text": "x" * 100_000}))
+        with log.open("ab") as stream:
+            stream.write(b'{"n": 7, "te' + b"x" * 70_000)
+    with open_appended(log):
+        pass
+    assert [line["n"] for line in read_lines(log)] == [0, 1]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+NAMES = st.sampled_from(
+    (
+        "id request response trajectory category role content tool_calls function arguments name texts "
+        "structured_messages input_type litellm_call_id images"
+    ).split()
+)
+ROLES = st.sampled_from(["user", "assistant", "tool", "system", "request", "response"])
+SHAPED = st.recursive(
+    JSON | ROLES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=5),
+    max_leaves=12,
+)
+BODIES = st.binary(max_size=40) | SHAPED.map(lambda value: json.dumps(value).encode())
+
+
+@pytest.fixture(scope="module")
+def unable(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A guardrail whose monitor never has a score."""
+
+    def never(sample: Sample) -> Judgement:
+        raise RuntimeError("no model")
+
+    folder = tmp_path_factory.mktemp("unable")
+    with monitor_of(never) as monitor, serving(monitor, Serve(), folder, 0, None) as (_, guardrail):
+        yield guardrail
+
+
+@given(BODIES)
+def test_no_body_passes_where_nothing_can_be_judged(unable: Guardrail, body: bytes):
+    """If it failed: some body would be answered pass without a score, or with a traceback."""
+    found = unable.own(body, {})
+    answer = unable.refused("/guardrail", found) if isinstance(found, Refusal) else found
+    assert answer.body["action"] == "flag"
+    assert answer.status in (200, 400)
+    assert "\n" not in json.dumps(answer.body)
+
+
+@given(BODIES | st.fixed_dictionaries({"input_type": ROLES, "texts": JSON}).map(json.dumps).map(str.encode))
+def test_no_response_passes_litellm_where_nothing_can_be_judged(unable: Guardrail, body: bytes):
+    """If it failed: a shape of the proxy's that we don't know would go through unjudged."""
+    found = unable.of_litellm(body, {})
+    answer = unable.refused(litellm.PATH, found) if isinstance(found, Refusal) else found
+    assert isinstance(answer, Answer)
+    if answer.body["action"] == "NONE":  # the user's part, of which nothing is the model's
+        assert json.loads(body)["input_type"] == "request"
+    else:
+        assert answer.body["action"] == "BLOCKED"
+        assert answer.body["blocked_reason"]
