@@ -290,6 +290,18 @@ runs are printed. Prints the run's directory (wording.json) as its last line.
     is_live=True,
 )
 
+STRESS = _stage(
+    "stress",
+    "monitorbench.stress.stage:stress",
+    """Judge an evaluation's samples again under changes that must not change the label: does the judge stand?
+
+    monitorbench stress run=latest stress.changes=[instruction,padding.2k] stress.pairs_per_cell=10
+
+Prints what is shown to make it worse, a row a change, and the run's directory (stress.json) as its last line.
+""",
+    is_live=True,
+)
+
 CALIBRATE = _stage(
     "calibrate",
     "monitorbench.scoring.calibrate:calibrate_run",
@@ -428,6 +440,7 @@ STAGES = {
         PUSH,
         EVALUATE,
         WORDING,
+        STRESS,
         CALIBRATE,
         SCORE,
         COMBINE,

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
+from monitorbench.metrics.robustness.facts import StressFacts
 from monitorbench.report.samples.browsable import link
 from monitorbench.report.samples.worst import Worst
 from monitorbench.report.scores import Scores
@@ -39,6 +40,8 @@ class Material(NamedTuple):
     """Monitors and prompts whose samples are on the samples page beside this one, to be linked."""
     other_points: bool = False
     """Whether published points of other datasets are drawn beside the monitors' own."""
+    stress: Sequence[StressFacts] = ()
+    """Of each monitor and prompt that was stressed."""
 
     def samples_link(
         self, monitor: str, prompt: str, *, cell: str = "", verdict: str = "", sample: str = ""
