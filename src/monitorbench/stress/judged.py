@@ -85,7 +85,7 @@ def judge_all(judge: Judging, samples: Sequence[Sample], changes: Sequence[Chang
                     cases += _asked(judge, asked, change.name, applied, log)
         for number, change in enumerate(changes, 1):
             if isinstance(change, PromptChange):
-                prompt = _changed_prompt(change, judge.spec)
+                prompt = asked_in(change, judge.spec.prompt, is_probe=judge.spec.monitor.head is not None)
                 _say(number, len(changes), change.name, len(samples) if prompt else 0, len(samples))
                 if prompt is not None:
                     with _opened(judge, judge.asked_with(prompt), log, failures, shared) as asked:
@@ -93,9 +93,12 @@ def judge_all(judge: Judging, samples: Sequence[Sample], changes: Sequence[Chang
     return cases
 
 
-def _changed_prompt(change: PromptChange, spec: JudgeSpec) -> Prompt | None:
-    """None for a probe, which reads the states of the prompt that it was fitted with and of no other."""
-    return None if spec.monitor.head is not None else change.apply(spec.prompt)
+def asked_in(change: PromptChange, prompt: Prompt, *, is_probe: bool) -> Prompt | None:
+    """The changed prompt, or None where the change does not apply.
+
+    It never does to a probe, which reads the states of the prompt that it was fitted with and of no other.
+    """
+    return None if is_probe else change.apply(prompt)
 
 
 def _say(number: int, of: int, name: str, n: int, n_samples: int) -> None:
