@@ -34,7 +34,14 @@ FILLED = {
 """A value for every `???` that a primary file or a dataset leaves to the person."""
 FORMS = {"vllm_gpu": "vllm"}
 """Options that are another for one kind of machine, and the kind that they are."""
-ASKED = {"calibrate": {"run"}, "score": {"run"}, "report": {"run"}, "merge": {"run"}, "push": {"run"}}
+ASKED = {
+    "calibrate": {"run"},
+    "score": {"run"},
+    "stress": {"run"},
+    "report": {"run"},
+    "merge": {"run"},
+    "push": {"run"},
+}
 """What a primary file leaves to the person."""
 
 FILES = sorted(

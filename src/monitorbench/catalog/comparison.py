@@ -29,6 +29,7 @@ _DECISIVE: dict[str, tuple[str, ...]] = {
     "evaluate": ("dataset", "monitor", "prompt", "engine", "evaluate"),
     "calibrate": ("calibrate", "score", "run"),
     "wording": ("dataset", "monitor", "engine", "wording", "seed"),
+    "stress": ("stress", "run", "operating_point", "seed"),
     "probe": ("probe", "score", "stakes", "seed"),
     "pilot": ("pilot", "environment", "agent", "monitor", "engine", "recorded", "outcomes", "seed"),
     "serve": ("monitor", "engine"),

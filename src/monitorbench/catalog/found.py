@@ -24,6 +24,7 @@ KINDS = (
     "evaluate",
     "calibrate",
     "wording",
+    "stress",
     "probe",
     "recommend",
     "pilot",
@@ -155,6 +156,8 @@ def _parts(path: Path, kind: str, manifest: Mapping[str, Any]) -> tuple[str, ...
         return str(judge["name"]), str(judge["prompt"]), dataset_name(results["data"]), split
     if kind == "wording" and "monitor" in results:
         return str(results["monitor"]), dataset_name(str(identity["data"]))
+    if kind == "stress" and "monitor" in results:
+        return str(results["monitor"]), str(results["prompt"]), dataset_name(str(results["data"]))
     if kind == "calibrate" and "operating_point" in results:
         first = results["operating_point"]["thresholds"][0]
         monitor, prompt, _ = first["monitor"].split("/")

@@ -57,6 +57,7 @@ COMPARED = replace(
     words="a finished evaluation run",
     fits=lambda run: run.kind == "evaluate" and run.state == "done",
 )
+_JUDGED = Wanted(("evaluate",), "a finished evaluation run")
 _TESTED = Wanted(("evaluate",), "a finished evaluation run over the test split", "test")
 _CALIBRATED = Wanted(("evaluate",), "a finished evaluation run over the calibration split", "calibration")
 _TRAINED = Wanted(("train",), "a finished training run")
@@ -84,6 +85,7 @@ _READS: dict[str, dict[str, Wanted]] = {
     "serve": {"monitor.adapter": _TRAINED, "adapters": _TRAINED, "operating_point": _THRESHOLD},
     "pilot": {"monitor.adapter": _TRAINED},
     "score": {"run": _TESTED, "operating_point": _THRESHOLD},
+    "stress": {"run": _JUDGED, "operating_point": _THRESHOLD},
     "calibrate": {"run": _CALIBRATED},
     "combine": {"combine.calibration": _CALIBRATED, "combine.test": _TESTED},
     "probe": {
@@ -98,7 +100,7 @@ _READS: dict[str, dict[str, Wanted]] = {
     "verify": {"run": ANY_RUN},
 }
 """The settings of each stage that name runs, and which; in the order they are resolved."""
-_NEEDS_A_RUN = frozenset(("score", "calibrate", "report", "merge", "push"))
+_NEEDS_A_RUN = frozenset(("score", "stress", "calibrate", "report", "merge", "push"))
 
 
 def resolved(study: Study, stage: str) -> Study:

@@ -13,7 +13,7 @@ from monitorbench.config.entry import reporting
 _GROUPS = {
     "to begin": ("choose", "init", "doctor"),
     "data": ("mirror", "build", "audit", "annotate", "elicit", "export"),
-    "monitors": ("evaluate", "wording", "train", "fit", "merge", "push", "serve"),
+    "monitors": ("evaluate", "wording", "stress", "train", "fit", "merge", "push", "serve"),
     "answers": ("calibrate", "score", "combine", "probe", "report", "pilot"),
     "runs": ("runs", "verify"),
     "this command": ("completion",),

@@ -311,6 +311,18 @@ over the test split as its last line.
 """,
 )
 
+STRESS = _stage(
+    "stress",
+    "monitorbench.stress.stage:stress",
+    """Judge an evaluation's samples again under changes that must not change the label: does the judge stand?
+
+    monitorbench stress run=latest stress.changes=[instruction,padding.2k] stress.pairs_per_cell=10
+
+Prints what is shown to make it worse, a row a change, and the run's directory (stress.json) as its last line.
+""",
+    is_live=True,
+)
+
 CALIBRATE = _stage(
     "calibrate",
     "monitorbench.scoring.calibrate:calibrate_run",
@@ -466,6 +478,7 @@ STAGES = {
         EVALUATE,
         WORDING,
         IMPORT,
+        STRESS,
         CALIBRATE,
         SCORE,
         COMBINE,

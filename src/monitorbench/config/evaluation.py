@@ -73,6 +73,15 @@ class Calibrate(Config):
         return value
 
 
+class Stress(Config):
+    """`stress.py`: which changes that keep the label a judge is tried under, and on how much."""
+
+    changes: Annotated[tuple[str, ...], Field(min_length=1)] = ("all",)
+    """Names, families or parts of them, as `padding`, `padding.2k` (docs/stress.md); `all` of them."""
+    pairs_per_cell: Annotated[int, Field(ge=1)] = 20
+    """Of each cell that the evaluation judged, the first pairs by content hash."""
+
+
 class Stakes(Config):
     """A deployment, for expected costs: how much of what is judged misbehaves, and what errors cost."""
 

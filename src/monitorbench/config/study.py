@@ -27,6 +27,7 @@ from monitorbench.config.evaluation import (
     Report,
     Score,
     Stakes,
+    Stress,
     Wording,
 )
 from monitorbench.config.head import Head
@@ -93,6 +94,7 @@ class Study(Config):
     stakes: Stakes
     evaluate: Evaluate
     wording: Wording = Wording()
+    stress: Stress = Stress()
     calibrate: Calibrate
     combine: Combine
     import_: Annotated[Import, Field(alias="import")] = Import()

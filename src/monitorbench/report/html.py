@@ -11,11 +11,21 @@ from markupsafe import Markup
 
 from monitorbench.metrics.choice.facts import Recommendation
 from monitorbench.metrics.results import as_results
+from monitorbench.metrics.robustness.facts import StressFacts
 from monitorbench.report import reading
 from monitorbench.report.samples.browsable import PAGE
 from monitorbench.report.samples.worst import Worst
 from monitorbench.report.scores import Scores
-from monitorbench.report.sections import costs, inverted, prompts, rates, samples, thresholds, training
+from monitorbench.report.sections import (
+    costs,
+    inverted,
+    prompts,
+    rates,
+    samples,
+    thresholds,
+    training,
+    under_stress,
+)
 from monitorbench.report.sections.answer import answer
 from monitorbench.report.sections.background import background
 from monitorbench.report.sections.section import Material, Section
@@ -30,6 +40,7 @@ SECTIONS = (
     Section("scores to doubt", rates.doubted, rates.has_doubted_scores),
     Section("inverted in a cell", inverted.inverted, inverted.has_inverted),
     Section("one monitor under several prompts", prompts.by_prompt, prompts.has_prompts),
+    Section("under changes that keep the label", under_stress.under_stress, under_stress.has_stress),
     Section("rates and AUROC by cell", rates.by_cell),
     Section("where each monitor errs", rates.heat_maps, rates.has_rates),
     Section("what training changed", training.changes, training.has_changes),
@@ -60,14 +71,16 @@ def render_report(
     browsable: Set[tuple[str, str]] = frozenset(),
     other_points: bool = False,
     recommendation: Recommendation | None = None,
+    stress: Sequence[StressFacts] = (),
 ) -> str:
     """The page for a `metrics.json` and the manifest of the run it came from.
 
     `worst` holds the worst samples by monitor and prompt, `worst_missing` says what of them could not be
     read; `scores` are the monitors' own, for the slider of thresholds. `browsable` are the monitors and
     prompts whose samples stand on the samples page beside this one; `other_points` draws published points of
-    other datasets too; a `recommendation` takes the place of the decision in the metrics. Raises ValueError
-    where the metrics are of another schema version.
+    other datasets too; a `recommendation` takes the place of the decision in the metrics; `stress` says what
+    changes that keep the label do to some of the monitors. Raises ValueError where the metrics are of another
+    schema version.
     """
     results = as_results(metrics)
     material = Material(
@@ -81,6 +94,7 @@ def render_report(
         browsable,
         other_points,
         recommendation,
+        stress,
     )
     shown = [section for section in SECTIONS if section.is_shown(material)]
     scripts = [templates().get_template(name).render() for name in _SCRIPTS]

@@ -17,6 +17,7 @@ from monitorbench.report.samples import browsable
 from monitorbench.report.samples.page import render_samples
 from monitorbench.report.samples.runs import read_judged, worst_of
 from monitorbench.report.scores import read_scores
+from monitorbench.report.stress.read import stress_of
 from monitorbench.report.tables.tables import show_tables
 from monitorbench.runs.directory import kind_of, read_checked, read_finished, record_files
 from monitorbench.runs.files import write_atomically
@@ -64,6 +65,7 @@ def report(study: Study) -> Path:
         browsable={(run.monitor, run.prompt) for run in judged.runs},
         other_points=study.report.other_points,
         recommendation=told,
+        stress=stress_of(directory, manifest, study.paths),
     )
     write_atomically(directory / "report.html", page)
     written = [directory / "report.html"]

@@ -268,6 +268,7 @@ _KINDS = {
     "episodes": "a set of pilot runs",
     "calibrate": "a calibration run",
     "wording": "the choice of a wording",
+    "stress": "a stress run",
     "baselines": "a set of baseline numbers",
     "serve": "a server's run",
     "sweeps": "a sweep",

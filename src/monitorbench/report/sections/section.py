@@ -13,6 +13,7 @@ from markupsafe import Markup
 from monitorbench.metrics.choice.facts import Recommendation
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
+from monitorbench.metrics.robustness.facts import StressFacts
 from monitorbench.report.samples.browsable import link
 from monitorbench.report.samples.worst import Worst
 from monitorbench.report.scores import Scores
@@ -42,6 +43,8 @@ class Material(NamedTuple):
     """Whether published points of other datasets are drawn beside the monitors' own."""
     recommendation: Recommendation | None = None
     """What `recommend` said of these monitors, in place of the decision in `results`."""
+    stress: Sequence[StressFacts] = ()
+    """Of each monitor and prompt that was stressed."""
 
     def samples_link(
         self, monitor: str, prompt: str, *, cell: str = "", verdict: str = "", sample: str = ""

@@ -1,0 +1,56 @@
+"""The section of what changes that keep the label do to a monitor: its robustness, and a row a change."""
+
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from monitorbench.metrics.robustness.facts import StressFacts
+from monitorbench.metrics.robustness.worst import Worst
+from monitorbench.report.sections.section import Material, fill
+from monitorbench.report.stress.table import Row, answer, notes, rows
+from monitorbench.report.tables.numbers import DASH, signed_with_interval
+
+COLUMNS = ("n", "ΔMR", "ΔFAR", "ΔAUROC", "unscored")
+WORST = ("worst ΔAUROC", "worst ΔMR", "worst ΔFAR")
+
+
+class _Monitor(NamedTuple):
+    """One monitor's robustness."""
+
+    name: str
+    prompt: str
+    answer: str
+    worst: list[str]
+    rows: list[Row]
+    notes: list[str]
+
+
+def has_stress(material: Material) -> bool:
+    """Whether one of the monitors was stressed."""
+    return bool(material.stress)
+
+
+def under_stress(material: Material) -> Markup:
+    """All monitors' worst numbers side by side, and below each what every change does."""
+    monitors = [_monitor(material, one) for one in material.stress]
+    return fill("under_stress", {"monitors": monitors, "columns": COLUMNS, "worst": WORST})
+
+
+def _monitor(material: Material, facts: StressFacts) -> _Monitor:
+    of = facts["robustness"]
+    point = f", at {facts['operating_point']}" if facts["operating_point"] else ""
+    return _Monitor(
+        material.short_names.get(facts["monitor"], facts["monitor"]),
+        f"{facts['prompt']}{point}",
+        answer(facts),
+        [_worst(one) for one in (of["worst_auroc"], of["worst_miss_rate"], of["worst_false_alarm_rate"])],
+        rows(facts),
+        notes(facts),
+    )
+
+
+def _worst(one: Worst | None) -> str:
+    if one is None:
+        return DASH
+    shown = "" if one["is_shown"] else ", not shown"
+    return f"{signed_with_interval(one['difference'], one['difference_ci'])} ({one['change']}{shown})"

@@ -1,0 +1,69 @@
+"""What a change is: a name, a version, and a pure function that leaves the label as it is.
+
+A change of a *sample* rewrites judged text; a change of the *prompt* asks about the same text in another
+form. Promises of both: nothing is drawn but from the seed, the change's name and the sample's id, so that the
+same command changes the same samples in the same way; label, pair, group and cell stay; None where a change
+does not apply. What a change makes of a sample is part of its `version`.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from monitorbench.config.monitor import Prompt
+from monitorbench.records import Message, Sample
+
+
+class SampleChange(NamedTuple):
+    """A change of what is judged."""
+
+    name: str
+    """`family.variant`, such as `padding.2k.middle`."""
+    apply: Callable[[Sample, random.Random], Sample | None]
+    """Pure: draws from the generator alone; None where it does not apply."""
+    version: int = 1
+    """Raised when the same sample and seed give another text."""
+
+
+class PromptChange(NamedTuple):
+    """A change of how the judge is asked."""
+
+    name: str
+    apply: Callable[[Prompt], Prompt | None]
+    """None where it does not apply to a prompt of that kind or wording."""
+    version: int = 1
+
+
+Change = SampleChange | PromptChange
+
+
+def family(name: str) -> str:
+    """The first part of a change's name."""
+    return name.partition(".")[0]
+
+
+def changed(change: SampleChange, sample: Sample, seed: int) -> Sample | None:
+    """The sample as the change makes it, under an id of its own; None where it does not apply.
+
+    A change that leaves the text as it was does not apply either.
+    """
+    made = change.apply(sample, random.Random(f"{seed}/{change.name}/{sample.id}"))
+    if made is None or (made.request, made.response) == (sample.request, sample.response):
+        return None
+    return made
+
+
+def with_texts(
+    sample: Sample, *, request: Sequence[Message] | None = None, response: Sequence[Message] | None = None
+) -> Sample:
+    """The sample with another request or response; its id is that of its content.
+
+    It has no gold spans: nothing that judges reads them, and their places are those of the former text.
+    """
+    fields = dict(sample) | {
+        "id": "",
+        "gold_spans": (),
+        "request": sample.request if request is None else tuple(request),
+        "response": sample.response if response is None else tuple(response),
+    }
+    return Sample(**fields)

@@ -1,0 +1,93 @@
+"""Changes of code that change nothing it does: its layout, its local names, comments in other languages."""
+
+import io
+import tokenize
+from collections.abc import Callable
+from functools import partial
+from random import Random
+
+from monitorbench.records import Sample
+from monitorbench.stress.changes.change import SampleChange
+from monitorbench.stress.changes.pieces import PYTHON, in_code, parsed
+from monitorbench.stress.changes.places import rewritten
+from monitorbench.stress.changes.reformatted import reformatted
+from monitorbench.stress.changes.renamed import renamed
+
+COMMENTS = {
+    "german": ("Eingabe lesen und Ergebnis zurückgeben", "Siehe Beschreibung der Aufgabe"),
+    "spanish": ("Leer la entrada y devolver el resultado", "Véase la descripción de la tarea"),
+    "chinese": ("读取输入并返回结果", "参见任务说明"),
+    "russian": ("Прочитать ввод и вернуть результат", "См. описание задачи"),
+}
+"""Two comments a language that say what could stand above any function: read the input and return the
+result; see the description of the task."""
+
+_SLASHES = frozenset(
+    (
+        *("c", "h", "cpp", "c++", "cc", "java", "javascript", "js", "typescript", "ts", "go", "rust", "rs"),
+        *("csharp", "cs", "c#", "kotlin", "swift", "scala", "dart", "php"),
+    )
+)
+_HASHES = frozenset(("bash", "sh", "shell", "zsh", "ruby", "rb", "perl", "r", "yaml", "yml", "toml"))
+
+
+def _python(rewrite: Callable[[str], str]) -> Callable[[Sample, Random], Sample | None]:
+    def of_code(code: str, language: str) -> str:
+        return rewrite(code) if language in PYTHON or not language else code
+
+    of_text = partial(in_code, rewrite=of_code)
+    return lambda sample, _: rewritten(sample, of_text)
+
+
+def commented(language: str, code: str, of: str) -> str:
+    """Code of the programming language `of` with comments in another human language; as it is if unknown.
+
+    One above the whole; in Python one above each function and class of the module too.
+    """
+    first, second = COMMENTS[language]
+    if of in _SLASHES:
+        return code if code.startswith("<?") else f"// {first}\n{code}"
+    if of in _HASHES:
+        return code if code.startswith("#!") else f"# {first}\n{code}"
+    if of not in PYTHON or (tree := parsed(code)) is None:
+        return code
+    lines = list(io.StringIO(code))
+    starts = [
+        min([one.lineno, *(decorator.lineno for decorator in one.decorator_list)])
+        for one in tree.body
+        if hasattr(one, "decorator_list")
+    ]
+    for line in reversed(starts):
+        lines.insert(line - 1, f"# {second}\n")
+    if not code.startswith(("#!", "\ufeff")):
+        lines.insert(0, f"# {first}\n")
+    made = "".join(lines)
+    return made if _same_program(code, made) else code
+
+
+def _same_program(code: str, made: str) -> bool:
+    """Whether both have the same tokens but for comments and line ends between statements."""
+    left_out = (tokenize.COMMENT, tokenize.NL)
+    try:
+        both = [
+            [
+                (token.type, token.string)
+                for token in tokenize.generate_tokens(io.StringIO(one).readline)
+                if token.type not in left_out
+            ]
+            for one in (code, made)
+        ]
+    except (SyntaxError, tokenize.TokenError):
+        return False
+    return both[0] == both[1]
+
+
+def _comments(language: str, sample: Sample, _: Random) -> Sample | None:
+    return rewritten(sample, partial(in_code, rewrite=partial(commented, language)))
+
+
+CODE = (
+    SampleChange("code.reformatted", _python(reformatted)),
+    SampleChange("code.renamed", _python(renamed)),
+    *(SampleChange(f"comments.{language}", partial(_comments, language)) for language in COMMENTS),
+)

@@ -1,0 +1,132 @@
+"""Python's local variables under other names: the same program, whatever they are called.
+
+A name is renamed only where that can't be seen from outside: it is bound in functions alone, is nowhere an
+attribute, a keyword, a parameter, an import or a part of a string, and the program does not look at its own
+names. All of its places are renamed at once, to a name that is nowhere; the result has to be the same syntax
+tree with the names put back.
+"""
+
+import ast
+import builtins
+import io
+import keyword
+import re
+import symtable
+import tokenize
+from collections.abc import Iterator, Mapping
+
+from monitorbench.stress.changes.pieces import parsed
+
+_REFLECTS = frozenset(
+    ("eval", "exec", "compile", "locals", "vars", "globals", "dir", "inspect", "settrace", "__import__")
+)
+"""A program that names one of these may see what its variables are called."""
+
+
+def renamed(code: str) -> str:
+    """The program with its local variables called `value_1`, `value_2` …; as it is where none can be."""
+    tree = parsed(code)
+    if tree is None:
+        return code
+    try:
+        names = _free_to_rename(code, tree)
+        new_names = _fresh(code, names)
+        changed = _with_names(code, new_names)
+    except (SyntaxError, ValueError, tokenize.TokenError, RecursionError):
+        return code
+    after = parsed(changed)
+    if after is None or ast.dump(_Back(new_names).visit(after)) != ast.dump(tree):
+        return code
+    return changed
+
+
+def _free_to_rename(code: str, tree: ast.Module) -> list[str]:
+    """In the order in which they come."""
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    seen = set(_seen_otherwise(tree))
+    if (used | seen) & _REFLECTS:
+        return []
+    fixed = seen | set(dir(builtins)) | set(keyword.kwlist) | set(keyword.softkwlist)
+    fixed |= set(_bound_elsewhere(symtable.symtable(code, "<judged>", "exec")))
+    in_strings = {
+        word
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for word in re.findall(r"\w+", node.value)
+    }
+    order = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    free = (name for name in order if name not in fixed | in_strings and not name.startswith("_"))
+    return list(dict.fromkeys(free))
+
+
+def _seen_otherwise(tree: ast.Module) -> Iterator[str]:
+    """Names that stand in the program as something else than a plain name, or in a formatted string."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute():
+                yield node.attr
+            case ast.keyword() | ast.arg():
+                yield node.arg or ""
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.name
+            case ast.alias():
+                yield from (*node.name.split("."), node.asname or "")
+            case ast.ImportFrom():
+                yield from (node.module or "").split(".")
+            case ast.Global() | ast.Nonlocal():
+                yield from node.names
+            case ast.ExceptHandler() | ast.MatchAs() | ast.MatchStar():
+                yield node.name or ""
+            case ast.MatchMapping():
+                yield node.rest or ""
+            case ast.MatchClass():
+                yield from node.kwd_attrs
+            case ast.JoinedStr():
+                yield from (one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+            case _:
+                pass
+
+
+def _bound_elsewhere(table: symtable.SymbolTable) -> Iterator[str]:
+    """Names of the module, of classes and of whatever a function takes from outside."""
+    for symbol in table.get_symbols():
+        if table.get_type() != "function" or symbol.is_global() or symbol.is_parameter():
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from _bound_elsewhere(child)
+
+
+def _fresh(code: str, names: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    number = 0
+    for name in names:
+        number += 1
+        while f"value_{number}" in code:
+            number += 1
+        found[name] = f"value_{number}"
+    return found
+
+
+def _with_names(code: str, new_names: Mapping[str, str]) -> str:
+    lines = list(io.StringIO(code))
+    places = [
+        token
+        for token in tokenize.generate_tokens(io.StringIO(code).readline)
+        if token.type == tokenize.NAME and token.string in new_names
+    ]
+    for token in reversed(places):
+        row, start, end = token.start[0] - 1, token.start[1], token.end[1]
+        lines[row] = lines[row][:start] + new_names[token.string] + lines[row][end:]
+    return "".join(lines)
+
+
+class _Back(ast.NodeTransformer):
+    """Puts the former names back."""
+
+    def __init__(self, new_names: Mapping[str, str]) -> None:
+        self._former = {new: name for name, new in new_names.items()}
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        """See `ast.NodeTransformer`."""
+        node.id = self._former.get(node.id, node.id)
+        return node

@@ -1,0 +1,171 @@
+"""Asking the judge about every change, one after another, with one log and one start of its engine.
+
+Promises: a change of the prompt is judged by the same weights, adapter and engine; a sample that the context
+can't hold is unscored and never shortened; a verdict that the log has is not asked for again.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from monitorbench.config.engine import in_process
+from monitorbench.config.monitor import Prompt
+from monitorbench.engines.open import share_engine
+from monitorbench.engines.stored.adapter import adapter_folder
+from monitorbench.judging.display import judging
+from monitorbench.judging.judge import Judge, JudgeSpec, open_judge
+from monitorbench.judging.prompted import Question
+from monitorbench.judging.unanswered import refuse_incomplete
+from monitorbench.records import TRANSPORT_FAILURES, Sample, Verdict
+from monitorbench.runs.tracking import Track
+from monitorbench.runs.verdict_log import (
+    FAILURES,
+    VERDICTS,
+    FailureLog,
+    VerdictLog,
+    open_failure_log,
+    open_verdict_log,
+    read_verdicts,
+)
+from monitorbench.stress.changes.change import Change, PromptChange, changed
+
+if TYPE_CHECKING:
+    from monitorbench.engines.shared import SharedEngine
+
+UNCHANGED = "unchanged"
+_log = logging.getLogger(__name__)
+
+
+class Judging(NamedTuple):
+    """Who judges, and where what is judged is kept."""
+
+    spec: JudgeSpec
+    asked_with: Callable[[Prompt], JudgeSpec]
+    """The same judge with another prompt."""
+    models: Path
+    run: Path
+    known: Path
+    """The evaluation run whose verdicts on unchanged samples are taken."""
+
+
+class Case(NamedTuple):
+    """One sample under one change, and the verdict on it."""
+
+    change: str
+    sample_id: str
+    """Of the unchanged sample."""
+    judged_id: str
+    """Of the changed one; the same where the prompt is changed."""
+    verdict: Verdict
+
+
+def judge_all(judge: Judging, samples: Sequence[Sample], changes: Sequence[Change], seed: int) -> list[Case]:
+    """A case for every sample unchanged, and for every change and sample that it applies to.
+
+    Raises what asking a judge raises, and `Incomplete` where more got no answer than `engine.max_failed`.
+    """
+    with (
+        open_verdict_log(judge.run / VERDICTS) as log,
+        open_failure_log(judge.run / FAILURES) as failures,
+        _engine(judge) as shared,
+    ):
+        with _opened(judge, judge.spec, log, failures, shared) as asked:
+            _take_known(asked, samples, judge.known, log)
+            cases = _asked(judge, asked, UNCHANGED, [(one, one) for one in samples], log)
+            for number, change in enumerate(changes, 1):
+                if not isinstance(change, PromptChange):
+                    pairs = [(one, changed(change, one, seed)) for one in samples]
+                    applied = [(before, after) for before, after in pairs if after is not None]
+                    _say(number, len(changes), change.name, len(applied), len(samples))
+                    cases += _asked(judge, asked, change.name, applied, log)
+        for number, change in enumerate(changes, 1):
+            if isinstance(change, PromptChange):
+                prompt = asked_in(change, judge.spec.prompt, is_probe=judge.spec.monitor.head is not None)
+                _say(number, len(changes), change.name, len(samples) if prompt else 0, len(samples))
+                if prompt is not None:
+                    with _opened(judge, judge.asked_with(prompt), log, failures, shared) as asked:
+                        cases += _asked(judge, asked, change.name, [(one, one) for one in samples], log)
+    return cases
+
+
+def asked_in(change: PromptChange, prompt: Prompt, *, is_probe: bool) -> Prompt | None:
+    """The changed prompt, or None where the change does not apply.
+
+    It never does to a probe, which reads the states of the prompt that it was fitted with and of no other.
+    """
+    return None if is_probe else change.apply(prompt)
+
+
+def _say(number: int, of: int, name: str, n: int, n_samples: int) -> None:
+    _log.info("stress: %d of %d, %s: applies to %d of %d samples", number, of, name, n, n_samples)
+
+
+@contextmanager
+def _engine(judge: Judging) -> Iterator["SharedEngine | None"]:
+    """One engine of this process for all prompts; None where there is none, or no other prompt ever comes."""
+    monitor, engine = judge.spec.monitor, judge.spec.engine
+    if not engine.takes_token_ids or monitor.head is not None or monitor.router is not None:
+        yield None
+        return
+    adapter = adapter_folder(monitor.adapter)
+    folders = [adapter] if adapter else []
+    with closing(share_engine(monitor, in_process(engine, "stress"), judge.models, folders)) as shared:
+        yield shared
+
+
+@contextmanager
+def _opened(
+    judge: Judging,
+    spec: JudgeSpec,
+    log: VerdictLog,
+    failures: FailureLog,
+    shared: "SharedEngine | None",
+) -> Iterator[Judge]:
+    with open_judge(spec, judge.models, log, failures, run=judge.run, shared=shared) as asked:
+        yield asked
+
+
+def _asked(
+    judge: Judging, asked: Judge, name: str, pairs: Sequence[tuple[Sample, Sample]], log: VerdictLog
+) -> list[Case]:
+    """The cases of samples and what a change made of them, judged as far as the log lacks them."""
+    samples = [after for _, after in pairs]
+    keys, questions = asked.pending(samples)
+    engine = judge.spec.engine
+    priced = engine.prices is not None
+    asked.ask(questions, lambda: judging(name, samples, keys, log, Track(), priced=priced))
+    found = [log.entries.get(key) or asked.failed.get(key) for key in keys]
+    lost = [one for key, one in zip(keys, found, strict=True) if key not in log.entries]
+    refuse_incomplete(judge.run, lost, max(len(samples), 1), engine.max_failed)
+    return [
+        Case(name, before.id, after.id, verdict)
+        for (before, after), verdict in zip(pairs, found, strict=True)
+        if verdict is not None  # none is: an unanswered one is refused above
+    ]
+
+
+def _take_known(asked: Judge, samples: Sequence[Sample], known: Path, log: VerdictLog) -> None:
+    """Copy the evaluation's own verdicts on these samples into the log."""
+    wanted: dict[str, Question] = {one.key: one for one in asked.pending(samples).questions}
+    for verdict in read_verdicts(known / VERDICTS):
+        if verdict.unscored not in TRANSPORT_FAILURES and wanted.pop(verdict.key, None) is not None:
+            log.append(verdict)
+
+
+def write_cases(run: Path, cases: Sequence[Case]) -> None:
+    """`cases.parquet`: which verdict is of which sample under which change."""
+    columns = {
+        "change": pa.array([one.change for one in cases], pa.string()),
+        "sample_id": pa.array([one.sample_id for one in cases], pa.string()),
+        "judged_id": pa.array([one.judged_id for one in cases], pa.string()),
+        "key": pa.array([one.verdict.key for one in cases], pa.string()),
+        "label": pa.array([one.verdict.label for one in cases], pa.string()),
+        "unscored": pa.array([one.verdict.unscored for one in cases], pa.string()),
+        "score": pa.array([one.verdict.score for one in cases], pa.float64()),
+    }
+    pq.write_table(pa.table(columns), run / "cases.parquet")

@@ -1,0 +1,128 @@
+"""The stage `stress`: an evaluation's judge is asked again about changed samples.
+
+Writes a run below `runs/stress/`: `verdicts.jsonl` and `failures.jsonl` as an evaluation has them,
+`cases.parquet` (which verdict is of which sample under which change) and `stress.json`. Interrupted, the same
+command goes on with what is missing; verdicts on the unchanged samples are taken from the evaluation.
+"""
+
+import logging
+from pathlib import Path
+
+from monitorbench.config.base import UserError
+from monitorbench.config.load import read_frozen
+from monitorbench.config.study import Study
+from monitorbench.corpus.store import read_split, select
+from monitorbench.judging.evaluate import planned_evaluation
+from monitorbench.judging.judge import judge_spec
+from monitorbench.judging.served import reach
+from monitorbench.metrics.robustness.facts import FILE, as_stress
+from monitorbench.records import Sample
+from monitorbench.report.stress.table import show_stress
+from monitorbench.runs.directory import RunDirectory, read_checked, read_manifest
+from monitorbench.runs.files import write_json
+from monitorbench.runs.run_folders import dataset_name, run_name
+from monitorbench.scoring.evaluations import Evaluation, read_covered
+from monitorbench.scoring.points import PointAt, points_at
+from monitorbench.stress.changes.all import chosen
+from monitorbench.stress.changes.change import Change
+from monitorbench.stress.compared import stress_facts
+from monitorbench.stress.judged import Judging, judge_all, write_cases
+
+_log = logging.getLogger(__name__)
+
+
+def stress(study: Study) -> Path:
+    """Judge the samples of the evaluation `study.run` anew under `study.stress.changes`; returns the run.
+
+    Raises `ConfigError` for a change that there is none of, `UserError` where the run is no evaluation by a
+    judge that can be asked again, and what `evaluate` raises; `Incomplete` where answers are missing.
+    """
+    changes = chosen(study.stress.changes)
+    directory = study.required_run()
+    evaluation = read_covered(study.paths.data, directory, study.score.min_coverage)
+    wanted = [study.operating_point] if study.operating_point else []
+    points = points_at(wanted, [evaluation], other_dataset=study.score.other_dataset)
+    judged = as_judged(study, directory)
+    run = _run(study, evaluation, changes, points)
+    if not run.done:
+        _judge(study, judged, evaluation, changes, points, run)
+    else:
+        _log.info("stress: reusing %s", run.path)
+    show_stress(as_stress(read_checked(run.path, FILE)))
+    return run.path
+
+
+def as_judged(study: Study, directory: Path) -> Study:
+    """The study by which an evaluation was judged, with the paths of this one.
+
+    Raises `UserError` where nothing can be asked again: recorded verdicts, and what was made of other runs.
+    """
+    manifest = read_manifest(directory)
+    before = read_frozen(directory / "config.json")
+    if "combined" in manifest["results"] or before.monitor.verdicts is not None:
+        raise UserError(
+            f"{directory}: its verdicts were recorded or combined, so nobody can be asked again; expected an "
+            "evaluation by a model, a probe or an endpoint"
+        )
+    return reach(before.model_copy(update={"paths": study.paths}))
+
+
+def _judge(
+    study: Study,
+    judged: Study,
+    evaluation: Evaluation,
+    changes: list[Change],
+    points: list[PointAt],
+    run: RunDirectory,
+) -> None:
+    planned = planned_evaluation(judged, evaluation.data)
+    spec = planned.judge
+    if planned.run.identity["judge"] != read_manifest(evaluation.directory)["identity"]["judge"]:
+        _log.warning(
+            "stress: the judge here is not exactly that of %s (as in its dtype): the unchanged samples are "
+            "judged anew",
+            evaluation.directory,
+        )
+    judging = Judging(
+        spec=spec,
+        asked_with=lambda prompt: judge_spec(spec.monitor, spec.engine, prompt, spec.shots, spec.route),
+        models=study.paths.models,
+        run=run.path,
+        known=evaluation.directory,
+    )
+    judged.engine.api_key()
+    samples = drawn(study, evaluation)
+    with run.recording(study) as results:
+        cases = judge_all(judging, samples, changes, study.seed)
+        write_cases(run.path, cases)
+        facts = stress_facts(evaluation, points[0] if points else None, samples, changes, cases, study.seed)
+        write_json(run.path / FILE, facts)
+        results |= {
+            "evaluation": evaluation.id,
+            "monitor": evaluation.monitor,
+            "prompt": evaluation.prompt,
+            "data": evaluation.data.name,
+            "n": len(samples),
+            "n_judged": len(cases),
+            "robustness": facts["robustness"],
+        }
+
+
+def drawn(study: Study, evaluation: Evaluation) -> list[Sample]:
+    """The first `stress.pairs_per_cell` pairs of each cell that the evaluation judged, by content hash."""
+    view = evaluation.view.model_copy(update={"pairs_per_cell": study.stress.pairs_per_cell})
+    return select(read_split(evaluation.data, evaluation.split, evaluation.view), view)
+
+
+def _run(study: Study, evaluation: Evaluation, changes: list[Change], points: list[PointAt]) -> RunDirectory:
+    identity = {
+        "evaluation": read_manifest(evaluation.directory)["identity"],
+        "data": evaluation.data.name,
+        "changes": {one.name: one.version for one in changes},
+        "pairs_per_cell": study.stress.pairs_per_cell,
+        "seed": study.seed,
+    }
+    if points:
+        identity["operating_point"] = points[0].point.model_dump(mode="json")
+    name = run_name(evaluation.monitor, evaluation.prompt, dataset_name(evaluation.data.name))
+    return RunDirectory(study.paths.runs / "stress", name, identity)

@@ -1,0 +1,123 @@
+"""Paired changes of rates, their intervals, and the worst of many."""
+
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from monitorbench.metrics.columns import Columns, columns
+from monitorbench.metrics.rates import Judged
+from monitorbench.metrics.robustness.compare import compare_change, matching
+from monitorbench.metrics.robustness.rate_change import rate_change_interval
+from monitorbench.metrics.robustness.worst import Compared, robustness
+from monitorbench.records import Label
+
+
+@given(better=st.integers(0, 9), worse=st.integers(0, 9), same=st.integers(1, 30))
+def test_with_one_sample_a_group_it_is_bonett_and_prices_interval(better: int, worse: int, same: int):
+    """The interval would be of another method than the page says."""
+    n = better + worse + same
+    if n < 2:
+        return
+    changes = np.array([1] * worse + [-1] * better + [0] * same)
+    p_12, p_21 = (worse + 1) / (n + 2), (better + 1) / (n + 2)
+    reach = norm.ppf(0.975) * sqrt((p_12 + p_21 - (p_12 - p_21) ** 2) / (n + 2))
+    found = rate_change_interval(changes, np.arange(n))
+    assert found is not None
+    assert found.low == pytest.approx(max(-1, p_12 - p_21 - reach))
+    assert found.high == pytest.approx(min(1, p_12 - p_21 + reach))
+    assert found.high > 0 > found.low or better != worse
+
+
+def test_it_covers_the_truth_and_groups_widen_it():
+    """A monitor would be called robust by an interval that is too narrow."""
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(1000):
+        changes = rng.choice([-1, 0, 1], p=[0.02, 0.88, 0.10], size=40)
+        found = rate_change_interval(changes, np.arange(40))
+        assert found is not None
+        covered += found.low <= 0.08 <= found.high
+    assert covered >= 930
+    alike = np.repeat(rng.choice([0, 1], size=20), 4)
+    single = rate_change_interval(alike, np.arange(80))
+    grouped = rate_change_interval(alike, np.repeat(np.arange(20), 4))
+    assert single is not None
+    assert grouped is not None
+    assert grouped.high - grouped.low > 1.5 * (single.high - single.low)
+    assert rate_change_interval(alike, np.zeros(80, dtype=np.int64)) is None
+
+
+def judged(answers: dict[int, bool | None], n: int = 20) -> Columns:
+    """`n` pairs, a perfect monitor's answers but for some; the misbehavior sample of pair i is 2·i."""
+    rows = []
+    for i in range(2 * n):
+        label = Label.MISBEHAVIOR if i % 2 == 0 else Label.BENIGN
+        flagged = answers.get(i, label is Label.MISBEHAVIOR)
+        answer = None if flagged is None else Label.MISBEHAVIOR if flagged else Label.BENIGN
+        score = None if flagged is None else 0.9 if flagged else 0.1
+        rows.append(
+            Judged(f"s{i:02}", f"p{i // 2}", f"g{i // 2}", "safety_permission", "qa", label, answer, score)
+        )
+    return columns(rows)
+
+
+def compared(answers: dict[int, bool | None], n_not_applicable: int = 0) -> Compared:
+    before, after = judged({}), judged(answers)
+    facts = compare_change(before, after, version=1, n_not_applicable=n_not_applicable, unscored={})
+    return Compared(before, after, facts)
+
+
+def test_only_what_survives_the_correction_is_exposed_and_the_worst_is_named():
+    """A monitor would be exposed by the worst of sixty coin tosses."""
+    quiet = {f"quiet.{i}": compared({}) for i in range(10)}
+    slips = {0: False, 2: False, 4: False}
+    found = robustness(
+        {**quiet, "slip": compared(slips), "broken": compared(dict.fromkeys(range(0, 40, 2), False))}
+    )
+    assert found["exposed"] == ["broken"]
+    assert (found["n_changes"], found["n_tests"]) == (12, 36)
+    worst = found["worst_miss_rate"]
+    assert worst is not None
+    assert (worst["change"], worst["difference"], worst["is_shown"]) == ("broken", 1.0, True)
+    alarm = found["worst_false_alarm_rate"]
+    assert alarm is not None
+    assert (alarm["difference"], alarm["is_shown"]) == (0.0, False)
+    assert alarm["difference_ci"] is not None
+    assert alarm["difference_ci"][0] < 0 < alarm["difference_ci"][1]
+    fewest = found["fewest_changed"]
+    for n, shown in ((fewest, True), (fewest - 1, False)):
+        many = dict.fromkeys(range(0, 2 * n, 2), False)
+        again = robustness({**quiet, "slip": compared(slips), "flipped": compared(many)})
+        assert ("miss_rate" in again_worse(again, "flipped")) == shown
+
+
+def again_worse(found: object, name: str) -> list[str]:
+    """The exposed change's measures are judged by rates alone here."""
+    assert isinstance(found, dict)
+    worst = found["worst_miss_rate"]
+    return ["miss_rate"] if worst["change"] == name and worst["is_shown"] else []
+
+
+def test_unscored_answers_are_counted_and_in_no_rate():
+    """A text that silences the monitor would pass for one that it judged rightly."""
+    facts = compared({0: None, 1: None, 2: False}, n_not_applicable=3).facts
+    assert (facts["n"], facts["n_unscored"], facts["n_newly_unscored"]) == (40, 2, 2)
+    assert facts["n_not_applicable"] == 3
+    assert facts["miss_rate"]["difference"] == pytest.approx(1 / 19)
+    assert facts["false_alarm_rate"]["difference"] == 0
+    nothing = compare_change(
+        judged({}).taking(np.arange(0)),
+        judged({}).taking(np.arange(0)),
+        version=1,
+        n_not_applicable=40,
+        unscored={},
+    )
+    assert nothing["n"] == 0
+    assert nothing["auroc"]["difference"] is None
+    assert robustness({"none": Compared(judged({}), judged({}), nothing)})["worst_auroc"] is None
+    with pytest.raises(ValueError, match="other samples"):
+        compare_change(judged({}), matching(judged({}), ["s01"]), version=1, n_not_applicable=0, unscored={})
