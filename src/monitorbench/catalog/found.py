@@ -24,6 +24,7 @@ KINDS = (
     "evaluate",
     "calibrate",
     "wording",
+    "control",
     "probe",
     "pilot",
     "serve",

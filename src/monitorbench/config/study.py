@@ -11,6 +11,7 @@ from pydantic import Field
 
 from monitorbench.config.base import Config, ConfigError
 from monitorbench.config.cluster import Cluster, Tracking
+from monitorbench.config.control import Control
 from monitorbench.config.datasets import Annotation, Dataset
 from monitorbench.config.doctor import Doctor
 from monitorbench.config.engine import Engine as Engine
@@ -82,6 +83,7 @@ class Study(Config):
     wording: Wording = Wording()
     calibrate: Calibrate
     combine: Combine
+    control: Control = Control()
     report: Report
     doctor: Doctor = Doctor()
     pilot: Pilot

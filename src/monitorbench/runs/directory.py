@@ -243,6 +243,7 @@ _KINDS = {
     "episodes": "a set of pilot runs",
     "calibrate": "a calibration run",
     "wording": "the choice of a wording",
+    "control": "a control evaluation",
     "baselines": "a set of baseline numbers",
     "serve": "a server's run",
     "sweeps": "a sweep",

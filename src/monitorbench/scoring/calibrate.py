@@ -46,7 +46,7 @@ def calibrate_run(study: Study) -> Path:
     judged = read_covered(study.paths.data, study.required_run(), study.score.min_coverage)
     settings = study.calibrate
     mix, strata = mix_asked(settings, judged.judged, judged.data, judged.view)
-    scored = _unseen(judged, strata)
+    scored = unseen(judged, strata)
     parts = per_category(scored) if settings.per_category else (scored,)
     thresholds = [_threshold(part, settings, mix) for part in parts]
     point = threshold_point(*thresholds)
@@ -95,7 +95,7 @@ def flags_nothing(at: RatesAt) -> bool:
     return at["miss_rate"] in (1, None) and at["false_alarm_rate"] in (0, None)
 
 
-def _unseen(judged: Evaluation, strata: list[str] | None) -> CalibrationScores:
+def unseen(judged: Evaluation, strata: list[str] | None) -> CalibrationScores:
     """The samples that a threshold may be set on.
 
     All of them; of a combination that was fitted on the first half, the second half.
