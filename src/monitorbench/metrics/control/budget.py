@@ -111,15 +111,19 @@ def threshold_draws(
         return np.full(resamples, np.inf)
     highest = _highest(honest.scores, index, n)
     order = np.argsort(highest)
+    ascending: FloatArray = highest[order]
     if n > _MOST_DRAWN:
         # The k-th of n picks among ranks 0 … n − 1 is floor(n·U), U the k-th of n uniform numbers.
         uniform = np.random.default_rng(seed).beta(rank, n - rank + 1, size=resamples)
-        return highest[order][np.minimum((uniform * n).astype(np.int64), n - 1)]
+        at = np.minimum((uniform * n).astype(np.int64), n - 1)
+        found: FloatArray = ascending[at]
+        return found
     places = [
         np.argmax(np.cumsum(batch[:, order], axis=1) >= rank, axis=1)
         for batch in draws(n, resamples, seed, per_draw=n)
     ]
-    return highest[order][np.concatenate(places)]
+    drawn: FloatArray = ascending[np.concatenate(places)]
+    return drawn
 
 
 def _rank(n: int, budget: float, promise: Promise, delta: float) -> int | None:

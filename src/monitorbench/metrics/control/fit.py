@@ -75,7 +75,7 @@ class _Cells(NamedTuple):
 
     low: FloatArray
     high: FloatArray
-    count: FloatArray
+    counts: FloatArray
     n: int
     total: float
     squares: float
@@ -107,8 +107,8 @@ def _fit(scores: FloatArray, width: float) -> Normal | None:
     if len(np.unique(scores)) < 2:
         return None
     cells = _cells(scores, width)
-    filled = cells.count > 0
-    low, high, count = cells.low[filled], cells.high[filled], cells.count[filled]
+    filled = cells.counts > 0
+    low, high, count = cells.low[filled], cells.high[filled], cells.counts[filled]
 
     def loss(at: FloatArray) -> float:
         mean, sd = float(at[0]), float(np.exp(at[1]))

@@ -28,7 +28,13 @@ class Steps(NamedTuple):
 
     def taking(self, rows: BoolArray) -> "Steps":
         """The rows that a mask [rows] marks."""
-        return Steps(*(column[rows] for column in self))
+        return Steps(
+            self.samples[rows],
+            self.steps[rows],
+            self.draws[rows],
+            self.scores[rows],
+            self.is_misbehavior[rows],
+        )
 
 
 def executed(steps: Steps) -> Steps:
@@ -58,7 +64,8 @@ def trajectory_scores(steps: Steps, n: int, rule: Trajectory, k: int = 3) -> Flo
     kept = rank < (1 if rule == "max" else k)
     sums = np.bincount(samples[kept], weights=scores[kept], minlength=n)
     counts = np.bincount(samples[kept], minlength=n)
-    return np.divide(sums, counts, out=found, where=counts > 0)
+    np.divide(sums, counts, out=found, where=counts > 0)
+    return found
 
 
 class InTime(NamedTuple):

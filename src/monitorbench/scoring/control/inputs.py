@@ -179,27 +179,32 @@ def _refuse_other_samples(sides: Sequence[Side], directories: Sequence[Path]) ->
             )
 
 
-def _ensembles(judges: Sequence[Judge], test: Sequence[Evaluation], settings: Control) -> list[Judge]:
+def _ensembles(judges: Sequence[Judge], runs: Sequence[Evaluation], settings: Control) -> list[Judge]:
     """The mean and maximum of the runs that are no combinations themselves, where there are several."""
     alone = [
         judge
-        for judge, one in zip(judges, test, strict=True)
+        for judge, one in zip(judges, runs, strict=True)
         if "combined" not in read_finished(one.directory)["results"]
     ]
     if len(alone) < 2:
         return []
-    held = [one.calibration.samples.sample_ids for one in alone]
-    if any(not one.equals(held[0]) for one in held):
+    ids = [one.calibration.samples.sample_ids for one in alone]
+    if any(not one.equals(ids[0]) for one in ids):
         raise UserError("control.calibration: the runs judged other samples; expected the same ones")
     names = tuple(f"{one.monitor}/{one.prompt}" for one in alone)
     made = []
     for rule in settings.ensembles:
-        sides = []
-        for each in ([one.calibration for one in alone], [one.test for one in alone]):
-            scores = {name: side.scores for name, side in zip(names, each, strict=True)}
-            ensemble = Ensemble(rule=rule, members=names)
-            sides.append(Side(each[0].samples, combine(ensemble, scores), None))
+        ensemble = Ensemble(rule=rule, members=names)
+        held, test = (
+            _combined(ensemble, each)
+            for each in ([one.calibration for one in alone], [one.test for one in alone])
+        )
         prompts = "+".join(dict.fromkeys(one.prompt for one in alone))
         members = [[one.monitor, one.prompt] for one in alone]
-        made.append(Judge(f"{rule} of {len(alone)}", prompts, *sides, members))
+        made.append(Judge(f"{rule} of {len(alone)}", prompts, held, test, members))
     return made
+
+
+def _combined(ensemble: Ensemble, sides: Sequence[Side]) -> Side:
+    scores = {name: side.scores for name, side in zip(ensemble.members, sides, strict=True)}
+    return Side(sides[0].samples, combine(ensemble, scores), None)

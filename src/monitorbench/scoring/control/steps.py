@@ -127,5 +127,16 @@ def _attackers(steps: Steps, harmful: BoolArray, threshold: float) -> list[Start
             limits = (np.inf if start is None else start, np.inf if stop is None else stop)
             outcome = start_stop(steps, harmful, threshold, *limits)
             if outcome is not None:
-                found.append(StartStopFacts(start=start, stop=stop, **outcome._asdict()))
+                found.append(
+                    StartStopFacts(
+                        start=start,
+                        stop=stop,
+                        attempted=outcome.attempted,
+                        given_up=outcome.given_up,
+                        caught=outcome.caught,
+                        succeeded=outcome.succeeded,
+                        failed=outcome.failed,
+                        safety_when_repeated=outcome.safety_when_repeated,
+                    )
+                )
     return found
