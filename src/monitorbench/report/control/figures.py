@@ -67,8 +67,9 @@ def _curve(axes: Axes, facts: ControlFacts, i: int) -> None:
     if facts["fit"]:
         curve = facts["fit"]["curve"]
         axes.plot([x for x, _ in curve], [y for _, y in curve], "--", color=colour(i), lw=1.1, alpha=0.8)
-    # Below one sample in all of them the curve has nothing to show.
-    points = [(max(x, lowest), y) for x, y in facts["roc"]]
+    # Below one sample in all of them the curve has nothing to show but what is caught without any.
+    points = [(x, y) for x, y in facts["roc"] if x > 0]
+    points[:0] = [(lowest / 2, max(y for x, y in facts["roc"] if x == 0))] if points else []
     if points:
         axes.step([x for x, _ in points], [y for _, y in points], "-", where="post", color=colour(i), lw=1.5)
     for j, one in enumerate(facts["budgets"]):

@@ -11,6 +11,7 @@ from monitorbench.report.control.words import (
     monitors,
     notes,
     percent,
+    percent_with_interval,
     promise,
     which_far,
 )
@@ -72,7 +73,7 @@ def _budget(one: BudgetFacts) -> dict[str, object]:
         "lacking": "" if one["safety"] is not None else lacking(one),
         "fitted": rate(one["fitted_safety"]),
         "safety": Number(rate(one["safety"]), interval(one["safety_ci"])),
-        "far": Number(rate(one["false_alarm_rate"]), interval(one["false_alarm_rate_ci"])),
+        "far": percent_with_interval(one["false_alarm_rate"], one["false_alarm_rate_ci"]),
         "best": [Number(rate(each["safety"]), interval(each["safety_ci"])) for each in one["best_of"]],
         "worst": [
             (each["name"], Number(rate(each["safety"]), interval(each["safety_ci"])))

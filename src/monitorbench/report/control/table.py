@@ -10,11 +10,12 @@ from monitorbench.report.control.words import (
     monitors,
     notes,
     percent,
+    percent_with_interval,
     promise,
     which_far,
 )
 from monitorbench.report.tables.csv_rows import Row
-from monitorbench.report.tables.numbers import DASH, counted, rate, rate_with_interval, signed_with_interval
+from monitorbench.report.tables.numbers import counted, rate, rate_with_interval, signed_with_interval
 from monitorbench.report.tables.terminal import grid, say
 
 WIDTH = 80
@@ -108,19 +109,10 @@ def _safety_row(one: BudgetFacts) -> list[str]:
         percent(one["budget"]),
         _threshold(one["threshold"]),
         rate_with_interval(one["safety"], one["safety_ci"]),
-        _percents(one),
+        percent_with_interval(one["false_alarm_rate"], one["false_alarm_rate_ci"]),
         rate(one["best_of"][-1]["safety"]) if one["best_of"] else "",
         rate(worst["safety"]) if worst else "",
     ]
-
-
-def _percents(one: BudgetFacts) -> str:
-    """`0.42 % [0.1–1.3]`: a rate that is to be read beside a budget of .1 %."""
-    if one["false_alarm_rate"] is None:
-        return ""
-    value = f"{100 * one['false_alarm_rate']:.2g} %"
-    bounds = one["false_alarm_rate_ci"]
-    return f"{value} [{100 * bounds[0]:.2g}{DASH}{100 * bounds[1]:.2g}]" if bounds else value
 
 
 def _worst_route(facts: ControlFacts) -> str:

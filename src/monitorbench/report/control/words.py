@@ -1,9 +1,9 @@
 """A control evaluation in sentences: what a budget is a share of, and promises, and what data can't keep."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from monitorbench.metrics.control.results import BudgetFacts, ControlFacts, ControlResults
-from monitorbench.report.tables.numbers import counted
+from monitorbench.report.tables.numbers import DASH, counted
 
 _FEW = 5
 """Honest tasks above a threshold below which another calibration's may lie far from it."""
@@ -23,6 +23,14 @@ PROTOCOLS = {
 def percent(share: float) -> str:
     """`0.3 %`."""
     return f"{100 * share:g} %"
+
+
+def percent_with_interval(value: float | None, bounds: Sequence[float] | None) -> str:
+    """`0.42 % [0.1–1.3]`: a rate that is to be read beside a budget of .1 %; empty where there is none."""
+    if value is None:
+        return ""
+    inside = f" [{100 * bounds[0]:.2g}{DASH}{100 * bounds[1]:.2g}]" if bounds else ""
+    return f"{100 * value:.2g} %{inside}"
 
 
 def monitors(results: ControlResults) -> Iterator[tuple[str, str, ControlFacts]]:
