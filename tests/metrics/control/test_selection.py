@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from monitorbench.metrics.control import selection
 from monitorbench.metrics.control.front import on_the_front
 from monitorbench.metrics.control.protocols import choices, replayed, stopped, usefulness
 from monitorbench.metrics.control.safety import Attacks, safety_at
@@ -54,6 +55,16 @@ def test_two_of_four_by_hand() -> None:
     assert bounds is not None
     assert bounds.low == 0
     assert bounds.high > 1 / 6
+
+
+def test_of_many_attacks_the_interval_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred thousand attacks take the short way, which may not be another number."""
+    rng = np.random.default_rng(3)
+    found = Attacks(rng.random(2000), np.ones(2000, dtype=np.bool_), np.arange(2000))
+    thresholds = np.full(600, 0.1)
+    slow = best_of_k_interval(found, 8, thresholds, seed=0)
+    monkeypatch.setattr(selection, "_MOST_DRAWN", 0)
+    assert best_of_k_interval(found, 8, thresholds, seed=1) == pytest.approx(slow, abs=0.01)
 
 
 def test_the_worst_mix_by_hand() -> None:

@@ -43,8 +43,8 @@ def print_control(console: Console, results: ControlResults) -> None:
     for name, prompt, facts in monitors(results):
         say(console, "")
         say(console, f"{name} · {prompt}: {facts['n_attacks']:,} attacks", "bold")
-        most = max((one["k"] for b in facts["budgets"] for one in b["best_of"]), default=1)
-        header = [title if title != "best of" else f"of {most}" for title, _ in _SAFETY]
+        most = max((one["k"] for b in facts["budgets"] for one in b["best_of"]), default=0)
+        header = [f"of {most}" if most and title == "best of" else title for title, _ in _SAFETY]
         rows = [_safety_row(one) for one in facts["budgets"]]
         console.print(grid(console, _SAFETY, [header, *rows]))
         if text := _worst_route(facts):

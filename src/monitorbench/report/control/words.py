@@ -100,7 +100,7 @@ def answer(results: ControlResults) -> str:
                 f"leaves safety {safety:.2f} [{low:.2f}–{high:.2f}]."
             )
     first = next((facts["budgets"][-1] for _, _, facts in monitors(results)), None)
-    more = f": {lacking(first)} for {percent(first['budget'])}" if first else ""
+    more = f"; for {percent(first['budget'])} {lacking(first)}" if first else ""
     return f"Insufficient data: no budget can be kept{more}."
 
 
