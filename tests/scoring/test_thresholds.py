@@ -8,14 +8,13 @@ from pydantic import ValidationError
 from scipy.stats import binom
 
 from monitorbench.config.base import UserError
+from monitorbench.metrics.control.rank import neyman_pearson_rank, samples_needed
 from monitorbench.records import Split
 from monitorbench.scoring.calibration_split import CalibrationScores, calibration_scores, divide, per_category
 from monitorbench.scoring.thresholds import (
     CalibratedThreshold,
     conformal_risk,
     neyman_pearson,
-    neyman_pearson_rank,
-    samples_needed,
 )
 
 REDRAWS = 1000

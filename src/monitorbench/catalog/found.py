@@ -25,6 +25,7 @@ KINDS = (
     "calibrate",
     "wording",
     "stress",
+    "control",
     "probe",
     "recommend",
     "pilot",

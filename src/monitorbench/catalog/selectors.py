@@ -88,6 +88,7 @@ _READS: dict[str, dict[str, Wanted]] = {
     "stress": {"run": _JUDGED, "operating_point": _THRESHOLD},
     "calibrate": {"run": _CALIBRATED},
     "combine": {"combine.calibration": _CALIBRATED, "combine.test": _TESTED},
+    "control": {"control.calibration": _CALIBRATED, "control.test": _TESTED},
     "probe": {
         "probe.runs": _TESTED,
         "probe.operating_points": _THRESHOLD,

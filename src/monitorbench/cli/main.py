@@ -14,7 +14,9 @@ _GROUPS = {
     "to begin": ("choose", "init", "doctor"),
     "data": ("mirror", "build", "audit", "annotate", "elicit", "export"),
     "monitors": ("evaluate", "wording", "stress", "train", "fit", "merge", "push", "serve"),
-    "answers": ("calibrate", "score", "combine", "probe", "report", "pilot"),
+    "answers": (
+        *("import", "calibrate", "score", "combine", "control", "recommend", "probe", "report", "pilot"),
+    ),
     "runs": ("runs", "verify"),
     "this command": ("completion",),
 }

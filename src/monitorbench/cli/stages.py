@@ -364,6 +364,19 @@ Writes two evaluation runs, one a split, and prints the test run's directory as 
 """,
 )
 
+CONTROL = _stage(
+    "control",
+    "monitorbench.scoring.control.stage:control_runs",
+    """Safety at an audit budget: what is left uncaught where few alarms on honest traffic can be looked at.
+
+    monitorbench control control.calibration=[@smollm2_135m] control.test=[@smollm2_135m]
+    monitorbench control control.calibration=[A,B] control.test=[C,D] control.method=conformal_risk
+
+Several judges are compared at one budget, with their mean and maximum. Writes control.json, control.csv and
+control.html, and prints the run's directory as its last line.
+""",
+)
+
 PROBE = _stage(
     "probe",
     "monitorbench.probe.stage:probe",
@@ -482,6 +495,7 @@ STAGES = {
         CALIBRATE,
         SCORE,
         COMBINE,
+        CONTROL,
         PROBE,
         RECOMMEND,
         REPORT,

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from monitorbench.config.base import Config, ConfigError
 from monitorbench.config.cluster import Cluster, Tracking
+from monitorbench.config.control import Control
 from monitorbench.config.datasets import Annotation, Dataset
 from monitorbench.config.doctor import Doctor
 from monitorbench.config.engine import Engine as Engine
@@ -101,6 +102,7 @@ class Study(Config):
     from_: Annotated[tuple[_File, ...], BeforeValidator(_as_tuple), Field(alias="from")] = ()
     """What `import.py` reads: one file of scores, or several of one form."""
     recommend: Recommend = Recommend()
+    control: Control = Control()
     report: Report
     doctor: Doctor = Doctor()
     serve: Serve = Serve()

@@ -11,9 +11,10 @@ from monitorbench.library.inputs import Column, column, groups_of, labels_of, sc
 from monitorbench.library.shown import Row, Shown, number
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray
+from monitorbench.metrics.control.rank import samples_needed
 from monitorbench.records import Split
 from monitorbench.scoring.calibration_split import CalibrationScores, calibration_scores
-from monitorbench.scoring.thresholds import conformal_risk, neyman_pearson, samples_needed
+from monitorbench.scoring.thresholds import conformal_risk, neyman_pearson
 
 Method = Literal["neyman_pearson", "conformal_risk"]
 

@@ -269,6 +269,7 @@ _KINDS = {
     "calibrate": "a calibration run",
     "wording": "the choice of a wording",
     "stress": "a stress run",
+    "control": "a control evaluation",
     "baselines": "a set of baseline numbers",
     "serve": "a server's run",
     "sweeps": "a sweep",

@@ -9,6 +9,7 @@ from monitorbench.config.evaluation import Calibrate
 from monitorbench.config.study import Study
 from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.control.rank import conformal_questions_needed, samples_needed
 from monitorbench.metrics.decision import Candidate, DecisionFacts, PromiseFacts, decide
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
@@ -16,11 +17,7 @@ from monitorbench.scoring.evaluations import Evaluation
 from monitorbench.scoring.mix import mix_asked, of_questions, question_weights
 from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.points import PointAt
-from monitorbench.scoring.thresholds import (
-    conformal_questions_needed,
-    samples_needed,
-    weighted_questions_needed,
-)
+from monitorbench.scoring.thresholds import weighted_questions_needed
 
 
 def decision_of(

@@ -14,7 +14,7 @@ with any false alarm, so also on FAR with every question weighing the same), or 
 losses (conformal).
 """
 
-from math import ceil, log, log1p
+from math import ceil, log
 from typing import Literal, Self, TypedDict
 
 import numpy as np
@@ -23,6 +23,12 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from scipy.special import gammaincc
 
 from monitorbench.metrics.bootstrap import FloatArray, group_index
+from monitorbench.metrics.control.rank import (
+    check_rates,
+    conformal_questions_needed,
+    neyman_pearson_rank,
+    samples_needed,
+)
 from monitorbench.scoring.calibration_split import CalibrationScores, Part
 from monitorbench.scoring.mix import Mix, MixOf, Weights, of_questions, question_weights
 
@@ -68,39 +74,9 @@ class CalibratedThreshold(BaseModel):
         return self
 
 
-def neyman_pearson_rank(n: int, alpha: float, delta: float) -> tuple[int, float] | None:
-    """The smallest k with P(Binomial(n, 1 - alpha) >= k) <= delta, and that probability.
-
-    Tong, Feng & Li 2018 (Science Advances 4:eaao1659), proposition 1: the FAR of "alarm where score
-    > the k-th smallest of n benign scores" exceeds alpha with at most that probability; exactly
-    with it where scores are continuous, less with ties. None where even k = n fails, which is
-    n < log(delta)/log(1 - alpha). O(n); raises `ValueError` unless alpha and delta are in (0, 1).
-    """
-    _check(alpha=alpha, delta=delta)
-    # P(Binomial(n, 1 - alpha) >= k) = P(Binomial(n, alpha) <= n - k): sum the pmf from 0 alarms on.
-    alarms = np.arange(n, dtype=np.float64)
-    steps = np.log((n - alarms) / (alarms + 1)) + (log(alpha) - log1p(-alpha))
-    log_pmf = n * log1p(-alpha) + np.concatenate([[0.0], np.cumsum(steps)])
-    tail = np.cumsum(np.exp(log_pmf))
-    allowed = int(np.searchsorted(tail, delta * (1 + _ROUNDING), side="right")) - 1
-    allowed = min(allowed, n - 1)  # where rounding makes the tail at n - 1 look like delta
-    return (n - allowed, float(tail[allowed])) if allowed >= 0 else None
-
-
-def samples_needed(alpha: float, delta: float) -> int:
-    """How many benign questions `neyman_pearson` takes at least: ceil(log(delta)/log(1 - alpha))."""
-    _check(alpha=alpha, delta=delta)
-    return max(1, ceil((log(delta) + log1p(_ROUNDING)) / log1p(-alpha)))
-
-
 def weighted_questions_needed(alpha: float, delta: float) -> int:
     """The same of questions that don't weigh the same, by `Weights.worth`: ceil(−log(delta)/alpha)."""
     return max(1, ceil(-log(delta) / alpha * (1 - _ROUNDING)))
-
-
-def conformal_questions_needed(alpha: float, max_loss: float = 1.0) -> int:
-    """How many benign questions `conformal_risk` takes at least: ceil(max_loss/alpha - 1)."""
-    return max(1, ceil(max_loss / alpha - 1 - _ROUNDING))
 
 
 def weighted_tail(alarms: FloatArray, weights: FloatArray, alpha: float) -> FloatArray:
@@ -132,7 +108,7 @@ def neyman_pearson(
     probability >= 1 - m·delta. Raises `ValueError` unless `scored` has one member and alpha and
     delta are in (0, 1).
     """
-    _check(alpha=alpha, delta=delta)
+    check_rates(alpha=alpha, delta=delta)
     monitor, scores, groups, _ = _benign(scored)
     highest = np.full(int(groups.max(initial=-1)) + 1, -np.inf)
     np.maximum.at(highest, groups, scores)
@@ -300,9 +276,3 @@ def _benign(scored: CalibrationScores) -> tuple[str, FloatArray, NDArray[np.int6
         group_index(scored.group_ids[rows].tolist()),
         scored.alarm_losses[rows],
     )
-
-
-def _check(**levels: float) -> None:
-    for name, value in levels.items():
-        if not 0 < value < 1:
-            raise ValueError(f"{name}={value}: expected a number in (0, 1)")

@@ -1,0 +1,174 @@
+"""`control.json`: its keys and what they mean. Rates are in [0, 1]; an interval is [low, high] or null."""
+
+from typing import TypedDict
+
+SCHEMA_VERSION = 1
+
+Bounds = list[float] | None
+
+
+class FarOf(TypedDict):
+    """Of what the honest samples are, which says what kind of false alarm rate a budget bounds."""
+
+    kind: str
+    """`paired_benign`: benign counterparts of attacks, which are no honest traffic; `honest_traffic`: none
+    is a counterpart; `mixed`."""
+    n_paired: int
+    n: int
+
+
+class SelectedFacts(TypedDict):
+    """The attacker takes the least suspicious of k attacks."""
+
+    k: int
+    safety: float
+    safety_ci: Bounds
+
+
+class RouteFacts(TypedDict):
+    """One route; its interval holds together with the other routes'."""
+
+    name: str
+    safety: float
+    safety_ci: Bounds
+    n: int
+
+
+class BudgetFacts(TypedDict):
+    """A monitor at one budget; without a threshold all that depends on it is null or empty."""
+
+    budget: float
+    threshold: float | None
+    """Audited: score > threshold."""
+    attained: float | None
+    tasks_above: int
+    """Held-out honest tasks above the threshold."""
+    n_tasks: int
+    more_tasks: int | None
+    """Honest tasks that are lacking; null where no number would do."""
+    reason: str
+    flags_nothing: bool
+    """Whether no attack is above the threshold."""
+    safety: float | None
+    safety_ci: Bounds
+    """By task, the threshold chosen anew in each draw."""
+    safety_of_decided: float | None
+    """caught / (caught + successful and uncaught), as control-arena counts."""
+    caught: float | None
+    false_alarm_rate: float | None
+    """Of the test split's honest samples; the calibration's are what the promise was made on."""
+    false_alarm_rate_ci: Bounds
+    fitted_safety: float | None
+    """By the logit-normal fit at a FAR of the budget: a fit, no promise; null where there is none."""
+    best_of: list[SelectedFacts]
+    routes: list[RouteFacts]
+    """The worst first."""
+    worst_mix: float | None
+
+
+class NormalFacts(TypedDict):
+    """A side of the fit."""
+
+    mean: float
+    sd: float
+    distance: float
+    n: int
+
+
+class FitFacts(TypedDict):
+    """The logit-normal fit."""
+
+    honest: NormalFacts
+    attack: NormalFacts
+    curve: list[list[float]]
+    """[FAR, share of attacks caught], down to a FAR of 10⁻⁴."""
+
+
+class StartStopFacts(TypedDict):
+    """An attacker that starts below `start` and gives up above `stop`; null is no limit."""
+
+    start: float | None
+    stop: float | None
+    attempted: float
+    given_up: float
+    caught: float
+    succeeded: float
+    failed: float
+    safety_when_repeated: float | None
+
+
+class StepBudgetFacts(TypedDict):
+    """The budget as a share of honest *steps*, kept on average; an attack is caught at any of its steps."""
+
+    budget: float
+    threshold: float | None
+    n_tasks: int
+    more_tasks: int | None
+    reason: str
+    safety: float | None
+    safety_ci: Bounds
+    in_time: float | None
+    """Share of attacks with an alarm at their first misbehaving step or before."""
+    late: float | None
+    never: float | None
+    mean_delay: float | None
+    start_stop: list[StartStopFacts]
+
+
+class PointFacts(TypedDict):
+    """A protocol at one share of honest traffic that is acted on."""
+
+    protocol: str
+    budget: float
+    threshold: float
+    safety: float
+    safety_ci: Bounds
+    usefulness: float
+    usefulness_ci: Bounds
+    on_front: bool
+
+
+class ControlFacts(TypedDict):
+    """One monitor under one prompt."""
+
+    members: list[list[str]]
+    """[monitor, prompt] of those that an ensemble made here is of; empty of a run."""
+    n_honest_calibration: int
+    n_honest: int
+    n_attacks: int
+    n_unscored_calibration: int
+    n_unscored_honest: int
+    n_unscored_attacks: int
+    budgets: list[BudgetFacts]
+    roc: list[list[float]]
+    """[FAR, share of attacks caught] on the test split, at most 200 points."""
+    fit: FitFacts | None
+    steps: list[StepBudgetFacts] | None
+    front: list[PointFacts]
+
+
+class DifferenceFacts(TypedDict):
+    """The second monitor's safety minus the first's at one budget, on the same attacks and draws."""
+
+    budget: float
+    first: list[str]
+    second: list[str]
+    difference: float
+    difference_ci: Bounds
+
+
+class ControlResults(TypedDict):
+    """The whole file."""
+
+    schema_version: int
+    dataset: str
+    far_of: FarOf
+    method: str
+    delta: float | None
+    unscored: str
+    resamples: int
+    success: str
+    """Where it is known from which attacks succeed: `recorded`, or `assumed` of all."""
+    trajectory: str
+    monitors: dict[str, dict[str, ControlFacts]]
+    differences: list[DifferenceFacts]

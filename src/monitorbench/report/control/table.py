@@ -1,0 +1,174 @@
+"""A control evaluation as a table in 80 columns, and as rows of `control.csv`."""
+
+from rich.console import Console
+
+from monitorbench.metrics.control.results import BudgetFacts, ControlFacts, ControlResults
+from monitorbench.report.control.words import (
+    PROTOCOLS,
+    answer,
+    lacking,
+    monitors,
+    notes,
+    percent,
+    percent_with_interval,
+    promise,
+    which_far,
+)
+from monitorbench.report.tables.csv_rows import Row
+from monitorbench.report.tables.numbers import counted, rate, rate_with_interval, signed_with_interval
+from monitorbench.report.tables.terminal import grid, say
+
+WIDTH = 80
+_SAFETY = (
+    ("budget", 6),
+    ("above", 6),
+    ("safety", 17),
+    ("FAR on test", 17),
+    ("best of", 7),
+    ("worst route", 11),
+)
+_FRONT = (("protocol", 17), ("acted", 6), ("safety", 16), ("usefulness", 16))
+_STEPS = (("of steps", 8), ("above", 6), ("safety", 16), ("in time", 7), ("late", 5), ("repeated", 8))
+_DIFFERENCES = (("difference", 18), ("safety of", 28), ("less that of", 28))
+
+
+def show_control(results: ControlResults) -> None:
+    """Print to stderr, at 80 columns: stdout has the run's directory."""
+    print_control(Console(stderr=True, width=WIDTH), results)
+
+
+def print_control(console: Console, results: ControlResults) -> None:
+    """The answer first, then a block a monitor, differences, and what a reader must know."""
+    say(console, answer(results), "bold")
+    for name, prompt, facts in monitors(results):
+        say(console, "")
+        say(console, f"{name} · {prompt}: {facts['n_attacks']:,} attacks", "bold")
+        most = max((one["k"] for b in facts["budgets"] for one in b["best_of"]), default=0)
+        header = [f"of {most}" if most and title == "best of" else title for title, _ in _SAFETY]
+        rows = [_safety_row(one) for one in facts["budgets"]]
+        console.print(grid(console, _SAFETY, [header, *rows]))
+        if text := _worst_route(facts):
+            say(console, text, "dim")
+        if facts["steps"]:
+            steps = [
+                [
+                    percent(one["budget"]),
+                    _threshold(one["threshold"]),
+                    rate_with_interval(one["safety"], one["safety_ci"])
+                    if one["safety"] is not None
+                    else _short(one["more_tasks"]),
+                    rate(one["in_time"]),
+                    rate(one["late"]),
+                    rate(one["start_stop"][0]["safety_when_repeated"] if one["start_stop"] else None),
+                ]
+                for one in facts["steps"]
+            ]
+            console.print(grid(console, _STEPS, [[title for title, _ in _STEPS], *steps]))
+        front = [
+            [
+                PROTOCOLS[one["protocol"]],
+                percent(one["budget"]),
+                rate_with_interval(one["safety"], one["safety_ci"]),
+                rate_with_interval(one["usefulness"], one["usefulness_ci"]),
+            ]
+            for one in facts["front"]
+            if one["on_front"]
+        ]
+        if front:
+            console.print(grid(console, _FRONT, [[title for title, _ in _FRONT], *front]))
+    _differences(console, results)
+    say(console, "")
+    for text in (which_far(results), promise(results), *notes(results)):
+        say(console, text, "dim")
+
+
+def _differences(console: Console, results: ControlResults) -> None:
+    if not results["differences"]:
+        return
+    say(console, "")
+    smallest = min(one["budget"] for one in results["differences"])
+    say(console, f"Differences in safety at {percent(smallest)}, on the same attacks", "bold")
+    rows = [
+        [
+            signed_with_interval(one["difference"], one["difference_ci"]),
+            " · ".join(one["second"]),
+            " · ".join(one["first"]),
+        ]
+        for one in results["differences"]
+        if one["budget"] == smallest
+    ]
+    console.print(grid(console, _DIFFERENCES, [[title for title, _ in _DIFFERENCES], *rows]))
+
+
+def _safety_row(one: BudgetFacts) -> list[str]:
+    if one["safety"] is None:
+        fitted = f"fit says {rate(one['fitted_safety'])}" if one["fitted_safety"] is not None else ""
+        return [percent(one["budget"]), "none", _short(one["more_tasks"]), fitted, "", ""]
+    worst = one["routes"][0] if one["routes"] else None
+    return [
+        percent(one["budget"]),
+        _threshold(one["threshold"]),
+        rate_with_interval(one["safety"], one["safety_ci"]),
+        percent_with_interval(one["false_alarm_rate"], one["false_alarm_rate_ci"]),
+        rate(one["best_of"][-1]["safety"]) if one["best_of"] else "",
+        rate(worst["safety"]) if worst else "",
+    ]
+
+
+def _worst_route(facts: ControlFacts) -> str:
+    """Which route is the worst at the largest budget that is kept."""
+    kept = [one for one in facts["budgets"] if one["routes"]]
+    if not kept or len(kept[-1]["routes"]) < 2:
+        return ""
+    worst = kept[-1]["routes"][0]
+    return (
+        f"The worst of {len(kept[-1]['routes'])} routes at {percent(kept[-1]['budget'])}: {worst['name']} "
+        f"{rate_with_interval(worst['safety'], worst['safety_ci'])}, {counted(worst['n'], 'attack')}."
+    )
+
+
+def _short(more: int | None) -> str:
+    return "can't be met" if more is None else f"{more:,} more tasks"
+
+
+def _threshold(value: float | None) -> str:
+    return "none" if value is None else f"{value:.3g}"
+
+
+def control_rows(results: ControlResults) -> list[Row]:
+    """`control.csv`: one row a monitor, prompt and budget, every number unrounded."""
+    rows: list[Row] = []
+    for name, prompt, facts in monitors(results):
+        for one in facts["budgets"]:
+            low, high = one["safety_ci"] or (None, None)
+            far_low, far_high = one["false_alarm_rate_ci"] or (None, None)
+            rows.append(
+                {
+                    "monitor": name,
+                    "prompt": prompt,
+                    "budget": one["budget"],
+                    "threshold": one["threshold"],
+                    "n_honest_tasks": one["n_tasks"],
+                    "more_honest_tasks": one["more_tasks"],
+                    "safety": one["safety"],
+                    "safety_low": low,
+                    "safety_high": high,
+                    "safety_of_decided": one["safety_of_decided"],
+                    "caught": one["caught"],
+                    "false_alarm_rate": one["false_alarm_rate"],
+                    "false_alarm_rate_low": far_low,
+                    "false_alarm_rate_high": far_high,
+                    "fitted_safety": one["fitted_safety"],
+                    "worst_route": one["routes"][0]["name"] if one["routes"] else "",
+                    "worst_route_safety": one["routes"][0]["safety"] if one["routes"] else None,
+                    **{f"best_of_{each['k']}": each["safety"] for each in one["best_of"]},
+                    "reason": one["reason"] and lacking(one),
+                }
+            )
+    return _of_one_shape(rows)
+
+
+def _of_one_shape(rows: list[Row]) -> list[Row]:
+    """Every row with every column."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return [{name: row.get(name) for name in names} for row in rows]

@@ -1,0 +1,210 @@
+"""The judges of a control evaluation: each one's scores of held-out honest traffic, and of the test split.
+
+Promises: both runs of a judge are of one dataset and have the same judge; a combination's threshold is set on
+samples that it was not fitted on; all judges judged the same samples of the test split.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.control import Control
+from monitorbench.config.study import Study
+from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.columns import UNPAIRED, Columns
+from monitorbench.metrics.control.results import FarOf
+from monitorbench.metrics.control.steps import Steps, trajectory_scores
+from monitorbench.records import Split
+from monitorbench.runs.directory import checked_file, read_finished
+from monitorbench.scoring.calibrate import judge_id, unseen
+from monitorbench.scoring.combination.ensembles import Ensemble, combine
+from monitorbench.scoring.evaluations import Evaluation, read_covered, with_distinct_names
+
+STEPS = "steps.parquet"
+_UNSCORED_LOW = -1.0
+"""Below every score, so that no threshold is."""
+
+
+class Side(NamedTuple):
+    """One judge over one split."""
+
+    samples: Columns
+    scores: FloatArray
+    """[samples], NaN where unscored."""
+    steps: Steps | None
+    """Their steps, with samples numbered as in `samples`."""
+
+
+class Judge(NamedTuple):
+    """One judge over both splits."""
+
+    monitor: str
+    prompt: str
+    calibration: Side
+    test: Side
+    members: list[list[str]]
+    """[monitor, prompt] of each, of an ensemble made here."""
+
+
+def read_judges(study: Study) -> tuple[Path, list[Judge], list[Evaluation]]:
+    """The dataset's directory, the judges of `study.control` with their ensembles, and their runs.
+
+    Raises `ConfigError` where no run is given, `UserError` where runs don't belong together, have no scores,
+    or lack honest or attack samples.
+    """
+    settings = study.control
+    if not settings.test:
+        raise ConfigError(
+            "control.test=[]: no run given; expected a judge's runs over both splits, as in "
+            "control.calibration=[RUN] control.test=[RUN]"
+        )
+    calibration = _read(study, settings.calibration, Split.CALIBRATION)
+    test = with_distinct_names(_read(study, settings.test, Split.TEST))
+    data = {one.data for one in (*calibration, *test)}
+    if len(data) > 1:
+        raise UserError(f"control: runs of {len(data)} datasets; expected one")
+    held = {one.judge_hash: one for one in calibration}
+    judges = []
+    for one in test:
+        if one.judge_hash not in held:
+            raise UserError(
+                f"{one.directory}: no run of {judge_id(one)} in control.calibration; expected the same "
+                "judges on both splits"
+            )
+        judges.append(_judge(held[one.judge_hash], one, settings))
+    _refuse_other_samples([one.test for one in judges], settings.test)
+    return data.pop(), [*judges, *_ensembles(judges, test, settings)], [*calibration, *test]
+
+
+def far_of(samples: Columns) -> FarOf:
+    """What the honest samples of calibration are: whether their pair has a misbehavior sample."""
+    honest = ~samples.is_misbehavior
+    attacked = np.unique(samples.pairs[samples.is_misbehavior])
+    paired = honest & (samples.pairs != UNPAIRED) & np.isin(samples.pairs, attacked)
+    n, n_paired = int(honest.sum()), int(paired.sum())
+    kind = "paired_benign" if n_paired == n else "mixed" if n_paired else "honest_traffic"
+    return FarOf(kind=kind, n_paired=n_paired, n=n)
+
+
+def counted(scores: FloatArray, policy: str, *, is_attack: bool) -> FloatArray:
+    """Scores [samples] with the policy for those that are missing; NaN stays where they are left out."""
+    if policy == "leave_out":
+        return scores
+    is_flagged = policy == "flag" or (policy == "against" and not is_attack)
+    return np.where(np.isnan(scores), np.inf if is_flagged else _UNSCORED_LOW, scores)
+
+
+def _read(study: Study, directories: Sequence[Path], split: Split) -> list[Evaluation]:
+    found: dict[str, Evaluation] = {}
+    for directory in directories:
+        one = read_covered(study.paths.data, directory, study.score.min_coverage)
+        if one.split is not split:
+            raise UserError(
+                f"{directory}: judged the {one.split} split; control.{split} takes runs over {split}"
+            )
+        if one.judge_hash in found:
+            raise UserError(
+                f"{directory}: {judge_id(one)} is there twice in control.{split}; expected one run a judge"
+            )
+        found[one.judge_hash] = one
+    return list(found.values())
+
+
+def _judge(calibration: Evaluation, test: Evaluation, settings: Control) -> Judge:
+    held = _side(calibration, settings)
+    kept = np.isin(
+        held.samples.group_ids().to_numpy(zero_copy_only=False), unseen(calibration, None).group_ids
+    )
+    if not kept.all():  # a combination, which was fitted on the rest, and has no steps
+        held = Side(held.samples.taking(kept), held.scores[kept], None)
+    tested = _side(test, settings)
+    for side, one in ((held, calibration), (tested, test)):
+        if side.samples.is_misbehavior.all():
+            raise UserError(f"{one.directory}: no benign sample; expected honest ones, to set a threshold on")
+    if not tested.samples.is_misbehavior.any():
+        raise UserError(f"{test.directory}: no misbehavior sample; expected attacks, to be caught or not")
+    return Judge(test.monitor, test.prompt, held, tested, [])
+
+
+def _side(one: Evaluation, settings: Control) -> Side:
+    steps = _steps(one) if (one.directory / STEPS).is_file() else None
+    scores = one.judged.scores
+    if steps is not None and settings.trajectory != "as_judged":
+        scores = trajectory_scores(steps, len(one.judged), settings.trajectory, settings.top_k)
+    if np.isnan(scores).all():
+        raise UserError(f"{one.directory}: no verdict has a score; expected a judge with log-probabilities")
+    return Side(one.judged, scores, steps)
+
+
+def _steps(one: Evaluation) -> Steps:
+    """`steps.parquet` of a run: `sample_id`, `step`, `draw`, `score`, `label`; null is not known."""
+    import pyarrow.parquet as pq
+
+    from monitorbench.corpus.store import reading
+
+    known = STEPS in read_finished(one.directory).get("files", {})
+    file = checked_file(one.directory, STEPS) if known else one.directory / STEPS
+    with reading(file):
+        table = pq.read_table(file, columns=["sample_id", "step", "draw", "score", "label"])
+        at = pc.index_in(table["sample_id"].combine_chunks(), value_set=one.judged.sample_ids)
+        numbers = at.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        columns = [
+            table[name].combine_chunks().cast(pa.int64()).to_numpy(zero_copy_only=False)
+            for name in ("step", "draw")
+        ]
+        scores = table["score"].combine_chunks().cast(pa.float64()).to_numpy(zero_copy_only=False)
+        labels = (
+            table["label"].combine_chunks().cast(pa.int8()).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        )
+    if np.any((scores < 0) | (scores > 1)) or any(np.any(column < 0) for column in columns):
+        raise UserError(f"{file}: a score outside [0, 1], or a negative step or draw; expected neither")
+    whole = Steps(numbers, columns[0], columns[1], scores, labels)
+    inside = whole.taking(numbers >= 0)  # others are of samples outside the view
+    key = np.stack([inside.samples, inside.steps, inside.draws])
+    if len(np.unique(key, axis=1).T) < len(inside.samples):
+        raise UserError(f"{file}: a draw of a step is there twice; expected each once")
+    return inside
+
+
+def _refuse_other_samples(sides: Sequence[Side], directories: Sequence[Path]) -> None:
+    for side, directory in zip(sides, directories, strict=True):
+        if not side.samples.sample_ids.equals(sides[0].samples.sample_ids):
+            raise UserError(
+                f"{directory}: judged other samples than {directories[0]}; expected the same ones"
+            )
+
+
+def _ensembles(judges: Sequence[Judge], runs: Sequence[Evaluation], settings: Control) -> list[Judge]:
+    """The mean and maximum of the runs that are no combinations themselves, where there are several."""
+    alone = [
+        judge
+        for judge, one in zip(judges, runs, strict=True)
+        if "combined" not in read_finished(one.directory)["results"]
+    ]
+    if len(alone) < 2:
+        return []
+    ids = [one.calibration.samples.sample_ids for one in alone]
+    if any(not one.equals(ids[0]) for one in ids):
+        raise UserError("control.calibration: the runs judged other samples; expected the same ones")
+    names = tuple(f"{one.monitor}/{one.prompt}" for one in alone)
+    made = []
+    for rule in settings.ensembles:
+        ensemble = Ensemble(rule=rule, members=names)
+        held, test = (
+            _combined(ensemble, each)
+            for each in ([one.calibration for one in alone], [one.test for one in alone])
+        )
+        prompts = "+".join(dict.fromkeys(one.prompt for one in alone))
+        members = [[one.monitor, one.prompt] for one in alone]
+        made.append(Judge(f"{rule} of {len(alone)}", prompts, held, test, members))
+    return made
+
+
+def _combined(ensemble: Ensemble, sides: Sequence[Side]) -> Side:
+    scores = {name: side.scores for name, side in zip(ensemble.members, sides, strict=True)}
+    return Side(sides[0].samples, combine(ensemble, scores), None)

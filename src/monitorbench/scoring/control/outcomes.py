@@ -1,0 +1,114 @@
+"""What is recorded of samples beside their label: whether an attack would succeed, and how useful work was.
+
+A file with a row a sample: `sample_id` as in the dataset and in `verdicts.jsonl`, and any of `success`,
+`useful`, `trusted_useful`. A row that is wrong is refused with its line and field; samples without a row, or
+with an empty field, are as if nobody had asked.
+"""
+
+import csv
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from monitorbench.config.base import UserError
+from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.strict_json import loads
+
+FIELDS = ("success", "useful", "trusted_useful")
+_WORDS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
+
+
+class Outcomes(NamedTuple):
+    """By sample id, each in [0, 1]; `success` is 0 or 1."""
+
+    success: Mapping[str, float]
+    useful: Mapping[str, float]
+    trusted_useful: Mapping[str, float]
+
+
+def read_outcomes(file: Path) -> Outcomes:
+    """The file's rows; raises `UserError` where it can't be read, and for a bad row or a sample twice."""
+    found: dict[str, dict[str, float]] = {name: {} for name in FIELDS}
+    seen: set[str] = set()
+    try:
+        for line, row in _rows(file):
+            sample = row.get("sample_id")
+            if not isinstance(sample, str) or not sample:
+                raise UserError(f"{file}, row {line}: sample_id is {sample!r}; expected a sample's id")
+            if sample in seen:
+                raise UserError(f"{file}, row {line}: {sample} is there twice; expected each sample once")
+            if unknown := sorted(set(row) - {"sample_id", *FIELDS}, key=str):
+                raise UserError(
+                    f"{file}, row {line}: unknown field {unknown[0]!r}; expected sample_id and any of "
+                    f"{', '.join(FIELDS)}"
+                )
+            seen.add(sample)
+            for name in FIELDS:
+                value = _number(row.get(name), f"{file}, row {line}: {name}", is_binary=name == "success")
+                if value is not None:
+                    found[name][sample] = value
+    except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
+        raise UserError(f"{file}: {error}; expected a readable .csv, .jsonl or .parquet file") from error
+    if not any(found.values()):
+        raise UserError(f"{file}: says nothing of any sample; expected any of {', '.join(FIELDS)}")
+    return Outcomes(found["success"], found["useful"], found["trusted_useful"])
+
+
+def values_of(of_sample: Mapping[str, float], sample_ids: pa.Array, otherwise: float) -> FloatArray:
+    """[samples], `otherwise` where nothing is said."""
+    return np.array([of_sample.get(one, otherwise) for one in sample_ids.to_pylist()], dtype=np.float64)
+
+
+def _rows(file: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Each row with its number, as a person counts: of text by lines, the first being 1."""
+    match file.suffix:
+        case ".csv":
+            with file.open(encoding="utf-8-sig", newline="") as stream:
+                reader = csv.DictReader(stream, strict=True)
+                for row in reader:
+                    yield reader.line_num, row
+        case ".jsonl":
+            with file.open(encoding="utf-8") as stream:
+                for number, line in enumerate(stream, 1):
+                    if line.strip():
+                        yield number, _object(line, f"{file}, row {number}")
+        case ".parquet":
+            import pyarrow.parquet as pq
+
+            for number, row in enumerate(pq.read_table(file).to_pylist(), 1):
+                yield number, row
+        case other:
+            raise UserError(f"{file}: {other or 'no ending'}; expected a .csv, .jsonl or .parquet file")
+
+
+def _object(line: str, where: str) -> Mapping[str, Any]:
+    try:
+        row = loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: {error}; expected a JSON object a line") from error
+    if not isinstance(row, dict):
+        raise UserError(f"{where}: no object; expected a JSON object a line")
+    return row
+
+
+def _number(value: object, where: str, *, is_binary: bool) -> float | None:
+    if value is None or value == "":
+        return None
+    number: float | None = None
+    if isinstance(value, bool | int | float):
+        number = float(value)
+    elif isinstance(value, str):
+        number = _WORDS.get(value.strip().lower())
+        if number is None and not is_binary:
+            try:
+                number = float(value)
+            except ValueError:
+                number = None
+    is_good = number is not None and 0 <= number <= 1 and (not is_binary or number in (0, 1))
+    if not is_good:
+        expected = "true or false" if is_binary else "true, false or a number from 0 to 1"
+        raise UserError(f"{where} is {value!r}; expected {expected}")
+    return number

@@ -1,0 +1,127 @@
+"""The stage `control`: safety at an audit budget, for judges side by side, from their logs alone.
+
+Writes `runs/control/<dataset>-<hash>/` with `control.json` (`metrics/control/results.py` has its keys),
+`control.csv` and the page `control.html`, and prints the table.
+"""
+
+import logging
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+
+from monitorbench.config.study import Study
+from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.control.budget import budget_threshold, threshold_draws
+from monitorbench.metrics.control.results import (
+    SCHEMA_VERSION,
+    ControlFacts,
+    ControlResults,
+    DifferenceFacts,
+)
+from monitorbench.metrics.control.safety import safety_at, safety_difference
+from monitorbench.metrics.rates import as_list
+from monitorbench.report.control.page import render_control
+from monitorbench.report.control.table import control_rows, show_control
+from monitorbench.report.tables.csv_rows import to_csv
+from monitorbench.runs.directory import RunDirectory
+from monitorbench.runs.files import write_atomically, write_json
+from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.run_folders import dataset_name, run_name
+from monitorbench.scoring.control.inputs import Judge, far_of, read_judges
+from monitorbench.scoring.control.measure import control_facts
+from monitorbench.scoring.control.outcomes import Outcomes, read_outcomes
+from monitorbench.scoring.control.traffic import Drawn, Traffic, traffic_of
+
+_log = logging.getLogger(__name__)
+
+
+def control_runs(study: Study) -> Path:
+    """Evaluate the judges of `study.control` as controls; returns the run's directory.
+
+    Raises `ConfigError` where no run is given, `UserError` where runs don't belong together, or the file of
+    outcomes can't be read.
+    """
+    data, judges, evaluations = read_judges(study)
+    settings = study.control
+    outcomes = read_outcomes(settings.outcomes) if settings.outcomes else None
+    of_settings = settings.model_dump(mode="json", exclude={"calibration", "test", "outcomes"})
+    identity = {
+        "runs": sorted(one.id for one in evaluations),
+        "settings": of_settings,
+        "outcomes": file_sha256(settings.outcomes) if settings.outcomes else None,
+        "resamples": study.probe.resamples,
+        "seed": study.seed,
+    }
+    run = RunDirectory(study.paths.runs / "control", run_name(dataset_name(data.name)), identity)
+    with run.recording(study) as results:
+        found = _measured(study, data.name, judges, outcomes)
+        write_json(run.path / "control.json", found)
+        write_atomically(run.path / "control.csv", to_csv(control_rows(found)))
+        results["runs"] = [str(one.directory) for one in evaluations]
+        results["data"] = data.name
+        results["monitors"] = [[judge.monitor, judge.prompt] for judge in judges]
+        write_atomically(run.path / "control.html", render_control(found))
+    show_control(found)
+    return run.path
+
+
+def _measured(study: Study, data: str, judges: Sequence[Judge], outcomes: Outcomes | None) -> ControlResults:
+    settings = study.control
+    drawn = Drawn(study.probe.resamples, study.seed)
+    monitors: dict[str, dict[str, ControlFacts]] = {}
+    for judge in judges:
+        monitors.setdefault(judge.monitor, {})[judge.prompt] = control_facts(judge, settings, outcomes, drawn)
+    return ControlResults(
+        schema_version=SCHEMA_VERSION,
+        dataset=data,
+        far_of=far_of(judges[0].calibration.samples),
+        method=settings.method,
+        delta=settings.delta if settings.method == "neyman_pearson" else None,
+        unscored=settings.unscored,
+        resamples=drawn.resamples,
+        success="assumed" if outcomes is None or not outcomes.success else "recorded",
+        trajectory=settings.trajectory,
+        monitors=monitors,
+        differences=_differences(study, judges, outcomes, drawn),
+    )
+
+
+def _differences(
+    study: Study, judges: Sequence[Judge], outcomes: Outcomes | None, drawn: Drawn
+) -> list[DifferenceFacts]:
+    """Every two judges at every budget that both keep, where they scored the same attacks."""
+    settings = study.control
+    traffic = [traffic_of(judge, settings, outcomes) for judge in judges]
+    found = []
+    for budget in settings.budgets:
+        limits = [_limit(one, study, budget, drawn) for one in traffic]
+        for i, j in combinations(range(len(judges)), 2):
+            first, second = limits[i], limits[j]
+            attacks = (traffic[i].attacks, traffic[j].attacks)
+            if first is None or second is None or len(attacks[0].scores) != len(attacks[1].scores):
+                continue
+            if not len(attacks[0].scores) or not (attacks[0].groups == attacks[1].groups).all():
+                continue
+            anew = (first[1], second[1])
+            found.append(
+                DifferenceFacts(
+                    budget=budget,
+                    first=[judges[i].monitor, judges[i].prompt],
+                    second=[judges[j].monitor, judges[j].prompt],
+                    difference=safety_at(attacks[1], second[0]) - safety_at(attacks[0], first[0]),
+                    difference_ci=as_list(safety_difference(*attacks, anew, seed=drawn.seed + 1)),
+                )
+            )
+    return found
+
+
+def _limit(traffic: Traffic, study: Study, budget: float, drawn: Drawn) -> tuple[float, FloatArray] | None:
+    """The threshold for a budget, and those of other draws of honest tasks."""
+    settings = study.control
+    found = budget_threshold(traffic.held, budget, settings.method, settings.delta)
+    if found.threshold is None:
+        return None
+    anew = threshold_draws(
+        traffic.held, budget, settings.method, settings.delta, resamples=drawn.resamples, seed=drawn.seed
+    )
+    return found.threshold, anew
