@@ -59,6 +59,7 @@ COMPARED = replace(
 )
 _TESTED = Wanted(("evaluate",), "a finished evaluation run over the test split", "test")
 _CALIBRATED = Wanted(("evaluate",), "a finished evaluation run over the calibration split", "calibration")
+_EVALUATED = Wanted(("evaluate",), "a finished evaluation run")
 _TRAINED = Wanted(("train",), "a finished training run")
 _FITTED = Wanted(("fit",), "a finished fit of a probe")
 _THRESHOLD = Wanted(("calibrate",), "a finished calibration")
@@ -82,6 +83,7 @@ _READS: dict[str, dict[str, Wanted]] = {
         "probe.wordings": _WORDED,
     },
     "report": {"run": _SHOWN},
+    "export": {"run": _EVALUATED, "operating_point": _THRESHOLD},
     "merge": {"run": _TRAINED},
     "push": {"run": _TRAINED},
     "verify": {"run": ANY_RUN},
