@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, TextIO
 from monitorbench import strict_json
 
 _CHUNK = 1 << 20
+_DELIMITERS = tuple(" \t\r\n,:]}")
+"""What follows a value that is whole."""
 
 
 class Member(NamedTuple):
@@ -104,7 +106,7 @@ class _Text:
                 if not self._more():  # else it may go on behind what was read
                     raise
                 continue
-            if end == len(self._text) and self._more():  # as a number may
+            if self._text[end : end + 1] not in _DELIMITERS and self._more():  # as a number may
                 continue
             self._at = end
             return value
