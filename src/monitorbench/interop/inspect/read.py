@@ -131,7 +131,7 @@ def _flat(name: str, value: object) -> Iterator[tuple[str, Value]]:
     while pending:
         name, value = pending.pop()
         if isinstance(value, Mapping):
-            pending += [(f"{name}.{key}", inner) for key, inner in reversed(value.items())]
+            pending += [(f"{name}.{key}", inner) for key, inner in reversed([*value.items()])]
         elif isinstance(value, list):
             yield encodable(name, "a name"), encodable(json.dumps(value), f"field {name!r}")
         elif isinstance(value, str):
