@@ -90,6 +90,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+OF_PYTHON = json.JSONDecoder(object_pairs_hook=_object)
+"""What `loads(of_python=True)` reads with, for a value that other text follows (`raw_decode`)."""
+
+
 def _no_number(name: str) -> NoReturn:
     raise Refused(f"{name} is no finite number")
 

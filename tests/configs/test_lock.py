@@ -49,7 +49,7 @@ def asked(root: Path, kind: str, *with_extras: str) -> list[Requirement]:
 
 def test_every_requirement_is_locked_at_a_version_that_fits(root: Path, locked: dict[str, str]):
     """A dependency that was added and not locked would fail `make setup`, or come from anywhere."""
-    refuse_unlocked(asked(root, "cpu", "cpu", "dev", "environments", "tune"), locked)
+    refuse_unlocked(asked(root, "cpu", "cpu", "dev", "environments", "tune", "inspect"), locked)
 
 
 def test_the_gpus_requirements_are_locked_too(root: Path, locked_gpu: dict[str, str]):

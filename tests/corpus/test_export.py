@@ -20,8 +20,8 @@ from studies import study as compose_study
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.audit import audit
-from monitorbench.corpus.export import export
 from monitorbench.corpus.store import read_split
+from monitorbench.interop.export import export
 from monitorbench.records import Label, Sample, Split
 
 TOKEN = "a-token-of-nobody-at-all"

@@ -96,6 +96,7 @@ _READS: dict[str, dict[str, Wanted]] = {
     },
     "report": {"run": _SHOWN, "operating_point": _THRESHOLD},
     "recommend": {"recommend.runs": _CHOSEN_FROM, "recommend.pilot": _PILOTED},
+    "export": {"run": _JUDGED, "operating_point": _THRESHOLD},
     "merge": {"run": _TRAINED},
     "push": {"run": _TRAINED},
     "verify": {"run": ANY_RUN},

@@ -205,11 +205,12 @@ Builds the dataset where it is not there. Prints its directory as its last line.
 
 EXPORT = _stage(
     "export",
-    "monitorbench.corpus.export:export",
-    """Export a dataset: chats for TRL, or a hub repository with a generated card.
+    "monitorbench.interop.export:export",
+    """Export a dataset (chats for TRL, a hub repository with its card), or a run's scores as an Inspect log.
 
     monitorbench export dataset=starter export.format=chat
     monitorbench export dataset=starter export.format=hub export.repo=OWNER/NAME  # a dry run
+    monitorbench export export.format=inspect run=runs/evaluate/NAME-HASH
 
 Prints the directory with what was written as its last line.
 """,

@@ -103,10 +103,11 @@ class Report(Config):
 
 
 class Export(Config):
-    """`export.py`: a dataset in other people's formats."""
+    """`export.py`: a dataset, or a run's scores, in other people's formats."""
 
-    format: Literal["chat", "hub"]
-    """`chat`: chats for TRL. `hub`: a repository with a card."""
+    format: Literal["chat", "hub", "inspect"]
+    """`chat`: chats for TRL. `hub`: a repository with a card. `inspect`: the scores of the evaluation `run`
+    as an Inspect log, read at `operating_point` where one is given."""
     repo: str | None
     """`owner/name` on the hub."""
     private: bool

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Prompt, PromptKind, Study
-from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import n_rows, read_split, reading, shards_of
 from monitorbench.prompts.published import published_prompt
 from monitorbench.prompts.wording import PromptWording
@@ -24,16 +23,6 @@ from monitorbench.runs.files import content_hash, write_atomically
 from monitorbench.sources.fetch import hub_errors
 
 _log = logging.getLogger(__name__)
-
-
-def export(study: Study) -> Path:
-    """Export the study's dataset as `export.format` says; returns the directory with what was written."""
-    directory = ensure(study)
-    match study.export.format:
-        case "chat":
-            return write_chats(study, directory)
-        case "hub":
-            return push(study, directory)
 
 
 def write_chats(study: Study, directory: Path) -> Path:

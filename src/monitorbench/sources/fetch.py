@@ -23,7 +23,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.runs.progress import progress
 from monitorbench.sources.archive import members_sha256, write_records
-from monitorbench.sources.read import OnBadRow, RawFile, SourceFiles
+from monitorbench.sources.read import SKIPPED_BY_SETTING, OnBadRow, RawFile, SourceFiles
 from monitorbench.sources.repack import REPACKED
 
 GITHUB_RAW = "https://raw.githubusercontent.com"
@@ -63,10 +63,16 @@ def find(name: str, source: Source, mirror: Path | None, cache: Path, on_bad_row
     return files
 
 
-def local(name: str, path: Path, suffixes: Sequence[str], on_bad_row: OnBadRow) -> SourceFiles:
+def local(
+    name: str,
+    path: Path,
+    suffixes: Sequence[str],
+    on_bad_row: OnBadRow,
+    remedy: str = SKIPPED_BY_SETTING,
+) -> SourceFiles:
     """A team's own file, or all the files below a folder whose name ends in one of `suffixes`.
 
-    Raises `UserError` where nothing is there.
+    `remedy` ends the error for a bad row. Raises `UserError` where nothing is there.
     """
     if path.is_file():
         paths = [path]
@@ -83,7 +89,7 @@ def local(name: str, path: Path, suffixes: Sequence[str], on_bad_row: OnBadRow) 
     source = Source(
         origin="none", repo="", revision="", licence="not stated", files=tuple(f.config for f in found)
     )
-    return SourceFiles(name, source, found, on_bad_row)
+    return SourceFiles(name, source, found, on_bad_row, remedy)
 
 
 def snapshot(name: str, repo: str, revision: str) -> Path:

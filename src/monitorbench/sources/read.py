@@ -30,6 +30,7 @@ OnBadRow = Literal["error", "skip"]
 MAX_LINE_BYTES = 8 * 1024 * 1024
 """A longer line is a bad row: it is no sample, and reading it whole would cost its size many times over."""
 
+SKIPPED_BY_SETTING = "fix it, or pass over such rows with dataset.on_bad_row=skip"
 _LOGGED_PER_FILE = 5
 _CHUNK = 1 << 20
 T = TypeVar("T")
@@ -49,9 +50,16 @@ class RawFile(NamedTuple):
 class SourceFiles:
     """The raw files of one source, and how many of their rows were bad."""
 
-    def __init__(self, name: str, source: Source, files: tuple[RawFile, ...], on_bad_row: OnBadRow) -> None:
-        """Hold files that were found; `fetch.find` makes this."""
-        self.name, self.source, self.on_bad_row = name, source, on_bad_row
+    def __init__(
+        self,
+        name: str,
+        source: Source,
+        files: tuple[RawFile, ...],
+        on_bad_row: OnBadRow,
+        remedy: str = SKIPPED_BY_SETTING,
+    ) -> None:
+        """Hold files that were found; `fetch.find` makes this. `remedy` ends the error for a bad row."""
+        self.name, self.source, self.on_bad_row, self._remedy = name, source, on_bad_row, remedy
         self._files = files
         self.bad_rows: Counter[str] = Counter()
         self._ids: set[str] = set()
@@ -147,9 +155,7 @@ class SourceFiles:
     def bad(self, where: str, what: str) -> None:
         """A row can't be used: raise `UserError`, or count and log it, as `on_bad_row` says."""
         if self.on_bad_row == "error":
-            raise UserError(
-                f"{self.name}: {where}: {what}; fix it, or pass over such rows with dataset.on_bad_row=skip"
-            )
+            raise UserError(f"{self.name}: {where}: {what}; {self._remedy}")
         self.bad_rows[what.split(":")[0]] += 1
         if sum(self.bad_rows.values()) <= _LOGGED_PER_FILE:
             _log.warning("%s: %s: %s; row passed over", self.name, where, what)

@@ -345,17 +345,62 @@ def test_a_broken_log_is_one_line(tmp_path, write, damage, complaint):
     assert "\n" not in str(error.value)
 
 
-def test_formats_that_are_not_read_name_the_conversion(tmp_path):
-    """Else the newest logs would just look empty."""
-    with zipfile.ZipFile(tmp_path / "a.eval", "w") as log:
-        log.writestr("header.json", json.dumps(HEADER))
-        log.writestr("samples/s1_epoch_1/sample.json", "{}")
-    with pytest.raises(UserError, match=r"in chunks \(log version 3\); convert it with `inspect log convert"):
-        read(tmp_path / "a.eval")
+def test_a_compression_that_is_not_read_names_the_conversion(tmp_path):
+    """Else a log of another program would just look broken."""
     path = archive(tmp_path / "b.eval", logged())
     path.write_bytes(path.read_bytes().replace(b"\x08\0", b"\x61\0"))
     with pytest.raises(UserError, match="compressed by method 97; convert it"):
         read(path)
+
+
+KEPT = ("no", "Tidy up the folder.")
+
+
+def in_chunks(path: Path, *, refs: Any = ((0, 2), (3, 8)), attachments: Any = KEPT) -> Path:
+    """The sample of `logged` as newer logs keep it; message 2 is of an event, and not of the conversation."""
+    turns = json.loads(json.dumps(MESSAGES).replace("attachment://0f0f", "attachment://1"))
+    turns.insert(2, {"role": "assistant", "content": "of an event: attachment://7"})
+    whole = logged()
+    shell = {key: value for key, value in whole.items() if key not in ("messages", "attachments")}
+    with zipfile.ZipFile(path, "w") as log:
+        log.writestr("header.json", json.dumps(HEADER))
+        log.writestr("samples/s1_epoch_1/sample.json", json.dumps({**shell, "message_refs": refs}))
+        log.writestr("samples/s1_epoch_1/skeleton.json", "{}")
+        log.writestr("samples/s1_epoch_1/metadata.json", '{"side": "attack"}')
+        for start in range(0, len(turns), 3):
+            log.writestr(f"samples/s1_epoch_1/messages/{start}.json", json.dumps(turns[start : start + 3]))
+            log.writestr(f"samples/s1_epoch_1/events/{start}.json", "no JSON: nobody reads it")
+        for start, content in enumerate(attachments):
+            log.writestr(f"samples/s1_epoch_1/attachments/{start}.json", json.dumps([content]))
+    return path
+
+
+def test_a_sample_in_chunks_is_the_sample(tmp_path):
+    """Large logs are kept so, and those most need a monitor."""
+    (chunked,) = read(in_chunks(tmp_path / "a.eval"))
+    (whole,) = read(archive(tmp_path / "b.eval", logged()))
+    assert chunked == whole
+    files = local("log", tmp_path / "a.eval", inspect_log.SUFFIXES, "error")
+    assert [one.row["metadata"] for one in inspect_archive.logged_samples(files)] == [{"side": "attack"}]
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"refs": [[0, 9]]}, "messages has no item 8: the log is not whole"),
+        ({"refs": [[-1, 3]]}, "messages has no item -1"),
+        ({"refs": [[0, 10**15]]}, "messages has no item 8"),
+        ({"refs": [[0]]}, "field 'message_refs': .* is no range of messages"),
+        ({"refs": 3}, "field 'message_refs': '3' is no range"),
+        ({"refs": []}, "the model never took a turn|no message before|missing"),
+        ({"attachments": ["no"]}, "attachments has no item 1"),
+        ({"attachments": []}, "attachment 1… is not in the log"),
+    ],
+)
+def test_a_sample_whose_chunks_are_not_whole_is_refused(tmp_path, change, complaint):
+    """Else a conversation with a hole in it would be judged as if it were the whole."""
+    with pytest.raises(UserError, match=complaint):
+        read(in_chunks(tmp_path / "a.eval", **change))
 
 
 _json = st.recursive(

@@ -1,8 +1,9 @@
 """The two containers of Inspect AI logs, opened: `.eval` (a zip of JSON files) and `.json`.
 
-Owns zip and compression. Promises: one sample in memory at a time (for `.eval`), never more than
-`MAX_BYTES` of one entry however small it is compressed, and one line for what can't be read. Entries
-compressed with zstd, as Inspect writes them since 2026, go through pyarrow (zipfile can from Python 3.14).
+Owns zip and compression. Promises: one sample in memory at a time, never more than `MAX_BYTES` of one entry
+however small it is compressed, and one line for what can't be read. A sample in chunks is put together
+(`inspect_chunks`). Entries compressed with zstd, as Inspect writes them since 2026, go through pyarrow
+(zipfile can from Python 3.14).
 """
 
 import re
@@ -10,6 +11,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,15 +19,16 @@ import pyarrow as pa
 
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
+from monitorbench.sources.files.inspect_chunks import SHELL, chunk_starts, whole_row
+from monitorbench.sources.files.inspect_json import members
 from monitorbench.sources.read import BadRow, SourceFiles
 
 MAX_BYTES = 512 * 1024 * 1024
-"""Of one sample's JSON, or of a whole `.json` log; parsing takes several times as much memory."""
+"""Of one sample's JSON, or of one of its chunks; parsing takes several times as much memory."""
 
 CONVERT = "convert it with `inspect log convert LOG --to json --output-dir DIR` (package inspect-ai)"
 
 _SAMPLE = re.compile(r"samples/.+_epoch_\d+\.json")
-_CHUNKED_SAMPLE = re.compile(r"samples/.+_epoch_\d+/sample\.json")
 _NO_LOGS = ("logs.json", "listing.json", "eval-set.json")
 """What Inspect writes beside its logs."""
 
@@ -39,6 +42,8 @@ class Logged(NamedTuple):
     where: str
     """For messages: the log and the entry."""
     log: str
+    path: Path
+    """The log's file."""
     run: str
     task: str
     model: str
@@ -67,19 +72,23 @@ def logged_samples(files: SourceFiles) -> Iterator[Logged]:
 
 def _from_archive(files: SourceFiles, path: Path) -> Iterator[Logged]:
     with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
-        if any(_CHUNKED_SAMPLE.fullmatch(name) for name in names):
-            raise UserError(f"{files.name}: {path}: its samples are in chunks (log version 3); {CONVERT}")
+        # A sample that was logged again is there twice under one name, of which the last counts.
+        names = dict.fromkeys(archive.namelist())
         header = next((n for n in ("header.json", "_journal/start.json") if n in names), None)
         if header is None:
             raise UserError(f"{files.name}: {path}: no Inspect log: it has no header.json")
-        run = _run(files, path, _parsed(files, path, header, _entry(files, archive, header)))
+        content = partial(_content, files, archive, path)
+        run, starts = _run(files, path, content(header)), chunk_starts(names)
         for name in names:
-            if not _SAMPLE.fullmatch(name):
+            shell = SHELL.fullmatch(name)
+            if shell is None and not _SAMPLE.fullmatch(name):
                 continue
             where = f"{path.name} {name}"
             try:
-                row = _parsed(files, path, name, _entry(files, archive, name))
+                if shell is not None:
+                    row = whole_row(shell[1], starts, content, f"{shell[1]}/metadata.json" in names)
+                else:
+                    row = content(name)
             except BadRow as error:
                 files.bad(where, str(error))
                 continue
@@ -87,16 +96,23 @@ def _from_archive(files: SourceFiles, path: Path) -> Iterator[Logged]:
 
 
 def _from_json(files: SourceFiles, path: Path) -> Iterator[Logged]:
-    if path.stat().st_size > MAX_BYTES:
-        raise UserError(
-            f"{files.name}: {path}: larger than {MAX_BYTES >> 20} MiB; keep such logs in the .eval format"
-        )
-    log = _parsed(files, path, "", path.read_bytes())
-    run, rows = _run(files, path, log), log.get("samples")
-    if not isinstance(rows, list):
+    header: dict[str, Any] = {}
+    run, is_log = None, False
+    try:
+        with path.open(encoding="utf-8-sig") as stream:
+            for key, value, number in members(stream, MAX_BYTES):
+                if number is None:
+                    is_log |= key == "samples" and isinstance(value, list)
+                    header |= {key: value} if key == "eval" else {}
+                    continue
+                run = run or _run(files, path, header)
+                yield from _logged(files, path, f"{path.name} sample {number}", run, value)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{files.name}: {path}: no JSON ({error}); fetch the log again") from error
+    if run is None:
+        _run(files, path, header)
+    if not is_log:
         raise UserError(f"{files.name}: {path}: no Inspect log with samples")
-    for number, row in enumerate(rows):
-        yield from _logged(files, path, f"{path.name} sample {number}", run, row)
 
 
 def _run(files: SourceFiles, path: Path, log: object) -> _Run:
@@ -117,14 +133,16 @@ def _logged(files: SourceFiles, path: Path, where: str, run: _Run, row: object) 
     if not isinstance(epoch, int):
         files.bad(where, f"field 'epoch': {epoch!r} is no number")
         return
-    yield Logged(where, path.name, run.id, run.task, run.model, row["id"], epoch, row)
+    yield Logged(where, path.name, path, run.id, run.task, run.model, row["id"], epoch, row)
 
 
-def _parsed(files: SourceFiles, path: Path, entry: str, content: bytes) -> Any:
+def _content(files: SourceFiles, archive: zipfile.ZipFile, path: Path, name: str) -> Any:
+    """The value of an entry's JSON; `BadRow` where it is too large."""
+    packed = _entry(files, archive, name)
     try:
-        return strict_json.loads(content, of_python=True)
+        return strict_json.loads(packed, of_python=True)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{files.name}: {path} {entry}: no JSON ({error}); fetch the log again") from error
+        raise UserError(f"{files.name}: {path} {name}: no JSON ({error}); fetch the log again") from error
 
 
 def _entry(files: SourceFiles, archive: zipfile.ZipFile, name: str) -> bytes:
