@@ -115,8 +115,8 @@ class Study(Config):
     outcomes: Path | None
     """An outcomes file that `pilot.py` reads in place of running anything."""
     operating_point: Path | None
-    """A run of `calibrate.py` whose threshold `score.py` and `export.py` apply, and `serve.py` as a guardrail;
-    none: the judge's own answers."""
+    """A run of `calibrate.py` whose threshold `score.py` and `export.py` apply, and `serve.py` as a
+    guardrail; none: the judge's own answers."""
     paths: Paths
     monitors: tuple[str, ...] = ()
     """What `choose` chooses from: monitors by name, `NAME:PROMPT` for another prompt than `prompt`, files of
