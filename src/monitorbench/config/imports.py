@@ -88,7 +88,7 @@ class Import(Config):
 
     name: FileName | None = None
     """Names the dataset; null: as the first file is called."""
-    format: Literal["auto", "csv", "jsonl", "parquet"] = "auto"
+    format: Literal["auto", "csv", "jsonl", "parquet", "inspect"] = "auto"
     """`auto`: by the file's ending."""
     columns: ImportColumns = ImportColumns()
     monitors: dict[MonitorName, Annotated[str, Field(min_length=1)]] | None = None

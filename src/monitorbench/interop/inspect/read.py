@@ -18,7 +18,8 @@ from monitorbench.runs.integrity import file_sha256
 from monitorbench.sources.chat import encodable
 from monitorbench.sources.fetch import local
 from monitorbench.sources.files.inspect_archive import Logged, logged_samples
-from monitorbench.sources.files.inspect_log import SUFFIXES, messages
+from monitorbench.sources.files.inspect_log import SUFFIXES as SUFFIXES
+from monitorbench.sources.files.inspect_log import messages
 from monitorbench.sources.read import BadRow
 
 NO_ANSWER = "N"
@@ -74,6 +75,11 @@ def read(path: Path) -> pa.Table:
     for name, values in sparse.items():
         table = table.append_column(name, _column(values, n))
     return table
+
+
+def line(path: Path, row: int) -> str:
+    """Where a row of the table is: `sample 17`, the first is 1."""
+    return f"sample {row + 1}"
 
 
 def _fixed(logged: Logged) -> dict[str, Any]:

@@ -15,13 +15,10 @@ from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.choice.bounds import questions_for_budget
 from monitorbench.metrics.choice.facts import Labelled, MoreFacts, Needed, Why
 from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.control.rank import conformal_questions_needed, samples_needed
 from monitorbench.scoring.mix import of_questions
 from monitorbench.scoring.recommendation.promised import Allowed, Promise, cell_names
-from monitorbench.scoring.thresholds import (
-    conformal_questions_needed,
-    samples_needed,
-    weighted_questions_needed,
-)
+from monitorbench.scoring.thresholds import weighted_questions_needed
 
 _LEAST = 0.1
 """At least this share of the questions is asked for: a bound at 0 says that a few more might do."""

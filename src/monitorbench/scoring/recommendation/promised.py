@@ -23,10 +23,11 @@ from monitorbench.metrics.choice.bounds import (
 )
 from monitorbench.metrics.choice.curve import Suspicion, first_flagged, flagged_along
 from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.control.rank import neyman_pearson_rank
 from monitorbench.scoring.calibrate import threshold_for
 from monitorbench.scoring.calibration_split import CalibrationScores
 from monitorbench.scoring.mix import Mix, Weights, of_questions, question_weights
-from monitorbench.scoring.thresholds import CalibratedThreshold, neyman_pearson_rank, weighted_tail
+from monitorbench.scoring.thresholds import CalibratedThreshold, weighted_tail
 
 
 class Promise(NamedTuple):

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.imports import Import
 from monitorbench.interop.imports.readers import delimited, json_lines, parquet
+from monitorbench.interop.inspect import read as inspect
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.runs.integrity import file_sha256
 
@@ -34,6 +35,7 @@ FORMATS = {
     "csv": Format(delimited.SUFFIXES, delimited.read, delimited.line),
     "jsonl": Format(json_lines.SUFFIXES, json_lines.read, json_lines.line),
     "parquet": Format(parquet.SUFFIXES, parquet.read, parquet.line),
+    "inspect": Format(inspect.SUFFIXES, inspect.read, inspect.line),
 }
 
 
@@ -70,9 +72,13 @@ def read_files(files: Sequence[Path], settings: Import) -> Read:
     or where the files have no row at all.
     """
     if not files:
-        raise ConfigError("from=[]: no file given; expected from=FILE, a CSV, JSON lines or Parquet file")
+        raise ConfigError(
+            "from=[]: no file given; expected from=FILE, a CSV, JSON lines, Parquet or Inspect file"
+        )
     if absent := [one for one in files if not one.is_file()]:
-        raise UserError(f"from={absent[0]}: no such file; expected a CSV, JSON lines or Parquet file")
+        raise UserError(
+            f"from={absent[0]}: no such file; expected a CSV, JSON lines, Parquet or Inspect file"
+        )
     formats = [format_of(file, settings.format) for file in files]
     tables = [_flat(FORMATS[kind].read(file)) for kind, file in zip(formats, files, strict=True)]
     ends = np.cumsum([one.num_rows for one in tables]).tolist()
