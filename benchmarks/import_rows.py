@@ -3,9 +3,9 @@
     python benchmarks/import_rows.py [ROWS]
 
 Writes a CSV (id, task, label, score from 0 to 10), then imports it with `eval/import.py`, a process of its
-own, to a dataset and two evaluation runs. The usual way (`import_rows_usual.py`) reads it with pandas, rescales,
-splits by task, and writes Parquet and JSON lines of it, without chats, checksums or a check of any row. Prints
-a table and writes `runs/benchmarks/import_rows/ratios.json`.
+own, to a dataset and two evaluation runs. The usual way (`import_rows_usual.py`) reads it with pandas,
+rescales, splits by task, and writes Parquet and JSON lines of it, without chats, checksums or a check of any
+row. Prints a table and writes `runs/benchmarks/import_rows/ratios.json`.
 """
 
 import json

@@ -14,9 +14,8 @@ _GROUPS = {
     "to begin": ("choose", "init", "doctor"),
     "data": ("mirror", "build", "audit", "annotate", "elicit", "export"),
     "monitors": ("evaluate", "wording", "stress", "train", "fit", "merge", "push", "serve"),
-    "answers": (
-        *("import", "calibrate", "score", "combine", "control", "recommend", "probe", "report", "pilot"),
-    ),
+    "answers": ("import", "calibrate", "score", "combine", "control", "recommend", "probe", "report"),
+    "interventions": ("pilot",),
     "runs": ("runs", "verify"),
     "this command": ("completion",),
 }
