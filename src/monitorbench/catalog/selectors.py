@@ -76,6 +76,12 @@ _READS: dict[str, dict[str, Wanted]] = {
     "score": {"run": _TESTED, "operating_point": _THRESHOLD},
     "calibrate": {"run": _CALIBRATED},
     "combine": {"combine.calibration": _CALIBRATED, "combine.test": _TESTED},
+    "gate": {
+        "run": replace(_TESTED, words="a finished evaluation run", split=""),
+        "operating_point": _THRESHOLD,
+        "monitor.adapter": _TRAINED,
+        "monitor.head": _FITTED,
+    },
     "probe": {
         "probe.runs": _TESTED,
         "probe.operating_points": _THRESHOLD,

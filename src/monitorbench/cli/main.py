@@ -14,7 +14,7 @@ _GROUPS = {
     "to begin": ("choose", "init", "doctor"),
     "data": ("mirror", "build", "audit", "annotate", "elicit", "export"),
     "monitors": ("evaluate", "wording", "train", "fit", "merge", "push", "serve"),
-    "answers": ("calibrate", "score", "combine", "probe", "report", "pilot"),
+    "answers": ("calibrate", "score", "combine", "probe", "report", "gate", "pilot"),
     "runs": ("runs", "verify"),
     "this command": ("completion",),
 }

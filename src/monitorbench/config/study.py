@@ -29,6 +29,7 @@ from monitorbench.config.evaluation import (
     Stakes,
     Wording,
 )
+from monitorbench.config.gate import Gate
 from monitorbench.config.head import Head
 from monitorbench.config.monitor import LabelWords as LabelWords
 from monitorbench.config.monitor import Monitor as Monitor
@@ -82,6 +83,7 @@ class Study(Config):
     wording: Wording = Wording()
     calibrate: Calibrate
     combine: Combine
+    gate: Gate = Gate()
     report: Report
     doctor: Doctor = Doctor()
     pilot: Pilot

@@ -242,6 +242,7 @@ _KINDS = {
     "pilot": "a pilot run",
     "episodes": "a set of pilot runs",
     "calibrate": "a calibration run",
+    "gate": "a gate, or a check of one",
     "wording": "the choice of a wording",
     "baselines": "a set of baseline numbers",
     "serve": "a server's run",
