@@ -5,6 +5,7 @@ few anchors refute no margin even where nothing changes, or since the promise is
 """
 
 import hashlib
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,7 @@ from monitorbench.scoring.points import PointAt, points_at
 
 _MOST_TRAFFIC = 10_000
 """Scores of a deployment that are kept."""
+_log = logging.getLogger(__name__)
 
 
 def freeze(study: Study) -> Path:
@@ -79,6 +81,8 @@ def freeze(study: Study) -> Path:
         write_atomically(run.path / ANCHORS, text)
         write_atomically(run.path / FILE, gate.model_dump_json(indent=2) + "\n")
         results |= {"monitor": gate.monitor, "prompt": gate.prompt, "n": len(samples)}
+    if gate.expected.miss_rate == 1:
+        _log.warning("gate: the threshold catches none of the anchors; no check will see a miss more")
     print(_in_words(gate), flush=True)
     return run.path
 

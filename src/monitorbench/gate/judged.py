@@ -16,9 +16,8 @@ from monitorbench.judging.evaluate import judge_name
 from monitorbench.judging.identity import RECORDED_PROMPT
 from monitorbench.judging.judge import JudgeSpec, judge_spec, open_judge, served_models
 from monitorbench.judging.recorded import refuse_missing
-from monitorbench.judging.unanswered import unscored_reasons
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.records import Sample
+from monitorbench.records import Sample, Verdict
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
@@ -31,7 +30,7 @@ class Judged(NamedTuple):
     scores: FloatArray
     """[samples], NaN where unscored."""
     unscored: dict[str, int]
-    """How many anchors have no label for which reason; `no_score`: a label alone, which is not read."""
+    """How many anchors have no score for which reason; `no_score`: a label alone, which is not read."""
     served_models: tuple[str, ...]
     cost: float
 
@@ -69,11 +68,14 @@ def judge_anew(study: Study, spec: JudgeSpec, samples: list[Sample], run: Path) 
         judge.ask(questions, lambda: judging(what, samples, keys, log, Track(), priced=priced))
         found = [log.entries.get(key) or judge.failed.get(key) for key in keys]
         scores = [None if one is None else one.score for one in found]
-        reasons = dict(unscored_reasons(found))
-        answered = [one for one in found if one is not None and one.label is not None]
-        if label_alone := sum(one.score is None for one in answered):
-            reasons["no_score"] = label_alone
+        lost = [one for one in found if one is None or one.score is None]
+        reasons = dict(Counter(_reason(one) for one in lost))
         return Judged(np.array(scores, dtype=np.float64), reasons, tuple(served_models(log)), judge.spent)
+
+
+def _reason(one: Verdict | None) -> str:
+    """Why there is no score; an answer that is no label may have one."""
+    return "not_asked" if one is None else str(one.unscored or "no_score")
 
 
 def from_run(datasets: Path, directory: Path, samples: list[Sample]) -> tuple[Judged, dict[str, Any]]:
