@@ -56,7 +56,7 @@ def test_what_is_unscored_is_no_evidence_of_a_rise_and_none_against_it():
 
 
 def test_few_questions_refute_no_margin():
-    """Three anchors that are as they were would pass as three hundred do: by the rule of three 59 are needed."""
+    """Three anchors as they were would pass as three hundred do: by the rule of three 59 are needed."""
     for n, expected in ((58, "open"), (59, "held")):
         same = np.zeros(n)
         assert state(rate_change(same, same, np.arange(n), of=False, margin=0.05), 1.0, 0.05) == expected

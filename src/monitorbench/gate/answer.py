@@ -145,9 +145,11 @@ def _holm(p_values: list[float | None]) -> list[float | None]:
 def _of_promise(
     promise: PromiseTested, alarms: Tested, level: float, alpha_applies: bool
 ) -> Literal["kept", "broken", "open"]:
-    is_above = not alpha_applies or promise.n_alarmed > promise.alpha * promise.n
     shown = promise.p_broken_holm is not None and promise.p_broken_holm <= level
-    if shown or (alarms.state == "worse" and is_above):
+    has_risen = alarms.p_worse_holm is not None and alarms.p_worse_holm <= level
+    is_above = promise.n_alarmed > promise.alpha * promise.n
+    # Above alpha a rise counts however small it is: alpha was promised, no margin on top of it.
+    if shown or (has_risen and is_above if alpha_applies else alarms.state == "worse"):
         return "broken"
     if alarms.state == "held" or (promise.p_kept is not None and promise.p_kept <= level):
         return "kept"
