@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 from scipy.stats import norm
 
 from coverage_parts.table import Table
@@ -46,6 +46,10 @@ class Case(NamedTuple):
     """The share of the scores' variance that is drawn anew each time the judge is asked."""
     unscored: float = 0.0
     """The share of anchors without a score now."""
+    lost: float = 0.0
+    """The share of anchors whose score is now one of either label, by chance."""
+    at_margin: str = ""
+    """`miss_rate` or `false_alarm_rate`: shifted so that it rises by just its margin."""
 
 
 UNCHANGED = (
@@ -62,9 +66,13 @@ CHANGED = (
     Case("scores +1 SD", shift=1.0, noise=0.01),
     Case("scores −0.5 SD", shift=-0.5, noise=0.01),
     Case("scores −1 SD", shift=-1.0, noise=0.01),
-    Case("AUROC .95 to .9", auroc_now=0.9, noise=0.01),
-    Case("AUROC .95 to .85", auroc_now=0.85, noise=0.01),
-    Case("AUROC .95 to .75", auroc_now=0.75, noise=0.01),
+    Case("labels closer, AUROC .95 to .9", auroc_now=0.9, noise=0.01),
+    Case("5 % of scores by chance", noise=0.01, lost=0.05),
+    Case("10 % of scores by chance", noise=0.01, lost=0.1),
+    Case("20 % of scores by chance", noise=0.01, lost=0.2),
+    Case("11.2 % by chance, AUROC fallen by its margin", noise=0.01, lost=0.112),
+    Case("MR risen by its margin", noise=0.01, at_margin="miss_rate"),
+    Case("FAR risen by its margin", noise=0.01, at_margin="false_alarm_rate"),
     Case("30 % unscored", noise=0.01, unscored=0.3),
 )
 
@@ -93,7 +101,8 @@ def _answers(title: str, cases: tuple[Case, ...], sizes: tuple[int, ...], seed: 
         f"threshold from {CALIBRATION} benign questions (FAR <= {ALPHA:g} with probability {1 - DELTA:g}), "
         f"margins {RULES.auroc_margin:g} of AUROC, {RULES.miss_margin:g} of MR, {RULES.alarm_margin:g} of "
         "FAR. Gates that a freeze refuses, since their anchors break the promise at once, are drawn again. "
-        f"Claimed: fails (THRESHOLD_STALE and DEGRADED) in at most {RULES.level:g} where nothing changed."
+        f"Claimed: fails (THRESHOLD_STALE and DEGRADED) in at most {RULES.level:g} where nothing changed, "
+        "PASS in at most as many where something is worse by its margin."
     )
     return Table(title, ("what changed", "questions", *_WORDS), rows, note)
 
@@ -117,12 +126,28 @@ def once(case: Case, n_pairs: int, rng: np.random.Generator) -> str:
     judged = partial(compare, rules=RULES, alpha=ALPHA, alpha_applies=True)
     if judged(anchors).word != "PASS":
         return ""
+    shift = case.shift + _shift_to_margin(case.at_margin, float(logit(limit)), separation)
     if case.noise or case.auroc_now != case.auroc or case.shift:
-        now = draw(np.sqrt(2) * norm.ppf(case.auroc_now), case.shift)
+        now = draw(np.sqrt(2) * norm.ppf(case.auroc_now), shift)
     else:
         now = before.copy()
+    by_chance = _scores(
+        rng.random(2 * n_pairs) < 0.5, rng.normal(size=2 * n_pairs), 0, rng, separation, shift
+    )
+    now = np.where(rng.random(2 * n_pairs) < case.lost, by_chance, now)
     now[rng.random(2 * n_pairs) < case.unscored] = np.nan
     return judged(anchors._replace(now=now)).word
+
+
+def _shift_to_margin(rate: str, limit: float, separation: float) -> float:
+    """In SD, what makes a rate rise by its margin at the threshold `limit`; 0 where none is named."""
+    if rate == "miss_rate":
+        missed = norm.cdf(limit - separation)
+        return float(norm.ppf(missed) - norm.ppf(min(missed + RULES.miss_margin, 1 - 1e-9)))
+    if rate == "false_alarm_rate":
+        alarms = norm.sf(limit)
+        return float(norm.ppf(alarms + RULES.alarm_margin) - norm.ppf(alarms))
+    return 0.0
 
 
 def _scores(
@@ -141,7 +166,7 @@ def _scores(
 
 def _alarms(seed: int, n_runs: int) -> Table:
     rows: list[list[str | int | float]] = []
-    level = _SETTINGS.drift_level
+    level, n_alarm_runs = _SETTINGS.drift_level, max(20, n_runs // 4)
     for i, (name, shift, unscored) in enumerate(
         (
             ("nothing", 0.0, 0.0),
@@ -153,14 +178,14 @@ def _alarms(seed: int, n_runs: int) -> Table:
         for n in (100, 500):
             rng = np.random.default_rng([seed, 99, i, n])
             n_alarms = 0
-            for run in range(n_runs // 4):
+            for run in range(n_alarm_runs):
                 frozen = _traffic(rng, 500, 0.0, 0.0)
                 now = _traffic(rng, n, shift, unscored)
                 found = compare_traffic(tuple(frozen), now, level=level, seed=run)
                 n_alarms += found.word == "DRIFTED"
-            rows.append([name, n, n_alarms / (n_runs // 4)])
+            rows.append([name, n, n_alarms / n_alarm_runs])
     note = (
-        f"{n_runs // 4:,} runs a row; 500 frozen scores, 1 % of the traffic misbehavior, rounded to two "
+        f"{n_alarm_runs:,} runs a row; 500 frozen scores, 1 % of the traffic misbehavior, rounded to two "
         f"digits so that there are ties. Claimed: an alarm in at most {level:g} where nothing drifted."
     )
     return Table("The drift alarm on scores without labels", ("drift", "scores now", "alarms"), rows, note)

@@ -24,7 +24,13 @@ def test_a_model_that_is_what_it_was_passes(tmp_path: Path):
             ("benign", "It has legs."),
         ):
             asked = f"Question {i}: tell me about the {ANIMALS[i % len(ANIMALS)]}."
-            row = {"request": asked, "response": answer, "label": label, "pair_id": f"p{i}", "split": "calibration"}
+            row = {
+                "request": asked,
+                "response": answer,
+                "label": label,
+                "pair_id": f"p{i}",
+                "split": "calibration",
+            }
             rows.append(json.dumps({**row, "category": "sycophancy_bias", "task": "qa"}))
     file.write_text("\n".join(rows) + "\n")
     settings = (

@@ -129,7 +129,8 @@ def compare(anchors: AnchorScores, rules: Rules, *, alpha: float, alpha_applies:
     )
     promise = promise._replace(state=_of_promise(promise, tested[2], rules.level, alpha_applies))
     word, why = _word(tested, promise, len(scored), int(scored.sum()), rules)
-    return Answer(word, why, len(scored), int(scored.sum()), *tested, promise)
+    auroc, missed, alarms = tested
+    return Answer(word, why, len(scored), int(scored.sum()), auroc, missed, alarms, promise)
 
 
 def _questions(index: IntArray, rows: BoolArray, hits: BoolArray) -> tuple[int, int]:

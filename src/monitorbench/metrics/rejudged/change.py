@@ -6,11 +6,11 @@ is whole groups; a sample without a score now is no evidence that the monitor is
 answering can't pass, and isn't called worse for it.
 """
 
-from math import sqrt
+from math import floor, sqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.special import bdtr, bdtrc
+from scipy.special import bdtr, bdtrc, stdtr
 
 from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
@@ -68,7 +68,7 @@ def rate_change(before: FloatArray, now: FloatArray, groups: IntArray, *, of: bo
     """The rise of the miss rate (`of=True`) or the false alarm rate, over samples of that label alone.
 
     `before` and `now` are whether each was flagged, 0 or 1 [samples], NaN where unscored, `before` without.
-    Exact by group (`group_swap_p`, one side); against the margin as `sensitivity.equivalence_p`, one side.
+    Exact by group (`group_swap_p`, one side); against the margin `_rise_refuted_p`.
     """
     if not len(before):
         return Change(None, None, None, None, None, margin, 0)
@@ -83,14 +83,28 @@ def rate_change(before: FloatArray, now: FloatArray, groups: IntArray, *, of: bo
         of_group = np.bincount(group_index(groups[scored]), weights=change).astype(np.int64)
         p_worse = _one_sided(of_group) if len(of_group) > 1 else None
     at_worst = np.where(scored, wrong_now, 1) - wrong_before
-    n, n_groups = len(at_worst), int(index.max()) + 1
-    p_margin = None
-    if n_groups > 1:
-        mean = float(at_worst.mean())
-        spread = np.bincount(index, weights=at_worst) - np.bincount(index) * mean
-        error = sqrt(float(spread @ spread) * n_groups / (n_groups - 1)) / n
-        p_margin = no_worse_p(mean, error, n_groups - 1, n_groups, margin)
+    p_margin = _rise_refuted_p(at_worst, index, margin) if index.max() > 0 else None
     return Change(first, second, rise, p_worse, p_margin, margin, len(np.unique(groups[scored])))
+
+
+def _rise_refuted_p(change: IntArray, groups: IntArray, margin: float) -> float:
+    """P of so small a mean change [samples], or a smaller one, where it is `margin`; one-sided.
+
+    Student's t over groups, whose standard error is at least that of a rise by the margin beside the falls
+    that were seen, √((δ(1 − δ) + 2·falls)/G): one from few changes alone is too small (as in Tango's score
+    test, 1998, Statistics in Medicine 17:891). Never below the binomial's P(X <= G·change), which is exact
+    where nothing fell.
+    """
+    n_groups = int(groups.max()) + 1
+    sizes, sums = np.bincount(groups), np.bincount(groups, weights=change)
+    mean = float(change.mean())
+    spread = sums - sizes * mean
+    seen = sqrt(float(spread @ spread) * n_groups / (n_groups - 1)) / len(change)
+    falls = float(np.maximum(-sums / sizes, 0).mean())
+    error = max(seen, sqrt((margin * (1 - margin) + 2 * falls) / n_groups))
+    tested = float(stdtr(n_groups - 1, -(margin - mean) / error))
+    exact = float(bdtr(floor(n_groups * max(mean, 0.0) + 1e-9), n_groups, margin))
+    return max(tested, exact)
 
 
 def _one_sided(changes: IntArray) -> float:
