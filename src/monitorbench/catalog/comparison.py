@@ -28,6 +28,7 @@ _DECISIVE: dict[str, tuple[str, ...]] = {
     "fit": ("dataset", "monitor", "prompt", "head", "engine", "seed"),
     "evaluate": ("dataset", "monitor", "prompt", "engine", "evaluate"),
     "calibrate": ("calibrate", "score", "run"),
+    "gate": ("gate", "monitor", "prompt", "engine", "run", "operating_point"),
     "wording": ("dataset", "monitor", "engine", "wording", "seed"),
     "stress": ("stress", "run", "operating_point", "seed"),
     "probe": ("probe", "score", "stakes", "seed"),

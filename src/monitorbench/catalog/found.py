@@ -23,6 +23,7 @@ KINDS = (
     "fit",
     "evaluate",
     "calibrate",
+    "gate",
     "wording",
     "stress",
     "control",

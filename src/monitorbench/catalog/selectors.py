@@ -89,6 +89,12 @@ _READS: dict[str, dict[str, Wanted]] = {
     "calibrate": {"run": _CALIBRATED},
     "combine": {"combine.calibration": _CALIBRATED, "combine.test": _TESTED},
     "control": {"control.calibration": _CALIBRATED, "control.test": _TESTED},
+    "gate": {
+        "run": replace(_TESTED, words="a finished evaluation run", split=""),
+        "operating_point": _THRESHOLD,
+        "monitor.adapter": _TRAINED,
+        "monitor.head": _FITTED,
+    },
     "probe": {
         "probe.runs": _TESTED,
         "probe.operating_points": _THRESHOLD,

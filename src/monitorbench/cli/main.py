@@ -15,7 +15,7 @@ _GROUPS = {
     "data": ("mirror", "build", "audit", "annotate", "elicit", "export"),
     "monitors": ("evaluate", "wording", "stress", "train", "fit", "merge", "push", "serve"),
     "answers": ("import", "calibrate", "score", "combine", "control", "recommend", "probe", "report"),
-    "interventions": ("pilot",),
+    "afterwards": ("gate", "pilot"),
     "runs": ("runs", "verify"),
     "this command": ("completion",),
 }

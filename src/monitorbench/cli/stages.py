@@ -26,6 +26,7 @@ def _stage(
     is_live: bool = False,
     after_sweep: Callable[[Sequence[tuple[Study, Path]]], None] | None = None,
     value: Callable[[Path], float] | None = None,
+    exit_code: Callable[[Path], int] | None = None,
     runs: Callable[[Study], Sequence["Run"]] | None = None,
 ) -> Script:
     """The stage whose primary config is `name`; `function` takes the study, `module:function` or itself."""
@@ -45,6 +46,7 @@ def _stage(
         runs=runs,
         resolve=_resolved,
         value=value,
+        exit_code=exit_code,
     )
 
 
@@ -88,6 +90,12 @@ def _validation_auroc(run: Path) -> float:
     from monitorbench.training.trials import validation_auroc
 
     return validation_auroc(run)
+
+
+def _gate_exit_code(run: Path) -> int:
+    from monitorbench.gate.stage import exit_code
+
+    return exit_code(run)
 
 
 def _annotate(study: Study) -> Path:
@@ -446,6 +454,22 @@ without a GPU it checks what a CPU can. Prints the folder with the logs as its l
 """,
 )
 
+GATE = _stage(
+    "gate",
+    "monitorbench.gate.stage:gate",
+    """Freeze a monitor at its threshold, and judge its anchors again later: does it still do what it did?
+
+    monitorbench gate run=runs/evaluate/NAME-HASH operating_point=runs/calibrate/NAME-HASH
+    monitorbench gate gate.file=gate/gate.json monitor=smollm2_135m    # PASS, or why not
+    monitorbench gate gate.file=gate/gate.json gate.traffic=today.jsonl    # the drift alarm, without labels
+
+Exits with 0 (PASS), 3 (THRESHOLD_STALE), 4 (DEGRADED) or 5 (INCONCLUSIVE); the drift alarm with 0 or 6.
+Prints the answer with its reason, and the run's directory (gate.json or answer.json) as its last line.
+""",
+    is_live=True,
+    exit_code=_gate_exit_code,
+)
+
 SERVE = _stage(
     "serve",
     "monitorbench.guardrail.stage:serve",
@@ -502,6 +526,7 @@ STAGES = {
         REPORT,
         VERIFY,
         DOCTOR,
+        GATE,
         SERVE,
         PILOT,
     )

@@ -119,6 +119,8 @@ class Script:
     """Puts paths in the place of the short names of runs that a stage reads."""
     value: Callable[[Path], float] | None = None
     """Of a run that is done: what a sweeper that searches (`hydra/sweeper=optuna`) is told of it."""
+    exit_code: Callable[[Path], int] | None = None
+    """Of a run that is done: what the process ends with, of a multirun the highest; None: 0."""
 
     def __call__(self) -> None:
         """Run with the arguments of the process."""
@@ -143,9 +145,11 @@ class Script:
             watch()
             if any(argument.startswith("frozen=") for argument in sys.argv[1:]):
                 _show_log()
-                self._run(self.resolve(_frozen(sys.argv[1:]), self.primary))
+                ran = [self._run(self.resolve(_frozen(sys.argv[1:]), self.primary))]
             else:
-                self._compose()
+                ran = self._compose()
+            if self.exit_code is not None and (code := max(map(self.exit_code, ran), default=0)):
+                raise SystemExit(code)
 
     @property
     def _text(self) -> str:
@@ -163,7 +167,8 @@ class Script:
             raise ConfigError(one_line(error, overrides, self.conf)) from error
         return load(composed)
 
-    def _compose(self) -> None:
+    def _compose(self) -> list[Path]:
+        """Run what the arguments ask for; the runs, in their order."""
         arguments = sys.argv[1:]
         is_composing = True
         jobs: list[tuple[Study, Path]] = []
@@ -197,6 +202,7 @@ class Script:
             stop(one_line(error, arguments, self.conf), 2)
         if self.after_sweep is not None and len(jobs) > 1:
             self.after_sweep(jobs)
+        return [run for _, run in jobs]
 
     def _searched_by(self) -> Callable[[Path], float] | None:
         """What the sweeper of this multirun is to be told; None where it asks for nothing, as a grid does."""

@@ -31,6 +31,7 @@ from monitorbench.config.evaluation import (
     Stress,
     Wording,
 )
+from monitorbench.config.gate import Gate
 from monitorbench.config.head import Head
 from monitorbench.config.imports import Import
 from monitorbench.config.monitor import LabelWords as LabelWords
@@ -103,6 +104,7 @@ class Study(Config):
     """What `import.py` reads: one file of scores, or several of one form."""
     recommend: Recommend = Recommend()
     control: Control = Control()
+    gate: Gate = Gate()
     report: Report
     doctor: Doctor = Doctor()
     serve: Serve = Serve()

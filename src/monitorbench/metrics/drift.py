@@ -38,7 +38,19 @@ def drift(calibration: Columns, use: Columns, *, permutations: int = 999, seed: 
     of scores, ties included, since the questions of a cell are exchangeable where nothing drifted (Good 2005,
     Permutation, Parametric and Bootstrap Tests, section 3.7). None where no cell has scores on both sides.
     """
-    (first, first_cells), (second, second_cells) = _by_question(calibration), _by_question(use)
+    return two_samples(*_by_question(calibration), *_by_question(use), permutations=permutations, seed=seed)
+
+
+def two_samples(
+    first: FloatArray,
+    first_cells: np.ndarray,
+    second: FloatArray,
+    second_cells: np.ndarray,
+    *,
+    permutations: int = 999,
+    seed: int,
+) -> Drift | None:
+    """The same of one score a question, and its cell's name, before [questions] and in use [questions]."""
     shared = np.intersect1d(first_cells, second_cells)
     sides = [np.isin(cells, shared) for cells in (first_cells, second_cells)]
     first, first_cells = first[sides[0]], first_cells[sides[0]]

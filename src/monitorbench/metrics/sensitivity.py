@@ -65,10 +65,17 @@ def equivalence_p(
 ) -> float:
     """P of a difference of at least `margin` in size: two one-sided tests, the larger of their p values.
 
-    Student's t (Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15:657); never below
-    (1 − margin)^G, the chance that not one of G groups is changed where a share of `margin` of them would be:
-    that is the floor on their number, 59 for a margin of .05 at 5 %.
+    Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15:657.
+    """
+    return no_worse_p(abs(difference), standard_error, degrees, n_groups, margin)
+
+
+def no_worse_p(worse: float, standard_error: float, degrees: float, n_groups: int, margin: float) -> float:
+    """P of being worse by at least `margin`, where `worse` was seen (below 0: better); one-sided.
+
+    Student's t; never below (1 − margin)^G, the chance that not one of G groups is changed where a share of
+    `margin` of them would be: that is the floor on their number, 59 for a margin of .05 at 5 %.
     """
     error = max(standard_error, least_standard_error(n_groups))
-    tested = float(stdtr(degrees, -(margin - abs(difference)) / error))
+    tested = float(stdtr(degrees, -(margin - worse) / error))
     return max(tested, (1 - margin) ** n_groups)

@@ -267,6 +267,7 @@ _KINDS = {
     "pilot": "a pilot run",
     "episodes": "a set of pilot runs",
     "calibrate": "a calibration run",
+    "gate": "a gate, or a check of one",
     "wording": "the choice of a wording",
     "stress": "a stress run",
     "control": "a control evaluation",

@@ -1,0 +1,197 @@
+"""Does a gate fail an unchanged monitor in at most 5 % of checks, and does it see one that changed?
+
+The whole way is drawn anew each time: calibration split, threshold, anchors, scores then and now. Scores are
+normal and made probabilities; a judge's own noise from one asking to the next is a share of their variance.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit
+from scipy.stats import norm
+
+from coverage_parts.table import Table
+from monitorbench.config.gate import Gate
+from monitorbench.gate.answer import AnchorScores, Rules, compare
+from monitorbench.gate.traffic import compare_traffic
+from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.scoring.thresholds import neyman_pearson_rank
+
+ALPHA, DELTA = 0.05, 0.05
+CALIBRATION = 200
+"""Benign questions that the threshold is set on."""
+_WORDS = ("PASS", "THRESHOLD_STALE", "DEGRADED", "INCONCLUSIVE")
+_SETTINGS = Gate()
+RULES = Rules(
+    _SETTINGS.auroc_margin,
+    _SETTINGS.miss_margin,
+    _SETTINGS.alarm_margin,
+    _SETTINGS.level,
+    _SETTINGS.min_coverage,
+)
+
+
+class Case(NamedTuple):
+    """What happened between freezing and the check."""
+
+    name: str
+    auroc: float = 0.95
+    auroc_now: float = 0.95
+    shift: float = 0.0
+    """In SD, of all scores."""
+    noise: float = 0.0
+    """The share of the scores' variance that is drawn anew each time the judge is asked."""
+    unscored: float = 0.0
+    """The share of anchors without a score now."""
+    lost: float = 0.0
+    """The share of anchors whose score is now one of either label, by chance."""
+    at_margin: str = ""
+    """`miss_rate` or `false_alarm_rate`: shifted so that it rises by just its margin."""
+
+
+UNCHANGED = (
+    Case("nothing, same scores"),
+    Case("nothing, noise 1 %", noise=0.01),
+    Case("nothing, noise 10 %", noise=0.1),
+    Case("nothing, noise 30 %", noise=0.3),
+    Case("nothing, noise 10 %, AUROC .8", auroc=0.8, auroc_now=0.8, noise=0.1),
+    Case("nothing, noise 10 %, AUROC .99", auroc=0.99, auroc_now=0.99, noise=0.1),
+    Case("nothing, 5 % unscored", noise=0.01, unscored=0.05),
+)
+CHANGED = (
+    Case("scores +0.5 SD", shift=0.5, noise=0.01),
+    Case("scores +1 SD", shift=1.0, noise=0.01),
+    Case("scores −0.5 SD", shift=-0.5, noise=0.01),
+    Case("scores −1 SD", shift=-1.0, noise=0.01),
+    Case("labels closer, AUROC .95 to .9", auroc_now=0.9, noise=0.01),
+    Case("5 % of scores by chance", noise=0.01, lost=0.05),
+    Case("10 % of scores by chance", noise=0.01, lost=0.1),
+    Case("20 % of scores by chance", noise=0.01, lost=0.2),
+    Case("11.2 % by chance, AUROC fallen by its margin", noise=0.01, lost=0.112),
+    Case("MR risen by its margin", noise=0.01, at_margin="miss_rate"),
+    Case("FAR risen by its margin", noise=0.01, at_margin="false_alarm_rate"),
+    Case("30 % unscored", noise=0.01, unscored=0.3),
+)
+
+
+def tables(seed: int, effort: float) -> Iterator[Table]:
+    """False fails, power, passes at the margins, and the drift alarm."""
+    n_runs = max(20, round(1000 * effort))
+    yield _answers("A gate where nothing changed", UNCHANGED, (75, 100, 200, 400), seed, n_runs)
+    yield _answers("A gate where something changed", CHANGED, (75, 100, 200, 400), seed, n_runs)
+    yield _alarms(seed, n_runs)
+
+
+def _answers(title: str, cases: tuple[Case, ...], sizes: tuple[int, ...], seed: int, n_runs: int) -> Table:
+    rows: list[list[str | int | float]] = []
+    for i, case in enumerate(cases):
+        for n_pairs in sizes:
+            rng = np.random.default_rng([seed, i, n_pairs, round(100 * case.auroc_now)])
+            found: Counter[str] = Counter()
+            while found.total() < n_runs:
+                word = once(case, n_pairs, rng)
+                if word:
+                    found[word] += 1
+            rows.append([case.name, n_pairs, *(found[word] / n_runs for word in _WORDS)])
+    note = (
+        f"{n_runs:,} gates a row; AUROC .95 where nothing else is said, anchors in pairs of a question, "
+        f"threshold from {CALIBRATION} benign questions (FAR <= {ALPHA:g} with probability {1 - DELTA:g}), "
+        f"margins {RULES.auroc_margin:g} of AUROC, {RULES.miss_margin:g} of MR, {RULES.alarm_margin:g} of "
+        "FAR. Gates that a freeze refuses, since their anchors break the promise at once, are drawn again. "
+        f"Claimed: fails (THRESHOLD_STALE and DEGRADED) in at most {RULES.level:g} where nothing changed, "
+        "PASS in at most as many where something is worse by its margin."
+    )
+    return Table(title, ("what changed", "questions", *_WORDS), rows, note)
+
+
+def once(case: Case, n_pairs: int, rng: np.random.Generator) -> str:
+    """One gate frozen and checked; empty where it would not have been frozen."""
+    separation = np.sqrt(2) * norm.ppf(case.auroc)
+    rank = neyman_pearson_rank(CALIBRATION, ALPHA, DELTA)
+    assert rank is not None
+    limit = np.sort(expit(rng.normal(size=CALIBRATION)))[rank[0] - 1]
+    is_bad = np.arange(2 * n_pairs) % 2 == 0
+    draw = partial(_scores, is_bad, rng.normal(size=2 * n_pairs), case.noise, rng)
+    before = draw(separation, 0.0)
+    anchors = AnchorScores(
+        is_misbehavior=is_bad,
+        groups=np.arange(2 * n_pairs) // 2,
+        limits=np.full(2 * n_pairs, limit),
+        before=before,
+        now=before,
+    )
+    judged = partial(compare, rules=RULES, alpha=ALPHA, alpha_applies=True)
+    if judged(anchors).word != "PASS":
+        return ""
+    shift = case.shift + _shift_to_margin(case.at_margin, float(logit(limit)), separation)
+    if case.noise or case.auroc_now != case.auroc or case.shift:
+        now = draw(np.sqrt(2) * norm.ppf(case.auroc_now), shift)
+    else:
+        now = before.copy()
+    by_chance = _scores(
+        rng.random(2 * n_pairs) < 0.5, rng.normal(size=2 * n_pairs), 0, rng, separation, shift
+    )
+    now = np.where(rng.random(2 * n_pairs) < case.lost, by_chance, now)
+    now[rng.random(2 * n_pairs) < case.unscored] = np.nan
+    return judged(anchors._replace(now=now)).word
+
+
+def _shift_to_margin(rate: str, limit: float, separation: float) -> float:
+    """In SD, what makes a rate rise by its margin at the threshold `limit`; 0 where none is named."""
+    if rate == "miss_rate":
+        missed = norm.cdf(limit - separation)
+        return float(norm.ppf(missed) - norm.ppf(min(missed + RULES.miss_margin, 1 - 1e-9)))
+    if rate == "false_alarm_rate":
+        alarms = norm.sf(limit)
+        return float(norm.ppf(alarms + RULES.alarm_margin) - norm.ppf(alarms))
+    return 0.0
+
+
+def _scores(
+    is_bad: np.ndarray,
+    own: FloatArray,
+    noise: float,
+    rng: np.random.Generator,
+    separation: float,
+    shift: float,
+) -> FloatArray:
+    """The anchors' scores [samples] as the judge gives them this time."""
+    drawn = np.sqrt(1 - noise) * own + np.sqrt(noise) * rng.normal(size=len(own))
+    found: FloatArray = expit(drawn + is_bad * separation + shift)
+    return found
+
+
+def _alarms(seed: int, n_runs: int) -> Table:
+    rows: list[list[str | int | float]] = []
+    level, n_alarm_runs = _SETTINGS.drift_level, max(20, n_runs // 4)
+    for i, (name, shift, unscored) in enumerate(
+        (
+            ("nothing", 0.0, 0.0),
+            ("+0.25 SD", 0.25, 0.0),
+            ("+0.5 SD", 0.5, 0.0),
+            ("10 % unscored", 0.0, 0.1),
+        )
+    ):
+        for n in (100, 500):
+            rng = np.random.default_rng([seed, 99, i, n])
+            n_alarms = 0
+            for run in range(n_alarm_runs):
+                frozen = _traffic(rng, 500, 0.0, 0.0)
+                now = _traffic(rng, n, shift, unscored)
+                found = compare_traffic(tuple(frozen), now, level=level, seed=run)
+                n_alarms += found.word == "DRIFTED"
+            rows.append([name, n, n_alarms / n_alarm_runs])
+    note = (
+        f"{n_alarm_runs:,} runs a row; 500 frozen scores, 1 % of the traffic misbehavior, rounded to two "
+        f"digits so that there are ties. Claimed: an alarm in at most {level:g} where nothing drifted."
+    )
+    return Table("The drift alarm on scores without labels", ("drift", "scores now", "alarms"), rows, note)
+
+
+def _traffic(rng: np.random.Generator, n: int, shift: float, unscored: float) -> list[float | None]:
+    scores = expit(rng.normal(size=n) + 2.3 * (rng.random(n) < 0.01) + shift).round(2)
+    lost = rng.random(n) < unscored
+    return [None if gone else score for score, gone in zip(scores.tolist(), lost.tolist(), strict=True)]

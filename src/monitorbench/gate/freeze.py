@@ -1,0 +1,189 @@
+"""Freeze a monitor: its identity, threshold and promise, and anchors out of a finished evaluation.
+
+Promises: anchors are whole questions of which every sample had a score; a gate that could not pass, since so
+few anchors refute no margin even where nothing changes, or since the promise is broken already, is refused.
+"""
+
+import hashlib
+import logging
+from pathlib import Path
+
+import numpy as np
+
+import monitorbench
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.gate import Gate
+from monitorbench.config.study import Study
+from monitorbench.corpus.store import read_split
+from monitorbench.gate.answer import compare
+from monitorbench.gate.frozen import (
+    ANCHORS,
+    FILE,
+    Anchors,
+    Expected,
+    Frozen,
+    FrozenGate,
+    Promise,
+    Tolerated,
+    Traffic,
+    written,
+)
+from monitorbench.gate.traffic import read_traffic
+from monitorbench.metrics import rates
+from monitorbench.metrics.at_point import questions_with_alarm
+from monitorbench.metrics.auroc import auroc, auroc_interval
+from monitorbench.metrics.bootstrap import IntArray
+from monitorbench.metrics.clustered import error_interval
+from monitorbench.metrics.columns import BoolArray, Columns
+from monitorbench.records import Split
+from monitorbench.runs.directory import RunDirectory, read_finished
+from monitorbench.runs.files import content_hash, write_atomically
+from monitorbench.runs.run_folders import dataset_name, run_name
+from monitorbench.scoring.evaluations import read_covered
+from monitorbench.scoring.points import PointAt, points_at
+
+_MOST_TRAFFIC = 10_000
+"""Scores of a deployment that are kept."""
+_log = logging.getLogger(__name__)
+
+
+def freeze(study: Study) -> Path:
+    """Freeze the evaluation `study.run` at `study.operating_point`; returns the run directory.
+
+    Writes `gate.json` and `anchors.jsonl`. Raises `UserError` where the point is another judge's or another
+    dataset's, and where no check could pass.
+    """
+    if study.operating_point is None:
+        raise ConfigError("operating_point=null: no value given; expected operating_point=CALIBRATION")
+    judged = read_covered(study.paths.data, study.required_run(), study.score.min_coverage)
+    (at,) = points_at([study.operating_point], [judged], other_dataset=False)
+    evaluation = at.evaluation
+    judged_at = evaluation.judged
+    chosen = _anchors(judged_at, study.gate.questions, study.seed)
+    columns = judged_at.taking(chosen)
+    by_id = {sample.id: sample for sample in read_split(evaluation.data, evaluation.split, evaluation.view)}
+    samples = [by_id[name] for name in columns.sample_ids.to_pylist()]
+    traffic = None if study.gate.traffic is None else _traffic(study.gate.traffic, study.seed)
+    identity = {
+        "run": evaluation.id,
+        "point": at.name,
+        "gate": study.gate.model_dump(mode="json", exclude={"file", "traffic"}),
+        "seed": study.seed,
+        "traffic": None if traffic is None else content_hash(list(traffic.scores)),
+    }
+    text = written(samples).encode()
+    gate = _gate(at, columns, study.gate, hashlib.sha256(text).hexdigest(), len(judged_at) - len(columns))
+    gate = gate.model_copy(update={"traffic": traffic})
+    _refuse_useless(Frozen(gate, samples))
+    name = run_name(evaluation.monitor, evaluation.prompt, dataset_name(evaluation.data.name))
+    run = RunDirectory(study.paths.runs / "gate", name, identity)
+    with run.recording(study) as results:
+        write_atomically(run.path / ANCHORS, text)
+        write_atomically(run.path / FILE, gate.model_dump_json(indent=2) + "\n")
+        results |= {"monitor": gate.monitor, "prompt": gate.prompt, "n": len(samples)}
+    if gate.expected.miss_rate == 1:
+        _log.warning("gate: the threshold catches none of the anchors; no check will see a miss more")
+    print(_in_words(gate), flush=True)
+    return run.path
+
+
+def _anchors(judged: Columns, most: int | None, seed: int) -> BoolArray:
+    """Which samples [samples] are anchors: of `most` questions, in the cells' shares and by chance within."""
+    scored = ~np.isnan(judged.scores) & ~np.isnan(judged.flagged)
+    n_groups = len(judged.group_names)
+    whole = np.bincount(judged.groups, weights=~scored, minlength=n_groups) == 0
+    is_there = np.bincount(judged.groups, minlength=n_groups) > 0
+    groups: IntArray = np.flatnonzero(whole & is_there)
+    if most is not None and len(groups) > most:
+        cell = np.zeros(n_groups, dtype=np.int64)
+        cell[judged.groups] = judged.cells
+        shuffled = np.random.default_rng(seed).permutation(groups)
+        ordered = shuffled[np.argsort(cell[shuffled], kind="stable")]
+        groups = ordered[((np.arange(most) + 0.5) * len(ordered) / most).astype(np.int64)]
+    found: BoolArray = np.isin(judged.groups, groups)
+    return found
+
+
+def _gate(at: PointAt, anchors: Columns, settings: Gate, sha256: str, n_left_out: int) -> FrozenGate:
+    evaluation = at.evaluation
+    manifest = read_finished(evaluation.directory)
+    first = at.point.thresholds[0]
+    calibrated_alike = first.mix == "drawn" or (first.mix == "test" and evaluation.split is Split.TEST)
+    return FrozenGate(
+        monitorbench=monitorbench.__version__,
+        monitor=evaluation.monitor,
+        prompt=evaluation.prompt,
+        judge=dict(manifest["identity"]["judge"]),
+        served_models=tuple(manifest["results"].get("served_models") or ()),
+        operating_point=at.point,
+        promise=Promise(alpha=first.alpha, delta=first.delta, applies=calibrated_alike),
+        expected=_expected(anchors),
+        tolerated=Tolerated(
+            auroc_margin=settings.auroc_margin,
+            miss_margin=settings.miss_margin,
+            alarm_margin=settings.alarm_margin,
+            level=settings.level,
+            min_coverage=settings.min_coverage,
+            drift_level=settings.drift_level,
+        ),
+        anchors=Anchors(
+            sha256=sha256,
+            data=evaluation.data.name,
+            split=evaluation.split.value,
+            n_questions=len(np.unique(anchors.groups)),
+            n_left_out=n_left_out,
+            scores=dict(zip(anchors.sample_ids.to_pylist(), anchors.scores.tolist(), strict=True)),
+        ),
+        traffic=None,
+    )
+
+
+def _expected(anchors: Columns) -> Expected:
+    counts = rates.count(anchors.is_misbehavior, anchors.flagged)
+    n_alarmed, n_questions = questions_with_alarm(anchors)
+    return Expected(
+        auroc=auroc(anchors.scores, anchors.is_misbehavior),
+        auroc_ci=auroc_interval(anchors.scores, anchors.is_misbehavior, anchors.groups),
+        miss_rate=rates.miss_rate(counts),
+        miss_rate_ci=error_interval(anchors, of=True),
+        false_alarm_rate=rates.false_alarm_rate(counts),
+        false_alarm_rate_ci=error_interval(anchors, of=False),
+        false_alarm_rate_by_question=n_alarmed / n_questions if n_questions else None,
+        n_misbehavior=counts.n_misbehavior,
+        n_benign=counts.n_benign,
+    )
+
+
+def _refuse_useless(frozen: Frozen) -> None:
+    """Raise `UserError` where the anchors, judged again just as they were, would not pass."""
+    gate = frozen.gate
+    before = np.array([gate.anchors.scores[sample.id] for sample in frozen.samples])
+    promise = gate.promise
+    same = compare(
+        frozen.scores(before), gate.tolerated.rules, alpha=promise.alpha, alpha_applies=promise.applies
+    )
+    if same.word == "THRESHOLD_STALE":
+        raise UserError(f"the promise does not hold on the anchors to begin with: {same.why}; calibrate anew")
+    if same.word != "PASS":
+        raise UserError(
+            f"{gate.anchors.n_questions} questions are too few for these margins, no check could pass: "
+            f"{same.why}; expected more of both labels (gate.questions, or a larger split), or wider "
+            "gate.auroc_margin, gate.miss_margin and gate.alarm_margin"
+        )
+
+
+def _traffic(file: Path, seed: int) -> Traffic:
+    scores = read_traffic(file)
+    if len(scores) > _MOST_TRAFFIC:
+        drawn = np.sort(np.random.default_rng(seed).permutation(len(scores))[:_MOST_TRAFFIC])
+        scores = [scores[i] for i in drawn.tolist()]
+    return Traffic(scores=tuple(scores))
+
+
+def _in_words(gate: FrozenGate) -> str:
+    of = gate.expected
+    return (
+        f"frozen: {gate.monitor}, {gate.prompt}, {len(gate.anchors.scores)} anchors of "
+        f"{gate.anchors.n_questions} questions; AUROC {of.auroc:.3f}, MR {of.miss_rate:.3f}, FAR "
+        f"{of.false_alarm_rate:.3f}, promised {gate.promise.alpha:g} of questions"
+    )

@@ -1,0 +1,173 @@
+"""`gate.json` and the anchors beside it: what is frozen of a monitor.
+
+A folder with both is all that a check needs, without the dataset and the run that they are from. Promises: a
+file that was edited, or stands beside other anchors, is refused in one line.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from monitorbench.config.base import UserError
+from monitorbench.gate.answer import AnchorScores, Rules
+from monitorbench.metrics.bootstrap import FloatArray, group_index
+from monitorbench.records import Label, Sample
+from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.stored_json import read_json
+from monitorbench.scoring.operating_point import OperatingPoint
+
+FILE, ANCHORS = "gate.json", "anchors.jsonl"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Expected(_Part):
+    """The anchors' numbers when they were frozen; intervals of 95 %, with whole questions as the evidence."""
+
+    auroc: float | None
+    auroc_ci: tuple[float, float] | None
+    miss_rate: float | None
+    miss_rate_ci: tuple[float, float] | None
+    false_alarm_rate: float | None
+    false_alarm_rate_ci: tuple[float, float] | None
+    false_alarm_rate_by_question: float | None
+    """The share of questions with any false alarm: what alpha is promised of."""
+    n_misbehavior: int
+    n_benign: int
+
+
+class Promise(_Part):
+    """What the threshold was calibrated for."""
+
+    alpha: float
+    delta: float | None
+    applies: bool
+    """Whether the anchors have the shares of cells that it is promised for, so that it can be tested."""
+
+
+class Anchors(_Part):
+    """The frozen samples."""
+
+    sha256: str
+    """Of `anchors.jsonl`."""
+    data: str
+    """The name of the dataset's directory that they are from, and the split."""
+    split: str
+    n_questions: int
+    n_left_out: int
+    """Samples of the run that are none: one of their question had no score, or enough were drawn."""
+    scores: dict[str, float]
+    """By sample id."""
+
+
+class Traffic(_Part):
+    """A deployment's scores without labels: the highest of each group, null where one is unscored."""
+
+    scores: tuple[float | None, ...]
+
+
+class Tolerated(_Part):
+    """The settings of `gate` that a check goes by."""
+
+    auroc_margin: float
+    miss_margin: float
+    alarm_margin: float
+    level: float
+    min_coverage: float
+    drift_level: float
+
+    @property
+    def rules(self) -> Rules:
+        """Those about anchors."""
+        return Rules(self.auroc_margin, self.miss_margin, self.alarm_margin, self.level, self.min_coverage)
+
+
+class FrozenGate(_Part):
+    """`gate.json`."""
+
+    version: Literal[1] = 1
+    monitorbench: str
+    """The version that froze it, whose parser read the answers."""
+    monitor: str
+    prompt: str
+    judge: dict[str, Any]
+    """Everything that decides a verdict, as an evaluation's identity: model as named, prompt, label words."""
+    served_models: tuple[str, ...]
+    """What an endpoint called the model that answered."""
+    operating_point: OperatingPoint
+    promise: Promise
+    expected: Expected
+    tolerated: Tolerated
+    anchors: Anchors
+    traffic: Traffic | None
+
+
+class Frozen(NamedTuple):
+    """A gate read back, with its samples."""
+
+    gate: FrozenGate
+    samples: list[Sample]
+
+    def scores(self, now: FloatArray) -> AnchorScores:
+        """The anchors with their scores of now [samples]."""
+        return anchor_scores(
+            self.samples,
+            self.gate.operating_point,
+            np.array([self.gate.anchors.scores[sample.id] for sample in self.samples]),
+            now,
+        )
+
+
+def anchor_scores(
+    samples: list[Sample], point: OperatingPoint, before: FloatArray, now: FloatArray
+) -> AnchorScores:
+    """Samples with both their scores [samples], and the threshold of each one's category."""
+    limits = {one.category: one.threshold for one in point.thresholds}
+    each = [limits[""] if "" in limits else limits[str(sample.category)] for sample in samples]
+    return AnchorScores(
+        is_misbehavior=np.array([sample.label is Label.MISBEHAVIOR for sample in samples]),
+        groups=group_index([sample.group_id for sample in samples]),
+        limits=np.array(each, dtype=np.float64),
+        before=before,
+        now=now,
+    )
+
+
+def written(samples: list[Sample]) -> str:
+    """The text of `anchors.jsonl`."""
+    return "".join(sample.model_dump_json() + "\n" for sample in samples)
+
+
+def read_gate(file: Path) -> FrozenGate:
+    """A `gate.json`; `UserError` where it is none, or not as it was written."""
+    if not file.is_file():
+        raise UserError(f"gate.file={file}: no such file; expected the gate.json of a frozen gate")
+    try:
+        return FrozenGate.model_validate_json(json.dumps(read_json(file)))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UserError(
+            f"{file}: {where}: {first['msg']}; expected a gate.json as this version freezes it"
+        ) from error
+
+
+def read_frozen_gate(file: Path) -> Frozen:
+    """A `gate.json` with the anchors beside it; `UserError` where these are not those it was frozen with."""
+    gate, beside = read_gate(file), file.parent / ANCHORS
+    if not beside.is_file():
+        raise UserError(f"{beside}: no such file; expected it beside {file.name}, as it was frozen")
+    if file_sha256(beside) != gate.anchors.sha256:
+        raise UserError(
+            f"{beside}: not the anchors that {file.name} was frozen with; restore both files, or freeze anew"
+        )
+    lines = beside.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    samples = [Sample.model_validate_json(line) for line in lines]
+    if {sample.id for sample in samples} != gate.anchors.scores.keys():
+        raise UserError(f"{file}: anchors.scores is of other samples than {ANCHORS}; freeze anew")
+    return Frozen(gate, samples)

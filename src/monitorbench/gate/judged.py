@@ -1,0 +1,113 @@
+"""The anchors judged anew: always asked, since an endpoint's model may have changed behind its name.
+
+What another run answered to the same question is not taken over, however much it has in common.
+"""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.study import Study
+from monitorbench.judging.display import judging
+from monitorbench.judging.evaluate import judge_name
+from monitorbench.judging.identity import RECORDED_PROMPT
+from monitorbench.judging.judge import JudgeSpec, judge_spec, open_judge, served_models
+from monitorbench.judging.recorded import refuse_missing
+from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.records import Sample, Verdict
+from monitorbench.runs.directory import read_finished
+from monitorbench.runs.tracking import Track
+from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
+from monitorbench.scoring.evaluations import read_evaluation
+
+
+class Judged(NamedTuple):
+    """What the judge says now."""
+
+    scores: FloatArray
+    """[samples], NaN where unscored."""
+    unscored: dict[str, int]
+    """How many anchors have no score for which reason; `no_score`: a label alone, which is not read."""
+    served_models: tuple[str, ...]
+    cost: float
+
+
+def gate_judge(study: Study) -> JudgeSpec:
+    """The configured judge; runs no model. Raises `ConfigError` for one that reads other samples first."""
+    if study.prompt.shots:
+        raise ConfigError(
+            f"prompt={study.prompt.name}: its examples are of a training split, which a gate does not have; "
+            "expected a prompt without (prompt.shots=0)"
+        )
+    if study.monitor.router is not None:
+        raise ConfigError(
+            "monitor.router: learns from a training split, which a gate does not have; expected null"
+        )
+    prompt = RECORDED_PROMPT if study.monitor.verdicts else study.prompt
+    return judge_spec(study.monitor, study.engine, prompt)
+
+
+def judge_anew(study: Study, spec: JudgeSpec, samples: list[Sample], run: Path) -> Judged:
+    """Ask about every anchor; the verdicts are in `run`'s logs.
+
+    Raises what `judging.judge.open_judge` and `Judge.ask` raise. A request that fails is unscored.
+    """
+    study.engine.api_key()  # what is missing is an error before anything is asked
+    if study.monitor.verdicts is not None:
+        refuse_missing(study.monitor.verdicts, samples)
+    what, priced = f"{judge_name(study)}, {spec.prompt.name}", study.engine.prices is not None
+    with (
+        open_verdict_log(run / VERDICTS) as log,
+        open_failure_log(run / FAILURES) as failures,
+        open_judge(spec, study.paths.models, log, failures, run=run) as judge,
+    ):
+        keys, questions = judge.pending(samples)
+        judge.ask(questions, lambda: judging(what, samples, keys, log, Track(), priced=priced))
+        found = [log.entries.get(key) or judge.failed.get(key) for key in keys]
+        scores = [None if one is None else one.score for one in found]
+        lost = [one for one in found if one is None or one.score is None]
+        reasons = dict(Counter(_reason(one) for one in lost))
+        return Judged(np.array(scores, dtype=np.float64), reasons, tuple(served_models(log)), judge.spent)
+
+
+def _reason(one: Verdict | None) -> str:
+    """Why there is no score; an answer that is no label may have one."""
+    return "not_asked" if one is None else str(one.unscored or "no_score")
+
+
+def from_run(datasets: Path, directory: Path, samples: list[Sample]) -> tuple[Judged, dict[str, Any]]:
+    """The scores of a finished evaluation, and its judge, in place of asking: a combination has no other.
+
+    Raises `UserError` where the run judged another split than the anchors'.
+    """
+    evaluation = read_evaluation(datasets, directory)
+    judged = evaluation.judged
+    ids = judged.sample_ids.to_pylist()
+    score_of = dict(zip(ids, judged.scores.tolist(), strict=True))
+    if missing := [sample.id for sample in samples if sample.id not in score_of]:
+        raise UserError(
+            f"{directory}: judged {len(samples) - len(missing)} of {len(samples)} anchors; expected a run "
+            "over the split that they are from"
+        )
+    scores = np.array([score_of[sample.id] for sample in samples], dtype=np.float64)
+    reason_of = dict(zip(ids, evaluation.reasons.to_pylist(), strict=True))
+    lost = [sample.id for sample, score in zip(samples, scores, strict=True) if np.isnan(score)]
+    manifest = read_finished(directory)
+    served = tuple(manifest["results"].get("served_models") or ())
+    reasons = Counter(str(reason_of[name] or "no_score") for name in lost)
+    return Judged(scores, dict(reasons), served, 0.0), dict(manifest["identity"]["judge"])
+
+
+def changed(frozen: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """What of a judge's identity differs: by dotted key what was frozen and what there is now."""
+    found: dict[str, tuple[Any, Any]] = {}
+    for key in sorted({*frozen, *now}):
+        before, after = frozen.get(key), now.get(key)
+        if isinstance(before, dict) and isinstance(after, dict):
+            found |= {f"{key}.{inner}": pair for inner, pair in changed(before, after).items()}
+        elif before != after:
+            found[key] = (before, after)
+    return found

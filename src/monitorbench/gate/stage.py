@@ -1,0 +1,137 @@
+"""`eval/gate.py`: freeze a monitor, check a frozen one, or compare a deployment's scores with frozen ones."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.study import Study
+from monitorbench.gate.answer import EXIT_CODES, Answer, Tested, compare
+from monitorbench.gate.freeze import freeze
+from monitorbench.gate.frozen import Frozen, FrozenGate, read_frozen_gate, read_gate
+from monitorbench.gate.judged import Judged, changed, from_run, gate_judge, judge_anew
+from monitorbench.gate.traffic import DRIFT_EXIT_CODES, compare_traffic, read_traffic
+from monitorbench.judging.served import reach
+from monitorbench.metrics.rejudged.change import Change
+from monitorbench.records import reasons_in_words
+from monitorbench.runs.directory import RunDirectory, read_checked
+from monitorbench.runs.files import write_json
+from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.run_folders import run_name
+
+ANSWER = "answer.json"
+
+
+def gate(study: Study) -> Path:
+    """What the settings ask for; returns the run directory. Prints the answer in a line."""
+    if study.gate.file is None:
+        return freeze(study)
+    if study.operating_point is not None:
+        raise ConfigError(
+            f"operating_point={study.operating_point}: gate.file={study.gate.file} has its own; expected null"
+        )
+    if study.gate.traffic is not None:
+        return _drift(study, study.gate.file, study.gate.traffic)
+    return _check(study, study.gate.file)
+
+
+def exit_code(run: Path) -> int:
+    """What the process ends with: 0 of a gate that was frozen, else the answer's."""
+    return int(read_checked(run, ANSWER)["exit_code"]) if (run / ANSWER).is_file() else 0
+
+
+def _check(study: Study, file: Path) -> Path:
+    frozen = read_frozen_gate(file)
+    identity = {"gate": file_sha256(file), "asked": datetime.now(UTC).isoformat()}
+    name = run_name(frozen.gate.monitor, frozen.gate.prompt, "check")
+    if study.run is not None:
+        run = RunDirectory(study.paths.runs / "gate", name, identity)
+        with run.recording(study) as results:
+            results |= _write(run.path, frozen, *from_run(study.paths.data, study.run, frozen.samples))
+        return _said(run.path)
+    study = reach(study)
+    spec = gate_judge(study)
+    run = RunDirectory(study.paths.runs / "gate", name, {**identity, "judge": spec.identity})
+    with run.recording(study) as results:
+        now = judge_anew(study, spec, frozen.samples, run.path)
+        results |= _write(run.path, frozen, now, dict(spec.identity))
+    return _said(run.path)
+
+
+def _write(run: Path, frozen: Frozen, now: Judged, judge: dict[str, Any]) -> dict[str, Any]:
+    """Write `answer.json`; what of it the manifest repeats."""
+    promise, rules = frozen.gate.promise, frozen.gate.tolerated.rules
+    found = compare(frozen.scores(now.scores), rules, alpha=promise.alpha, alpha_applies=promise.applies)
+    differs = changed(frozen.gate.judge, judge)
+    why = "; ".join([found.why, *_besides(frozen.gate, now, found, differs)])
+    answer = {
+        "answer": found.word,
+        "exit_code": EXIT_CODES[found.word],
+        "why": why,
+        **_numbers(found),
+        "unscored": now.unscored,
+        "changed": {key: {"frozen": before, "now": after} for key, (before, after) in differs.items()},
+        "served_models": {"frozen": list(frozen.gate.served_models), "now": list(now.served_models)},
+        "cost": now.cost,
+    }
+    write_json(run / ANSWER, answer)
+    return {key: answer[key] for key in ("answer", "exit_code", "why")}
+
+
+def _besides(
+    frozen: FrozenGate, now: Judged, found: Answer, differs: dict[str, tuple[Any, Any]]
+) -> list[str]:
+    """What else there is to know, at the end of the line."""
+    said = []
+    if found.n_scored < found.n and now.unscored:
+        said.append(f"unscored: {reasons_in_words(now.unscored)}")
+    if differs:
+        said.append(f"not the judge that was frozen: {', '.join(differs)} changed")
+    if frozen.served_models and now.served_models and set(frozen.served_models) != set(now.served_models):
+        before, after = (", ".join(sorted(one)) for one in (frozen.served_models, now.served_models))
+        said.append(f"answered by {after}, frozen with {before}")
+    return said
+
+
+def _numbers(found: Answer) -> dict[str, Any]:
+    return {
+        "n": found.n,
+        "n_scored": found.n_scored,
+        "auroc": _tested(found.auroc),
+        "miss_rate": _tested(found.miss_rate),
+        "false_alarm_rate": _tested(found.false_alarm_rate),
+        "promise": found.promise._asdict(),
+    }
+
+
+def _tested(one: Tested) -> dict[str, Any]:
+    change: Change = one.change
+    return {**change._asdict(), "p_worse_holm": one.p_worse_holm, "state": one.state}
+
+
+def _drift(study: Study, file: Path, traffic: Path) -> Path:
+    if study.run is not None:
+        raise ConfigError(f"run={study.run}: gate.traffic compares scores without labels; expected run=null")
+    frozen = read_gate(file)
+    if frozen.traffic is None:
+        raise UserError(f"{file}: no traffic was frozen with it; expected one frozen with gate.traffic=FILE")
+    now = read_traffic(traffic)
+    identity = {"gate": file_sha256(file), "traffic": file_sha256(traffic), "seed": study.seed}
+    name = run_name(frozen.monitor, frozen.prompt, "traffic")
+    run = RunDirectory(study.paths.runs / "gate", name, identity)
+    with run.recording(study) as results:
+        level = frozen.tolerated.drift_level
+        found = compare_traffic(frozen.traffic.scores, now, level=level, seed=study.seed)
+        said = found._asdict()
+        answer = {"answer": said.pop("word"), "exit_code": DRIFT_EXIT_CODES[found.word], **said}
+        write_json(run.path / ANSWER, answer)
+        results |= {key: answer[key] for key in ("answer", "exit_code", "why")}
+    return _said(run.path)
+
+
+def _said(run: Path) -> Path:
+    """Print the answer."""
+    answer = json.loads((run / ANSWER).read_text(encoding="utf-8"))
+    print(f"{answer['answer']}: {answer['why']}", flush=True)
+    return run

@@ -1,0 +1,1 @@
+"""The same samples judged twice: what fell, and what is shown not to have fallen."""
