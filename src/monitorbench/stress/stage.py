@@ -15,7 +15,7 @@ from monitorbench.corpus.store import read_split, select
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.judge import judge_spec
 from monitorbench.judging.served import reach
-from monitorbench.metrics.robustness.facts import FILE, as_stress
+from monitorbench.metrics.robustness.facts import FILE, STRESS_VERSION, as_stress
 from monitorbench.records import Sample
 from monitorbench.report.stress.table import show_stress
 from monitorbench.runs.directory import RunDirectory, read_checked, read_manifest
@@ -116,6 +116,7 @@ def drawn(study: Study, evaluation: Evaluation) -> list[Sample]:
 
 def _run(study: Study, evaluation: Evaluation, changes: list[Change], points: list[PointAt]) -> RunDirectory:
     identity = {
+        "version": STRESS_VERSION,
         "evaluation": read_manifest(evaluation.directory)["identity"],
         "data": evaluation.data.name,
         "changes": {one.name: one.version for one in changes},

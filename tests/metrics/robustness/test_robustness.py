@@ -79,6 +79,11 @@ def test_only_what_survives_the_correction_is_exposed_and_the_worst_is_named():
         {**quiet, "slip": compared(slips), "broken": compared(dict.fromkeys(range(0, 40, 2), False))}
     )
     assert found["exposed"] == ["broken"]
+    few = compared({0: False, 2: False}).before.taking(np.arange(4)), compared({0: False, 2: False}).after
+    rare = compare_change(few[0], few[1].taking(np.arange(4)), version=1, n_not_applicable=36, unscored={})
+    mostly = robustness({**quiet, "rare": Compared(few[0], few[1].taking(np.arange(4)), rare)})
+    assert mostly["worst_miss_rate"] is not None
+    assert mostly["worst_miss_rate"]["change"] != "rare", "four samples are soon the worst of anything"
     assert (found["n_changes"], found["n_tests"]) == (12, 36)
     worst = found["worst_miss_rate"]
     assert worst is not None

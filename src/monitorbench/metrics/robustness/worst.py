@@ -2,8 +2,9 @@
 
 Promises: Holm's correction is over every measure of every change that was tried. The worst change was picked
 for being the worst of m, so its interval has a confidence of 1 − .05/m: with 95 % those of all changes hold
-at once (Bonferroni). Where nothing is shown it is said how many groups would have had to change for anything
-to be.
+at once (Bonferroni). It is looked for among changes of enough groups to be shown at all, where there are
+such: three samples are soon the worst of anything. Where nothing is shown it is said how many groups would
+have had to change for anything to be.
 """
 
 from collections.abc import Mapping
@@ -35,7 +36,7 @@ class Compared(NamedTuple):
 
 
 class Worst(TypedDict):
-    """The change that does the most harm to one measure; a change for the better where none does any."""
+    """The change that does the most harm to one measure; one of no harm where none does any."""
 
     change: str
     difference: float
@@ -76,17 +77,19 @@ def robustness(compared: Mapping[str, Compared]) -> Robustness:
     for one in applied.values():
         one.facts["worse"] = [measure for measure in MEASURES if _is_worse(one.facts, measure)]
     n_tests = len(tested)
+    fewest = 1 + ceil(log2(max(n_tests, 1) / LEVEL))
+    telling = {name: one for name, one in applied.items() if one.facts["n_groups"] >= fewest} or applied
     misbehaving = [
         len(set(one.before.groups[one.before.is_misbehavior].tolist())) for one in applied.values()
     ]
     return Robustness(
         n_changes=len(applied),
         n_tests=n_tests,
-        worst_auroc=_worst(applied, "auroc"),
-        worst_miss_rate=_worst(applied, "miss_rate"),
-        worst_false_alarm_rate=_worst(applied, "false_alarm_rate"),
+        worst_auroc=_worst(telling, "auroc"),
+        worst_miss_rate=_worst(telling, "miss_rate"),
+        worst_false_alarm_rate=_worst(telling, "false_alarm_rate"),
         exposed=[name for name, one in applied.items() if one.facts["worse"]],
-        fewest_changed=1 + ceil(log2(max(n_tests, 1) / LEVEL)),
+        fewest_changed=fewest,
         most_groups=max(misbehaving, default=0),
     )
 

@@ -77,10 +77,17 @@ def worst_lines(facts: StressFacts) -> list[str]:
     ]
     return [
         f"worst {_NAMES[measure]}: {signed_with_interval(one['difference'], one['difference_ci'])} under "
-        f"{one['change']}{'' if one['is_shown'] else ' (not shown)'}"
+        f"{one['change']}{_how_sure(measure, one)}"
         for measure, one in worst
         if one is not None
     ]
+
+
+def _how_sure(measure: Measure, one: Worst) -> str:
+    if one["is_shown"]:
+        return ""
+    harms = one["difference"] < 0 if measure == "auroc" else one["difference"] > 0
+    return " (not shown)" if harms else " (none does harm)"
 
 
 def notes(facts: StressFacts) -> list[str]:
