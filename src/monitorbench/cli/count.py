@@ -1,6 +1,6 @@
 """Count what a mirror holds for `dataset=paper`, where there is one: `python -m monitorbench.cli.count`."""
 
-from monitorbench.cli.stages import BUILD
+from monitorbench.cli.stages.data import BUILD
 from monitorbench.corpus.paper.counts import write_counts
 from monitorbench.corpus.paper.units import paper_inputs
 

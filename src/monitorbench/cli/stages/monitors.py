@@ -1,0 +1,151 @@
+"""What makes a monitor, runs it, asks it again and serves it."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from monitorbench.cli.script import evaluation, one_table, stage
+from monitorbench.config.base import ConfigError
+from monitorbench.config.study import Study
+
+if TYPE_CHECKING:
+    from monitorbench.forecast.work import Run
+
+
+def _training(study: Study) -> "list[Run]":
+    from monitorbench.forecast.work import Run
+
+    return [Run("train", study)]
+
+
+def _trials(jobs: Sequence[tuple[Study, Path]]) -> None:
+    from monitorbench.training.trials import show_trials
+
+    show_trials(jobs)
+
+
+def _validation_auroc(run: Path) -> float:
+    from monitorbench.training.trials import validation_auroc
+
+    return validation_auroc(run)
+
+
+def _wording(study: Study) -> Path:
+    from monitorbench.choose.wording import choose_a_wording
+
+    typed = sys.argv[1:]
+    if any(one.startswith("-") for one in typed):
+        raise ConfigError("wording: takes no flags such as -m; expected settings as key=value")
+    of_prompts = [one for one in typed if one.lstrip("+").startswith("prompt.")]
+    return choose_a_wording(study, lambda name: WORDING.study([f"prompt={name}", *of_prompts]).prompt)
+
+
+TRAIN = stage(
+    "train",
+    "monitorbench.training.stage:train",
+    """Fine-tune a monitor with LoRA on the label tokens of a train subset.
+
+    monitorbench train dataset.train.subset=safety_permission
+    monitorbench train -m experiment=tune/starter    # learning rate and rank, by the validation split
+
+Prints the training run's directory as its last line: the value for monitor.adapter.
+""",
+    is_live=True,
+    after_sweep=_trials,
+    value=_validation_auroc,
+    runs=_training,
+)
+
+FIT = stage(
+    "fit",
+    "monitorbench.training.fit_head:fit_head",
+    """Fit a probe: a head on a monitor's hidden states, of a layer and position that validation chooses.
+
+    monitorbench fit head=linear dataset.train.subset=safety_permission
+    monitorbench evaluate monitor.head=runs/fit/NAME-HASH
+
+Prints the run's directory as its last line: the value for monitor.head.
+""",
+    is_live=True,
+)
+
+MERGE = stage(
+    "merge",
+    "monitorbench.training.publish:merge_run",
+    """Merge a trained adapter into its base: a full model folder (safetensors), the value for monitor.path.
+
+    monitorbench merge run=runs/train/NAME-HASH
+
+Prints that folder as its last line.
+""",
+)
+
+PUSH = stage(
+    "push",
+    "monitorbench.training.publish:push_run",
+    """Publish a trained adapter, or with push.merged=true the merged model, with a generated card.
+
+    monitorbench push run=runs/train/NAME-HASH push.repo=OWNER/NAME
+
+That is a dry run; push.dry_run=false uploads. Prints the run's directory, where the card
+is `README.md`, as its last line.
+""",
+)
+
+EVALUATE = stage(
+    "evaluate",
+    "monitorbench.judging.adapters:evaluate_each",
+    """Judge a dataset's test split: one verdict per sample in verdicts.jsonl.
+
+    monitorbench evaluate monitor=smollm2_135m prompt=direct,evidence engine=transformers -m
+    monitorbench evaluate monitor=smollm2_135m adapters=[RUN,RUN] # base and adapters, one start
+
+Prints the evaluation run's directory as its last line.
+""",
+    is_live=True,
+    after_sweep=one_table,
+    runs=evaluation,
+)
+
+WORDING = stage(
+    "wording",
+    _wording,
+    """Choose how a monitor is asked: judge the validation split with several prompts, take the highest AUROC.
+
+    monitorbench wording monitor=smollm2_135m
+    monitorbench wording wording.prompts=[direct,direct_act] wording.test=all
+    monitorbench probe probe.wordings=[latest]    # the tested prompts side by side, the chosen one marked
+
+The test split is judged under the chosen prompt afterwards (`wording.test`: none, chosen, all), and these
+runs are printed. Prints the run's directory (wording.json) as its last line.
+""",
+    is_live=True,
+)
+
+STRESS = stage(
+    "stress",
+    "monitorbench.stress.stage:stress",
+    """Judge an evaluation's samples again under changes that must not change the label: does the judge stand?
+
+    monitorbench stress run=latest stress.changes=[instruction,padding.2k] stress.pairs_per_cell=10
+
+Prints what is shown to make it worse, a row a change, and the run's directory (stress.json) as its last line.
+""",
+    is_live=True,
+)
+
+SERVE = stage(
+    "serve",
+    "monitorbench.guardrail.stage:serve",
+    """Serve a monitor, adapter included, through vLLM's OpenAI-compatible server until Ctrl-C.
+
+    monitorbench serve monitor=smollm2_135m engine=vllm
+    monitorbench serve serve.guardrail=true operating_point=latest    # flag or pass, as calibrated
+    monitorbench serve monitor=smollm2_135m engine=transformers monitor.head_beside=RUN    # with its probe
+
+With a probe (a run of fit.py) model and probe answer POST /judge from one pass.
+Prints the run's directory (server.json has the address) once the server is healthy.
+""",
+    is_live=True,
+)

@@ -1,0 +1,96 @@
+"""What stands by itself: the main job in one, the pilot, checks of machines, runs and monitors."""
+
+import sys
+from pathlib import Path
+
+from monitorbench.cli.script import stage
+from monitorbench.config.base import ConfigError
+from monitorbench.config.project import options
+from monitorbench.config.study import Study
+
+
+def _choose(study: Study) -> Path:
+    from monitorbench.choose.stage import choose
+
+    typed = sys.argv[1:]
+    if study.monitors and any(one.startswith(("-", "frozen=")) for one in typed):
+        raise ConfigError("choose: takes no flags such as -m; expected settings as key=value")
+    return choose(study, lambda more: CHOOSE.study([*typed, *more]), options("monitor"))
+
+
+def _gate_exit_code(run: Path) -> int:
+    from monitorbench.gate.stage import exit_code
+
+    return exit_code(run)
+
+
+CHOOSE = stage(
+    "choose",
+    _choose,
+    """Choose a monitor and its threshold: build, judge, calibrate, compare, and write the page.
+
+    monitorbench choose monitors=[smollm2_135m,smollm2_135m:evidence] dataset=starter
+    monitorbench choose monitors=[a.jsonl,b.jsonl] dataset=jsonl dataset.path=own.jsonl
+
+A monitor is a name, `NAME:PROMPT`, a file of recorded verdicts, or a training run. `plan=true` says what it
+would do and how long that takes. What is done is reused; interrupted, the same command goes on. Ends in the
+answer's sentence, and prints the directory with `report.html` as its last line.
+""",
+    is_live=True,
+)
+
+VERIFY = stage(
+    "verify",
+    "monitorbench.runs.verify:verify",
+    """Compare datasets and runs with the checksums that were written with them.
+
+    monitorbench verify
+    monitorbench verify run=runs/evaluate/NAME-HASH
+
+Without `run` all of `paths.data` and `paths.runs`. Prints what is not whole, a line each, and the folder
+as its last line; exits with 1 where something is not whole. Changes nothing.
+""",
+)
+
+DOCTOR = stage(
+    "doctor",
+    "monitorbench.doctor.stage:doctor",
+    """Is this machine able to do the work? Driver, memory, disk, packages; a step trained, samples judged.
+
+    monitorbench doctor
+    monitorbench doctor doctor.model=monitor monitor=qwen3_4b    # with a model of the hub
+
+Prints a table with what failed and what to do, and exits with 1 where something failed; on a machine
+without a GPU it checks what a CPU can. Prints the folder with the logs as its last line.
+""",
+)
+
+GATE = stage(
+    "gate",
+    "monitorbench.gate.stage:gate",
+    """Freeze a monitor at its threshold, and judge its anchors again later: does it still do what it did?
+
+    monitorbench gate run=runs/evaluate/NAME-HASH operating_point=runs/calibrate/NAME-HASH
+    monitorbench gate gate.file=gate/gate.json monitor=smollm2_135m    # PASS, or why not
+    monitorbench gate gate.file=gate/gate.json gate.traffic=today.jsonl    # the drift alarm, without labels
+
+Exits with 0 (PASS), 3 (THRESHOLD_STALE), 4 (DEGRADED) or 5 (INCONCLUSIVE); the drift alarm with 0 or 6.
+Prints the answer with its reason, and the run's directory (gate.json or answer.json) as its last line.
+""",
+    is_live=True,
+    exit_code=_gate_exit_code,
+)
+
+PILOT = stage(
+    "pilot",
+    "monitorbench.intervention.run:run_pilot",
+    """The pilot before deployment: does letting the monitor intervene help or hurt?
+
+    monitorbench pilot environment=textworld agent=scripted monitor=bag_of_words pilot.tasks=50
+    monitorbench pilot outcomes=path/to/outcomes.jsonl
+    MONITORBENCH_SOURCES=../shared/data monitorbench pilot recorded=reflexion_mbpp
+
+Prints the decision, and the run's directory (decision.json, outcomes.jsonl) as its last line.
+""",
+    is_live=True,
+)
