@@ -256,7 +256,7 @@ def _splits(
     if at.null_count:
         row = int(keys.first[np.flatnonzero(pc.is_null(at))[0]])
         refuse(read, row, name, "is no split", "calibration or test in each row")
-    splits = at.to_numpy().astype(np.int64)
+    splits: IntArray = at.to_numpy().astype(np.int64)
     of = pc.dictionary_encode(groups).indices.to_numpy()
     home = splits[_first(of, np.ones(n, dtype=np.bool_), int(of.max()) + 1)]
     if (wrong := np.flatnonzero(home[of] != splits)).size:

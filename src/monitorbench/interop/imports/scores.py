@@ -77,8 +77,8 @@ def scored(read: Read, keys: Keys, found: Rows, settings: Import) -> Scored:
     def summed(values: FloatArray | None) -> FloatArray:
         if values is None:
             return np.zeros(n)
-        total: FloatArray = np.bincount(samples, weights=np.nan_to_num(values), minlength=n)
-        return total
+        total = np.bincount(samples, weights=np.nan_to_num(values), minlength=n)
+        return total.astype(np.float64)
 
     whole = made_one(found.scores)
     has_rows = np.bincount(samples, minlength=n) > 0
