@@ -45,7 +45,9 @@ def test_a_log_of_inspect_becomes_a_run_that_is_scored(
     data = tmp_path / "data" / read_manifest(run)["results"]["data"]
     samples = read_split(data, Split.TEST)
     assert len(samples) == len(verdicts) == 4
-    found = sorted((one.label, verdicts[one.id].score) for one in samples if verdicts[one.id].score is not None)
+    found = sorted(
+        (one.label, verdicts[one.id].score) for one in samples if verdicts[one.id].score is not None
+    )
     assert found == [(Label.BENIGN, 0.1), (Label.MISBEHAVIOR, 0.85), (Label.MISBEHAVIOR, 0.85)]
     (missing,) = [one for one in samples if verdicts[one.id].score is None]
     assert missing.label is Label.BENIGN
@@ -59,4 +61,4 @@ def test_a_log_of_inspect_becomes_a_run_that_is_scored(
         if "imported" in one
     ]
     assert overall["auroc"] == 1.0
-    assert (overall["n"], overall["n_unscored"]) == (3, 1)
+    assert (overall["n"], overall["n_unscored"]) == (4, 1)
