@@ -16,6 +16,7 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
     "pilot": ("monitor.adapter",),
     "calibrate": ("run",),
     "probe": ("probe.runs", "probe.operating_points", "probe.wordings"),
+    "recommend": ("recommend.runs", "recommend.pilot"),
 }
 """The settings of each kind that name runs it read."""
 _RESULTS = ("judged", "runs", "tested", "episodes", "combined.runs")

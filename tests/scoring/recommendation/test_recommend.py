@@ -10,11 +10,13 @@ import pytest
 from recommended_runs import asked, both, made_dataset, made_run
 from sealed import seal
 from sklearn.metrics import confusion_matrix
+from studies import study
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.corpus.store import read_split
 from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.verdict_log import read_run
+from monitorbench.scoring.combination.combine import combine_runs
 from monitorbench.scoring.recommendation.stage import recommend
 
 Make = Callable[..., Sample]
@@ -154,3 +156,17 @@ def test_what_can_not_be_chosen_from_is_one_line(data: Path, runs: list[Path]):
         recommend(asked(data.parent, [*runs, twin]))
     with pytest.raises(ConfigError, match="cost_audit=100"):
         recommend(asked(data.parent, runs, "recommend.cost_audit=100"))
+
+
+def test_a_combination_is_chosen_by_the_half_that_it_was_not_fitted_on(data: Path, runs: list[Path]):
+    """Otherwise: a combination wins by what it has learnt by heart."""
+    by_split = {one: ",".join(str(run) for run in runs if one in run.name) for one in ("calibration", "test")}
+    places = (f"paths.data={data.parent}", f"paths.runs={data.parent / 'runs'}")
+    given = [f"combine.{split}=[{named}]" for split, named in by_split.items()]
+    tested = combine_runs(study("combine.rule=stacked", *given, *places, primary="combine"))
+    name = tested.name.partition("-test-")[0]
+    (held,) = tested.parent.glob(f"{name}-calibration-*")
+    found = read(recommend(asked(data.parent, [*runs, held, tested], "recommend.promise=false")))
+    sizes = {one["monitor"]: one["n_calibration"] for one in found["options"]}
+    assert len(sizes) == 3
+    assert 20 < min(sizes.values()) < 60 < max(sizes.values()) == 80

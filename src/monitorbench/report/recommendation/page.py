@@ -15,9 +15,9 @@ from monitorbench.report.recommendation.words import (
     best,
     called,
     in_1000,
+    order_of,
     signed_amount,
     spoken,
-    upper_bound,
 )
 from monitorbench.report.sections.section import Number
 from monitorbench.report.tables.numbers import DASH, amount, amount_interval
@@ -47,7 +47,7 @@ class Row(NamedTuple):
 def shown(found: Recommendation) -> Mapping[str, object]:
     """What the templates fill in, on the page and on top of a report."""
     rows = [_row(found, one) for one in found["options"][:_SHOWN]]
-    checks = sorted((one for one in found["rivals"] if one["is_shortcut"]), key=upper_bound, reverse=True)
+    checks = sorted((one for one in found["rivals"] if one["is_shortcut"]), key=order_of(found), reverse=True)
     plain = [one for one in found["rivals"] if not one["is_shortcut"]]
     left_out = len(found["options"]) - len(rows)
     # Safe to put in as it is: drawn here, every name in it an outline or escaped.

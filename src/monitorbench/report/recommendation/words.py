@@ -4,7 +4,7 @@ Promises: no figure of the test split without its interval; what is missing is n
 cell; where no shortcut check could be made, the sentence says so.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from monitorbench.metrics.choice.facts import AtTest, MoreFacts, Option, PromiseKept, Recommendation, Rival
 from monitorbench.report.tables.numbers import DASH, MINUS, amount, amount_interval, counted
@@ -139,7 +139,7 @@ def _none(found: Recommendation) -> str:
             f"Deploy none of these: on the calibration split {best(found)}, the cheapest, costs no less than "
             "flagging nothing or everything."
         )
-    worst = max(found["rivals"], key=lambda one: one["difference"] or 0.0)
+    worst = max(found["rivals"], key=order_of(found))
     gap = signed_amount(worst["difference"], worst["difference_ci"])
     return (
         f"Deploy none of these: {best(found)}, the cheapest, is not shown to beat {_rival(worst)} "
@@ -151,8 +151,16 @@ def _no_checks(found: Recommendation) -> str:
     return f"Shortcut checks were impossible: {found['shortcuts']['reason']}."
 
 
-def upper_bound(one: Rival) -> float:
-    """How surely it is beaten: the upper end of the difference's interval; inf without one."""
+def order_of(found: Recommendation) -> Callable[[Rival], float]:
+    """What orders rivals by how little they are beaten: by the difference where none is recommended."""
+    return _difference if found["decision"] == "none" else _upper_bound
+
+
+def _difference(one: Rival) -> float:
+    return one["difference"] if one["difference"] is not None else float("inf")
+
+
+def _upper_bound(one: Rival) -> float:
     return one["difference_ci"][1] if one["difference_ci"] else float("inf")
 
 
@@ -163,7 +171,7 @@ def spoken(name: str) -> str:
 
 def _nearest(rivals: Sequence[Rival]) -> Rival | None:
     """The one that the monitor is least shown to beat."""
-    return max(rivals, key=upper_bound, default=None)
+    return max(rivals, key=_upper_bound, default=None)
 
 
 def _is_beaten(one: Rival) -> bool:
