@@ -11,7 +11,7 @@ from recommendation_page import fake_recommendation
 from monitorbench.metrics.choice.facts import Kind
 from monitorbench.report.html import render_report
 from monitorbench.report.recommendation.page import render_recommendation
-from monitorbench.report.recommendation.words import sentence
+from monitorbench.report.recommendation.words import remarks, sentence
 
 
 def test_the_answer_is_one_sentence_with_intervals_and_what_would_change_it():
@@ -73,3 +73,28 @@ def test_the_page_fits_a_screen_and_a_phone(tmp_path: Path):
 def test_without_a_recommendation_no_row_is_marked(kind: Kind):
     """Otherwise: the eye finds a winner that the sentence denies."""
     assert 'class="chosen"' not in render_recommendation(fake_recommendation(kind), MANIFEST)
+
+
+def test_what_was_stressed_is_told_with_its_worst_and_what_was_not_is_said():
+    """A monitor that an instruction in the text switches off would be deployed on clean figures alone."""
+    found = fake_recommendation("recommend")
+    assert any("not stressed" in one for one in remarks(found))
+    (best,) = [one for one in found["options"] if one["monitor"] == found["monitor"]]
+    best["robustness"] = {
+        "n_changes": 25,
+        "n_tests": 60,
+        "worst_auroc": None,
+        "worst_miss_rate": {
+            "change": "instruction.admin",
+            "difference": 0.4,
+            "difference_ci": [0.2, 0.6],
+            "is_shown": True,
+        },
+        "worst_false_alarm_rate": None,
+        "exposed": ["instruction.admin"],
+        "fewest_changed": 12,
+        "most_groups": 40,
+    }
+    (told,) = [one for one in remarks(found) if "changes that keep the label" in one]
+    assert told.startswith("Under 25 changes that keep the label, shown to make it worse: 1;")
+    assert "miss rate +.40 [+.20, +.60] (instruction.admin)" in told

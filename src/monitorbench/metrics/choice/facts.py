@@ -2,6 +2,8 @@
 
 from typing import Any, Literal, TypedDict, cast
 
+from monitorbench.metrics.robustness.worst import Robustness
+
 SCHEMA_VERSION = 1
 FILE = "recommendation.json"
 Kind = Literal["recommend", "insufficient", "none"]
@@ -54,6 +56,8 @@ class Option(TypedDict):
     seconds_p95: float | None
     price: float | None
     """Mean, of a verdict; None where it was not recorded."""
+    robustness: Robustness | None
+    """What changes that keep the label do to it (`stress`); None where it was not stressed."""
     at_test: AtTest | None
     difference: float | None
     """Its expected cost less that of the recommended one, on the test split."""

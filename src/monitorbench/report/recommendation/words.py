@@ -7,7 +7,14 @@ cell; where no shortcut check could be made, the sentence says so.
 from collections.abc import Callable, Mapping, Sequence
 
 from monitorbench.metrics.choice.facts import AtTest, MoreFacts, Option, PromiseKept, Recommendation, Rival
-from monitorbench.report.tables.numbers import DASH, MINUS, amount, amount_interval, counted
+from monitorbench.report.tables.numbers import (
+    DASH,
+    MINUS,
+    amount,
+    amount_interval,
+    counted,
+    signed_with_interval,
+)
 from monitorbench.report.tables.points import percent, threshold
 
 _NAMED = 3
@@ -34,7 +41,7 @@ def sentence(found: Recommendation) -> str:
 def remarks(found: Recommendation) -> list[str]:
     """What the sentence rests on, a sentence each."""
     listed = [*_runner_up(found), *_beaten(found), *_changing(found), *_bound(found), *_regretted(found)]
-    return [*listed, *_interventions(found), *_counting(found)]
+    return [*listed, *_robust(found), *_interventions(found), *_counting(found)]
 
 
 def called(monitor: str | None, prompt: str | None, options: Sequence[Option]) -> str:
@@ -276,6 +283,26 @@ def _regretted(found: Recommendation) -> list[str]:
         f"5 % of {of['n']:,} redraws of the calibration split; it was chosen in "
         f"{100 * of['share_same']:.0f} % of them."
     ]
+
+
+def _robust(found: Recommendation) -> list[str]:
+    """What changes that keep the label do to the monitor that the answer is about."""
+    if found["monitor"] is None:
+        return []
+    about = (found["monitor"], found["prompt"])
+    (of,) = [one["robustness"] for one in found["options"] if (one["monitor"], one["prompt"]) == about]
+    if of is None:
+        if found["decision"] != "recommend":
+            return []
+        return ["It was not stressed, so nothing is known of it under changes that keep the label."]
+    exposed = len(of["exposed"])
+    shown = f"shown to make it worse: {exposed}" if exposed else "none is shown to make it worse"
+    worst = [
+        f"{name} {signed_with_interval(one['difference'], one['difference_ci'])} ({one['change']})"
+        for name, one in (("miss rate", of["worst_miss_rate"]), ("AUROC", of["worst_auroc"]))
+        if one is not None
+    ]
+    return [f"Under {of['n_changes']} changes that keep the label, {shown}; the worst: {', '.join(worst)}."]
 
 
 def _interventions(found: Recommendation) -> list[str]:

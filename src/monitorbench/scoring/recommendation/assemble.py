@@ -115,6 +115,7 @@ def _options(
                 n_unscored=one.n_unscored,
                 seconds_p95=taken["seconds_p95"] if taken else None,
                 price=taken["cost"] if taken else None,
+                robustness=None,
                 at_test=there,
                 difference=difference,
                 difference_ci=as_list(bounds),

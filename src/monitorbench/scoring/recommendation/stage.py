@@ -4,7 +4,7 @@ No model is run. The same settings and runs find the same directory.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,10 @@ from monitorbench.config.datasets import DEFAULT_MEANING
 from monitorbench.config.study import Study
 from monitorbench.metrics.choice.facts import FILE, PilotSaid, Recommendation, ShortcutsFacts
 from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.robustness.worst import Robustness
 from monitorbench.report.recommendation.page import render_recommendation
 from monitorbench.report.recommendation.words import remarks, sentence
+from monitorbench.report.stress.read import read_stress
 from monitorbench.runs.directory import RunDirectory, kind_of, read_checked, read_finished, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.runs.run_folders import dataset_name
@@ -50,6 +52,7 @@ def recommend(study: Study) -> Path:
     pairs = pairs_of(study)
     data = pairs[0].test.data
     pilot = _pilot(study.recommend.pilot)
+    stressed = _stressed(study.paths.runs, pairs)
     settings = study.recommend.model_dump(mode="json", exclude={"runs", "pilot"})
     identity: dict[str, Any] = {
         "runs": sorted(content_hash([e.id, e.monitor, e.prompt]) for pair in pairs for e in pair),
@@ -60,10 +63,11 @@ def recommend(study: Study) -> Path:
         "seed": study.seed,
         "pilot": pilot,
     }
+    identity |= {"stress": sorted(map(content_hash, stressed.values()))} if stressed else {}
     run = RunDirectory(study.paths.runs / "recommend", dataset_name(data.name), identity)
     if not run.done:
         with run.recording(study) as results:
-            found = recommended(study, pairs, pilot, deployment)
+            found = recommended(study, pairs, pilot, stressed, deployment)
             write_json(run.path / FILE, found)
             results |= {
                 "data": data.name,
@@ -83,9 +87,13 @@ def recommend(study: Study) -> Path:
 
 
 def recommended(
-    study: Study, pairs: Sequence[Pair], pilot: PilotSaid | None, deployment: Deployment
+    study: Study,
+    pairs: Sequence[Pair],
+    pilot: PilotSaid | None,
+    stressed: Mapping[tuple[str, str], Robustness],
+    deployment: Deployment,
 ) -> Recommendation:
-    """The recommendation among these monitors, its words included."""
+    """The recommendation among these monitors, its words included; `stressed` is by monitor and prompt."""
     data = pairs[0].test.data
     contenders, promises = [], []
     for pair in pairs:
@@ -106,6 +114,8 @@ def recommended(
         data=data.name,
         positive_means=means,
     )
+    for option in found["options"]:
+        option["robustness"] = stressed.get((option["monitor"], option["prompt"]))
     found["remarks"] = [*remarks(found), *_of_settings(study)]
     found["sentence"] = sentence(found)
     return found
@@ -157,6 +167,12 @@ def _shortcut(study: Study, name: str, checks: Shortcuts, beside: Pair, deployme
         unscored=study.recommend.unscored,
         weights=sample_weights(held.is_misbehavior, whole.strata, mix),
     )
+
+
+def _stressed(runs: Path, pairs: Sequence[Pair]) -> dict[tuple[str, str], Robustness]:
+    """What `stress` found of these monitors' runs over the test split, by monitor and prompt."""
+    named = {pair.test.id: (pair.monitor, pair.prompt) for pair in pairs}
+    return {named[one["evaluation"]]: one["robustness"] for one in read_stress(runs, list(named))}
 
 
 def _pilot(directory: Path | None) -> PilotSaid | None:
