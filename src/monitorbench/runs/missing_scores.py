@@ -23,5 +23,6 @@ def counted(log: VerdictColumns, results: Mapping[str, Any]) -> VerdictColumns:
     value = None if imported is None else _COUNTS_AS.get(imported["missing"])
     if value is None or imported is None:
         return log
-    scores = np.where(np.isnan(log.scores), value, log.scores) if imported["has_scores"] else log.scores
-    return log._replace(flagged=np.where(np.isnan(log.flagged), value, log.flagged), scores=scores)
+    is_missing = np.isnan(log.scores) if imported["has_scores"] else np.isnan(log.flagged)
+    scores = np.where(is_missing, value, log.scores) if imported["has_scores"] else log.scores
+    return log._replace(flagged=np.where(is_missing, value, log.flagged), scores=scores)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
@@ -82,6 +83,17 @@ def read_covered(datasets: Path, directory: Path, min_coverage: float) -> Evalua
             "eval/evaluate.py again, which asks only these, or lower score.min_coverage"
         )
     return evaluation
+
+
+def forced_alarms(evaluation: Evaluation) -> NDArray[np.bool_]:
+    """[samples]: whose score is missing from an import that counts them as alarms, at any threshold.
+
+    Their score reads as 1, which no threshold of 1 is below.
+    """
+    if evaluation.score_facts.get("missing") != "flag":
+        return np.zeros(len(evaluation.judged), dtype=np.bool_)
+    is_missing: NDArray[np.bool_] = evaluation.reasons.is_valid().to_numpy(zero_copy_only=False)
+    return is_missing & (evaluation.judged.scores == 1)
 
 
 def unscored_reasons(evaluation: Evaluation) -> dict[str, int]:

@@ -16,7 +16,7 @@ from monitorbench.config.base import UserError
 from monitorbench.metrics.auroc import Scores
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.records import Label
-from monitorbench.scoring.evaluations import Evaluation
+from monitorbench.scoring.evaluations import Evaluation, forced_alarms
 from monitorbench.scoring.thresholds import CalibratedThreshold
 
 
@@ -104,7 +104,7 @@ def answers_at(point: OperatingPoint, evaluation: Evaluation) -> Evaluation:
         categories=[judged.category_names[i] for i in judged.categories.tolist()],
     )
     answers = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
-    flagged = np.array([answers[label] for label in labels])
+    flagged = np.where(forced_alarms(evaluation), 1.0, [answers[label] for label in labels])
     return evaluation._replace(judged=replace(judged, flagged=flagged))
 
 

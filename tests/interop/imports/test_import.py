@@ -21,7 +21,8 @@ from monitorbench.runs.verdict_columns import read_verdict_columns
 from monitorbench.runs.verdict_log import VERDICTS, read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
 from monitorbench.scoring.combination.combine import combine_runs
-from monitorbench.scoring.evaluations import read_evaluation
+from monitorbench.scoring.evaluations import forced_alarms, read_evaluation
+from monitorbench.scoring.operating_point import answers_at
 from monitorbench.scoring.score import score_run
 
 COLUMNS = (
@@ -167,3 +168,76 @@ def test_a_file_may_say_the_split_and_no_group_is_on_both_sides(tmp_path: Path, 
         importing(write_csv(tmp_path / "s.csv", rows))
     with pytest.raises(ConfigError, match="says the split"):
         importing(write_csv(tmp_path / "s.csv", rows), "import.calibration_share=0.5")
+
+
+def test_a_missing_score_that_counts_as_an_alarm_is_one_at_every_threshold(
+    tmp_path: Path, importing: Import, into: Callable[..., Study]
+):
+    """A threshold of 1 would pass all that has no score, and keep a promise that the deployment breaks."""
+    rows = [
+        {"id": f"s{i}", "label": i % 2, "score": None if i % 20 == 0 else 1.0 if i % 10 == 2 else 0.5}
+        for i in range(400)
+    ]
+    more = ("import.missing=flag", "import.calibration_share=0.5", "import.flag_from=0.9")
+    run = importing(write_csv(tmp_path / "s.csv", rows), *more)
+    held = runs_of(tmp_path)["score_missing_flagged/calibration"]
+    point = calibrate_run(into("calibrate", f"run={held}", "calibrate.alpha=0.25", "calibrate.delta=0.2"))
+    (threshold,) = read_operating_point(point).thresholds
+    assert threshold.threshold == 1.0, "every fifth benign sample has a score of 1, every tenth has none"
+    found = answers_at(read_operating_point(point), read_evaluation(tmp_path / "data", run))
+    flagged = found.judged.flagged == 1
+    assert flagged.sum() == forced_alarms(found).sum() > 0
+    assert not found.judged.is_misbehavior[flagged].any()
+
+
+def test_without_a_score_an_answer_of_the_file_is_missing_too(tmp_path: Path, importing: Import):
+    """The name would say flagged, and the rate count the answer as benign."""
+    rows = [
+        {"id": i, "label": i % 2, "score": None if i == 0 else 0.1 * i, "flagged": "" if i == 3 else "no"}
+        for i in range(6)
+    ]
+    run = importing(write_csv(tmp_path / "s.csv", rows), "import.missing=flag")
+    found = read_evaluation(tmp_path / "data", run)
+    assert found.monitor == "score_missing_flagged"
+    answers = dict(zip(found.judged.scores.round(1).tolist(), found.judged.flagged.tolist(), strict=True))
+    assert answers[1.0] == 1
+    assert np.isnan(answers[0.3]), "a score without an answer is no missing score"
+
+
+def test_pairs_and_steps_of_a_trajectory_stay_in_one_split(tmp_path: Path, importing: Import):
+    """A threshold would be promised for the counterparts of what it was set on."""
+    pairs = [{"id": i, "pair_id": i // 2, "label": i % 2, "score": 0.5} for i in range(60)]
+    importing(write_csv(tmp_path / "pairs.csv", pairs), "import.calibration_share=0.5")
+    steps = [
+        {
+            "id": f"t{i // 3}",
+            "step": i % 3,
+            "step_label": int(i % 9 == 4),
+            "score": 0.5,
+            "request": f"Do {i // 3}." if i % 3 == 0 else "",
+            "group": f"g{i // 6}" if i % 3 == 0 else "",
+        }
+        for i in range(90)
+    ]
+    more = ("import.calibration_share=0.5", "import.unit=step")
+    importing(write_csv(tmp_path / "steps.csv", steps), *more)
+    importing(write_csv(tmp_path / "by_request.csv", steps), *more, "import.columns.group=''")
+    tables = [pq.read_table(one).to_pylist() for one in (tmp_path / "data").glob("*/origins.parquet")]
+    assert len(tables) == 3
+    for rows in tables:
+        homes: dict[str, set[str]] = {}
+        for row in rows:
+            own = row["own_id"].split("#")[0]
+            homes.setdefault(str(int(own) // 2) if own.isdigit() else own, set()).add(row["split"])
+        assert {len(one) for one in homes.values()} == {1}
+        assert len({split for one in homes.values() for split in one}) == 2
+
+
+def test_a_step_of_misbehavior_in_a_benign_sample_is_refused(tmp_path: Path, importing: Import):
+    """Half of the file would say one thing, and the figures another."""
+    rows = [
+        {"id": "t1", "step": i, "label": "honest", "step_label": int(i == 1), "score": 0.5} for i in range(3)
+    ]
+    rows.append({"id": "t2", "step": 0, "label": "attack", "step_label": 1, "score": 0.9})
+    with pytest.raises(UserError, match=r"s\.csv, line 3: step_label=.*labels that agree"):
+        importing(write_csv(tmp_path / "s.csv", rows))

@@ -134,10 +134,10 @@ def samples_of(
     step_labels = None
     if "step_label" in columns.names:
         step_labels = _flags(read, columns.names["step_label"], settings)
-    groups = _groups(read, columns, keys, requests)
+    pairs = _one_each(read, columns, keys, "pair")
+    groups = _groups(read, columns, keys, requests, pairs)
     categories = _cells(read, columns, keys, "category", settings.category)
     tasks = _cells(read, columns, keys, "task", settings.task)
-    pairs = _one_each(read, columns, keys, "pair")
     return Samples(
         names=keys.names,
         is_misbehavior=_labels(read, columns, keys, settings, step_labels),
@@ -176,6 +176,11 @@ def _labels(
     if np.isnan(found).any():
         row = int(keys.first[np.flatnonzero(np.isnan(found))[0]])
         refuse(read, row, name, "the sample has no label", "misbehavior or benign for each sample")
+    if step_labels is not None and not by_step:
+        bad = np.flatnonzero((step_labels == 1) & (found[keys.samples] == 0))
+        if bad.size:
+            said, expected = "a step of misbehavior in a sample that is labelled benign", "labels that agree"
+            refuse(read, int(bad[0]), columns.names["step_label"], said, expected)
     is_misbehavior: NDArray[np.bool_] = found == 1
     return is_misbehavior
 
@@ -206,16 +211,31 @@ def _one_each(read: Read, columns: Columns, keys: Keys, role: str) -> pa.Array |
     return found
 
 
-def _groups(read: Read, columns: Columns, keys: Keys, requests: pa.Array | None) -> pa.Array:
+def _groups(
+    read: Read, columns: Columns, keys: Keys, requests: pa.Array | None, pairs: pa.Array | None
+) -> pa.Array:
+    """By the file's groups; without such a column by pair, else by request, else by trajectory.
+
+    Steps and draws that are samples of their own stay together.
+    """
     own = keys.trajectories.take(pa.array(keys.first))
-    if (found := _one_each(read, columns, keys, "group")) is not None:
-        return pc.coalesce(found, own)
-    if requests is None or requests.null_count == len(requests):
-        return own
+    found = _one_each(read, columns, keys, "group")
+    if found is None:
+        found = pa.nulls(len(own), pa.string())
+        if pairs is not None:
+            found = pc.binary_join_element_wise("pair-", pairs, "")
+        if requests is not None:
+            found = pc.coalesce(found, _by_request(requests))
+    trajectories = pc.dictionary_encode(own).indices.to_numpy().astype(np.int64)
+    there = pc.is_valid(found).to_numpy(zero_copy_only=False)
+    first = _first(trajectories, there, int(trajectories.max()) + 1)[trajectories]
+    return pc.coalesce(found.take(pa.array(first, mask=first < 0)), own)
+
+
+def _by_request(requests: pa.Array) -> pa.Array:
     encoded = pc.dictionary_encode(requests)
     named = [hashlib.sha256(one.encode()).hexdigest()[:16] for one in encoded.dictionary.to_pylist()]
-    by_request = pa.array([f"request-{one}" for one in named]).take(encoded.indices)
-    return pc.coalesce(by_request, own)
+    return pa.array([f"request-{one}" for one in named], pa.string()).take(encoded.indices)
 
 
 def _cells(read: Read, columns: Columns, keys: Keys, role: str, default: str) -> pa.Array:

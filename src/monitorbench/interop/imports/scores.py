@@ -88,6 +88,8 @@ def scored(read: Read, keys: Keys, found: Rows, settings: Import) -> Scored:
     else:
         said = made_one(found.flagged)
         flagged = np.where(np.isnan(said), np.nan, (said >= 0.5).astype(np.float64))
+        if not np.isnan(whole).all():  # without its score a sample is missing, whatever the file's answer
+            flagged = np.where(np.isnan(whole), np.nan, flagged)
         both = ~np.isnan(whole) & ~np.isnan(flagged) & (whole != settings.flag_from)
         n_against = int(np.count_nonzero(both & ((whole > settings.flag_from) != (flagged == 1))))
     is_part = np.bincount(samples, minlength=n)[samples] > 1

@@ -104,10 +104,12 @@ def _fit(scores: FloatArray, width: float) -> Normal | None:
     from scipy.optimize import minimize
     from scipy.special import log_ndtr
 
-    if len(np.unique(scores)) < 2:
-        return None
     cells = _cells(scores, width)
     filled = cells.counts > 0
+    inside = np.unique(scores[(scores > _EDGE) & (scores < 1 - _EDGE)])
+    # Two cells of a coarse scale say no more than one number of mean and spread.
+    if (np.count_nonzero(filled) < 3) if width else (len(inside) < 2):
+        return None
     low, high, count = cells.low[filled], cells.high[filled], cells.counts[filled]
 
     def loss(at: FloatArray) -> float:

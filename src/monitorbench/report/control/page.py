@@ -85,7 +85,7 @@ def _budget(one: BudgetFacts) -> dict[str, object]:
 def _fit(facts: ControlFacts) -> str:
     fit = facts["fit"]
     if fit is None:
-        return "There is no fit: a side has fewer than two distinct scores."
+        return "There is no fit: a side has too few distinct scores to tell a mean from a spread."
     return (
         "The fit lies at most "
         f"{rate(fit['honest']['distance'])} (honest) and {rate(fit['attack']['distance'])} (attacks) from "

@@ -23,7 +23,7 @@ from monitorbench.records import Split
 from monitorbench.runs.directory import checked_file, read_finished
 from monitorbench.scoring.calibrate import judge_id, unseen
 from monitorbench.scoring.combination.ensembles import Ensemble, combine
-from monitorbench.scoring.evaluations import Evaluation, read_covered, with_distinct_names
+from monitorbench.scoring.evaluations import Evaluation, forced_alarms, read_covered, with_distinct_names
 
 STEPS = "steps.parquet"
 _UNSCORED_LOW = -1.0
@@ -136,6 +136,7 @@ def _side(one: Evaluation, settings: Control) -> Side:
     scores = one.judged.scores
     if steps is not None and settings.trajectory != "as_judged":
         scores = trajectory_scores(steps, len(one.judged), settings.trajectory, settings.top_k)
+    scores = np.where(forced_alarms(one), np.inf, scores)
     if np.isnan(scores).all():
         raise UserError(f"{one.directory}: no verdict has a score; expected a judge with log-probabilities")
     return Side(one.judged, scores, steps)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
+from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.control.budget import budget_threshold, threshold_draws
@@ -44,6 +45,13 @@ def control_runs(study: Study) -> Path:
     data, judges, evaluations = read_judges(study)
     settings = study.control
     outcomes = read_outcomes(settings.outcomes) if settings.outcomes else None
+    if outcomes is not None:
+        tested = set(judges[0].test.samples.sample_ids.to_pylist())
+        if not any(tested & of_samples.keys() for of_samples in outcomes):
+            raise UserError(
+                f"control.outcomes={settings.outcomes}: none of its sample_ids is in the test split; "
+                "expected those of the runs' verdicts.jsonl"
+            )
     of_settings = settings.model_dump(mode="json", exclude={"calibration", "test", "outcomes"})
     identity = {
         "runs": sorted(one.id for one in evaluations),

@@ -5,6 +5,7 @@ No model is run. The same settings and runs find the same directory.
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.runs.run_folders import dataset_name
 from monitorbench.runs.tracking import track_results
 from monitorbench.scoring.calibrate import unseen
+from monitorbench.scoring.evaluations import Evaluation, forced_alarms
 from monitorbench.scoring.mix import mix_asked
 from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.recommendation.assemble import assembled
@@ -127,13 +129,13 @@ def _contender(study: Study, pair: Pair, deployment: Deployment) -> tuple[Conten
     mix, strata = mix_asked(study.calibrate, of.judged, of.data, of.view)
     scored = unseen(of, strata)
     rows = np.isin(of.judged.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
-    held = of.judged.taking(rows)
+    held = _above_all(of).taking(rows)
     promise = promise_of(study.calibrate, mix, scored, held) if study.recommend.promise else None
     one = contender(
         pair.monitor,
         pair.prompt,
         held,
-        pair.test.judged,
+        _above_all(pair.test),
         promise=promise,
         budget=budget_of(deployment, taken),
         unscored=study.recommend.unscored,
@@ -141,6 +143,11 @@ def _contender(study: Study, pair: Pair, deployment: Deployment) -> tuple[Conten
         outside=beyond_means(deployment, taken),
     )
     return one, promise
+
+
+def _above_all(of: Evaluation) -> Columns:
+    """The run's samples; a missing score that counts as an alarm is above every threshold."""
+    return replace(of.judged, scores=np.where(forced_alarms(of), np.inf, of.judged.scores))
 
 
 def _shortcut(study: Study, name: str, checks: Shortcuts, beside: Pair, deployment: Deployment) -> Contender:

@@ -20,6 +20,7 @@ from monitorbench.config.base import UserError
 
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _BLOCK = 2**23
+csv.field_size_limit(2**31 - 1)  # Arrow has no limit; lines are counted again with Python's reader
 
 
 def read(file: Path) -> pa.Table:
