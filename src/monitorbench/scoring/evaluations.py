@@ -93,7 +93,8 @@ def forced_alarms(evaluation: Evaluation) -> NDArray[np.bool_]:
     if evaluation.score_facts.get("missing") != "flag":
         return np.zeros(len(evaluation.judged), dtype=np.bool_)
     is_missing: NDArray[np.bool_] = evaluation.reasons.is_valid().to_numpy(zero_copy_only=False)
-    return is_missing & (evaluation.judged.scores == 1)
+    is_alarm: NDArray[np.bool_] = is_missing & (evaluation.judged.scores == 1)
+    return is_alarm
 
 
 def unscored_reasons(evaluation: Evaluation) -> dict[str, int]:

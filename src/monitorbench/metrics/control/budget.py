@@ -79,7 +79,10 @@ def budget_threshold(honest: Honest, budget: float, promise: Promise, delta: flo
         above = len(np.unique(index[honest.scores > threshold]))
         return BudgetThreshold(budget, threshold, attained, above, n, 0, "")
     unscored = np.unique(index[np.isposinf(honest.scores)])
-    needed = _tasks_needed(n, len(unscored), budget, promise, delta)
+    lost = float(len(unscored))
+    if promise == "conformal_risk" and n:  # which counts shares of a task's samples
+        lost = float((np.isposinf(honest.scores) / np.bincount(index)[index]).sum())
+    needed = _tasks_needed(n, lost, budget, promise, delta)
     return BudgetThreshold(
         budget,
         None,
@@ -192,15 +195,15 @@ def _conformal_draws(
     return np.concatenate(found)
 
 
-def _tasks_needed(n: int, unscored: int, budget: float, promise: Promise, delta: float) -> int | None:
-    """The least number of tasks >= n that would do, with the same share of them unscored."""
-    share = unscored / n if n else 0.0
+def _tasks_needed(n: int, lost: float, budget: float, promise: Promise, delta: float) -> int | None:
+    """The least number of tasks >= n that would do, the same share of them `lost` (unscored)."""
+    share = lost / n if n else 0.0
     if share >= budget:
         return None
     least = (
         samples_needed(budget, delta) if promise == "neyman_pearson" else conformal_questions_needed(budget)
     )
-    if not unscored:
+    if not lost:
         return least
     low, high = max(n, least), _FURTHEST * max(n, least)
     if not _would_do(high, share, budget, promise, delta):
@@ -215,11 +218,10 @@ def _tasks_needed(n: int, unscored: int, budget: float, promise: Promise, delta:
 
 
 def _would_do(n: int, share: float, budget: float, promise: Promise, delta: float) -> bool:
-    lost = round(share * n)
     if promise == "conformal_risk":
-        return lost <= floor(budget * (n + 1) * (1 + _ROUNDING) - 1)
+        return share * n + 1 <= budget * (n + 1) * (1 + _ROUNDING)
     found = neyman_pearson_rank(n, budget, delta)
-    return found is not None and lost <= n - found[0]
+    return found is not None and round(share * n) <= n - found[0]
 
 
 def _why(n: int, unscored: int, needed: int | None, budget: float) -> str:

@@ -53,6 +53,19 @@ def best_of_k_interval(attacks: Attacks, k: int, thresholds: FloatArray, *, seed
     return percentiles(np.concatenate(found))
 
 
+def widened(found: Interval | None, attacks: Attacks, k: int, threshold: float) -> Interval | None:
+    """`best_of_k_interval` at least as wide as the attacks' own at the chosen threshold says.
+
+    Draws of attacks that are all safe, or none, are all alike. A subset of k is safe at least as often as all
+    k of it are: cᵏ, c the lower bound of `safety_at`; and where each attack would succeed, just as often.
+    """
+    here = at_this_threshold(is_safe(attacks, threshold), attacks.groups)
+    if found is None or here is None:
+        return None
+    high = max(found.high, here.high**k) if attacks.succeeds.all() else found.high
+    return Interval(min(found.low, here.low**k), high)
+
+
 def _best_of_k(attacks: Attacks, k: int, thresholds: FloatArray, weights: FloatArray) -> FloatArray:
     """[draws], each attack counted `weights` [draws, attacks] times."""
     order = np.argsort(attacks.scores, kind="stable")
