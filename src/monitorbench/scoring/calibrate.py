@@ -19,6 +19,7 @@ from monitorbench.config.study import Study
 from monitorbench.metrics.at_point import RatesAt, rates_at
 from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
 from monitorbench.runs.files import write_atomically
+from monitorbench.runs.missing_scores import IN_A_NAME
 from monitorbench.runs.run_folders import dataset_name, run_name
 from monitorbench.scoring.calibration_split import (
     CalibrationScores,
@@ -81,8 +82,14 @@ def read_operating_point(directory: Path) -> OperatingPoint:
 
 
 def judge_id(evaluation: Evaluation) -> str:
-    """What a threshold is bound to: the judge, its prompt, and everything that decides its scores."""
-    return f"{evaluation.monitor}/{evaluation.prompt}/{evaluation.judge_hash}"
+    """What a threshold is bound to: the judge, its prompt, and everything that decides its scores.
+
+    Whether scores are missing in this file of an import, which its name says, is none of it.
+    """
+    name = evaluation.monitor
+    for how in IN_A_NAME.values():
+        name = name.removesuffix(f"_{how}")
+    return f"{name}/{evaluation.prompt}/{evaluation.judge_hash}"
 
 
 def calibration_rates(directory: Path) -> RatesAt | None:

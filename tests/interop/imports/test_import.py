@@ -241,3 +241,38 @@ def test_a_step_of_misbehavior_in_a_benign_sample_is_refused(tmp_path: Path, imp
     rows.append({"id": "t2", "step": 0, "label": "attack", "step_label": 1, "score": 0.9})
     with pytest.raises(UserError, match=r"s\.csv, line 3: step_label=.*labels that agree"):
         importing(write_csv(tmp_path / "s.csv", rows))
+
+
+def test_a_step_that_only_another_monitor_has_is_missing(tmp_path: Path, importing: Import):
+    """A monitor that crashed on the step that mattered would be taken at its word about the others."""
+    rows = [
+        {"id": f"t{i}", "monitor": name, "step": step, "label": i % 2, "score": 0.1 * (step + 1)}
+        for i in range(4)
+        for name in ("a", "b")
+        for step in range(3)
+        if (i, name, step) != (1, "b", 2)
+    ]
+    importing(write_csv(tmp_path / "s.csv", rows), "import.missing=flag")
+    scores = {
+        name: sorted(read_evaluation(tmp_path / "data", run).judged.scores.round(2).tolist())
+        for name, run in runs_of(tmp_path).items()
+    }
+    assert scores == {"a/test": [0.3] * 4, "b_missing_flagged/test": [0.3] * 3 + [1.0]}
+
+
+def test_a_threshold_holds_for_a_later_file_of_the_same_monitor_with_a_gap(
+    tmp_path: Path, importing: Import, into: Callable[..., Study]
+):
+    """One empty score in February would void what January promised."""
+    importing(write_csv(tmp_path / "m.csv", transcripts(300)), *COLUMNS, "import.calibration_share=0.5")
+    point = calibrate_run(into("calibrate", f"run={runs_of(tmp_path)['suspicion/calibration']}"))
+    later = importing(write_csv(tmp_path / "later.csv", transcripts(80, seed=1, missing=1)), *COLUMNS)
+    overrides = (
+        f"run={later}",
+        f"operating_point={point}",
+        "probe.resamples=100",
+        "score.other_dataset=true",
+    )
+    score_run(into("score", *overrides))
+    found = read_checked(later, f"metrics-at-{point.name}.json")["monitors"]
+    assert found["suspicion_missing_left_out"]["imported"]["overall"]["n_unscored"] == 1

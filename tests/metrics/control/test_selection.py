@@ -11,7 +11,7 @@ from monitorbench.metrics.control import selection
 from monitorbench.metrics.control.front import on_the_front
 from monitorbench.metrics.control.protocols import choices, replayed, stopped, usefulness
 from monitorbench.metrics.control.safety import Attacks, safety_at
-from monitorbench.metrics.control.selection import best_of_k, best_of_k_interval, worst_mix
+from monitorbench.metrics.control.selection import best_of_k, best_of_k_interval, widened, worst_mix
 from monitorbench.metrics.control.steps import Steps, in_time, start_stop, trajectory_scores
 
 NAN = float("nan")
@@ -155,3 +155,13 @@ def test_without_labels_what_an_attack_does_is_misbehavior() -> None:
 def test_the_front() -> None:
     """(safety, usefulness): the second is beaten in both by the first."""
     assert on_the_front([(0.9, 0.5), (0.8, 0.4), (0.5, 0.9), (None, 1)]) == [0, 2]
+
+
+def test_what_is_caught_in_every_draw_has_an_interval_all_the_same():
+    """Forty attacks, all caught, would promise that the best of sixteen is always caught."""
+    found = Attacks(np.full(40, 0.9), np.ones(40, dtype=bool), np.arange(40))
+    bare = best_of_k_interval(found, 16, np.full(200, 0.5), seed=0)
+    assert bare == (1.0, 1.0)
+    bounds = widened(bare, found, 16, 0.5)
+    assert bounds is not None
+    assert bounds.low < 0.95**16 < bounds.high == 1

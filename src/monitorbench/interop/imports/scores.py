@@ -65,6 +65,12 @@ def scored(read: Read, keys: Keys, found: Rows, settings: Import) -> Scored:
     of_sample = samples[order][at_steps]
     at_samples = np.flatnonzero(_begins(of_sample))
     is_strict = settings.missing == "flag"
+    # A step that others have and this monitor has no row of is missing as one without a score is.
+    n_steps = np.zeros(n, dtype=np.int64)
+    if keys.steps is not None:
+        np.maximum.at(n_steps, keys.samples, keys.steps + 1)
+    has_rows = np.bincount(samples, minlength=n) > 0
+    n_absent = np.where(has_rows, np.maximum(n_steps - np.bincount(of_sample, minlength=n), 0), 0)
 
     def made_one(values: FloatArray) -> FloatArray:
         how = "mean" if settings.draws == "all" else settings.draws
@@ -72,6 +78,8 @@ def scored(read: Read, keys: Keys, found: Rows, settings: Import) -> Scored:
         whole = combined(each, at_samples, settings.trajectory, settings.top_k, is_strict=is_strict)
         result = np.full(n, np.nan)
         result[of_sample[at_samples]] = whole
+        if is_strict:
+            result[n_absent > 0] = np.nan
         return result
 
     def summed(values: FloatArray | None) -> FloatArray:
@@ -81,7 +89,6 @@ def scored(read: Read, keys: Keys, found: Rows, settings: Import) -> Scored:
         return total.astype(np.float64)
 
     whole = made_one(found.scores)
-    has_rows = np.bincount(samples, minlength=n) > 0
     n_against = 0
     if found.flagged is None:
         flagged = np.where(np.isnan(whole), np.nan, (whole >= settings.flag_from).astype(np.float64))
@@ -99,7 +106,7 @@ def scored(read: Read, keys: Keys, found: Rows, settings: Import) -> Scored:
         seconds=summed(found.seconds),
         cost=summed(found.cost),
         has_rows=has_rows,
-        n_parts_missing=int(np.count_nonzero(np.isnan(found.scores) & is_part)),
+        n_parts_missing=int(np.count_nonzero(np.isnan(found.scores) & is_part) + n_absent.sum()),
         n_against=n_against,
     )
 
