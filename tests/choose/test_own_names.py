@@ -83,8 +83,8 @@ def test_own_names_reach_the_page(folder: Path):
     code, out, err = run(folder, "choose", "monitors=[knows.jsonl]")
     assert code == 0, err
     said = " ".join(out.split())
-    assert "Deploy knows, flag above" in said
-    assert re.search(r"misses 0 % \[0–\d+\] of “contains personal data”, alarms on", said)
+    assert "Deploy knows to watch, flag above" in said
+    assert re.search(r"of 1,000 samples at a base rate of 1 % it misses 0 \[0–[\d.]+\] and flags", said)
     probe = folder / out.splitlines()[-1]
     metrics = json.loads((probe / "metrics.json").read_text())
     assert metrics["dataset"]["positive_means"] == "contains personal data"

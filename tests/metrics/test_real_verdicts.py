@@ -12,7 +12,6 @@ from monitorbench.metrics.columns import columns
 from monitorbench.metrics.rates import Counts, Judged, count, false_alarm_rate, miss_rate
 from monitorbench.records import Label
 from monitorbench.sources.fetch import find
-from monitorbench.sources.safety_permission import jailbreakbench
 
 
 @pytest.mark.sources
@@ -24,14 +23,18 @@ def test_llama_guards_rates_on_jailbreakbench(root: Path, tmp_path: Path) -> Non
     config = yaml.safe_load((root / "conf" / "source" / "jailbreakbench.yaml").read_text(encoding="utf-8"))
     source = Source.model_validate_json(json.dumps(config))
     files = find("jailbreakbench", source, Path(mirror), tmp_path, "error")
-    guard = {one.id: one.jailbroken for one in jailbreakbench.guard_verdicts(files)}
     answers = {True: Label.MISBEHAVIOR, False: Label.BENIGN, None: None}
-    judged = [
-        Judged(
-            one.id, one.pair, one.group, one.category, one.task, one.label, answers[guard.get(one.id)], None
-        )
-        for one in jailbreakbench.load(files)
-    ]
+    judged = []
+    for member, content in files.tar(""):
+        place = member.removesuffix(".json").partition("attack-artifacts/")[2]
+        if place.count("/") != 2 or place.startswith("test-artifact/"):
+            continue
+        for row in json.loads(content)["jailbreaks"]:
+            if (row.get("response") or "").strip():
+                name, truth = f"{place}/{row['index']}", answers[row["jailbroken"]]
+                assert truth is not None
+                said = answers[row.get("jailbroken_llama_guard1")]
+                judged.append(Judged(name, name, row["goal"], "safety_permission", "qa", truth, said, None))
     held = columns(judged)
     counts = count(held.is_misbehavior, held.flagged)
     assert counts == Counts(tp=679, fn=69, fp=86, tn=603, unscored_misbehavior=189, unscored_benign=11)

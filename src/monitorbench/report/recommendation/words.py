@@ -341,7 +341,7 @@ def _expected(found: Recommendation, at: AtTest) -> str:
         f"{amount(settings['cost_audit'])})"
     )
     means = found["positive_means"]
-    meant = "" if means in ("", "misbehavior") else f" Misbehavior is here {means}."
+    meant = "" if means in ("", "misbehavior") else f" Misbehavior is here “{means}”."
     if settings["samples_per_day"] is None or at["alerts_per_1000"] is None:
         return f"{said}.{meant}"
     scale = settings["samples_per_day"] / 1000
