@@ -83,7 +83,7 @@ class Runner:
             found = self._ready()(sample)
         except Unjudged:
             raise
-        except Exception as error:
+        except Exception as error:  # whatever a model breaks with is no score, and fails closed
             self._failed(error)
             raise Unjudged("failed", f"{self.name}: {_one_line(error)}") from error
         if found.unscored in TRANSPORT_FAILURES:

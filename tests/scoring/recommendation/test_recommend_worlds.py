@@ -66,6 +66,7 @@ def test_a_difference_that_is_not_beyond_doubt_says_what_would_show_it():
     assert sum(one.found.kind == "insufficient" for one in found) >= 5
     more = [one.found.more for one in found if one.found.more is not None]
     assert all(one["n"] > 0 for one in more)
+    # A threshold of few draws is uncertain too: now and then the calibration split is to blame.
     to_blame = [one["split"] for one in more]
     assert sum(split in ("test", "both") for split in to_blame) > len(more) / 2
 
