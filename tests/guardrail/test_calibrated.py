@@ -21,17 +21,19 @@ from monitorbench.guardrail.calibrated import Calibrated, ServedJudge, read_cali
 from monitorbench.guardrail.log import read_lines
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.stage import serve
+from monitorbench.interop.imports.stage import import_scores
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.judging.http.service import Server
 from monitorbench.judging.judge import judge_spec
 from monitorbench.judging.open import open_prompted
 from monitorbench.judging.pair.judgement import sample_of
 from monitorbench.records import Message, Role, Sample, Split
-from monitorbench.runs.directory import read_manifest
+from monitorbench.runs.directory import read_checked, read_manifest
 from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.combination.combine import combine_runs
 from monitorbench.scoring.operating_point import threshold_point
+from monitorbench.scoring.score import score_run
 
 LOOSE = ("calibrate.alpha=0.3", "calibrate.delta=0.3")
 SPLITS = ("dataset.test.pairs_per_cell=3", "dataset.calibration.pairs_per_cell=4")
@@ -82,6 +84,26 @@ def test_a_shadow_log_has_the_figures_of_the_evaluation(
     }
     assert {one["decided"] for one in lines.values()} == {"flag", "pass"}
     assert {one["threshold"] for one in lines.values()} == {limit}
+
+    # Labels come later, as a file of people's; the log imported beside them has the evaluation's figures.
+    labels = tmp_path / "labels.csv"
+    rows = [f"{one.id},{one.label},{one.group_id},{one.pair_id},{one.category},{one.task}" for one in samples]
+    labels.write_text("\n".join(["sample_id,label,group,pair_id,category,task", *rows]) + "\n")
+    log = tmp_path / "log" / "decisions.jsonl"
+    cells = ("import.columns.category=category", "import.columns.task=task")
+    imported = import_scores(study(f"from={log}", f"import.labels={labels}", *cells))
+    score_run(study(f"run={tested}", f"operating_point={point}"))
+    score_run(study(f"run={imported}"))
+    expected = figures(read_checked(tested, f"metrics-at-{point.name}.json"))
+    assert 0 < expected["overall"]["miss_rate"] < 1
+    assert figures(read_checked(imported, "metrics.json")) == expected
+
+
+def figures(metrics: Any, monitor: str = "smollm2_135m") -> dict[str, dict[str, Any]]:
+    """What was measured of a monitor under its one prompt, by cell."""
+    (found,) = (one for name, one in metrics["monitors"].items() if name.startswith(monitor))
+    (by_cell,) = found.values()
+    return by_cell
 
 
 def test_a_cascade_is_served_with_its_baseline(

@@ -1,5 +1,6 @@
 """`import.py`: how somebody else's file of monitor scores is read."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -91,6 +92,9 @@ class Import(Config):
     format: Literal["auto", "csv", "jsonl", "parquet", "inspect"] = "auto"
     """`auto`: by the file's ending."""
     columns: ImportColumns = ImportColumns()
+    labels: Annotated[Path, Field(strict=False)] | None = None
+    """A second file, for a log that has no labels: its columns are joined by sample id, `label` among them.
+    Samples without a label there are left out, and counted."""
     monitors: dict[MonitorName, Annotated[str, Field(min_length=1)]] | None = None
     """Of a file with a column a monitor: the names, each with its column of scores; then neither
     `columns.score` nor `columns.monitor` is read."""

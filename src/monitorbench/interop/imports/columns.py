@@ -31,7 +31,7 @@ def find_columns(present: Sequence[str], settings: Import) -> Columns:
     found: dict[str, str] = {}
     for role, name in named.items():
         if not (role == "score" and name.endswith(".*")) and name not in present:
-            raise UserError(_absent(f"import.columns.{role}={name}", name, present))
+            raise UserError(absent_column(f"import.columns.{role}={name}", name, present))
         found[role] = name
     before = ["", *(f"{action}." for action in settings.actions)]
     for role, usual in settings.columns.looked_for().items():
@@ -40,9 +40,10 @@ def find_columns(present: Sequence[str], settings: Import) -> Columns:
             found[role] = there[0]
     scores = _scores(present, settings, found)
     if not scores and "flagged" not in found:
-        raise UserError(_absent("import.columns.score", "score", present))
+        raise UserError(absent_column("import.columns.score", "score", present))
     if "label" not in found and "step_label" not in found:
-        raise UserError(_absent("import.columns.label", "label", present))
+        said = absent_column("import.columns.label", "label", present)
+        raise UserError(f"{said}; labels of another file are joined by import.labels=FILE")
     if len(scores) > 1 and "flagged" in found:
         raise UserError(
             f"import.columns.flagged={found['flagged']}: of which of {len(scores)} monitors? "
@@ -57,13 +58,13 @@ def _scores(present: Sequence[str], settings: Import, found: dict[str, str]) -> 
     if settings.monitors is not None:
         for name, of_monitor in settings.monitors.items():
             if of_monitor not in present:
-                raise UserError(_absent(f"import.monitors.{name}={of_monitor}", of_monitor, present))
+                raise UserError(absent_column(f"import.monitors.{name}={of_monitor}", of_monitor, present))
         found.pop("monitor", None)
         return dict(settings.monitors)
     if column.endswith(".*"):
         below = {name.removeprefix(column[:-1]): name for name in present if name.startswith(column[:-1])}
         if not below:
-            raise UserError(_absent(f"import.columns.score={column}", column[:-2], present))
+            raise UserError(absent_column(f"import.columns.score={column}", column[:-2], present))
         if "monitor" in settings.columns.named():
             raise ConfigError(
                 f"import.columns.score={column}: its fields name the monitors; expected "
@@ -74,7 +75,8 @@ def _scores(present: Sequence[str], settings: Import, found: dict[str, str]) -> 
     return {"": column} if column else {}
 
 
-def _absent(said: str, name: str, present: Sequence[str]) -> str:
+def absent_column(said: str, name: str, present: Sequence[str]) -> str:
+    """One line on a column that was asked for by `said` and is not there, with the nearest name."""
     shown = ", ".join(present[:20]) + (f" and {len(present) - 20} more" if len(present) > 20 else "")
     nearest = did_you_mean(name, list(present))
     return f"{said}: no such column; {nearest}{' ' if nearest else ''}there are {shown}"

@@ -20,11 +20,12 @@ from monitorbench.interop.imports.columns import Columns, find_columns
 from monitorbench.interop.imports.conversations import read_side
 from monitorbench.interop.imports.dataset import write_dataset
 from monitorbench.interop.imports.evaluation import VERSION, Named, steps_of, write_evaluation
+from monitorbench.interop.imports.labels import labelled
 from monitorbench.interop.imports.readers.open import Read, read_files
 from monitorbench.interop.imports.samples import keys_of, samples_of
 from monitorbench.interop.imports.scores import Rows, scored
 from monitorbench.interop.imports.unnest import is_list, unnested
-from monitorbench.interop.imports.words import say_monitor, say_rows, say_runs, say_samples
+from monitorbench.interop.imports.words import say_labels, say_monitor, say_rows, say_runs, say_samples
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.records import Split
 
@@ -52,6 +53,11 @@ def import_scores(study: Study) -> Path:
     settings = study.import_
     read = read_files(study.from_, settings)
     n_rows = read.ends[-1]
+    sources = [read]
+    if settings.labels is not None:
+        read, labels, n_left_out = labelled(read, settings.labels, settings)
+        sources.append(labels)
+        say_labels(labels, n_rows - n_left_out, n_left_out)
     places: IntArray | None = None
     if settings.actions:
         read, places, _ = unnested(read, settings.actions)
@@ -70,7 +76,8 @@ def import_scores(study: Study) -> Path:
     of_monitor = {name: scored(read, keys, rows, settings) for name, (_, rows) in monitors.items()}
     files = [
         {"name": file.name, "sha256": digest, "format": kind}
-        for file, digest, kind in zip(read.files, read.sha256, read.formats, strict=True)
+        for source in sources
+        for file, digest, kind in zip(source.files, source.sha256, source.formats, strict=True)
     ]
     named = {**columns.names, "score": dict(columns.scores)}
     identity = {

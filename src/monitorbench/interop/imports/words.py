@@ -34,6 +34,16 @@ def say_rows(read: Read, n_rows: int, columns: Columns) -> None:
         _log.info("import: not read: %s%s", ", ".join(rest[:6]), more)
 
 
+def say_labels(labels: Read, n_rows: int, n_left_out: int) -> None:
+    """How many of a log's rows are of a sample whose label the second file has."""
+    _log.info("import: %s: labels of %s rows", labels.files[0].name, f"{n_rows:,}")
+    if n_left_out:
+        _log.info(
+            "import: %s rows have no label there and are left out: what follows holds", f"{n_left_out:,}"
+        )
+        _log.info("import: for all of the log only if those with a label were drawn by chance")
+
+
 def say_samples(samples: Samples, response: Side) -> None:
     """How many samples, groups and labels, by split; and what is missing without texts."""
     n, n_bad = len(samples.names), int(np.count_nonzero(samples.is_misbehavior))

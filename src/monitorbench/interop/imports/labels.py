@@ -1,0 +1,93 @@
+"""A second file that says what a log can't: the label of each sample, perhaps its group, category and split.
+
+Promises: a column in which the log says anything stays the log's, but a label is said once; a sample that the
+second file says nothing of is left out of everything, and counted.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.imports import Import
+from monitorbench.interop.imports.columns import absent_column
+from monitorbench.interop.imports.readers.open import Read, read_files
+from monitorbench.interop.imports.values import flags, refuse, texts
+from monitorbench.metrics.bootstrap import IntArray
+
+_NOTHING = pa.scalar(None, pa.string())
+
+
+class Labelled(NamedTuple):
+    """A log's rows with what is known of their samples."""
+
+    read: Read
+    """Of the log, without the rows that were left out."""
+    labels: Read
+    n_left_out: int
+    """Rows of the log whose sample has no label."""
+
+
+def labelled(read: Read, file: Path, settings: Import) -> Labelled:
+    """Join the columns of `file` (`import.labels`) to the log's rows, by sample.
+
+    Raises `ConfigError` where the log has labels of its own, `UserError` where a column is missing, the file
+    can't be read or says two things of a sample, or where it has the label of no sample of the log.
+    """
+    labels = read_files([file], settings.model_copy(update={"format": "auto"}))
+    own, theirs = (_column(one, "sample", settings) for one in (read, labels))
+    label = _column(labels, "label", settings)
+    if label in read.table.column_names:
+        raise ConfigError(
+            f"import.labels={file}: {read.files[0]} has a column {label!r} too; expected it in one of them"
+        )
+    asked, names = _ids(read, own), _ids(labels, theirs)
+    _refuse_repeated(labels, names, theirs)
+    said = flags(labels, label, settings.misbehavior_values, settings.benign_values)
+    found = pc.index_in(asked, value_set=pc.if_else(pa.array(~np.isnan(said)), names, _NOTHING))
+    rows: IntArray = np.flatnonzero(pc.is_valid(found).to_numpy(zero_copy_only=False))
+    if not rows.size:
+        raise UserError(
+            f"import.labels={file}: no label of any sample of {read.files[0]}; expected the same ids in "
+            f"{theirs!r} as there in {own!r}"
+        )
+    table, at = read.table.take(pa.array(rows)), found.take(pa.array(rows))
+    for name in labels.table.column_names:
+        if name == theirs:
+            continue
+        joined = labels.table.column(name).take(at)
+        if name not in table.column_names:
+            table = table.append_column(name, joined)
+        elif table.column(name).null_count == len(rows):
+            table = table.set_column(table.column_names.index(name), name, joined)
+    return Labelled(read.taking(table, rows), labels, len(found) - len(rows))
+
+
+def _column(read: Read, role: str, settings: Import) -> str:
+    """The column of a file that is the one named, or has a usual name for it."""
+    named = settings.columns.named().get(role)
+    wanted = [named] if named else [*settings.columns.looked_for().get(role, ())]
+    present = read.table.column_names
+    for name in wanted:
+        if name in present:
+            return name
+    first = wanted[0] if wanted else role
+    raise UserError(f"{read.files[0]}: " + absent_column(f"import.columns.{role}", first, present))
+
+
+def _ids(read: Read, column: str) -> pa.Array:
+    found = texts(read, column)
+    if found.null_count:
+        refuse(read, int(np.flatnonzero(pc.is_null(found))[0]), column, "no sample", "an id in each row")
+    return found
+
+
+def _refuse_repeated(labels: Read, names: pa.Array, column: str) -> None:
+    of = pc.dictionary_encode(names).indices.to_numpy()
+    first = np.unique(of, return_index=True)[1]
+    if len(first) < len(of):
+        row = int(np.setdiff1d(np.arange(len(of)), first)[0])
+        refuse(labels, row, column, "is there before", "one row for each sample")

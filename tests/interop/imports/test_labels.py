@@ -1,0 +1,108 @@
+"""`import.labels`: a log without labels beside the file that has them."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from score_files import Import, transcripts, write_csv
+
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.runs.directory import read_manifest
+from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.verdict_log import VERDICTS, read_verdicts
+
+
+def write_log(file: Path, rows: list[dict[str, Any]], **more: Any) -> Path:
+    """A log as a service writes it: an id and a score, no label."""
+    lines = [{"sample_id": row["transcript"], "score": row["suspicion"] / 10, **more} for row in rows]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+def write_labels(file: Path, rows: list[dict[str, Any]], **more: Any) -> Path:
+    return write_csv(file, [{"sample_id": row["transcript"], "label": row["attack"], **more} for row in rows])
+
+
+def test_labels_come_from_the_second_file(tmp_path: Path, importing: Import):
+    """If it failed: a log of decisions could not be held against what people found later."""
+    rows = transcripts(80)
+    log = write_log(tmp_path / "log.jsonl", rows, group="of the log", category=None)
+    labels = write_labels(tmp_path / "labels.csv", rows[::-1], group="of the labels", category="leaks")
+    run = importing(log, f"import.labels={labels}", "import.columns.category=category")
+    verdicts = {one.sample_id: one for one in read_verdicts(run / VERDICTS)}
+    manifest = read_manifest(run)["results"]
+    origins = pq.read_table(tmp_path / "data" / manifest["data"] / "origins.parquet").to_pylist()
+    own = {one["own_id"]: verdicts[one["sample_id"]] for one in origins}
+    assert {name: one.score for name, one in own.items()} == {
+        row["transcript"]: pytest.approx(row["suspicion"] / 10) for row in rows
+    }
+    assert {one["group"] for one in origins} == {"of the log"}
+    table = pq.read_table(next((tmp_path / "data" / manifest["data"] / "test").glob("*.parquet")))
+    assert set(table["category"].to_pylist()) == {"leaks"}
+    is_bad = dict(zip(table["id"].to_pylist(), table["label"].to_pylist(), strict=True))
+    assert {one["own_id"]: is_bad[one["sample_id"]] == "misbehavior" for one in origins} == {
+        row["transcript"]: bool(row["attack"]) for row in rows
+    }
+    assert [one["sha256"] for one in manifest["imported"]["files"]] == [file_sha256(log), file_sha256(labels)]
+
+
+def test_what_has_no_label_is_left_out_and_counted(
+    tmp_path: Path, importing: Import, caplog: pytest.LogCaptureFixture
+):
+    """If it failed: unlabelled traffic would count as benign, or be dropped in silence."""
+    rows = transcripts(60)
+    log = write_log(tmp_path / "log.jsonl", rows)
+    known = [dict(row) for row in rows[:40]]
+    known[0]["attack"] = None  # a row without a label says nothing either
+    labels = write_labels(tmp_path / "labels.csv", known)
+    with caplog.at_level(logging.INFO):
+        run = importing(log, f"import.labels={labels}")
+    scores = sorted(one.score or 0.0 for one in read_verdicts(run / VERDICTS))
+    assert scores == pytest.approx(sorted(row["suspicion"] / 10 for row in rows[1:40]))
+    assert "21 rows have no label there and are left out" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        ("twice", UserError, r"labels.csv, line 5: sample_id='t0000' is there before; expected one row"),
+        ("no id", UserError, r"labels.csv, line 3: sample_id='None': no sample"),
+        ("no column", UserError, r"labels.csv: import.columns.label: no such column; .*there are sample_id"),
+        ("word", UserError, r"labels.csv, line 2: label='maybe' is no label"),
+        ("both", ConfigError, r"has a column 'label' too; expected it in one of them"),
+        ("other ids", UserError, r"no label of any sample of .*log.jsonl; expected the same ids"),
+        ("no file", UserError, r"no such file"),
+    ],
+)
+def test_labels_that_can_not_be_taken_are_refused(
+    change: str, error: type[Exception], said: str, tmp_path: Path, importing: Import
+):
+    """If it failed: figures would stand on labels that contradict themselves, or on none."""
+    rows = transcripts(3)
+    log = write_log(tmp_path / "log.jsonl", rows, **({"label": "benign"} if change == "both" else {}))
+    given: list[dict[str, Any]] = [{"sample_id": row["transcript"], "label": row["attack"]} for row in rows]
+    if change == "twice":
+        given.append(given[0])
+    elif change == "no id":
+        given[1]["sample_id"] = None
+    elif change == "word":
+        given[0]["label"] = "maybe"
+    elif change == "other ids":
+        given = [row | {"sample_id": f"x-{row['sample_id']}"} for row in given]
+    elif change == "no column":
+        given = [{"sample_id": row["sample_id"], "verdict": row["label"]} for row in given]
+    labels = tmp_path / "labels.csv"
+    if change != "no file":
+        write_csv(labels, given)
+    with pytest.raises(error, match=said):
+        importing(log, f"import.labels={labels}")
+    assert not (tmp_path / "data").exists(), "nothing is half-written"
+
+
+def test_a_log_without_labels_says_where_they_may_come_from(tmp_path: Path, importing: Import):
+    """If it failed: nobody would find the setting."""
+    with pytest.raises(UserError, match=r"import.labels=FILE"):
+        importing(write_log(tmp_path / "log.jsonl", transcripts(3)))
