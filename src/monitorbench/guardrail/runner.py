@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 
+from monitorbench.config.base import UserError
 from monitorbench.guardrail.opened import TRIAL, Opened
 from monitorbench.judging.pair.judgement import Judgement, Judges
 from monitorbench.records import TRANSPORT_FAILURES, Sample
@@ -96,7 +97,7 @@ class Runner:
 
     def _failed(self, error: Exception | str) -> None:
         if not self._is_suspect:
-            trace = error if isinstance(error, Exception) else None
+            trace = error if isinstance(error, Exception) and not isinstance(error, UserError) else None
             _log.error("serve: %s failed: %s", self.name, _one_line(error), exc_info=trace)
         self._is_suspect = True
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from monitorbench import strict_json
 from monitorbench.records import Message, Role, ToolCall
 from monitorbench.sources.read import BadRow
 
@@ -28,6 +29,18 @@ def messages(value: object, field: str, speaker: Role) -> tuple[Message, ...]:
     if not any(m.content.strip() or m.thinking.strip() or m.tool_calls for m in found):
         raise BadRow(f"field {field!r}: nothing in it")
     return found
+
+
+def from_cell(text: str) -> object:
+    """What a cell of a table holds: a chat where it is a JSON list of objects with a role, else its text."""
+    if not text.startswith("[{"):
+        return text
+    try:
+        parsed = strict_json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    is_chat = isinstance(parsed, list) and all(isinstance(one, dict) and "role" in one for one in parsed)
+    return parsed if is_chat else text
 
 
 def _message(item: object, where: str) -> Message:

@@ -68,6 +68,13 @@ class SourceFiles:
         """The files whose name has `part` in it, in the config's order."""
         return [file for file in self._files if part in (file.config.path or file.config.mirror)]
 
+    def only(self, is_one: Callable[[Path], bool]) -> "SourceFiles":
+        """Those of the files that are, with the same counts of bad rows and the same ids seen."""
+        files = tuple(file for file in self._files if is_one(file.path))
+        found = SourceFiles(self.name, self.source, files, self.on_bad_row, self._remedy)
+        found.bad_rows, found._ids = self.bad_rows, self._ids
+        return found
+
     def check(self) -> None:
         """Compare every file with its checksum; `UserError` where one differs or breaks off."""
         for file in self._files:

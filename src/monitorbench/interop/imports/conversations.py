@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from monitorbench import strict_json
 from monitorbench.interop.imports.columns import Columns
 from monitorbench.interop.imports.readers.open import Read
 from monitorbench.interop.imports.samples import Keys
@@ -21,7 +20,7 @@ from monitorbench.interop.imports.unnest import is_list
 from monitorbench.interop.imports.values import refuse, texts
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.records import SAMPLE_SCHEMA, Message, Role, content_id
-from monitorbench.sources.chat import messages
+from monitorbench.sources.chat import from_cell, messages
 from monitorbench.sources.read import BadRow
 
 Chat = tuple[Message, ...]
@@ -92,13 +91,8 @@ def _of_chats(chats: list[Chat | None]) -> Side:
 
 
 def _chat(read: Read, row: int, name: str, value: object, speaker: Role) -> Chat:
-    if isinstance(value, str) and value.startswith("[{"):
-        try:
-            parsed = strict_json.loads(value)
-        except (ValueError, RecursionError):
-            parsed = None
-        if isinstance(parsed, list) and all(isinstance(one, dict) and "role" in one for one in parsed):
-            value = parsed
+    if isinstance(value, str):
+        value = from_cell(value)
     try:
         return messages(_without_nulls(value), name, speaker)
     except BadRow as error:

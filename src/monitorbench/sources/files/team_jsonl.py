@@ -1,4 +1,4 @@
-"""A team's own labelled data: JSON lines in the schema of `docs/data-formats.md`, to samples.
+"""A team's own labelled data: JSON lines, or CSV, in the schema of `docs/data-formats.md`, to samples.
 
 Promises: a row is taken as it stands or named with file, line and field; nothing is guessed about a label, an
 unknown field is refused, and the same judged text never comes twice or with both labels.
@@ -9,6 +9,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from itertools import chain
 from typing import Any, TypeVar
 
 from monitorbench.config.base import UserError
@@ -25,13 +26,14 @@ from monitorbench.records import (
     Split,
     Task,
 )
-from monitorbench.sources.chat import encodable, messages
+from monitorbench.sources.chat import encodable, from_cell, messages
 from monitorbench.sources.read import BadRow, SourceFiles
 
 VERSION = 1
 """Raised whenever the same files become other samples."""
 
-SUFFIXES = (".jsonl", ".jsonl.gz")
+TABLES = (".csv", ".csv.gz")
+SUFFIXES = (".jsonl", ".jsonl.gz", *TABLES)
 REQUIRED = ("request", "response", "label", "category", "task")
 OPTIONAL = (
     "id",
@@ -59,12 +61,14 @@ def load(files: SourceFiles) -> Iterator[Sample]:
     _check_encoding(files)
     rows = _Rows()
     count = 0
-    for sample in files.jsonl("", rows.sample):
+    tables = files.only(lambda path: path.name.endswith(TABLES))
+    lines = files.only(lambda path: not path.name.endswith(TABLES))
+    for sample in chain(lines.jsonl("", rows.sample), tables.csv("", rows.cells)):
         count += 1
         yield sample
     if not count:
         names = ", ".join(file.path.name for file in files.matching())
-        raise UserError(f"{files.name}: {names}: no usable row; expected one JSON object a line")
+        raise UserError(f"{files.name}: {names}: no usable row; expected one JSON object a line, or a CSV")
 
 
 class _Rows:
@@ -76,7 +80,16 @@ class _Rows:
         self._of_texts: dict[str, Label] = {}
         self._pairs: defaultdict[str, dict[Label, str]] = defaultdict(dict)
 
+    def cells(self, row: Mapping[str | None, Any]) -> Sample:
+        """A row of a table: empty cells are not there, and a cell may hold a chat as JSON."""
+        if None in row or None in row.values():
+            raise BadRow("not as many values as the header has names")
+        there = {str(name): value for name, value in row.items() if value != ""}
+        chats = {name: from_cell(there[name]) for name in ("request", "response") if name in there}
+        return self.sample(there | chats)
+
     def sample(self, row: Mapping[str, Any]) -> Sample:
+        """A row of JSON lines."""
         sample, id_ = _sample(row), _text(row, "id")
         if id_ in self._ids:
             raise BadRow(f"field 'id': an earlier line is {id_[:80]!r} already")
