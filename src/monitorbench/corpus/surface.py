@@ -116,22 +116,11 @@ def _check(
     repeats: Sequence[Sequence[NDArray[np.bool_]]],
     n_groups: int,
 ) -> SurfaceCheck:
-    from sklearn.base import clone
+    from threadpoolctl import threadpool_limits
 
-    found: list[float] = []
-    if any(repeats):
-        # What sees no label is done once, outside the folds: the look, and which words there are.
-        pipeline, seen = classifier(surface), looks.at(surface)
-        learns = pipeline[1:]
-        if COUNT in pipeline.named_steps:
-            seen, learns = pipeline[COUNT].fit_transform(seen), pipeline[2:]
-        for test in (one for tested in repeats for one in tested):
-            train, held = seen[~test], seen[test]
-            if (there := _learnable(train, surface)).any():
-                train, held = train[:, there], held[:, there]
-            scores = clone(learns).fit(train, flags[~test]).decision_function(held)
-            if (value := auroc(scores, flags[test])) is not None:
-                found.append(value)
+    # So few rows are fitted faster by one thread; several wait for each other where the cores are shared.
+    with threadpool_limits(1):
+        found = _fold_aurocs(looks, surface, flags, [one for tested in repeats for one in tested])
     if not found:
         return SurfaceCheck(auroc=None, auroc_ci=None, n=len(flags), marked=False, rule="")
     bounds = _interval(found, len(repeats[-1]), n_groups)
@@ -143,6 +132,30 @@ def _check(
         marked=marked,
         rule=_rule(looks, surface, flags) if marked else "",
     )
+
+
+def _fold_aurocs(
+    looks: Looks, surface: Surface, flags: NDArray[np.bool_], tested: Sequence[NDArray[np.bool_]]
+) -> list[float]:
+    """Of each fold that has both labels, fitted on the others."""
+    from sklearn.base import clone
+
+    found: list[float] = []
+    if not tested:
+        return found
+    # What sees no label is done once, outside the folds: the look, and which words there are.
+    pipeline, seen = classifier(surface), looks.at(surface)
+    learns = pipeline[1:]
+    if COUNT in pipeline.named_steps:
+        seen, learns = pipeline[COUNT].fit_transform(seen), pipeline[2:]
+    for test in tested:
+        train, held = seen[~test], seen[test]
+        if (there := _learnable(train, surface)).any():
+            train, held = train[:, there], held[:, there]
+        scores = clone(learns).fit(train, flags[~test]).decision_function(held)
+        if (value := auroc(scores, flags[test])) is not None:
+            found.append(value)
+    return found
 
 
 def _learnable(train: Any, surface: Surface) -> NDArray[np.bool_]:

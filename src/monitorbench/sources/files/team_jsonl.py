@@ -80,11 +80,11 @@ class _Rows:
         self._of_texts: dict[str, Label] = {}
         self._pairs: defaultdict[str, dict[Label, str]] = defaultdict(dict)
 
-    def cells(self, row: Mapping[str | None, Any]) -> Sample:
+    def cells(self, row: Mapping[str, Any]) -> Sample:
         """A row of a table: empty cells are not there, and a cell may hold a chat as JSON."""
-        if None in row or None in row.values():
+        if None in (*row, *row.values()):  # csv.DictReader's, for a name or a value that is missing
             raise BadRow("not as many values as the header has names")
-        there = {str(name): value for name, value in row.items() if value != ""}
+        there = {name: value for name, value in row.items() if value != ""}
         chats = {name: from_cell(there[name]) for name in ("request", "response") if name in there}
         return self.sample(there | chats)
 
