@@ -255,6 +255,12 @@ def test_a_gate_that_could_never_pass_is_not_frozen(world: World):
         ),
         (("gate.json", '"alpha"', '"alhpa"'), r"gate\.json: .*alpha"),
         (("gate.json", "{", ""), r"gate\.json: not JSON"),
+        (("gate.json", '"auroc_margin": 0.05', '"auroc_margin": 0.5'), EDITED),
+        (("gate.json", '"level": 0.05', '"level": 0.001'), EDITED),
+        (("gate.json", '"threshold": 0.', '"threshold": 0.1'), EDITED),
+        (("gate.json", '"scores": {', '"scores": {"of no sample": 0.5,'), EDITED),
+        (("gate.json", '"checksum": "', '"checksum": "0'), EDITED),
+        (("gate.json", '"checksum"', '"other"'), r"gate\.json: other: "),
     ],
 )
 def test_an_edited_gate_is_refused_in_a_line(
@@ -264,6 +270,7 @@ def test_an_edited_gate_is_refused_in_a_line(
     name, old, new = damage
     for file in world.frozen.iterdir():
         text = file.read_text()
+        assert file.name != name or old in text
         (tmp_path / file.name).write_text(text.replace(old, new, 1) if file.name == name else text)
     with pytest.raises(UserError, match=message):
         gate(world.study(f"gate.file={tmp_path / 'gate.json'}"))

@@ -26,6 +26,7 @@ from monitorbench.gate.frozen import (
     Promise,
     Tolerated,
     Traffic,
+    sealed,
     written,
 )
 from monitorbench.gate.traffic import read_traffic
@@ -79,7 +80,7 @@ def freeze(study: Study) -> Path:
     run = RunDirectory(study.paths.runs / "gate", name, identity)
     with run.recording(study) as results:
         write_atomically(run.path / ANCHORS, text)
-        write_atomically(run.path / FILE, gate.model_dump_json(indent=2) + "\n")
+        write_atomically(run.path / FILE, sealed(gate))
         results |= {"monitor": gate.monitor, "prompt": gate.prompt, "n": len(samples)}
     if gate.expected.miss_rate == 1:
         _log.warning("gate: the threshold catches none of the anchors; no check will see a miss more")
