@@ -19,14 +19,17 @@ from command import monitorbench
 from endpoint_server import Answer, EndpointServer, chat, serving
 from studies import study
 
+import monitorbench as package
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.corpus.build import ensure
 from monitorbench.engines import endpoint_limits
+from monitorbench.gate.answer import EXIT_CODES
 from monitorbench.gate.stage import exit_code, gate
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.scoring.calibrate import calibrate_run
 
 N_TEST, N_CALIBRATION = 80, 60
+EDITED = r"gate\.json: not as it was frozen, edited or damaged; restore it, or freeze anew"
 
 
 def says(logit: float) -> Answer:
@@ -185,6 +188,36 @@ def test_a_check_names_what_is_not_as_it_was_frozen(world: World):
     assert answer["answer"] == "PASS"
     assert set(answer["changed"]) == {"prompt.system"}
     assert "not the judge that was frozen: prompt.system changed" in answer["why"]
+
+
+def alternating(text: str, before: int, *, named: str) -> Answer:
+    """A rollout under way: half of the answers are by a newer version, and worse."""
+    if own(text) < 0.5:
+        return steady(text, before)
+    body = confused(text, before).body
+    return Answer(body.replace(b'"@asked"', json.dumps(f"{named}-2026-01-01").encode()))
+
+
+def test_a_model_that_changes_while_it_is_asked_is_answered_for(world: World):
+    """If it failed: the very event that a gate is there for would end it without an answer."""
+    named = world.study().engine.model
+    answer = world.check(partial(alternating, named=named))
+    assert answer["answer"] in EXIT_CODES
+    assert answer["n_scored"] == 160
+    both = [named, f"{named}-2026-01-01"]
+    assert answer["changed"] == {"served_models": {"frozen": [named], "now": both}}
+    assert answer["why"].endswith(f"; answered by {', '.join(both)}, frozen with {named}")
+
+
+def test_another_parser_is_named(world: World, monkeypatch: pytest.MonkeyPatch):
+    """If it failed: a monitor would be called degraded whose answers are read by a newer package."""
+    frozen_by = package.__version__
+    monkeypatch.setattr("monitorbench.__version__", "9.9.9")
+    answer = world.check(steady)
+    assert answer["changed"] == {"monitorbench": {"frozen": frozen_by, "now": "9.9.9"}}
+    assert answer["why"].endswith(f"; frozen by monitorbench {frozen_by}, checked by 9.9.9")
+    read_before = world.check(steady, f"run={world.run}")
+    assert read_before["changed"] == {}, "this run's answers were read by the version that froze"
 
 
 def test_a_finished_run_may_answer_for_the_judge(world: World):

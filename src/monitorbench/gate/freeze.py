@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-import monitorbench
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.gate import Gate
 from monitorbench.config.study import Study
@@ -111,7 +110,7 @@ def _gate(at: PointAt, anchors: Columns, settings: Gate, sha256: str, n_left_out
     first = at.point.thresholds[0]
     calibrated_alike = first.mix == "drawn" or (first.mix == "test" and evaluation.split is Split.TEST)
     return FrozenGate(
-        monitorbench=monitorbench.__version__,
+        monitorbench=manifest["versions"]["monitorbench"],
         monitor=evaluation.monitor,
         prompt=evaluation.prompt,
         judge=dict(manifest["identity"]["judge"]),
