@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -238,6 +239,26 @@ def test_the_process_ends_with_the_answers_code(world: World):
     said, directory = done.stdout.splitlines()
     assert said.startswith("THRESHOLD_STALE: ")
     assert (Path(directory) / "answer.json").is_file()
+
+
+def test_the_worst_of_several_answers_is_the_exit_code(world: World):
+    """If it failed: a gate that is merely inconclusive would hide one that has degraded."""
+
+    def by_system(text: str, before: int) -> Answer:
+        said = json.dumps(world.server.asked[-1].body)
+        return refusing(text, before) if "Refuse." in said else confused(text, before)
+
+    world.server.script = by_system
+    given = (*world.settings[5:], "tracking=none", f"paths.runs={world.folder / 'runs'}")
+    several = ("-m", "prompt.system=Judge.,Refuse.", "engine.concurrency=1")
+    done = monitorbench(
+        "gate", f"gate.file={world.frozen / 'gate.json'}", *given, *several, folder=world.folder
+    )
+    assert [line.split(":")[0] for line in done.stdout.splitlines() if ": " in line] == [
+        "DEGRADED",
+        "INCONCLUSIVE",
+    ]
+    assert done.returncode == EXIT_CODES["DEGRADED"], done.stderr
 
 
 def test_traffic_alone_raises_the_drift_alarm(world: World):

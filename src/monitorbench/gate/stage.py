@@ -1,6 +1,7 @@
 """`eval/gate.py`: freeze a monitor, check a frozen one, or compare a deployment's scores with frozen ones."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ from monitorbench.runs.integrity import file_sha256
 from monitorbench.runs.run_folders import run_name
 
 ANSWER = "answer.json"
+_CODES = EXIT_CODES | DRIFT_EXIT_CODES
+_MILDEST_FIRST = ("PASS", "NO_DRIFT", "INCONCLUSIVE", "DRIFTED", "THRESHOLD_STALE", "DEGRADED")
+"""What is shown goes before what could not be shown, and a failure before a drift, which need not be one."""
 
 
 def gate(study: Study) -> Path:
@@ -39,6 +43,12 @@ def gate(study: Study) -> Path:
 def exit_code(run: Path) -> int:
     """What the process ends with: 0 of a gate that was frozen, else the answer's."""
     return int(read_checked(run, ANSWER)["exit_code"]) if (run / ANSWER).is_file() else 0
+
+
+def worst_exit_code(runs: Sequence[Path]) -> int:
+    """What a process with several runs ends with: the code of the most severe answer, not the highest."""
+    mildest_first = [_CODES[word] for word in _MILDEST_FIRST]
+    return max(map(exit_code, runs), key=mildest_first.index, default=0)
 
 
 def _check(study: Study, file: Path) -> Path:
