@@ -93,7 +93,7 @@ class Traffic(NamedTuple):
 
 
 TRAFFIC = (
-    Traffic("nothing", effort=1),
+    Traffic("nothing", effort=0.5),
     Traffic("+0.25 SD", shift=0.25),
     Traffic("+0.5 SD", shift=0.5),
     Traffic("10 % unscored", unscored=0.1),

@@ -70,12 +70,13 @@ def two_samples(
     by_cell = [np.flatnonzero(cells == cell) for cell in range(len(shared))]
     # h(F - G) of a cell is the count of its smaller side up to a score, less that side's share of all.
     sign = np.where(m <= n, -1.0, 1.0)[cells]
+    total = h.sum()
     values: IntArray = np.unique(scores, return_inverse=True)[1]
     expected = np.cumsum(np.bincount(values, sign * (fewer / (n + m))[cells]))
 
     def distance(drawn: IntArray) -> float:
         counted = np.bincount(values[drawn], sign[drawn], len(expected))
-        return float(np.abs(np.cumsum(counted) - expected).max() / h.sum())
+        return float(np.abs(np.cumsum(counted) - expected).max() / total)
 
     observed = distance(np.flatnonzero(in_use == (m <= n)[cells]))
     rng = np.random.default_rng(seed)
