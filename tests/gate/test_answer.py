@@ -83,6 +83,34 @@ def test_traffic_of_a_handful_of_scores_raises_no_alarm_and_is_said_to_be_too_li
     assert "too few" in found.why
 
 
+@pytest.mark.parametrize("level", [0.01, 0.001])
+def test_a_plain_drift_is_seen_however_much_traffic_there_is(level: float):
+    """If it failed: a deployment of 8,000 a week would be told that nothing drifted, come what may."""
+    rng = np.random.default_rng(0)
+    frozen, now = rng.uniform(0, 0.4, 8_000).tolist(), rng.uniform(0.6, 1, 8_000).tolist()
+    found = compare_traffic(tuple(frozen), now, level=level, seed=0)
+    assert (found.word, found.distance) == ("DRIFTED", 1)
+    assert found.p_value <= level / 2
+    assert found.permutations >= 2 / level
+
+
+def test_a_level_that_no_alarm_could_reach_is_no_silence():
+    """If it failed: an alarm that can't go off would say every night that all is well."""
+    found = compare_traffic((0.1,) * 50, [0.9] * 50, level=1e-7, seed=0)
+    assert (found.word, found.p_value) == ("INCONCLUSIVE", None)
+    assert "permutations are too few for any alarm at 1e-07" in found.why
+
+
+def test_more_traffic_than_is_compared_is_drawn_from_and_said_so():
+    """If it failed: an alarm about a tenth of the traffic would read as one about all."""
+    rng = np.random.default_rng(0)
+    now = [*[None] * 100_000, *rng.uniform(0, 1, 100_000).tolist()]
+    found = compare_traffic(tuple(rng.uniform(0, 1, 200).tolist()), now, level=0.2, seed=0)
+    assert (found.n_now, found.n_compared, found.unscored_now) == (200_000, 100_000, 0.5)
+    assert found.distance == pytest.approx(0.5, abs=0.05)
+    assert "; 100000 of 200000 now, 200 frozen" in found.why
+
+
 def test_a_rising_share_of_unscored_traffic_is_drift():
     """A provider's refusals would vanish from the scores, and the rest look as ever."""
     scores = np.random.default_rng(0).random(400).tolist()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+import monitorbench
 from monitorbench.cli.stages import STAGES
 from monitorbench.gate.answer import EXIT_CODES
 
@@ -24,6 +25,12 @@ def test_the_workflow_runs_a_command_that_there_is():
     assert study.gate.file == Path("gate/gate.json")
     assert study.engine.api_key_env in EXAMPLE.read_text(encoding="utf-8")
     assert "set -o pipefail" in script, "a pipe hides the exit code of all but its last command"
+
+
+def test_the_workflow_installs_the_version_that_froze():
+    """If it failed: a new release would read the same answers otherwise, and the monitor be blamed for it."""
+    (pin,) = re.findall(r'pip install "monitorbench\[cpu\]==(.+?)"', EXAMPLE.read_text(encoding="utf-8"))
+    assert pin == monitorbench.__version__
 
 
 def test_the_workflow_names_the_exit_codes():

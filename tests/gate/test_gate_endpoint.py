@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,14 +20,17 @@ from command import monitorbench
 from endpoint_server import Answer, EndpointServer, chat, serving
 from studies import study
 
+import monitorbench as package
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.corpus.build import ensure
 from monitorbench.engines import endpoint_limits
+from monitorbench.gate.answer import EXIT_CODES
 from monitorbench.gate.stage import exit_code, gate
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.scoring.calibrate import calibrate_run
 
 N_TEST, N_CALIBRATION = 80, 60
+EDITED = r"gate\.json: not as it was frozen, edited or damaged; restore it, or freeze anew"
 
 
 def says(logit: float) -> Answer:
@@ -187,6 +191,36 @@ def test_a_check_names_what_is_not_as_it_was_frozen(world: World):
     assert "not the judge that was frozen: prompt.system changed" in answer["why"]
 
 
+def alternating(text: str, before: int, *, named: str) -> Answer:
+    """A rollout under way: half of the answers are by a newer version, and worse."""
+    if own(text) < 0.5:
+        return steady(text, before)
+    body = confused(text, before).body
+    return Answer(body.replace(b'"@asked"', json.dumps(f"{named}-2026-01-01").encode()))
+
+
+def test_a_model_that_changes_while_it_is_asked_is_answered_for(world: World):
+    """If it failed: the very event that a gate is there for would end it without an answer."""
+    named = world.study().engine.model
+    answer = world.check(partial(alternating, named=named))
+    assert answer["answer"] in EXIT_CODES
+    assert answer["n_scored"] == 160
+    both = [named, f"{named}-2026-01-01"]
+    assert answer["changed"] == {"served_models": {"frozen": [named], "now": both}}
+    assert answer["why"].endswith(f"; answered by {', '.join(both)}, frozen with {named}")
+
+
+def test_another_parser_is_named(world: World, monkeypatch: pytest.MonkeyPatch):
+    """If it failed: a monitor would be called degraded whose answers are read by a newer package."""
+    frozen_by = package.__version__
+    monkeypatch.setattr("monitorbench.__version__", "9.9.9")
+    answer = world.check(steady)
+    assert answer["changed"] == {"monitorbench": {"frozen": frozen_by, "now": "9.9.9"}}
+    assert answer["why"].endswith(f"; frozen by monitorbench {frozen_by}, checked by 9.9.9")
+    read_before = world.check(steady, f"run={world.run}")
+    assert read_before["changed"] == {}, "this run's answers were read by the version that froze"
+
+
 def test_a_finished_run_may_answer_for_the_judge(world: World):
     """A combination of judges has no model that could be asked again."""
     asked = len(world.server.asked)
@@ -205,6 +239,26 @@ def test_the_process_ends_with_the_answers_code(world: World):
     said, directory = done.stdout.splitlines()
     assert said.startswith("THRESHOLD_STALE: ")
     assert (Path(directory) / "answer.json").is_file()
+
+
+def test_the_worst_of_several_answers_is_the_exit_code(world: World):
+    """If it failed: a gate that is merely inconclusive would hide one that has degraded."""
+
+    def by_system(text: str, before: int) -> Answer:
+        said = json.dumps(world.server.asked[-1].body)
+        return refusing(text, before) if "Refuse." in said else confused(text, before)
+
+    world.server.script = by_system
+    given = (*world.settings[5:], "tracking=none", f"paths.runs={world.folder / 'runs'}")
+    several = ("-m", "prompt.system=Judge.,Refuse.", "engine.concurrency=1")
+    done = monitorbench(
+        "gate", f"gate.file={world.frozen / 'gate.json'}", *given, *several, folder=world.folder
+    )
+    assert [line.split(":")[0] for line in done.stdout.splitlines() if ": " in line] == [
+        "DEGRADED",
+        "INCONCLUSIVE",
+    ]
+    assert done.returncode == EXIT_CODES["DEGRADED"], done.stderr
 
 
 def test_traffic_alone_raises_the_drift_alarm(world: World):
@@ -255,6 +309,12 @@ def test_a_gate_that_could_never_pass_is_not_frozen(world: World):
         ),
         (("gate.json", '"alpha"', '"alhpa"'), r"gate\.json: .*alpha"),
         (("gate.json", "{", ""), r"gate\.json: not JSON"),
+        (("gate.json", '"auroc_margin": 0.05', '"auroc_margin": 0.5'), EDITED),
+        (("gate.json", '"level": 0.05', '"level": 0.001'), EDITED),
+        (("gate.json", '"threshold": 0.', '"threshold": 0.1'), EDITED),
+        (("gate.json", '"scores": {', '"scores": {"of no sample": 0.5,'), EDITED),
+        (("gate.json", '"checksum": "', '"checksum": "0'), EDITED),
+        (("gate.json", '"checksum"', '"other"'), r"gate\.json: other: "),
     ],
 )
 def test_an_edited_gate_is_refused_in_a_line(
@@ -264,6 +324,7 @@ def test_an_edited_gate_is_refused_in_a_line(
     name, old, new = damage
     for file in world.frozen.iterdir():
         text = file.read_text()
+        assert file.name != name or old in text
         (tmp_path / file.name).write_text(text.replace(old, new, 1) if file.name == name else text)
     with pytest.raises(UserError, match=message):
         gate(world.study(f"gate.file={tmp_path / 'gate.json'}"))

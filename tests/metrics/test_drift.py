@@ -59,6 +59,35 @@ def test_its_p_is_that_of_all_permutations() -> None:
     assert found["p_value"] == pytest.approx(as_far, abs=0.01)
 
 
+def test_its_p_within_cells_is_that_of_all_permutations() -> None:
+    """If it failed: cells whose smaller side differs would be put together with the wrong sign."""
+    first, second = np.array([0.1, 0.2, 0.2, 0.5, 0.3]), np.array([0.3, 0.2, 0.6, 0.7, 0.4])
+    first_tasks, second_tasks = np.array([0, 0, 0, 0, 1]), np.array([0, 0, 1, 1, 1])
+    scores, tasks = np.concatenate([first, second]), np.concatenate([first_tasks, second_tasks])
+    in_qa, in_code = np.flatnonzero(tasks == 0), np.flatnonzero(tasks == 1)
+
+    def distance(before: np.ndarray) -> float:
+        total = 0.0
+        sums = np.zeros(len(scores))
+        for rows in (in_qa, in_code):
+            now = np.setdiff1d(rows, before)
+            old = np.intersect1d(rows, before)
+            h = len(old) * len(now) / len(rows)
+            below = [np.mean(scores[side][:, None] <= scores, axis=0) for side in (old, now)]
+            sums += h * (below[0] - below[1])
+            total += h
+        return float(np.abs(sums).max() / total)
+
+    observed = distance(np.arange(5))
+    splits = [
+        distance(np.array([*qa, *code])) for qa in combinations(in_qa, 4) for code in combinations(in_code, 1)
+    ]
+    found = drift(benign(first, first_tasks), benign(second, second_tasks), permutations=20_000, seed=0)
+    assert found is not None
+    assert found["distance"] == pytest.approx(observed)
+    assert found["p_value"] == pytest.approx(np.mean(np.array(splits) >= observed - 1e-12), abs=0.015)
+
+
 def test_another_mix_is_no_drift_and_copies_are_no_evidence() -> None:
     """Each would warn of a threshold that holds: the promise is weighted over cells, and by question."""
     rng = np.random.default_rng(1)

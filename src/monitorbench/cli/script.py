@@ -23,7 +23,7 @@ def stage(
     is_live: bool = False,
     after_sweep: Callable[[Sequence[tuple[Study, Path]]], None] | None = None,
     value: Callable[[Path], float] | None = None,
-    exit_code: Callable[[Path], int] | None = None,
+    exit_code: Callable[[Sequence[Path]], int] | None = None,
     runs: Callable[[Study], Sequence["Run"]] | None = None,
 ) -> Script:
     """The stage whose primary config is `name`; `function` takes the study, `module:function` or itself."""

@@ -119,8 +119,8 @@ class Script:
     """Puts paths in the place of the short names of runs that a stage reads."""
     value: Callable[[Path], float] | None = None
     """Of a run that is done: what a sweeper that searches (`hydra/sweeper=optuna`) is told of it."""
-    exit_code: Callable[[Path], int] | None = None
-    """Of a run that is done: what the process ends with, of a multirun the highest; None: 0."""
+    exit_code: Callable[[Sequence[Path]], int] | None = None
+    """Of the runs that are done, of a multirun several: what the process ends with; None: 0."""
 
     def __call__(self) -> None:
         """Run with the arguments of the process."""
@@ -148,7 +148,7 @@ class Script:
                 ran = [self._run(self.resolve(_frozen(sys.argv[1:]), self.primary))]
             else:
                 ran = self._compose()
-            if self.exit_code is not None and (code := max(map(self.exit_code, ran), default=0)):
+            if self.exit_code is not None and (code := self.exit_code(ran)):
                 raise SystemExit(code)
 
     @property

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-import monitorbench
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.gate import Gate
 from monitorbench.config.study import Study
@@ -26,6 +25,7 @@ from monitorbench.gate.frozen import (
     Promise,
     Tolerated,
     Traffic,
+    sealed,
     written,
 )
 from monitorbench.gate.traffic import read_traffic
@@ -79,7 +79,7 @@ def freeze(study: Study) -> Path:
     run = RunDirectory(study.paths.runs / "gate", name, identity)
     with run.recording(study) as results:
         write_atomically(run.path / ANCHORS, text)
-        write_atomically(run.path / FILE, gate.model_dump_json(indent=2) + "\n")
+        write_atomically(run.path / FILE, sealed(gate))
         results |= {"monitor": gate.monitor, "prompt": gate.prompt, "n": len(samples)}
     if gate.expected.miss_rate == 1:
         _log.warning("gate: the threshold catches none of the anchors; no check will see a miss more")
@@ -110,7 +110,7 @@ def _gate(at: PointAt, anchors: Columns, settings: Gate, sha256: str, n_left_out
     first = at.point.thresholds[0]
     calibrated_alike = first.mix == "drawn" or (first.mix == "test" and evaluation.split is Split.TEST)
     return FrozenGate(
-        monitorbench=monitorbench.__version__,
+        monitorbench=manifest["versions"]["monitorbench"],
         monitor=evaluation.monitor,
         prompt=evaluation.prompt,
         judge=dict(manifest["identity"]["judge"]),

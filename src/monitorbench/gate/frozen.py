@@ -1,7 +1,8 @@
 """`gate.json` and the anchors beside it: what is frozen of a monitor.
 
 A folder with both is all that a check needs, without the dataset and the run that they are from. Promises: a
-file that was edited, or stands beside other anchors, is refused in one line.
+`gate.json` that was edited, in its thresholds, margins and scores too, or that stands beside other anchors is
+refused in one line. That is a checksum's work and no signature's: who rewrites both is not found.
 """
 
 import json
@@ -15,7 +16,7 @@ from monitorbench.config.base import UserError
 from monitorbench.gate.answer import AnchorScores, Rules
 from monitorbench.metrics.bootstrap import FloatArray, group_index
 from monitorbench.records import Label, Sample
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.integrity import CHECKSUM, file_sha256, manifest_checksum
 from monitorbench.runs.stored_json import read_json
 from monitorbench.scoring.operating_point import OperatingPoint
 
@@ -88,11 +89,11 @@ class Tolerated(_Part):
 
 
 class FrozenGate(_Part):
-    """`gate.json`."""
+    """`gate.json`, but for its checksum."""
 
     version: Literal[1] = 1
     monitorbench: str
-    """The version that froze it, whose parser read the answers."""
+    """The version whose parser read the answers."""
     monitor: str
     prompt: str
     judge: dict[str, Any]
@@ -143,18 +144,32 @@ def written(samples: list[Sample]) -> str:
     return "".join(sample.model_dump_json() + "\n" for sample in samples)
 
 
+def sealed(gate: FrozenGate) -> str:
+    """The text of `gate.json`, with the checksum of its content as the last member."""
+    content = gate.model_dump(mode="json")
+    return json.dumps({**content, CHECKSUM: manifest_checksum(content)}, indent=2) + "\n"
+
+
 def read_gate(file: Path) -> FrozenGate:
     """A `gate.json`; `UserError` where it is none, or not as it was written."""
     if not file.is_file():
         raise UserError(f"gate.file={file}: no such file; expected the gate.json of a frozen gate")
+    content = read_json(file)
+    recorded = content.pop(CHECKSUM, None) if isinstance(content, dict) else None
     try:
-        return FrozenGate.model_validate_json(json.dumps(read_json(file)))
+        gate = FrozenGate.model_validate_json(json.dumps(content))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise UserError(
             f"{file}: {where}: {first['msg']}; expected a gate.json as this version freezes it"
         ) from error
+    if recorded != manifest_checksum(content):
+        raise UserError(
+            f"{file}: not as it was frozen, edited or damaged; restore it, or freeze anew: no threshold, "
+            "margin or score in it is set by hand"
+        )
+    return gate
 
 
 def read_frozen_gate(file: Path) -> Frozen:

@@ -1,6 +1,7 @@
 """The anchors judged anew: always asked, since an endpoint's model may have changed behind its name.
 
-What another run answered to the same question is not taken over, however much it has in common.
+What another run answered to the same question is not taken over, however much it has in common. A model that
+changes while it is asked is what a check is there to find: every answer counts, and the names are reported.
 """
 
 from collections import Counter
@@ -9,7 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import monitorbench
 from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.study import Study
 from monitorbench.judging.display import judging
 from monitorbench.judging.evaluate import judge_name
@@ -32,6 +35,8 @@ class Judged(NamedTuple):
     unscored: dict[str, int]
     """How many anchors have no score for which reason; `no_score`: a label alone, which is not read."""
     served_models: tuple[str, ...]
+    monitorbench: str
+    """The version whose parser read the answers."""
     cost: float
 
 
@@ -62,7 +67,7 @@ def judge_anew(study: Study, spec: JudgeSpec, samples: list[Sample], run: Path) 
     with (
         open_verdict_log(run / VERDICTS) as log,
         open_failure_log(run / FAILURES) as failures,
-        open_judge(spec, study.paths.models, log, failures, run=run) as judge,
+        open_judge(_following(spec), study.paths.models, log, failures, run=run) as judge,
     ):
         keys, questions = judge.pending(samples)
         judge.ask(questions, lambda: judging(what, samples, keys, log, Track(), priced=priced))
@@ -70,7 +75,20 @@ def judge_anew(study: Study, spec: JudgeSpec, samples: list[Sample], run: Path) 
         scores = [None if one is None else one.score for one in found]
         lost = [one for one in found if one is None or one.score is None]
         reasons = dict(Counter(_reason(one) for one in lost))
-        return Judged(np.array(scores, dtype=np.float64), reasons, tuple(served_models(log)), judge.spent)
+        return Judged(
+            scores=np.array(scores, dtype=np.float64),
+            unscored=reasons,
+            served_models=tuple(served_models(log)),
+            monitorbench=monitorbench.__version__,
+            cost=judge.spent,
+        )
+
+
+def _following(spec: JudgeSpec) -> JudgeSpec:
+    """The same judge, whose endpoint may answer by another version of its model at any time."""
+    if not isinstance(spec.engine, OpenAiEngine):
+        return spec
+    return spec._replace(engine=spec.engine.model_copy(update={"model_may_change": True}))
 
 
 def _reason(one: Verdict | None) -> str:
@@ -98,7 +116,8 @@ def from_run(datasets: Path, directory: Path, samples: list[Sample]) -> tuple[Ju
     manifest = read_finished(directory)
     served = tuple(manifest["results"].get("served_models") or ())
     reasons = Counter(str(reason_of[name] or "no_score") for name in lost)
-    return Judged(scores, dict(reasons), served, 0.0), dict(manifest["identity"]["judge"])
+    version = str(manifest["versions"]["monitorbench"])
+    return Judged(scores, dict(reasons), served, version, 0.0), dict(manifest["identity"]["judge"])
 
 
 def changed(frozen: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, Any]]:

@@ -1,6 +1,7 @@
 """`eval/gate.py`: freeze a monitor, check a frozen one, or compare a deployment's scores with frozen ones."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ from monitorbench.runs.integrity import file_sha256
 from monitorbench.runs.run_folders import run_name
 
 ANSWER = "answer.json"
+_CODES = EXIT_CODES | DRIFT_EXIT_CODES
+_MILDEST_FIRST = ("PASS", "NO_DRIFT", "INCONCLUSIVE", "DRIFTED", "THRESHOLD_STALE", "DEGRADED")
+"""What is shown goes before what could not be shown, and a failure before a drift, which need not be one."""
 
 
 def gate(study: Study) -> Path:
@@ -39,6 +43,12 @@ def gate(study: Study) -> Path:
 def exit_code(run: Path) -> int:
     """What the process ends with: 0 of a gate that was frozen, else the answer's."""
     return int(read_checked(run, ANSWER)["exit_code"]) if (run / ANSWER).is_file() else 0
+
+
+def worst_exit_code(runs: Sequence[Path]) -> int:
+    """What a process with several runs ends with: the code of the most severe answer, not the highest."""
+    mildest_first = [_CODES[word] for word in _MILDEST_FIRST]
+    return max(map(exit_code, runs), key=mildest_first.index, default=0)
 
 
 def _check(study: Study, file: Path) -> Path:
@@ -63,8 +73,9 @@ def _write(run: Path, frozen: Frozen, now: Judged, judge: dict[str, Any]) -> dic
     """Write `answer.json`; what of it the manifest repeats."""
     promise, rules = frozen.gate.promise, frozen.gate.tolerated.rules
     found = compare(frozen.scores(now.scores), rules, alpha=promise.alpha, alpha_applies=promise.applies)
-    differs = changed(frozen.gate.judge, judge)
-    why = "; ".join([found.why, *_besides(frozen.gate, now, found, differs)])
+    of_judge, around = changed(frozen.gate.judge, judge), _around(frozen.gate, now)
+    differs = of_judge | around
+    why = "; ".join([found.why, *_besides(now, found, list(of_judge), around)])
     answer = {
         "answer": found.word,
         "exit_code": EXIT_CODES[found.word],
@@ -79,18 +90,35 @@ def _write(run: Path, frozen: Frozen, now: Judged, judge: dict[str, Any]) -> dic
     return {key: answer[key] for key in ("answer", "exit_code", "why")}
 
 
+def _around(frozen: FrozenGate, now: Judged) -> dict[str, tuple[Any, Any]]:
+    """What differs besides the judge that was asked for: who answered, and what read the answers.
+
+    Where nobody was named when it was frozen, two names now still are a change.
+    """
+    found: dict[str, tuple[Any, Any]] = {}
+    before, after = sorted(frozen.served_models), sorted(now.served_models)
+    if after and before != after and (before or len(after) > 1):
+        found["served_models"] = (before, after)
+    if frozen.monitorbench != now.monitorbench:
+        found["monitorbench"] = (frozen.monitorbench, now.monitorbench)
+    return found
+
+
 def _besides(
-    frozen: FrozenGate, now: Judged, found: Answer, differs: dict[str, tuple[Any, Any]]
+    now: Judged, found: Answer, of_judge: list[str], around: dict[str, tuple[Any, Any]]
 ) -> list[str]:
     """What else there is to know, at the end of the line."""
     said = []
     if found.n_scored < found.n and now.unscored:
         said.append(f"unscored: {reasons_in_words(now.unscored)}")
-    if differs:
-        said.append(f"not the judge that was frozen: {', '.join(differs)} changed")
-    if frozen.served_models and now.served_models and set(frozen.served_models) != set(now.served_models):
-        before, after = (", ".join(sorted(one)) for one in (frozen.served_models, now.served_models))
-        said.append(f"answered by {after}, frozen with {before}")
+    if of_judge:
+        said.append(f"not the judge that was frozen: {', '.join(of_judge)} changed")
+    if "served_models" in around:
+        before, after = (", ".join(names) for names in around["served_models"])
+        said.append(f"answered by {after}, frozen with {before or 'a model that was not named'}")
+    if "monitorbench" in around:
+        before, after = around["monitorbench"]
+        said.append(f"frozen by monitorbench {before}, checked by {after}")
     return said
 
 

@@ -2,9 +2,11 @@
 
 A promise holds where questions are drawn alike; this is the part of that which can be seen without labels.
 An alarm says that the traffic or the monitor changed, not which: a check of the anchors tells them apart.
+NO_DRIFT is said only by an alarm that could have gone off: with too few scores, or a level too small for the
+permutations that can be drawn, the answer is INCONCLUSIVE.
 """
 
-from math import comb, inf
+from math import ceil, comb, inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +20,10 @@ from monitorbench.metrics.drift import two_samples
 DRIFT_EXIT_CODES = {"NO_DRIFT": 0, "DRIFTED": 6, "INCONCLUSIVE": 5}
 _UNSCORED = 2.0
 """Above every score: what is unscored is never taken for benign."""
+_MOST_SCORES = 100_000
+"""Groups of a deployment that are compared; of more as many by chance, which keeps the test exact."""
+_MOST_WORK, _MOST_PERMUTATIONS = 50_000_000, 200_000
+"""Scores times permutations beyond those that the level needs; permutations at all."""
 
 
 class DriftAnswer(NamedTuple):
@@ -36,6 +42,10 @@ class DriftAnswer(NamedTuple):
     n_frozen: int
     n_now: int
     """Groups; a score without a group is one of its own."""
+    n_compared: int
+    """Of `n_now` these were compared: all, or so many drawn by chance."""
+    permutations: int
+    """0 where none were drawn."""
     unscored_frozen: float
     unscored_now: float
     """Shares of these of which one is unscored."""
@@ -81,26 +91,61 @@ def compare_traffic(
     frozen: tuple[float | None, ...], now: list[float | None], *, level: float, seed: int
 ) -> DriftAnswer:
     """The two-sample Kolmogorov–Smirnov test by permutation: exact at `level` for any distribution."""
-    first, second = _filled(frozen), _filled(now)
-    unscored = float((first == _UNSCORED).mean()), float((second == _UNSCORED).mean())
+    first, whole = _filled(frozen), _filled(now)
+    second = whole
+    if len(whole) > _MOST_SCORES:
+        second = np.random.default_rng(seed).choice(whole, _MOST_SCORES, replace=False)
     n, m = len(first), len(second)
-    permutations = max(999, round(20 / level))
+    drawn = _permutations(n + m, level)
+    open_ = DriftAnswer(
+        word="INCONCLUSIVE",
+        why="",
+        level=level,
+        distance=None,
+        p_value=None,
+        higher=None,
+        n_frozen=n,
+        n_now=len(whole),
+        n_compared=m,
+        permutations=0,
+        unscored_frozen=float((first == _UNSCORED).mean()),
+        unscored_now=float((whole == _UNSCORED).mean()),
+    )
     if 1 / comb(n + m, n) > level / 2:
-        why = f"{n} scores frozen and {m} now: too few for any alarm at {level:g}"
-        return DriftAnswer("INCONCLUSIVE", why, level, None, None, None, n, m, *unscored)
+        return open_._replace(why=f"{n} scores frozen and {m} now: too few for any alarm at {level:g}")
+    if 1 / (drawn + 1) > level:
+        return open_._replace(
+            why=f"{drawn} permutations are too few for any alarm at {level:g}; freeze with a larger "
+            "gate.drift_level"
+        )
     one_cell = (np.zeros(n, dtype=np.int64), np.zeros(m, dtype=np.int64))
-    found = two_samples(first, one_cell[0], second, one_cell[1], permutations=permutations, seed=seed)
+    found = two_samples(first, one_cell[0], second, one_cell[1], permutations=drawn, seed=seed)
     assert found is not None  # both sides have scores
     p, distance, higher = found["p_value"], found["distance"], found["higher"]
+    shown = open_._replace(distance=distance, p_value=p, higher=higher, permutations=drawn)
+    said = _compared(shown)
+    if p > level:
+        return shown._replace(word="NO_DRIFT", why=f"no drift shown: {said}")
     side = "higher" if higher > 0.5 else "lower" if higher < 0.5 else "as high, but spread otherwise"
-    said = (
-        f"distance {distance:.3f}, p {p:.3f}; {m} now, {n} frozen, unscored {unscored[1]:.1%} "
-        f"({unscored[0]:.1%})"
+    why = f"scores are {side} than those frozen: {said}; the promise is for traffic like that"
+    return shown._replace(word="DRIFTED", why=why)
+
+
+def _permutations(n: int, level: float) -> int:
+    """How many are drawn of `n` scores: 20 over `level` where that is cheap, never fewer than 2 over it.
+
+    Only where that is more than `_MOST_PERMUTATIONS` there are fewer.
+    """
+    wanted = max(999, round(20 / level))
+    return min(max(ceil(2 / level), min(wanted, _MOST_WORK // n)), _MOST_PERMUTATIONS)
+
+
+def _compared(found: DriftAnswer) -> str:
+    of = f" of {found.n_now}" if found.n_compared < found.n_now else ""
+    return (
+        f"distance {found.distance:.3f}, p {found.p_value:.3g}; {found.n_compared}{of} now, "
+        f"{found.n_frozen} frozen, unscored {found.unscored_now:.1%} ({found.unscored_frozen:.1%})"
     )
-    if p <= level:
-        why = f"scores are {side} than those frozen: {said}; the promise is for traffic like that"
-        return DriftAnswer("DRIFTED", why, level, distance, p, higher, n, m, *unscored)
-    return DriftAnswer("NO_DRIFT", f"no drift shown: {said}", level, distance, p, higher, n, m, *unscored)
 
 
 def _filled(scores: tuple[float | None, ...] | list[float | None]) -> FloatArray:

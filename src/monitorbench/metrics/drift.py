@@ -38,7 +38,9 @@ def drift(calibration: Columns, use: Columns, *, permutations: int = 999, seed: 
     of scores, ties included, since the questions of a cell are exchangeable where nothing drifted (Good 2005,
     Permutation, Parametric and Bootstrap Tests, section 3.7). None where no cell has scores on both sides.
     """
-    return two_samples(*_by_question(calibration), *_by_question(use), permutations=permutations, seed=seed)
+    before, now = _by_question(calibration), _by_question(use)
+    affordable = max(199, min(permutations, _MOST_WORK // max(1, len(before[0]) + len(now[0]))))
+    return two_samples(*before, *now, permutations=affordable, seed=seed)
 
 
 def two_samples(
@@ -47,10 +49,13 @@ def two_samples(
     second: FloatArray,
     second_cells: np.ndarray,
     *,
-    permutations: int = 999,
+    permutations: int,
     seed: int,
 ) -> Drift | None:
-    """The same of one score a question, and its cell's name, before [questions] and in use [questions]."""
+    """The same of one score a question, and its cell's name, before [questions] and in use [questions].
+
+    As many permutations are drawn as asked for; p is never below 1/(permutations + 1).
+    """
     shared = np.intersect1d(first_cells, second_cells)
     sides = [np.isin(cells, shared) for cells in (first_cells, second_cells)]
     first, first_cells = first[sides[0]], first_cells[sides[0]]
@@ -60,30 +65,32 @@ def two_samples(
     scores = np.concatenate([first, second])
     cells = np.unique(np.concatenate([first_cells, second_cells]), return_inverse=True)[1]
     in_use = np.arange(len(scores)) >= len(first)
-    order = np.argsort(scores, kind="stable")
-    scores, cells, in_use = scores[order], cells[order], in_use[order]
     n, m = (np.bincount(cells[side], minlength=len(shared)) for side in (~in_use, in_use))
-    h = n * m / (n + m)
-    ends = np.append(scores[1:] != scores[:-1], True)
-
-    def distance(labels: np.ndarray) -> float:
-        steps = np.where(labels, -h[cells] / m[cells], h[cells] / n[cells])
-        return float(np.abs(np.cumsum(steps)[ends]).max() / h.sum())
-
-    observed = distance(in_use)
-    rng = np.random.default_rng(seed)
+    h, fewer = n * m / (n + m), np.minimum(n, m)
     by_cell = [np.flatnonzero(cells == cell) for cell in range(len(shared))]
-    n_drawn = max(199, min(permutations, _MOST_WORK // len(scores)))
+    # h(F - G) of a cell is the count of its smaller side up to a score, less that side's share of all.
+    sign = np.where(m <= n, -1.0, 1.0)[cells]
+    total = h.sum()
+    values: IntArray = np.unique(scores, return_inverse=True)[1]
+    expected = np.cumsum(np.bincount(values, sign * (fewer / (n + m))[cells]))
+
+    def distance(drawn: IntArray) -> float:
+        counted = np.bincount(values[drawn], sign[drawn], len(expected))
+        return float(np.abs(np.cumsum(counted) - expected).max() / total)
+
+    observed = distance(np.flatnonzero(in_use == (m <= n)[cells]))
+    rng = np.random.default_rng(seed)
     as_far = 0
-    for _ in range(n_drawn):
-        shuffled = in_use.copy()
-        for rows in by_cell:
-            shuffled[rows] = rng.permutation(in_use[rows])
-        as_far += distance(shuffled) >= observed - 1e-12
+    for _ in range(permutations):
+        drawn = [
+            rng.choice(rows, size, replace=False, shuffle=False)
+            for rows, size in zip(by_cell, fewer.tolist(), strict=True)
+        ]
+        as_far += distance(np.concatenate(drawn)) >= observed - 1e-12
     higher = [_higher(scores[rows], in_use[rows]) for rows in by_cell]
     return Drift(
         distance=observed,
-        p_value=(as_far + 1) / (n_drawn + 1),
+        p_value=(as_far + 1) / (permutations + 1),
         n_calibration=int(n.sum()),
         n_use=int(m.sum()),
         higher=float(np.average(higher, weights=h)),
@@ -105,8 +112,8 @@ def _by_question(columns: Columns) -> tuple[FloatArray, np.ndarray]:
 
 
 def _higher(scores: FloatArray, in_use: np.ndarray) -> float:
-    """P(use > calibration) + P(equal)/2 in one cell; `scores` ascending."""
-    before: FloatArray = scores[~in_use]
+    """P(use > calibration) + P(equal)/2 in one cell."""
+    before: FloatArray = np.sort(scores[~in_use])
     below: IntArray = np.searchsorted(before, scores[in_use], side="left")
     upto: IntArray = np.searchsorted(before, scores[in_use], side="right")
     return float((below + upto).mean() / (2 * len(before)))

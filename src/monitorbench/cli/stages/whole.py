@@ -1,6 +1,7 @@
 """What stands by itself: the main job in one, the pilot, checks of machines, runs and monitors."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from monitorbench.cli.script import stage
@@ -18,10 +19,10 @@ def _choose(study: Study) -> Path:
     return choose(study, lambda more: CHOOSE.study([*typed, *more]), options("monitor"))
 
 
-def _gate_exit_code(run: Path) -> int:
-    from monitorbench.gate.stage import exit_code
+def _gate_exit_code(runs: Sequence[Path]) -> int:
+    from monitorbench.gate.stage import worst_exit_code
 
-    return exit_code(run)
+    return worst_exit_code(runs)
 
 
 CHOOSE = stage(
@@ -74,7 +75,8 @@ GATE = stage(
     monitorbench gate gate.file=gate/gate.json monitor=smollm2_135m    # PASS, or why not
     monitorbench gate gate.file=gate/gate.json gate.traffic=today.jsonl    # the drift alarm, without labels
 
-Exits with 0 (PASS), 3 (THRESHOLD_STALE), 4 (DEGRADED) or 5 (INCONCLUSIVE); the drift alarm with 0 or 6.
+Exits with 0 (PASS), 3 (THRESHOLD_STALE), 4 (DEGRADED) or 5 (INCONCLUSIVE); the drift alarm with 0, 5 or 6;
+a multirun (`-m`) with the code of its most severe answer.
 Prints the answer with its reason, and the run's directory (gate.json or answer.json) as its last line.
 """,
     is_live=True,
