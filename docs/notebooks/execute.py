@@ -27,4 +27,4 @@ def executed(file: Path, timeout: int = 170) -> nbformat.NotebookNode:
 if __name__ == "__main__":
     for name in sys.argv[1:] or sorted(path.stem for path in FOLDER.glob("*.ipynb")):
         path = FOLDER / f"{name}.ipynb"
-        nbformat.write(executed(path), path)
+        nbformat.write(executed(path, timeout=600), path)

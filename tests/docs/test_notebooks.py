@@ -9,7 +9,7 @@ import pytest
 
 FOLDER = Path(__file__).parents[2] / "docs" / "notebooks"
 PAGES = sorted(page.stem for page in (FOLDER.parent / "tutorial").glob("*.md"))
-SAME_EVERYWHERE = [name for name in PAGES if name != "model"]
+SAME_EVERYWHERE = [name for name in PAGES if name not in ("model", "deployed")]
 """A model's scores depend on what a machine multiplies in hardware."""
 
 
@@ -50,3 +50,18 @@ def test_the_notebook_with_a_model_runs():
     """Twenty-eight verdicts of a real model: a minute on two cores."""
     run = runpy.run_path(str(FOLDER / "execute.py"))["executed"](FOLDER / "model.ipynb")
     assert any("28 verdicts" in text for text in results(run))
+
+
+@pytest.mark.slow
+def test_from_a_csv_to_stress_guardrail_and_gate():
+    """If it failed: the three would work apart, and not one after the other on a team's own data."""
+    run = runpy.run_path(str(FOLDER / "execute.py"))["executed"](FOLDER / "deployed.ipynb", timeout=600)
+    assert results(run) == [
+        "28",
+        "['control.end', 'instruction.plain.end']",
+        "({'pass'}, 28)",
+        "(True, True)",
+        "(0, 'PASS')",
+        "(0, 'NO_DRIFT')",
+        "(True, True)",
+    ]
