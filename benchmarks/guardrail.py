@@ -168,7 +168,7 @@ def beside(runner: Runner, port: int, samples: list[Sample], took: list[float]) 
 
     def bare(sample: Sample) -> None:
         deadline = time.monotonic() + TIMEOUT
-        runner.result(runner.begin(sample, deadline), deadline)
+        runner.result(runner.begin(sample, deadline))
         seconds["bare judge"].append(took[-1])
 
     def through(sample: Sample) -> None:

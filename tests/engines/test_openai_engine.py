@@ -27,6 +27,7 @@ from pydantic import ValidationError
 from monitorbench.config.base import UserError
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.engines import endpoint_limits
+from monitorbench.engines.deadline import given_up_at
 from monitorbench.engines.endpoint_limits import RateLimit, Reserved, retry_delay
 from monitorbench.engines.endpoint_redaction import redacted
 from monitorbench.engines.openai_engine import CostLimit, Endpoint
@@ -102,6 +103,22 @@ def one(server: EndpointServer, answer: Answer | Sequence[Answer], **settings: A
     server.script = lambda _, before: answers[min(before, len(answers) - 1)]
     (reply,) = asked(Endpoint(config(server, **settings))).values()
     return reply
+
+
+@pytest.mark.parametrize("limit", [{}, {"requests_per_minute": 1}])
+def test_what_nobody_waits_for_any_more_is_not_sent(server: EndpointServer, limit: dict[str, Any]):
+    """If it failed: retries and limits would be spent on answers that nobody takes."""
+    busy = Answer(b"{}", status=429, headers={"Retry-After": "60"})
+    server.script = lambda text, before: Answer(chat()) if limit and text == "0" else busy
+    began = time.monotonic()
+    with given_up_at(began + 0.5):
+        found = asked(Endpoint(config(server, concurrency=1, **limit)), 2)
+    assert time.monotonic() - began < 10
+    assert [found[n].failure for n in range(2)] == [None if limit else "timed_out", "timed_out"]
+    assert len(server.asked) == 1
+    with given_up_at(time.monotonic() - 1):
+        assert asked(Endpoint(config(server)))[0].failure == "timed_out"
+    assert len(server.asked) == 1
 
 
 # --- one request -----------------------------------------------------------------------------------------

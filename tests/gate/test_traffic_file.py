@@ -29,6 +29,16 @@ def test_a_group_is_its_highest_score_or_unscored(tmp_path_factory: pytest.TempP
     assert read_traffic(file) == expected
 
 
+def test_decisions_on_one_exchange_are_one(tmp_path: Path):
+    """Retries and pieces of a streamed answer would count as independent, and the alarm go off by itself."""
+    file = tmp_path / "decisions.jsonl"
+    lines = [("a", 0.25), ("b", 0.5), ("a", 0.75)]
+    file.write_text("".join(json.dumps({"sample_id": name, "score": score}) + "\n" for name, score in lines))
+    assert read_traffic(file) == [0.75, 0.5]
+    file.write_text('{"sample_id": 1, "score": 0.1}\n{"sample_id": "a", "group": "g", "score": 0.2}\n')
+    assert read_traffic(file) == [0.1, 0.2]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

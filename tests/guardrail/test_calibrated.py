@@ -16,6 +16,7 @@ from studies import study as composed
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
+from monitorbench.gate.traffic import read_traffic
 from monitorbench.guardrail import serve as serving
 from monitorbench.guardrail.calibrated import Calibrated, ServedJudge, read_calibrated
 from monitorbench.guardrail.log import read_lines
@@ -73,6 +74,7 @@ def test_a_shadow_log_has_the_figures_of_the_evaluation(
         running(monitor, tmp_path / "log", shadow=True, timeout_seconds=600) as served,
     ):
         answers = posted(served, samples)
+        posted(served, samples[:1])  # a client that tries again
     assert {one["action"] for one in answers.values()} == {"pass"}
     limit = calibrated.point.thresholds[0].threshold
     lines = {one["sample_id"]: one for one in read_lines(tmp_path / "log" / "decisions.jsonl")}
@@ -97,6 +99,9 @@ def test_a_shadow_log_has_the_figures_of_the_evaluation(
     expected = figures(read_checked(tested, f"metrics-at-{point.name}.json"))
     assert 0 < expected["overall"]["miss_rate"] < 1
     assert figures(read_checked(imported, "metrics.json")) == expected
+    assert len(read_traffic(log)) == len(samples)
+    each = import_scores(study(f"from={log}", f"import.labels={labels}", "import.draws=all", *cells))
+    assert len(read_verdicts(each / "verdicts.jsonl")) == len(samples) + 1
 
 
 def figures(metrics: Any, monitor: str = "smollm2_135m") -> dict[str, dict[str, Any]]:
@@ -133,6 +138,10 @@ def test_what_was_not_calibrated_is_not_served(scored: None, study: Callable[...
     """If it failed: a threshold would stand behind a model that it promises nothing of."""
     with pytest.raises(ConfigError, match="operating_point=null: no value given"):
         serve(study("serve.guardrail=true"))
+    with pytest.raises(ConfigError, match=r"operating_point=/a.*; expected serve\.guardrail=true"):
+        serve(study("operating_point=/a"))
+    with pytest.raises(ConfigError, match=r"serve\.fails=open: a guardrail's, .*expected serve\.guardrail"):
+        serve(study("serve.fails=open"))
     held = evaluate(study(*SPLITS, "evaluate.split=calibration"))
     point = calibrate_run(study(*SPLITS, f"run={held}", *LOOSE))
     changed = tmp_path / "model"

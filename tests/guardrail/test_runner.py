@@ -1,15 +1,18 @@
 """A model that dies and comes back, and judges that are combined."""
 
+import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scripted_monitor import NAME, by_number, monitor_of, running, scripted
 
+from monitorbench.config.base import UserError
 from monitorbench.guardrail import runner as module
 from monitorbench.guardrail.opened import TRIAL, Opened
-from monitorbench.guardrail.runner import Runner
+from monitorbench.guardrail.runner import Asked, Runner, Unjudged
 from monitorbench.judging.pair.judgement import Judgement, sample_of
 from monitorbench.records import Message, Role, Sample, UnscoredReason
 from monitorbench.scoring.combination.bands import Band
@@ -56,6 +59,26 @@ def test_a_model_that_dies_is_opened_anew_when_it_can_be(tmp_path: Path, monkeyp
         assert served.post(ask)[1]["action"] == "pass"
         assert served.guardrail.health() == {"status": "ok"}
     assert (len(opened), len(closed)) == (2, 2)
+
+
+def test_why_a_judge_is_not_opened_again_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """If it failed: nobody would learn that another model came back, or of nothing else any more."""
+    monkeypatch.setattr(module, "_SECONDS_BETWEEN_OPENINGS", 0.0)
+
+    def dies(sample: Sample) -> Judgement:
+        raise RuntimeError("gone")
+
+    def another() -> Opened:
+        raise UserError("no longer the judge that was calibrated")
+
+    runner = Runner("judge", lambda: Opened(dies, lambda: None), another)
+    for _ in range(4):
+        with pytest.raises(Unjudged):
+            runner.result(runner.begin(said("0.1"), in_a_minute()))
+    runner.close()
+    assert caplog.text.count("no longer the judge that was calibrated") == 1
 
 
 def test_one_bad_request_does_not_cost_the_model(tmp_path: Path):
@@ -125,6 +148,63 @@ def test_an_ensemble_is_the_calibrated_one():
     assert found.score == combine(rule, {members[0]: [0.8], members[1]: [0.25]})[0]
     assert unread.score == combine(rule, {members[0]: [np.nan], members[1]: [0.25]})[0]
     assert (lost.score, lost.why) == (None, "http_error"), "a judge that was not asked is no missing score"
+
+
+def test_a_judge_that_hangs_keeps_no_text_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """If it failed: nothing would show that nobody is judged, until the queue has filled the memory."""
+    goes_on = threading.Event()
+
+    def hangs(sample: Sample) -> Judgement:
+        goes_on.wait()
+        return by_number(sample)
+
+    opened = Opened(hangs, lambda: None)
+    runner = Runner("judge", lambda: opened, None, most_waiting=3)
+    begun: list[Asked] = []
+    begin = runner.begin
+
+    def noted(sample: Sample, deadline: float) -> Asked:
+        begun.append(begin(sample, deadline))
+        return begun[-1]
+
+    monkeypatch.setattr(runner, "begin", noted)
+    with (
+        monitor_of(runners={NAME: runner}) as monitor,
+        running(monitor, tmp_path, timeout_seconds=0.1) as served,
+        ExitStack() as stack,
+    ):
+        stack.callback(goes_on.set)
+        answers = [served.post({"request": "Why?", "response": "0.1"})[1] for _ in range(6)]
+        assert [one["error"] for one in answers] == ["timed_out"] * 4 + ["overloaded"] * 2
+        assert {one["action"] for one in answers} == {"flag"}
+        assert served.guardrail.health() == {"status": "failing"}
+        assert [one.sample for one in begun] == [None] * 4
+        goes_on.set()
+        again = (served.post({"request": "Why?", "response": "0.2"})[1] for _ in range(50))
+        assert next(one for one in again if one["error"] is None)["action"] == "pass"
+        assert served.guardrail.health() == {"status": "ok"}
+
+
+def test_where_one_judge_of_several_is_gone_the_others_are_not_asked():
+    """If it failed: each request would cost the other judges theirs, for nobody."""
+    goes_on, is_busy, judged = threading.Event(), threading.Event(), []
+
+    def first(sample: Sample) -> Judgement:
+        is_busy.wait()
+        return by_number(sample)
+
+    def slow(sample: Sample) -> Judgement:
+        is_busy.set()
+        goes_on.wait()
+        judged.append(sample.response[-1].content)
+        return Judgement(None, None, "", 0.5, None, 0)
+
+    rule = Ensemble(rule="mean", members=("a/p/1", "b/p/2"), centres=(), scales=(), weights=(), intercept=0)
+    with monitor_of({"a/p/1": first, "b/p/2": slow}, rule=rule) as monitor:
+        assert monitor.verdict(said("lost"), in_a_minute()).why == "http_error"
+        assert monitor.verdict(said("die"), in_a_minute()).why == "failed"
+        goes_on.set()
+    assert "die" not in judged
 
 
 def test_a_runner_that_is_closed_judges_nothing():

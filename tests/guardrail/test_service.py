@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_monitor import NAME, by_number, monitor_of, running, threshold
 
+from monitorbench.config.base import UserError
 from monitorbench.config.serving import Serve
-from monitorbench.guardrail.log import open_appended, read_lines
+from monitorbench.guardrail.log import AppendedLog, open_appended, read_lines
 from monitorbench.guardrail.service import Guardrail, serving
 from monitorbench.interop.guardrail import litellm
 from monitorbench.judging.http.service import Answer, Refusal
@@ -209,6 +210,88 @@ def test_a_decision_that_can_not_be_logged_is_none(tmp_path: Path, monkeypatch: 
             assert (answer["action"], answer["error"]) == ("flag", "not_logged")
         assert served.post(asks("0.1"))[1]["action"] == "pass"
     assert len(read_lines(tmp_path / "decisions.jsonl")) == 2
+
+
+def test_a_log_whose_file_is_gone_says_so(tmp_path: Path):
+    """If it failed: a decision that is not in the log would be answered with 500, and no action."""
+    with (tmp_path / "x").open("ab") as stream:
+        log = AppendedLog(tmp_path / "x", stream.fileno())
+    with pytest.raises(UserError, match="x: can't be written"):
+        log.append("{}")
+
+
+def test_after_the_end_nothing_is_logged_or_judged(tmp_path: Path):
+    """If it failed: a kept connection would have decisions written into whatever file is opened next."""
+    with monitor_of() as monitor:
+        with running(monitor, tmp_path, telemetry=True) as served:
+            connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
+
+            def ask() -> tuple[int, dict[str, Any]]:
+                body = json.dumps(asks("0.1")).encode()
+                connection.request("POST", "/guardrail", body, {"Content-Type": "application/json"})
+                answer = connection.getresponse()
+                return answer.status, json.loads(answer.read())
+
+            assert ask()[0] == 200
+        others = [tmp_path / f"other-{n}" for n in range(6)]
+        with ExitStack() as stack:
+            for other in others:
+                stack.enter_context(other.open("ab"))
+            status, answer = ask()
+            assert (status, answer["action"]) == (503, "flag")
+            found = served.guardrail.own(json.dumps(asks("0.1")).encode(), {})
+            assert isinstance(found, Answer)
+            assert (found.body["action"], found.body["error"]) == ("flag", "not_logged")
+        connection.close()
+    assert not any(other.read_bytes() for other in others)
+    assert len(read_lines(tmp_path / "decisions.jsonl")) == 1
+
+
+def test_a_decision_in_hand_at_the_end_is_in_the_log(tmp_path: Path):
+    """If it failed: each restart would lose decisions that were acted on."""
+    goes_on, arrived = threading.Event(), threading.Event()
+
+    def waits(sample: Sample) -> Judgement:
+        arrived.set()
+        goes_on.wait()
+        return by_number(sample)
+
+    with monitor_of(waits) as monitor, ThreadPoolExecutor(1) as client:
+        with running(monitor, tmp_path, timeout_seconds=60) as served:
+            first = client.submit(served.post, asks("0.1"))
+            arrived.wait()
+            threading.Timer(0.3, goes_on.set).start()
+        assert len(read_lines(tmp_path / "decisions.jsonl")) == 1
+        assert first.result()[1]["action"] == "pass"
+
+
+def test_in_shadow_the_proxy_is_told_to_go_on_by_a_server_that_is_full(tmp_path: Path):
+    """If it failed: a shadow would block a model's answers, as soon as there are many."""
+    body = {"input_type": "response", "texts": ["0.1"]}
+    with (
+        monitor_of() as monitor,
+        running(monitor, tmp_path, at_once=1, shadow=True) as served,
+        ExitStack() as stack,
+    ):
+        for _ in range(4):
+            stack.enter_context(socket.create_connection(("127.0.0.1", served.port)))
+        status, answer = served.post(body, path=litellm.PATH)
+        assert (status, answer["action"]) == (200, "NONE")
+        assert "too many connections" in answer["error"]
+
+
+def test_decisions_of_one_id_are_told_apart_over_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """If it failed: the log of a retried request could not be imported."""
+    with monkeypatch.context() as patched:
+        patched.setattr("monitorbench.guardrail.service.time.time_ns", lambda: 5_000_000)
+        with monitor_of() as monitor, running(monitor, tmp_path) as served:
+            for _ in range(3):
+                served.post(asks("0.1", id="a"))
+    with monitor_of() as monitor, running(monitor, tmp_path) as served:
+        served.post(asks("0.1", id="a"))
+    draws = [line["draw"] for line in read_lines(tmp_path / "decisions.jsonl")]
+    assert draws[:3] == [5000, 5001, 5002]
+    assert draws == sorted(set(draws))
 
 
 def test_each_category_has_its_threshold(tmp_path: Path):

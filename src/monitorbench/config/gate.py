@@ -20,8 +20,9 @@ class Gate(Config):
     file: Path | None = None
     """A `gate.json`, with `anchors.jsonl` beside it."""
     traffic: Path | None = None
-    """JSON lines of a deployment, each with a `score` (null where unscored) and perhaps a `group`; no labels.
-    Frozen as the reference of the drift alarm; together with `file` compared with that."""
+    """JSON lines of a deployment, each with a `score` (null where unscored) and perhaps a `group`, or else a
+    `sample_id`; no labels. Frozen as the reference of the drift alarm; together with `file` compared with
+    that."""
     questions: Annotated[int, Field(ge=2)] | None = 200
     """How many questions (groups) are frozen as anchors, in the cells' shares; None: all of the run."""
     auroc_margin: Margin = 0.05

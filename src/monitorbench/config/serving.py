@@ -29,7 +29,8 @@ class Serve(Config):
     most_bytes: Annotated[int, Field(ge=1024, le=2**28)] = 4 * 2**20
     """Of a request's body; a longer one is refused."""
     at_once: Annotated[int, Field(ge=1, le=10_000)] = 256
-    """Requests in hand, waiting ones included; one more is refused. Connections: four times as many."""
+    """Requests in hand, waiting ones included; one more is refused, and so is one more question to a judge
+    that hangs with so many behind it. Connections: four times as many."""
     log_text: bool = False
     """Whether the log holds the requests and responses themselves."""
     telemetry: bool = False

@@ -18,6 +18,7 @@ import openai
 
 from monitorbench.config.base import UserError
 from monitorbench.config.endpoint import OpenAiEngine
+from monitorbench.engines.deadline import waited_until
 from monitorbench.engines.endpoint_attempt import Problem, attempt
 from monitorbench.engines.endpoint_body import BoundedClient, most_bytes
 from monitorbench.engines.endpoint_fields import chat_fields
@@ -59,7 +60,8 @@ class Endpoint:
     def answers(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
         """See `Model.answers`; replies are yielded as they come in.
 
-        Closing the iterator cancels what is in flight.
+        Closing the iterator cancels what is in flight. What is not answered by the time that
+        `engines.deadline` has for the caller has failed (`timed_out`), and is not asked again.
 
         Raises:
             CostLimit: after the last reply, when `max_cost` is spent and requests are left.
@@ -116,6 +118,7 @@ class _Round:
         self._queue: SimpleQueue[tuple[int, Reply] | BaseException | None] = SimpleQueue()
         self._over_cost = False
         self._hopeless = ""
+        self._until = waited_until()
         self._loop = asyncio.new_event_loop()
         self._stopped = asyncio.Event()
         self._turns = asyncio.Lock()
@@ -198,7 +201,16 @@ class _Round:
             self._queue.put((index, redacted_reply(reply, self._endpoint.key)))
 
     async def _answer(self, client: openai.AsyncOpenAI, request: Request) -> Reply | None:
-        """The reply to one request; None where the round ended before there was one."""
+        """The reply to one request while somebody waits for it; None where the round ended before."""
+        began = time.perf_counter()
+        try:
+            async with asyncio.timeout_at(self._until):  # the loop's clock is `time.monotonic`
+                return await self._asked(client, request)
+        except TimeoutError:
+            return failed("timed_out", "no answer while it was waited for", time.perf_counter() - began)
+
+    async def _asked(self, client: openai.AsyncOpenAI, request: Request) -> Reply | None:
+        """The reply after all waits and retries; None where the round ended before there was one."""
         tokens = _prompt_tokens(request) + self._decoding.max_new_tokens
         extra = self._fields.get("extra_body", self._config.extra_body)
         fields = {name: value for name, value in self._fields.items() if name != "extra_body"}

@@ -54,8 +54,9 @@ class DriftAnswer(NamedTuple):
 def read_traffic(file: Path) -> list[float | None]:
     """The highest score of each group in JSON lines, None where one of it is unscored; in the file's order.
 
-    A line is an object with `score` (a number in [0, 1] or null) and perhaps `group` (a string); whatever
-    else it has is not read, so that a log of verdicts will do. Raises `UserError` with the line's number.
+    A line is an object with `score` (a number in [0, 1] or null) and perhaps `group` (a string), or else
+    `sample_id`, which decisions on one exchange share; whatever else it has is not read, so that a log of
+    verdicts will do. Raises `UserError` with the line's number.
     """
     if not file.is_file():
         raise UserError(f"gate.traffic={file}: no such file; expected JSON lines with a score each")
@@ -84,6 +85,8 @@ def _line(line: bytes, where: str) -> tuple[str | None, float | None]:
         raise UserError(f"{where}: score={score!r}; expected a number from 0 to 1, or null where unscored")
     if group is not None and not isinstance(group, str):
         raise UserError(f"{where}: group={group!r}; expected a string, or none")
+    if group is None and isinstance(name := found.get("sample_id"), str):
+        group = name
     return group, None if score is None else float(score)
 
 

@@ -34,6 +34,8 @@ class ServedJudge(NamedTuple):
     spec: JudgeSpec
     study: Study
     """What it is opened with: the monitor, its engine, and where things are."""
+    served_models: tuple[str, ...] = ()
+    """What the endpoint called the model in the answers of the calibrated run."""
 
 
 class ServedBaseline(NamedTuple):
@@ -133,7 +135,7 @@ def _judge(study: Study, run: Path, name: str) -> ServedJudge:
         if content_hash(spec.identity) == _hash(name):
             if not typed:
                 _log.info("serve: monitor, prompt and engine are those of %s", run)
-            return ServedJudge(spec, one)
+            return ServedJudge(spec, one, tuple(manifest["results"].get("served_models") or ()))
     why = refused[-1] if refused else "its model, prompt, engine or dtype are others here"
     raise UserError(f"{run}: the judge that was calibrated can't be had: {why}")
 

@@ -22,6 +22,8 @@ class Decision(BaseModel):
 
     sample_id: str
     """The caller's `id`, or LiteLLM's call; where there was none the hash of the content."""
+    draw: int
+    """Tells apart decisions of one `sample_id`, in the order of their time: microseconds, no two the same."""
     time: str
     """When it was answered, in ISO 8601 and UTC."""
     monitor: str
@@ -90,11 +92,13 @@ def decision_of(
     seconds: float,
     category: str | None,
     text: tuple[tuple[Message, ...], tuple[Message, ...]] | None,
+    draw: int,
 ) -> Decision:
     """The decision on a verdict; `text` is what is logged of request and response."""
     action = decided(verdict.flagged, settings)
     return Decision(
         sample_id=sample_id,
+        draw=draw,
         time=time,
         monitor=monitor,
         score=verdict.score,

@@ -1,7 +1,8 @@
 """An append-only log of sealed lines that is only written: a server's, of which nothing is kept in memory.
 
 Promises: a line is whole or not there; a torn last line is cut off on opening; another process on the same
-file is refused; lines reach the disk within about a second. `read_lines` is the way back.
+file is refused; lines reach the disk within about a second; once it is closed nothing is written any more,
+whoever still holds it. `read_lines` is the way back.
 """
 
 import json
@@ -26,11 +27,19 @@ class AppendedLog:
     def __init__(self, path: Path, stream: int) -> None:
         self._path, self._stream = path, stream
         self._lock = threading.Lock()
+        self._is_closed = False
 
     def append(self, line: str) -> None:
-        """Add a JSON object; `UserError` where it can't be written."""
+        """Add a JSON object; `UserError` where it can't be written, or where the log is closed."""
         with self._lock:
+            if self._is_closed:  # the descriptor may be another file's by now
+                raise UserError(f"{self._path}: closed, as its server is ending")
             append_line(self._path, self._stream, line)
+
+    def close(self) -> None:
+        """Take nothing any more."""
+        with self._lock:
+            self._is_closed = True
 
 
 @contextmanager
@@ -39,7 +48,11 @@ def open_appended(path: Path) -> Iterator[AppendedLog]:
     with locked(path) as stream:
         _cut_torn(stream)
         with synced(path, stream):
-            yield AppendedLog(path, stream)
+            log = AppendedLog(path, stream)
+            try:
+                yield log
+            finally:
+                log.close()
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

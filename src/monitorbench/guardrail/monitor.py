@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from monitorbench.config.serving import Serve
 from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge
 from monitorbench.guardrail.opened import open_part
-from monitorbench.guardrail.runner import Runner, Unjudged
+from monitorbench.guardrail.runner import Asked, Runner, Unjudged
 from monitorbench.judging.pair.judgement import Judgement
 from monitorbench.records import Label, Sample
 from monitorbench.scoring.combination.cascade import Cascade, run_cascade, sent_on
@@ -74,8 +75,7 @@ class Monitor:
         rule = self._calibrated.rule
         if isinstance(rule, Cascade):
             return self._cascade(rule, sample, deadline)
-        asked = {name: runner.begin(sample, deadline) for name, runner in self._runners.items()}
-        found = {name: self._runners[name].result(one, deadline) for name, one in asked.items()}
+        found = self._ask_all(sample, deadline)
         if rule is None:
             (judgement,) = found.values()
             return judgement.score, [judgement]
@@ -92,40 +92,54 @@ class Monitor:
         found = run_cascade(rule, [cheap.score], [strong.score])
         return _number(found.scores[0]), [strong, cheap]
 
+    def _ask_all(self, sample: Sample, deadline: float) -> dict[str, Judgement]:
+        """What each judge says; where one can't be asked the others are not waited for."""
+        asked: dict[str, Asked] = {}
+        try:
+            for name, runner in self._runners.items():
+                asked[name] = runner.begin(sample, deadline)
+            return {name: self._runners[name].result(one) for name, one in asked.items()}
+        except (Unjudged, RuntimeError):
+            for one in asked.values():
+                one.drop()
+            raise
+
     def _ask(self, name: str, sample: Sample, deadline: float) -> Judgement:
         runner = self._runners[name]
-        return runner.result(runner.begin(sample, deadline), deadline)
+        return runner.result(runner.begin(sample, deadline))
 
 
 @contextmanager
-def open_monitor(calibrated: Calibrated, seconds: float) -> Iterator[Monitor]:
+def open_monitor(
+    calibrated: Calibrated, seconds: float, most_waiting: int = Serve().at_once
+) -> Iterator[Monitor]:
     """The judges of a calibrated monitor, loaded and tried; an answer is waited for so many seconds.
 
-    Raises what `open_part` raises.
+    Of each judge at most `most_waiting` questions wait. Raises what `open_part` raises.
     """
     runners: dict[str, Runner] = {}
     try:
         for name, part in calibrated.parts.items():
-            runners[name] = _runner(name.rpartition("/")[0], part, seconds)
+            runners[name] = _runner(name.rpartition("/")[0], part, seconds, most_waiting)
         yield Monitor(calibrated, runners)
     finally:
         for runner in runners.values():
             runner.close()
 
 
-def _runner(name: str, part: ServedJudge | ServedBaseline, seconds: float) -> Runner:
+def _runner(name: str, part: ServedJudge | ServedBaseline, seconds: float, most_waiting: int) -> Runner:
     opens = partial(open_part, part, seconds)
-    if isinstance(part, ServedBaseline):
-        return Runner(name, opens, opens)
+    if isinstance(part, ServedBaseline) or part.study.engine.takes_token_ids:
+        return Runner(name, opens, opens, most_waiting=most_waiting)
     engine = part.study.engine
-    if engine.takes_token_ids:
-        return Runner(name, opens, opens)
-    if engine.server is None:
-        return Runner(name, opens, None, threads=engine.concurrency)
-    # A server of ours may come back elsewhere; nobody waits for it with a request in hand.
-    at_once = engine.model_copy(update={"server_seconds": 0})
-    again = part._replace(study=part.study.model_copy(update={"engine": at_once}))
-    return Runner(name, opens, partial(open_part, again, seconds), threads=engine.concurrency)
+    again = None
+    if engine.server is not None:
+        # It may come back elsewhere; nobody waits for it with a request in hand.
+        at_once = engine.model_copy(update={"server_seconds": 0})
+        again = partial(
+            open_part, part._replace(study=part.study.model_copy(update={"engine": at_once})), seconds
+        )
+    return Runner(name, opens, again, threads=engine.concurrency, most_waiting=most_waiting)
 
 
 def _number(value: float) -> float | None:

@@ -1,17 +1,26 @@
-"""A judge that is ready for one sample after the other, outside any run; nothing that it judges is kept."""
+"""A judge that is ready for one sample after the other, outside any run; nothing that it judges is kept.
 
-from collections.abc import Callable
+Promise: it is the judge that was calibrated, each time it is opened; an endpoint's answers are by the model
+that they were by, as far as they name it, unless `engine.model_may_change` says otherwise.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import NamedTuple
 
+from monitorbench.config.base import UserError
 from monitorbench.config.engine import Engine, with_states
+from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import ServedBaseline, ServedJudge
+from monitorbench.judging.judge import JudgeSpec, judge_spec
 from monitorbench.judging.open import open_prompted
 from monitorbench.judging.pair.judgement import Judgement, Judges, sample_of
 from monitorbench.judging.prompted import PromptedModel
 from monitorbench.judging.served import reach
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.records import Label, Message, Role, Sample, UnscoredReason
+from monitorbench.runs.files import content_hash
 from monitorbench.scoring.baselines import THRESHOLD, fitted_baseline, train_samples
 
 _MOST_RETRIES = 1
@@ -23,17 +32,20 @@ class Opened(NamedTuple):
 
     judges: Judges
     close: Callable[[], None]
+    is_remote: bool = False
+    """An endpoint: it may be closed while it is asked, which ends what is in flight."""
 
 
 def open_part(part: ServedJudge | ServedBaseline, seconds: float) -> Opened:
     """Open a judge; one of this process is loaded and tried, an endpoint is not asked anything yet.
 
     `seconds` is what an answer may take at most. Raises what `judging.open.open_prompted` raises, and
-    `UserError` for a server that is not reached.
+    `UserError` for a server that is not reached, or where the judge is not the one that was calibrated.
     """
     if isinstance(part, ServedBaseline):
         return Opened(_by(fitted_baseline(train_samples(part.data), part.name)), lambda: None)
     study, spec = reach(part.study), part.spec
+    _refuse_another(spec, study)
     if spec.monitor.head is not None:
         from monitorbench.judging.pair.judge import open_judges
 
@@ -49,7 +61,8 @@ def open_part(part: ServedJudge | ServedBaseline, seconds: float) -> Opened:
         f"monitor={spec.monitor.name} prompt={spec.prompt.name}",
         route=spec.route,
     )
-    found = _asks(model, spec.shots)
+    by = None if study.engine.model_may_change or study.engine.server else _By(part.served_models)
+    found = _asks(model, spec.shots, by)
     if study.engine.takes_token_ids:
         try:
             model.prepare(model.question(TRIAL, spec.shots.beside(TRIAL)))
@@ -57,7 +70,41 @@ def open_part(part: ServedJudge | ServedBaseline, seconds: float) -> Opened:
         except BaseException:
             model.close()
             raise
-    return Opened(found, model.close)
+    return Opened(found, model.close, is_remote=not study.engine.takes_token_ids)
+
+
+def _refuse_another(spec: JudgeSpec, study: Study) -> None:
+    """A server of ours may have come back with another adapter, and weights on a disk be replaced."""
+    now = judge_spec(spec.monitor, study.engine, spec.prompt, spec.shots, spec.route).identity
+    if content_hash(now) == content_hash(spec.identity):
+        return
+    others = sorted(name for name in {*now, *spec.identity} if now.get(name) != spec.identity.get(name))
+    server = study.engine.server
+    where = f"engine.server={server}" if server else f"monitor={spec.monitor.name}"
+    raise UserError(
+        f"{where}: no longer the judge that was calibrated (other {', '.join(others)}); expected that one, "
+        "or an operating_point that was calibrated for this one"
+    )
+
+
+class _By:
+    """Which models may answer, as an endpoint calls them; of no known one the first that does."""
+
+    def __init__(self, known: Iterable[str]) -> None:
+        self._known = set(known)
+        self._lock = threading.Lock()
+
+    def another(self, name: str) -> str:
+        """What there is to say of an answer by another model than these; empty where it is one of them."""
+        if not name:
+            return ""
+        with self._lock:
+            if not self._known:
+                self._known.add(name)
+            if name in self._known:
+                return ""
+            known = ", ".join(sorted(self._known))
+        return f"answered by model {name[:60]}, not {known}; expected it, or engine.model_may_change=true"
 
 
 _SAID = (Message(role=Role.USER, content="?"),)
@@ -78,13 +125,17 @@ def _in_time(engine: Engine, seconds: float) -> Engine:
     )
 
 
-def _asks(model: PromptedModel, shots: Shots) -> Judges:
+def _asks(model: PromptedModel, shots: Shots, by: _By | None) -> Judges:
+    """`by` is None where any model may answer."""
+
     def judges(sample: Sample) -> Judgement:
         question = model.question(sample, shots.beside(sample))
         tokens = len(question.request.token_ids)
         if question.too_long:
             return Judgement(None, UnscoredReason.TOO_LONG, question.detail, None, None, tokens)
         ((_, reply),) = model.replies([question])
+        if by is not None and reply.failure is None and (said := by.another(reply.served_model)):
+            return Judgement(None, UnscoredReason.BAD_RESPONSE, said, None, None, reply.prompt_tokens)
         _, answer, score = model.read(reply)
         return Judgement(
             answer.label, answer.unscored, reply.detail, score.score, None, reply.prompt_tokens or tokens

@@ -1,8 +1,9 @@
 """One judge and the threads that ask it: in time or not at all, and opened again where it broke.
 
 Promises: a model of this process is asked from one thread, in the order in which requests come; one that
-nobody waits for any more is not begun; after a failure the model is tried, and opened anew where it fails
-again, so that one that comes back answers again; meanwhile every request is told so at once.
+nobody waits for any more is not begun, nothing is kept of it, and an endpoint is not asked about it; after a
+failure the model is tried, and opened anew where it fails again, so that one that comes back answers again;
+meanwhile every request is told so at once, and so is one behind too many others.
 """
 
 import logging
@@ -12,6 +13,8 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 
 from monitorbench.config.base import UserError
+from monitorbench.config.serving import Serve
+from monitorbench.engines.deadline import given_up_at
 from monitorbench.guardrail.opened import TRIAL, Opened
 from monitorbench.judging.pair.judgement import Judgement, Judges
 from monitorbench.records import TRANSPORT_FAILURES, Sample
@@ -28,6 +31,21 @@ class Unjudged(Exception):
         self.why, self.detail = why, detail
 
 
+class Asked:
+    """A question to a `Runner`, and what comes of it."""
+
+    def __init__(self, sample: Sample, deadline: float) -> None:
+        self.sample: Sample | None = sample
+        """None once nobody waits for it any more: what stands in a queue keeps no text."""
+        self.deadline = deadline
+        """On `time.monotonic`."""
+        self.future: Future[Judgement]
+
+    def drop(self) -> None:
+        """Wait no more: where it has not begun it will not be."""
+        self.sample = None
+
+
 class Runner:
     """A judge, asked by `threads` at once."""
 
@@ -38,15 +56,21 @@ class Runner:
         reopen: Callable[[], Opened] | None,
         *,
         threads: int = 1,
+        most_waiting: int = Serve().at_once,
     ) -> None:
-        """Open it; raises what `open_` raises. `reopen` is None where opening it anew can't help."""
+        """Open it; raises what `open_` raises. `reopen` is None where opening it anew can't help.
+
+        Of `most_waiting` questions that are not begun one more is refused.
+        """
         self.name = name
         self._reopen = reopen
         self._lock = threading.Lock()
         self._worker = ThreadPoolExecutor(threads, thread_name_prefix="judge")
+        self._waiting = threading.BoundedSemaphore(most_waiting)
+        self._late: set[Future[Judgement]] = set()
         self._opened: Opened | None = None
-        self._is_suspect = False
-        self._not_before = 0.0
+        self._is_suspect = self._is_closing = False
+        self._not_before, self._said = 0.0, ""
         try:
             self._opened = self._worker.submit(open_).result()
         except BaseException:
@@ -55,36 +79,65 @@ class Runner:
 
     @property
     def is_failing(self) -> bool:
-        """Whether its last answer was none, for a reason that is not the judge's own."""
-        return self._is_suspect or self._opened is None
+        """Whether its last answer was none, for a reason that is not the judge's own, or is overdue."""
+        return self._is_suspect or self._opened is None or bool(self._late)
 
-    def begin(self, sample: Sample, deadline: float) -> "Future[Judgement]":
-        """Ask about a sample; `deadline` is on `time.monotonic`. For `result`."""
-        return self._worker.submit(self._judged, sample, deadline)
+    def begin(self, sample: Sample, deadline: float) -> Asked:
+        """Ask about a sample; `deadline` is on `time.monotonic`. For `result`, or to be dropped.
 
-    def result(self, asked: "Future[Judgement]", deadline: float) -> Judgement:
+        Raises `Unjudged` where too many wait already.
+        """
+        if not self._waiting.acquire(blocking=False):
+            raise Unjudged("overloaded", f"{self.name}: too many questions wait for it")
+        asked = Asked(sample, deadline)
+        try:
+            asked.future = self._worker.submit(self._judged, asked)
+        except RuntimeError:
+            self._waiting.release()
+            raise
+        return asked
+
+    def result(self, asked: Asked) -> Judgement:
         """What came of it. Raises `Unjudged` where nothing did, or not in time."""
         try:
-            return asked.result(max(0.0, deadline - time.monotonic()))
+            return asked.future.result(max(0.0, asked.deadline - time.monotonic()))
         except CancelledError:
             raise Unjudged("failed", f"{self.name}: the server is ending") from None
         except TimeoutError:
-            asked.cancel()
+            asked.drop()
+            if asked.future.running():
+                self._late.add(asked.future)
+                asked.future.add_done_callback(self._late.discard)
             raise Unjudged("timed_out", f"{self.name}: no answer in time") from None
 
     def close(self) -> None:
-        """End the threads and give back the model's memory; a question that is being answered ends first."""
-        self._worker.shutdown(cancel_futures=True)
+        """End the threads and give back the model's memory.
+
+        An endpoint is not waited for; a model of this process ends what it is answering first.
+        """
+        self._is_closing = True
+        self._worker.shutdown(wait=False, cancel_futures=True)
+        opened = self._opened
+        if opened is not None and opened.is_remote:
+            opened.close()
+        self._worker.shutdown()
         self._close()
 
-    def _judged(self, sample: Sample, deadline: float) -> Judgement:
-        if time.monotonic() >= deadline:
-            raise Unjudged("timed_out", f"{self.name}: not begun in time")
+    def _judged(self, asked: Asked) -> Judgement:
+        self._waiting.release()
+        sample = asked.sample
+        self._refuse_late(asked)
         try:
-            found = self._ready()(sample)
+            with given_up_at(asked.deadline):
+                judges = self._ready()
+                self._refuse_late(asked)  # a trial, or another thread's, may have taken all of its time
+                assert sample is not None
+                found = judges(sample)
         except Unjudged:
             raise
         except Exception as error:  # whatever a model breaks with is no score, and fails closed
+            if self._is_closing:
+                raise Unjudged("failed", f"{self.name}: the server is ending") from error
             self._failed(error)
             raise Unjudged("failed", f"{self.name}: {_one_line(error)}") from error
         if found.unscored in TRANSPORT_FAILURES:
@@ -94,6 +147,10 @@ class Runner:
             self._is_suspect = False
             _log.warning("serve: %s answers again", self.name)
         return found
+
+    def _refuse_late(self, asked: Asked) -> None:
+        if asked.sample is None or time.monotonic() >= asked.deadline:
+            raise Unjudged("timed_out", f"{self.name}: not begun in time")
 
     def _failed(self, error: Exception | str) -> None:
         if not self._is_suspect:
@@ -111,10 +168,20 @@ class Runner:
                 raise Unjudged("failed", f"{self.name}: the model is not there")
             self._not_before = time.monotonic() + _SECONDS_BETWEEN_OPENINGS
             self._close()
-            if reopen is None:
+            if reopen is None or self._is_closing:
                 raise Unjudged("failed", f"{self.name}: closed")
-            self._opened = reopen()
+            try:
+                self._opened = reopen()
+            except UserError as error:
+                self._say(str(error))
+                raise
             return self._opened.judges
+
+    def _say(self, why: str) -> None:
+        """Why it can't be opened, once as long as that is the same."""
+        if why != self._said:
+            _log.error("serve: %s can't be opened again: %s", self.name, _one_line(why))
+        self._said = why
 
     def _still_works(self, opened: Opened) -> bool:
         try:

@@ -7,6 +7,7 @@ and what it serves; `decisions.jsonl` has what it decided, and `refusals.jsonl` 
 import logging
 import os
 import secrets
+from collections import Counter
 from pathlib import Path
 
 from monitorbench.config.base import Config, Preempted, UserError
@@ -15,6 +16,7 @@ from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import Calibrated, read_calibrated
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.service import PATH, serving
+from monitorbench.judging.http.service import Server
 from monitorbench.judging.listening import LOOPBACK, free_port, reached_at, terminable
 from monitorbench.judging.served import write_address
 from monitorbench.runs.directory import RunDirectory
@@ -52,10 +54,9 @@ def serve_guardrail(study: Study) -> Path:
     with (
         run.recording(study) as results,
         terminable(),
-        open_monitor(calibrated, settings.timeout_seconds) as monitor,
-        serving(monitor, settings, run.path, port, key) as (server, guardrail),
+        open_monitor(calibrated, settings.timeout_seconds, settings.at_once) as monitor,
     ):
-        here = run.path / "server.json"
+        counts: Counter[str] = Counter()
         address = GuardrailAddress(
             url=url,
             key=key,
@@ -66,21 +67,31 @@ def serve_guardrail(study: Study) -> Path:
             fails=settings.fails,
             shadow=settings.shadow,
         )
-        write_address(here, address)
         try:
-            mode = "shadow, answers pass" if settings.shadow else f"fails {settings.fails}"
-            _log.info("serve: POST %s%s asks %s (%s); Ctrl-C ends it", url, PATH, monitor.name, mode)
-            print(run.path, flush=True)
-            server.serve_forever()
-        except Preempted:  # an interrupt as well, but one that it comes back from
-            raise
-        except KeyboardInterrupt:
-            _log.info("serve: ending")
-        finally:
-            here.unlink()
+            with serving(monitor, settings, run.path, port, key) as (server, guardrail):
+                counts = guardrail.counts
+                _answer(server, address, settings, run.path)
+        finally:  # what was in hand at the end is counted as well
             results["monitor"] = monitor.name
-            results["decisions"] = dict(guardrail.counts)
+            results["decisions"] = dict(counts)
     return run.path
+
+
+def _answer(server: Server, address: GuardrailAddress, settings: Serve, run: Path) -> None:
+    """Until interrupted."""
+    here = run / "server.json"
+    write_address(here, address)
+    try:
+        mode = "shadow, answers pass" if settings.shadow else f"fails {settings.fails}"
+        _log.info("serve: POST %s%s asks %s (%s); Ctrl-C ends it", address.url, PATH, address.monitor, mode)
+        print(run, flush=True)
+        server.serve_forever()
+    except Preempted:  # an interrupt as well, but one that it comes back from
+        raise
+    except KeyboardInterrupt:
+        _log.info("serve: ending")
+    finally:
+        here.unlink()
 
 
 def _key(settings: Serve) -> str | None:

@@ -51,6 +51,7 @@ class Guardrail:
         self._decisions, self._refusals = decisions, refusals
         self._events = events.open("a", encoding="utf-8") if events else None
         self._requests, self._lock = litellm.Requests(), threading.Lock()
+        self._last_draw = 0
         self.counts: Counter[str] = Counter()
         """How many were flagged, passed, unjudged, refused."""
 
@@ -108,9 +109,11 @@ class Guardrail:
         return {"status": "failing" if self._monitor.is_failing else "ok"}
 
     def close(self) -> None:
-        """Close the file of events."""
-        if self._events is not None:
-            self._events.close()
+        """Close the file of events; what is decided later is not in it."""
+        with self._lock:
+            events, self._events = self._events, None
+        if events is not None:
+            events.close()
 
     def _judged(
         self, exchange: Exchange, name: str, category: str | None, headers: Mapping[str, str]
@@ -155,6 +158,7 @@ class Guardrail:
             seconds=seconds,
             category=category,
             text=text,
+            draw=self._draw(),
         )
         try:
             unshown = {"request", "response"} if text is None else None
@@ -178,6 +182,12 @@ class Guardrail:
                     self._events.flush()
         return found
 
+    def _draw(self) -> int:
+        """The time in microseconds, or one more than the last: no two decisions have the same."""
+        with self._lock:
+            self._last_draw = max(time.time_ns() // 1000, self._last_draw + 1)
+            return self._last_draw
+
 
 @contextmanager
 def serving(
@@ -185,9 +195,12 @@ def serving(
 ) -> Iterator[tuple[Server, Guardrail]]:
     """A guardrail that is bound to its port, its logs in `folder`; `serve_forever` answers.
 
-    On leaving, what is in hand is answered first. Raises what `open_appended` and `listening` raise.
+    On leaving, what is in hand is answered first, and what comes then refused. Raises what `open_appended`
+    and `listening` raise.
     """
-    limits = Limits(settings.most_bytes, settings.at_once, _CONNECTIONS * settings.at_once)
+    limits = Limits(
+        settings.most_bytes, settings.at_once, _CONNECTIONS * settings.at_once, settings.timeout_seconds + 1
+    )
     with ExitStack() as stack:
         decisions = stack.enter_context(open_appended(folder / DECISIONS))
         refusals = stack.enter_context(open_appended(folder / REFUSALS))
@@ -206,7 +219,6 @@ def serving(
                 health=guardrail.health,
             )
         )
-        stack.callback(server.drain, settings.timeout_seconds + 1)
         yield server, guardrail
 
 

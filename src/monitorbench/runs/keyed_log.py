@@ -63,14 +63,15 @@ class KeyedLog(Generic[T]):
 def append_line(path: Path, stream: int, line: str) -> None:
     """Add a JSON object as one sealed line; `UserError` where it can't be, what was written is taken back."""
     view = memoryview(sealed_line(line) + b"\n")
-    size = os.fstat(stream).st_size
+    size: int | None = None
     try:
+        size = os.fstat(stream).st_size
         while view:
             view = view[os.write(stream, view) :]
     except OSError as error:
         raise unwritable(path, error) from error
     finally:
-        if view:
+        if view and size is not None:
             # Where this fails as well, the next opening cuts the line off.
             with suppress(OSError):
                 os.ftruncate(stream, size)

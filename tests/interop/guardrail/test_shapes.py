@@ -1,6 +1,7 @@
 """Other systems' shapes: chat messages, the LiteLLM proxy's calls, OpenTelemetry's event."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -58,6 +59,37 @@ def test_openai_messages_keep_all_that_is_said():
     )
 
 
+def test_tools_in_other_forms_are_judged():
+    """If it failed: what an agent does would be judged as nothing, where its provider writes it otherwise."""
+    custom = {"id": "c", "type": "custom", "custom": {"name": "bash", "input": "rm -rf /"}}
+    used = {"type": "tool_use", "id": "t", "name": "bash", "input": {"cmd": "rm -rf /ü"}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "gone"}]}
+    assert messages_in(
+        [
+            {"role": "assistant", "content": None, "tool_calls": [custom]},
+            {"role": "assistant", "content": [{"type": "text", "text": "ok"}, used]},
+            {"role": "user", "content": [result, {"type": "text", "text": "And now?"}]},
+        ],
+        "response",
+    ) == (
+        Message(role=Role.ASSISTANT, tool_calls=(ToolCall(id="c", name="bash", arguments="rm -rf /"),)),
+        Message(
+            role=Role.ASSISTANT,
+            content="ok",
+            tool_calls=(ToolCall(id="t", name="bash", arguments='{"cmd": "rm -rf /ü"}'),),
+        ),
+        Message(role=Role.USER, content="gone\nAnd now?"),
+    )
+
+
+def test_nothing_that_is_said_twice_is_left_out():
+    """If it failed: a plan in a second field would not be judged, behind a harmless first one."""
+    said = {"role": "assistant", "content": "fine", "refusal": "no", "thinking": "a", "reasoning": "a"}
+    assert messages_in([{**said, "reasoning_content": "plan"}], "response") == (
+        Message(role=Role.ASSISTANT, content="fine\nno", thinking="a\nplan"),
+    )
+
+
 def test_a_samples_own_messages_are_read_as_they_are():
     """If it failed: what `evaluate.py` judged would be another text here."""
     _, response = trajectory_in(OPENAI, "trajectory")
@@ -71,6 +103,15 @@ def test_a_samples_own_messages_are_read_as_they_are():
         ([1], "x.0: expected a message"),
         ([{"role": "assistant", "content": {"a": 1}}], "x.0.content: expected a text"),
         ([{"role": "assistant", "tool_calls": [{"function": "f"}]}], "x.0.tool_calls.0.function"),
+        ([{"role": "assistant", "tool_calls": [{"function": {"arguments": "{}"}}]}], "with a name"),
+        ([{"role": "assistant", "tool_calls": [{"type": "shell", "shell": {"do": "rm"}}]}], "with a name"),
+        (
+            [{"role": "assistant", "tool_calls": [{"function": {"name": "a"}, "custom": {"name": "b"}}]}],
+            "one of",
+        ),
+        ([{"role": "assistant", "content": [{"type": "computer_call", "action": "x"}]}], "'computer_call'"),
+        ([{"role": "assistant", "content": [{"type": "text", "text": {"value": "a"}}]}], "without a text"),
+        ([{"role": "assistant", "reasoning": [{"type": "tool_use", "name": "a"}]}], "x.0.reasoning.0"),
     ],
 )
 def test_what_is_no_chat_is_named(given: object, said: str):
@@ -92,12 +133,20 @@ def test_an_answer_is_judged_with_the_request_of_its_call():
     assert requests.exchange(litellm.call_in({**CALL, "litellm_call_id": "other"})) is None
 
 
-def test_remembered_requests_take_bounded_memory(monkeypatch: pytest.MonkeyPatch):
+TEXT = "x" * 30 * litellm._OVERHEAD
+CALLING = {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": TEXT}}]}
+EMPTY = {"role": "user", "content": ""}
+
+
+@pytest.mark.parametrize(
+    "what", [{"texts": [TEXT]}, {"structured_messages": [CALLING]}, {"structured_messages": [EMPTY] * 30}]
+)
+def test_remembered_requests_take_bounded_memory(what: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
     """If it failed: a long life of the server would end in memory's."""
-    monkeypatch.setattr(litellm, "_MOST_CHARACTERS", 100)
+    monkeypatch.setattr(litellm, "_MOST_CHARACTERS", 100 * litellm._OVERHEAD)
     requests = litellm.Requests()
     for n in range(9):
-        call = {"input_type": "request", "texts": ["x" * 30], "litellm_call_id": f"{n}"}
+        call = {"input_type": "request", "litellm_call_id": f"{n}", **what}
         requests.remember(litellm.call_in(call))
     known = [n for n in range(9) if requests.exchange(litellm.call_in({**CALL, "litellm_call_id": f"{n}"}))]
     assert known == [6, 7, 8]

@@ -1,14 +1,12 @@
-"""Chat messages of other people as ours: OpenAI's form, or that of a sample.
+"""Chat messages of other people as ours: OpenAI's form, with Anthropic's parts of tools, or that of a sample.
 
-Promise: text, reasoning and tool calls are all there. A part that is no text (an image, a sound) stands as
-its type in square brackets, since a monitor reads text alone.
+Promise: text, reasoning and tool calls are all there, or it is no chat. A part that is known to be no text
+(an image, a sound, a file) stands as its type in square brackets, since a monitor reads text alone.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
-
-from pydantic import ValidationError
 
 from monitorbench.records import Message, Role, ToolCall
 
@@ -21,6 +19,23 @@ _ROLES = {
     "function": Role.TOOL,
 }
 _THOUGHTS = ("thinking", "reasoning_content", "reasoning")
+_TEXTS = ("text", "refusal", "thinking")
+_CALLS = ("tool_use", "server_tool_use")
+_NO_TEXT = (
+    "image",
+    "image_url",
+    "image_file",
+    "input_image",
+    "audio",
+    "audio_url",
+    "input_audio",
+    "video",
+    "video_url",
+    "input_video",
+    "file",
+    "input_file",
+)
+"""Types of parts that show nothing to who reads text."""
 
 
 class NoChat(ValueError):
@@ -70,18 +85,35 @@ def _message(given: object, where: str) -> Message:
     role = given.get("role")
     if not isinstance(role, str) or role not in _ROLES:
         raise NoChat(f"{where}.role: expected one of {', '.join(_ROLES)}")
-    content = _text(given.get("content"), f"{where}.content")
-    thinking = next((found for name in _THOUGHTS if (found := given.get(name))), "")
+    content, used = _content(given.get("content"), f"{where}.content")
+    thoughts = (_text(given.get(name) or "", f"{where}.{name}") for name in _THOUGHTS)
     calls = tool_calls_in(given.get("tool_calls"), f"{where}.tool_calls")
     if given.get("function_call") is not None:
         calls += (_tool_call({"function": given["function_call"]}, f"{where}.function_call"),)
     return Message(
         role=_ROLES[role],
-        content=content or _text(given.get("refusal"), f"{where}.refusal"),
-        thinking=_text(thinking, f"{where}.thinking"),
-        tool_calls=calls,
+        content=_joined((content, _text(given.get("refusal"), f"{where}.refusal"))),
+        thinking=_joined(dict.fromkeys(thoughts)),  # some servers say one thought under two names
+        tool_calls=calls + used,
         tool_call_id=_text(given.get("tool_call_id"), f"{where}.tool_call_id"),
     )
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "\n".join(filter(None, texts))
+
+
+def _content(given: object, where: str) -> tuple[str, tuple[ToolCall, ...]]:
+    """A content's text, and the tool calls that stand among its parts."""
+    if not isinstance(given, list):
+        return _text(given, where), ()
+    calls, others = [], []
+    for number, one in enumerate(given):
+        if isinstance(one, dict) and one.get("type") in _CALLS:
+            calls.append(_tool_call(one, f"{where}.{number}"))
+        else:
+            others.append(_part(one, f"{where}.{number}"))
+    return "\n".join(others), tuple(calls)
 
 
 def _text(given: object, where: str) -> str:
@@ -99,26 +131,38 @@ def _part(given: object, where: str) -> str:
         return given
     if not isinstance(given, dict):
         raise NoChat(f"{where}: expected a part, an object with type and text")
-    for name in ("text", "refusal", "thinking"):
-        if isinstance(given.get(name), str):
-            return str(given[name])
-    return f"[{str(given.get('type', 'part'))[:40]}]"
+    kind = given.get("type")
+    texts = [given[name] for name in _TEXTS if isinstance(given.get(name), str)]
+    if kind == "tool_result":
+        return _joined((_text(given.get("content"), f"{where}.content"), *texts))
+    if texts:
+        return _joined(texts)
+    if kind in _NO_TEXT:
+        return f"[{kind}]"
+    raise NoChat(f"{where}: a part of type {str(kind)[:40]!r} without a text; it can't be judged")
 
 
 def _tool_call(given: object, where: str) -> ToolCall:
     if not isinstance(given, dict):
         raise NoChat(f"{where}: expected a tool call, an object with its function")
+    kinds = [kind for kind in _GIVEN if given.get(kind) is not None]
+    if len(kinds) > 1:
+        raise NoChat(f"{where}: expected one of {' and '.join(kinds)}")
     function: Mapping[str, Any] = given
-    if given.get("function") is not None:
-        if not isinstance(given["function"], dict):
-            raise NoChat(f"{where}.function: expected an object with name and arguments")
-        function = given["function"]
-    arguments = function.get("arguments", "")
-    try:
-        return ToolCall(
-            id=str(given.get("id") or ""),
-            name=str(function.get("name") or ""),
-            arguments=arguments if isinstance(arguments, str) else json.dumps(arguments),
-        )
-    except ValidationError as error:
-        raise NoChat(f"{where}: {error.errors(include_url=False)[0]['msg']}") from error
+    for kind in kinds:
+        if not isinstance(given[kind], dict):
+            raise NoChat(f"{where}.{kind}: expected an object with name and {_GIVEN[kind]}")
+        function = given[kind]
+    name = function.get("name")
+    if not isinstance(name, str) or not name.strip():
+        raise NoChat(f"{where}: expected a tool call with a name")
+    sent = [_as_text(function[one]) for one in _GIVEN.values() if function.get(one) is not None]
+    return ToolCall(id=str(given.get("id") or ""), name=name, arguments="\n".join(sent))
+
+
+_GIVEN = {"function": "arguments", "custom": "input"}
+"""What a call of either kind calls that which it sends."""
+
+
+def _as_text(given: object) -> str:
+    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)

@@ -20,6 +20,8 @@ PATH = "/beta/litellm_basic_guardrail_api"
 _MOST_CALLS = 10_000
 _MOST_CHARACTERS = 2**26
 """Of all remembered requests together; the oldest are forgotten first."""
+_OVERHEAD = 400
+"""What a message, a tool call or an entry takes beside its text, counted as characters."""
 
 
 class _Sent(BaseModel):
@@ -94,7 +96,7 @@ class Requests:
         with self._lock:
             self._forget(call.id)
             self._known[call.id] = call.messages
-            self._characters += _characters(call.messages)
+            self._characters += _characters(call.id, call.messages)
             while len(self._known) > _MOST_CALLS or self._characters > _MOST_CHARACTERS:
                 self._forget(next(iter(self._known)))
 
@@ -105,8 +107,16 @@ class Requests:
         return Exchange(asked, call.messages) if asked else None
 
     def _forget(self, name: str) -> None:
-        self._characters -= _characters(self._known.pop(name, ()))
+        if (known := self._known.pop(name, None)) is not None:
+            self._characters -= _characters(name, known)
 
 
-def _characters(messages: tuple[Message, ...]) -> int:
-    return sum(len(one.content) + len(one.thinking) for one in messages)
+def _characters(name: str, messages: tuple[Message, ...]) -> int:
+    """What remembering a request takes."""
+    texts = [name]
+    for one in messages:
+        texts += (one.content, one.thinking, one.tool_call_id)
+        for call in one.tool_calls:
+            texts += (call.id, call.name, call.arguments)
+    n = 1 + len(messages) + sum(len(one.tool_calls) for one in messages)
+    return n * _OVERHEAD + sum(map(len, texts))

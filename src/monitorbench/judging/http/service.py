@@ -1,12 +1,15 @@
 """An HTTP server of JSON: a function a path, and what it refuses before a function sees it.
 
 Promises: every request is answered with one JSON object, in one line where it is refused, and none with a
-traceback; a body is at most `Limits.most_bytes` and no more than that is ever held of it; with a key only
-`/health` is answered without it; one request that fails takes nothing from the others. No TLS.
+traceback; a body is at most `Limits.most_bytes` and no more than that is ever held of it, and neither a head
+nor a body may take for ever; what could be read as two requests, or as one of another length, is refused, and
+its connection closed; with a key only `/health` is answered without it; one request that fails takes nothing
+from the others; on leaving `listening` what is in hand is answered, and nothing else any more. No TLS.
 """
 
 import contextlib
 import hmac
+import io
 import json
 import logging
 import socket
@@ -16,15 +19,24 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
+
+from monitorbench.config.base import UserError
 
 MOST_BYTES = 4 * 2**20
 _SECONDS_TO_SEND = 30
-"""A connection that says nothing for so long is closed, and a body is whole by then or refused."""
+"""A connection that says nothing for so long is closed; a head that has begun, and then its body, is whole by
+then or refused."""
+_MOST_HEAD = 2**15
+"""Bytes of a request's line and headers."""
+_MOST_TOLD = 64
+"""Connections too many that are told so at once; others are closed with a word."""
 _SECONDS_TO_LINGER = 5.0
 _LONGEST_IDLE = 1.0
 """Seconds without a byte of a refused body, after which the rest is not waited for."""
 _PIECE = 2**16
+_FULL = "too many connections; try again"
+_ENDING = "the server is ending"
 _log = logging.getLogger(__name__)
 
 
@@ -50,6 +62,8 @@ class Limits(NamedTuple):
     """Requests in hand, bodies that are being received included; one more is refused (429)."""
     connections: int | None = None
     """Open at once, each a thread; one more is refused (503)."""
+    seconds_to_end: float = _SECONDS_TO_SEND
+    """How long the requests in hand are waited for in the end."""
 
 
 _USUAL = Limits()
@@ -73,7 +87,7 @@ def listening(
     refused: Callable[[str, Refusal], Answer] = as_error,
     health: Callable[[], Mapping[str, Any]] = lambda: {"status": "ok"},
 ) -> Iterator["Server"]:
-    """A server that is bound to its port; `serve_forever` answers. Raises `OSError` where it is taken.
+    """A server that is bound to its port; `serve_forever` answers. Raises `UserError` where it is taken.
 
     `posts` are called by path, from a thread a connection. `refused` makes the answer of a refusal on one of
     these paths, or on "" where the path is not known yet.
@@ -85,8 +99,21 @@ def listening(
             self.most_bytes = limits.most_bytes
             super().__init__(*given)
 
-    with Server((host, port), Handler, limits, refused) as server:
-        yield server
+    class Full(Handler):
+        is_full = True
+        timeout = _LONGEST_IDLE
+
+    try:
+        server = Server((host, port), Handler, Full, limits, refused)
+    except OSError as error:
+        raise UserError(
+            f"port={port}: can't be had on {host} ({error.strerror or error}); expected a free one"
+        ) from error
+    with server:
+        try:
+            yield server
+        finally:
+            server.drain(limits.seconds_to_end)
 
 
 class Server(ThreadingHTTPServer):
@@ -99,30 +126,28 @@ class Server(ThreadingHTTPServer):
         self,
         address: tuple[str, int],
         handler: type[BaseHTTPRequestHandler],
+        full: type[BaseHTTPRequestHandler],
         limits: Limits,
         refused: Callable[[str, Refusal], Answer],
     ) -> None:
+        """`full` is the handler of connections that are too many."""
         super().__init__(address, handler)
-        self.in_hand = _Slots(limits.at_once)
-        self._connections, self._refused = _Slots(limits.connections), refused
+        self.in_hand, self.is_ending = _Slots(limits.at_once), False
+        self._kinds = ((_Slots(limits.connections), handler), (_Slots(_MOST_TOLD), full))
+        self._refused = refused
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """A thread for a connection, or 503 where there are too many."""
-        if not self._connections.take():
-            self._turn_away(request)
-            return
-        try:
-            super().process_request(request, client_address)
-        except RuntimeError:  # the machine has no thread left
-            self._connections.give_back()
-            self._turn_away(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """See `ThreadingMixIn`."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._connections.give_back()
+        for slots, handler in self._kinds:
+            if not slots.take():
+                continue
+            given = (slots, handler, request, client_address)
+            try:
+                threading.Thread(target=self._converse, args=given, daemon=True).start()
+                return
+            except RuntimeError:  # the machine has no thread left
+                slots.give_back()
+        self._turn_away(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A connection that broke is the client's business; anything else is said in the log."""
@@ -131,11 +156,24 @@ class Server(ThreadingHTTPServer):
             _log.error("serve: a connection ended", exc_info=error)
 
     def drain(self, seconds: float) -> None:
-        """Wait until no request is in hand, at most so long."""
+        """Take no request any more, and wait until none is in hand, at most so long."""
+        self.is_ending = True
+        self.in_hand.close()
         self.in_hand.empty(seconds)
 
+    def _converse(
+        self, slots: "_Slots", handler: type[BaseHTTPRequestHandler], request: Any, client_address: Any
+    ) -> None:
+        try:
+            handler(request, client_address, self)
+        except Exception:  # of this connection alone
+            self.handle_error(request, client_address)
+        finally:
+            self.shutdown_request(request)
+            slots.give_back()
+
     def _turn_away(self, request: socket.socket) -> None:
-        status, body = self._refused("", Refusal(503, "too many connections; try again"))
+        status, body = self._refused("", Refusal(503, _FULL))
         text = json.dumps(body).encode()
         head = (
             f"HTTP/1.1 {status} Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
@@ -145,6 +183,46 @@ class Server(ThreadingHTTPServer):
             request.settimeout(_LONGEST_IDLE)
             request.sendall(head.encode() + text)
         self.shutdown_request(request)
+
+
+class _TooLong(Exception):
+    """A head of more than `_MOST_HEAD` bytes."""
+
+
+class _Incoming(io.RawIOBase):
+    """What a connection sends, each request's head and then its body within a time of its own."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._left: int | None = None
+        self._seconds, self._until = 0.0, 0.0
+
+    def expect_head(self, seconds: float) -> None:
+        """A head may begin in so long, and then take as long again."""
+        self._left, self._seconds, self._until = _MOST_HEAD, seconds, time.monotonic() + seconds
+
+    def expect_body(self, seconds: float) -> None:
+        """A body has so long."""
+        self._left, self._until = None, time.monotonic() + seconds
+
+    def readable(self) -> bool:
+        """See `io.RawIOBase`."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """See `io.RawIOBase`; raises `TimeoutError` where it takes too long."""
+        if self._left is not None and self._left <= 0:
+            raise _TooLong
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._connection.settimeout(left)
+        n = self._connection.recv_into(buffer)
+        if self._left is not None:
+            if self._left == _MOST_HEAD:
+                self._until = time.monotonic() + self._seconds
+            self._left -= n
+        return n
 
 
 class _Slots:
@@ -166,6 +244,11 @@ class _Slots:
             self._taken -= 1
             self._changed.notify_all()
 
+    def close(self) -> None:
+        """Have none to take any more."""
+        with self._changed:
+            self._most = 0
+
     def empty(self, seconds: float) -> bool:
         with self._changed:
             return self._changed.wait_for(lambda: self._taken == 0, seconds)
@@ -176,9 +259,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "monitorbench", ""
-    timeout = _SECONDS_TO_SEND
+    timeout: ClassVar[float] = _SECONDS_TO_SEND
     disable_nagle_algorithm = True
     wbufsize = _PIECE  # head and body leave together
+    requestline = request_version = command = path = ""  # of what is no request
+    is_full: ClassVar[bool] = False
+    """Whether this connection is one too many: it is told so, in the form of what it asks."""
+    is_answered = False
     server: Server
     posts: Mapping[str, Post]
     expected: str | None
@@ -186,18 +273,63 @@ class _Handler(BaseHTTPRequestHandler):
     health: Callable[[], Mapping[str, Any]]
     most_bytes: int
 
+    def setup(self) -> None:
+        """See `StreamRequestHandler`."""
+        super().setup()
+        self.rfile.close()
+        self.incoming = _Incoming(self.connection)
+        self.rfile = io.BufferedReader(self.incoming)
+
+    def handle(self) -> None:
+        """See `BaseHTTPRequestHandler`; one too many is told so also where it asks nothing."""
+        super().handle()
+        if self.is_full and not self.is_answered:
+            self._send(self.refused("", Refusal(503, _FULL)))
+
+    def handle_one_request(self) -> None:
+        """See `BaseHTTPRequestHandler`."""
+        self.incoming.expect_head(self.timeout)
+        try:
+            super().handle_one_request()
+        except _TooLong:
+            self.send_error(431, f"head of more than {_MOST_HEAD} bytes")
+
+    def parse_request(self) -> bool:
+        """See `BaseHTTPRequestHandler`; a head that others may read otherwise is none."""
+        if not super().parse_request():
+            return False
+        if self._is_ambiguous:
+            self.send_error(400, "malformed headers; expected NAME: VALUE, and one Content-Length")
+            return False
+        return True
+
+    def handle_expect_100(self) -> bool:
+        """Ask for the body, unless it is refused without."""
+        if self.command == "POST" and not self._is_ambiguous and self._refusal() is None:
+            self.send_response_only(100)
+            self.end_headers()
+            self.wfile.flush()
+        return True
+
     def do_GET(self) -> None:
         """`/health`."""
-        if self._path == "/health":
-            self._send(Answer(200, self.health()))
-        else:
+        if self._path != "/health":
             self._refuse(self._unknown_path())
+        elif self.server.is_ending:
+            self._refuse(Refusal(503, _ENDING))
+        elif self.headers.get("Content-Length", "0") == "0" and "Transfer-Encoding" not in self.headers:
+            self._send(Answer(200, self.health()))
+        else:  # a body that is not read would pass for the next request
+            self.close_connection = True
+            self._send(Answer(200, self.health()))
+            self._linger()
 
     def do_POST(self) -> None:
         """One of the paths that are answered."""
         refusal = self._refusal()
         if refusal is None and not self.server.in_hand.take():
-            refusal = Refusal(429, "too many requests in hand; try again")
+            ending = Refusal(503, _ENDING) if self.server.is_ending else None
+            refusal = ending or Refusal(429, "too many requests in hand; try again")
         if refusal is not None:
             self._refuse(refusal)
             return
@@ -206,13 +338,17 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(self._answer_to(found) if isinstance(found, Refusal) else found)
         except OSError:  # the client went away
             self.close_connection = True
+            return
         finally:
             self.server.in_hand.give_back()
+        if isinstance(found, Refusal) and self.close_connection:
+            self._linger()
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What is no HTTP, or a method that is none of these."""
         self.close_connection = True
         self._send(self.refused("", Refusal(int(code), str(message or "no HTTP request")[:120])))
+        self._linger()
 
     def log_message(self, *_: object) -> None:
         """Nothing: what is asked is nobody's business, and how often is the caller's."""
@@ -221,11 +357,17 @@ class _Handler(BaseHTTPRequestHandler):
     def _path(self) -> str:
         return self.path.partition("?")[0]
 
+    @property
+    def _is_ambiguous(self) -> bool:
+        return bool(self.headers.defects) or len(self.headers.get_all("Content-Length", ())) > 1
+
     def _answered(self) -> Answer | Refusal:
         body = self._body(int(self.headers["Content-Length"]))
         if body is None:
             self.close_connection = True
             return Refusal(408, f"the body was not whole within {_SECONDS_TO_SEND} s")
+        if self.server.is_ending:  # its judge and its log may be closed before there is an answer
+            return Refusal(503, _ENDING)
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
             return self.posts[self._path](body, headers)
@@ -237,13 +379,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _body(self, length: int) -> bytes | None:
         """The body; None where it is not whole in time."""
         pieces, left = [], length
-        until = time.monotonic() + _SECONDS_TO_SEND
-        while left and time.monotonic() < until:
-            piece = self.rfile.read1(min(left, _PIECE))
-            if not piece:
-                break
-            pieces.append(piece)
-            left -= len(piece)
+        self.incoming.expect_body(_SECONDS_TO_SEND)
+        with contextlib.suppress(TimeoutError):
+            while left and (piece := self.rfile.read1(min(left, _PIECE))):
+                pieces.append(piece)
+                left -= len(piece)
         return None if left else b"".join(pieces)
 
     def _refusal(self) -> Refusal | None:
@@ -251,6 +391,8 @@ class _Handler(BaseHTTPRequestHandler):
             return Refusal(401, "no key; expected Authorization: Bearer KEY, with the key of server.json")
         if self._path not in self.posts:
             return self._unknown_path()
+        if self.is_full or self.server.is_ending:
+            return Refusal(503, _FULL if self.is_full else _ENDING)
         # A page in somebody's browser can send a plain text anywhere, but not this.
         if self.headers.get_content_type() != "application/json":
             return Refusal(415, "expected Content-Type: application/json")
@@ -294,6 +436,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, answer: Answer) -> None:
         body = json.dumps(answer.body).encode()
+        self.is_answered = True
+        self.close_connection = self.close_connection or self.is_full or self.server.is_ending
+        self.connection.settimeout(self.timeout)
         self.send_response(answer.status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
