@@ -15,6 +15,7 @@ from hypothesis import settings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when huggingface_hub is imported
 
+import composing
 from small_models import smollm2_folder
 from studies import study
 
@@ -30,6 +31,7 @@ from monitorbench.records import (
     Task,
 )
 
+composing.remember()
 settings.register_profile("monitorbench", deadline=None, derandomize=True, database=None)
 settings.load_profile("monitorbench")
 
