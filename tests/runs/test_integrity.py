@@ -43,9 +43,9 @@ def flipped(content: bytes, bit: int) -> bytes:
 
 
 @pytest.fixture
-def data(compose_study: Callable[..., Study], tmp_path: Path) -> Path:
-    """The starter's directory, built."""
-    return ensure(compose_study("build", f"paths.data={tmp_path / 'data'}"))
+def data(starter: Path, tmp_path: Path) -> Path:
+    """A copy of the starter's directory, to be damaged."""
+    return Path(shutil.copytree(starter, tmp_path / "data" / starter.name))
 
 
 @given(st.dictionaries(st.text(), st.text() | st.integers() | st.none(), min_size=1))
