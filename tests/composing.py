@@ -6,10 +6,10 @@ time and size; everything else of a composition, overrides among it, is done ane
 `config/test_composing.py` compares with Hydra as it is.
 """
 
-import os
 import pickle
 from collections.abc import Callable, Sequence
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
@@ -30,12 +30,12 @@ MERGE: Callable[..., Any] = ConfigLoaderImpl._compose_config_from_defaults_list
 
 def _stamp(source: Any, config: str) -> tuple[object, ...]:
     """A file as it is now: where, when written, how long; empty where there is none."""
-    path = os.path.realpath(os.path.join(source.path, source._normalize_file_name(config)))
+    path = Path(source.path, source._normalize_file_name(config)).resolve()
     try:
-        stat = os.stat(path)
+        stat = path.stat()
     except OSError:
         return ()
-    return path, stat.st_mtime_ns, stat.st_ino, stat.st_size
+    return str(path), stat.st_mtime_ns, stat.st_ino, stat.st_size
 
 
 def _remembered(memory: dict[object, bytes], key: object, make: Callable[[], Any]) -> Any:

@@ -19,7 +19,6 @@ from sealed import seal
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
-from monitorbench.corpus.build import ensure
 from monitorbench.corpus.columns import read_columns
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
