@@ -15,6 +15,7 @@ from hypothesis import settings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when huggingface_hub is imported
 
+import composing
 from small_models import smollm2_folder
 from studies import study
 
@@ -30,6 +31,7 @@ from monitorbench.records import (
     Task,
 )
 
+composing.remember()
 settings.register_profile("monitorbench", deadline=None, derandomize=True, database=None)
 settings.load_profile("monitorbench")
 
@@ -96,8 +98,11 @@ def compose_study() -> Callable[..., Study]:
 
 @pytest.fixture(scope="session")
 def starter(tmp_path_factory: pytest.TempPathFactory, compose_study: Callable[..., Study]) -> Path:
-    """The directory of `dataset=starter`, built once a session (about half a minute)."""
+    """The directory of `dataset=starter`, built once for all workers (about half a minute). Never changed."""
     from monitorbench.corpus.build import ensure
 
-    data = tmp_path_factory.mktemp("data")
-    return ensure(compose_study("build", f"paths.data={data}"))
+    data = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        data = data.parent  # the session's own, which has each worker's in it
+    # Who comes second waits for who builds, and then finds it.
+    return ensure(compose_study("build", f"paths.data={data / 'starter'}"))

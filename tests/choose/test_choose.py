@@ -18,11 +18,22 @@ def chosen(folder: Path, *files: Path, more: tuple[str, ...] = ()) -> tuple[int,
     return ran.returncode, ran.stdout, ran.stderr
 
 
-def test_two_recorded_monitors_give_a_page_and_a_sentence(tmp_path: Path):
-    """Otherwise: the headline question is answered nowhere; and a second run would do everything again."""
-    code, out, err = chosen(tmp_path, *FILES)
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, list[str]]:
+    """A folder in which two monitors were chosen from: what was said, and the evaluations that it left.
+
+    Whatever else is chosen in it finds the dataset's baselines and checks, which are most of the work.
+    """
+    folder = tmp_path_factory.mktemp("choice")
+    code, out, err = chosen(folder, *FILES)
     assert code == 0, err
-    directory = tmp_path / out.splitlines()[-1]
+    return folder, out, sorted(path.name for path in (folder / "runs" / "evaluate").iterdir())
+
+
+def test_two_recorded_monitors_give_a_page_and_a_sentence(once: tuple[Path, str, list[str]]):
+    """Otherwise: the headline question is answered nowhere; and a second run would do everything again."""
+    folder, out, runs = once
+    directory = folder / out.splitlines()[-1]
     assert (directory / "report.html").stat().st_size > 10_000
     metrics = json.loads((directory / "metrics.json").read_text())
     assert {"smollm2_135m", "qwen2_5_coder_0_5b"} <= set(metrics["monitors"])
@@ -33,9 +44,8 @@ def test_two_recorded_monitors_give_a_page_and_a_sentence(tmp_path: Path):
     assert recommendation["decision"] == "none"
     assert recommendation["sentence"] in unescape((directory / "report.html").read_text())
     assert recommendation["sentence"] in " ".join(out.split())
-    runs = sorted(path.name for path in (tmp_path / "runs" / "evaluate").iterdir())
     assert len(runs) == 4
-    again = chosen(tmp_path, *FILES)
+    again = chosen(folder, *FILES)
     assert again[1].splitlines()[-1] == out.splitlines()[-1]
     assert "judging" not in again[2]
 
@@ -68,10 +78,10 @@ def perfect(folder: Path) -> Path:
     return file
 
 
-def test_a_monitor_that_knows_is_the_one_to_deploy(tmp_path: Path):
+def test_a_monitor_that_knows_is_the_one_to_deploy(once: tuple[Path, str, list[str]]):
     """Otherwise: the answer would be the same whatever the monitors are worth."""
-    chosen(tmp_path, FILES[0])
-    code, out, err = chosen(tmp_path, FILES[0], perfect(tmp_path))
+    folder = once[0]
+    code, out, err = chosen(folder, FILES[0], perfect(folder))
     assert code == 0, err
     said = " ".join(out.split())
     assert "Deploy knows to watch, flag above" in said
@@ -82,9 +92,9 @@ def test_a_monitor_that_knows_is_the_one_to_deploy(tmp_path: Path):
     )
 
 
-def test_too_few_questions_for_the_promise_say_how_many_more(tmp_path: Path):
+def test_too_few_questions_for_the_promise_say_how_many_more(once: tuple[Path, str, list[str]]):
     """Otherwise: a threshold without evidence, or an end without an answer."""
-    code, out, err = chosen(tmp_path, FILES[0], more=("calibrate.alpha=0.01",))
+    code, out, err = chosen(once[0], FILES[0], more=("calibrate.alpha=0.01",))
     assert code == 0, err
     said = " ".join(out.split())
     found = re.search(r"Insufficient data: (\d+) more benign questions of", said)

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
 
 from monitorbench.cli.stages import STAGES
 
@@ -255,16 +258,13 @@ def test_every_command_that_a_stages_help_shows_works(tmp_path: Path):
         for arguments in re.findall(rf"^    monitorbench {name}(.*)$", stage.text, re.M)
     ]
     assert {name for name, _ in shown} == set(STAGES)
-    settings = [
-        [
-            *("-m", "monitorbench.cli", name),
-            *(a for a in arguments if a != "-m" and "," not in a.partition("=")[2].strip("[]")),
-            *("--cfg", "job"),
-        ]
-        for name, arguments in shown
-    ]
-    assert {
-        " ".join(command): ran.err
-        for command, ran in zip(settings, run_all(settings, tmp_path), strict=True)
-        if ran.code
-    } == {}
+    refused = {}
+    for name, arguments in shown:
+        asked = [a for a in arguments if a != "-m" and "," not in a.partition("=")[2].strip("[]")]
+        try:
+            # What `--cfg job` prints, which has a process of every script above.
+            with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+                compose(name, asked)
+        except (HydraException, OmegaConfBaseException) as error:
+            refused[f"{name} {' '.join(asked)}"] = str(error)
+    assert refused == {}

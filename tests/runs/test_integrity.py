@@ -19,7 +19,6 @@ from sealed import seal
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
-from monitorbench.corpus.build import ensure
 from monitorbench.corpus.columns import read_columns
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
@@ -43,9 +42,9 @@ def flipped(content: bytes, bit: int) -> bytes:
 
 
 @pytest.fixture
-def data(compose_study: Callable[..., Study], tmp_path: Path) -> Path:
-    """The starter's directory, built."""
-    return ensure(compose_study("build", f"paths.data={tmp_path / 'data'}"))
+def data(starter: Path, tmp_path: Path) -> Path:
+    """A copy of the starter's directory, to be damaged."""
+    return Path(shutil.copytree(starter, tmp_path / "data" / starter.name))
 
 
 @given(st.dictionaries(st.text(), st.text() | st.integers() | st.none(), min_size=1))

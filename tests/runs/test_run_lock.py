@@ -74,7 +74,8 @@ def test_of_two_builds_the_second_waits_and_takes_the_firsts(
     compose_study: Callable[..., Study], tmp_path: Path, holder: Callable[[Path], subprocess.Popen[str]]
 ):
     """A sweep's first jobs all find no data: refused, all but one would fail; unheeded, they write over."""
-    study = compose_study("build", f"paths.data={tmp_path}")
+    example = Path(__file__).parents[2] / "examples" / "dataset.jsonl"
+    study = compose_study("build", "dataset=jsonl", f"dataset.path={example}", f"paths.data={tmp_path}")
     directory = build.directory_of(study).path
     process = holder(directory)
     with multiprocessing.get_context("spawn").Pool(2) as pool:

@@ -84,7 +84,7 @@ print(json.dumps(codes))
 """`train/fit.py` in processes that are forked from one, so that a run costs its work and not its imports."""
 
 
-def test_killed_at_five_places_it_ends_in_the_same_bytes(tmp_path: Path):
+def test_killed_at_five_places_it_ends_in_the_same_bytes(starter: Path, tmp_path: Path):
     """If it failed: an extraction of hours would begin anew after a kill, or end in another head."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     runs = [(str(whole), ""), *((str(killed), place) for place in PLACES), (str(killed), "")]
@@ -94,7 +94,7 @@ def test_killed_at_five_places_it_ends_in_the_same_bytes(tmp_path: Path):
         *("engine=transformers", "engine.dtype=float32", "engine.device=cpu", "tracking=none"),
         *("dataset.train.subset=safety_permission/qa", "dataset.train.pairs_per_cell=2"),
         *("dataset.validation.subset=safety_permission/qa", "dataset.validation.pairs_per_cell=1"),
-        *(f"monitor.path={smollm2_folder()}", f"paths.data={tmp_path / 'data'}"),
+        *(f"monitor.path={smollm2_folder()}", f"paths.data={starter.parent}"),
     ]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
