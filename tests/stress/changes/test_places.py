@@ -22,6 +22,7 @@ ATOMS = (
     '{"to": "Ann. Bo", "n": 1}',
     "It is 3.14 and 1 000 000.",
     "Two of `a. B` remain.",
+    "Ask Dr. Berg, Mrs. Ito or J. Kim, e.g. today.",
     'She wrote "No. Never. I will not" to him.',
     "So 7 × 12 = 84.",
     "Longwordwithoutanyend",

@@ -18,11 +18,13 @@ from monitorbench.stress.changes.text.pieces import pieces
 
 PLACES = ("start", "middle", "end")
 _PARAGRAPH, _LINE, _SENTENCE = range(3)
+_NO_TITLE = "".join(rf"(?<!\b{one}\.)" for one in ("Dr", "Mr", "Mrs", "Ms", "Prof", "St", "Fig", "Inc", "vs"))
 _BOUNDARIES = {
     _PARAGRAPH: re.compile(r"\n\n"),
     _LINE: re.compile(r"\n"),
     _SENTENCE: re.compile(
-        r"(?:(?<=[^\W\d]{2}[.!?])|(?<=[\d%)\"”’*`][.!?])|(?<=[.!?][)\"”’*])) (?![a-z\d\s])"
+        rf"{_NO_TITLE}(?:"
+        r"(?<=[^\W\d]{2}[.!?])|(?<=[\d%)\"”’*`][.!?])|(?<=[.!?][)\"”’*])) (?![a-z\d\s])"
         r"|(?<=[。！？])(?=\w)"
     ),
 }
