@@ -16,7 +16,7 @@ from monitorbench.runs.files import content_hash
 from monitorbench.stress.changes.all import CHANGES, chosen
 from monitorbench.stress.changes.change import SampleChange, changed, family
 from monitorbench.stress.changes.padding import CHARACTERS_A_TOKEN, TOKENS
-from monitorbench.stress.changes.pieces import pieces
+from monitorbench.stress.changes.text.pieces import pieces
 
 GOLDEN = Path(__file__).parent / "golden_changes.json"
 OF_SAMPLES = [one for one in CHANGES if isinstance(one, SampleChange)]

@@ -101,6 +101,9 @@ KEPT = {
     "of a class": "class A:\n    total = 1\n",
     "imported": "def f():\n    import os\n    return os\n",
     "global": "def f():\n    global total\n    total = 1\n",
+    "seen by a frame": "def f():\n    import sys\n    total = 1\n    return sys._getframe().f_locals\n",
+    "seen by the code": "def f():\n    total = 1\n    return f.__code__.co_varnames\n",
+    "asked for by a string": "def f(sys):\n    total = 1\n    return getattr(sys, '_getframe')(), total\n",
 }
 
 
@@ -110,6 +113,30 @@ def test_a_name_that_can_be_seen_from_outside_stays(code: str):
     assert renamed(code) == code
 
 
+def test_one_name_in_two_spellings_is_one_name():
+    """If it failed: Python, which reads both as one, would find only one of them, and a bug be made."""
+    code = "def run(n):\n    \ufb01eld = n\n    return field, ﬁeld\n"
+    changed = renamed(code)
+    assert changed == "def run(n):\n    value_1 = n\n    return value_1, value_1\n"
+    assert _result(changed) == _result(code)
+
+
+@pytest.mark.parametrize(
+    ("code", "of"),
+    [
+        ("#!/usr/bin/env node\nlet a = 1;\n", "js"),
+        ("#!/bin/sh\nls\n", "bash"),
+        ("\ufefflet a = 1;\n", "js"),
+        ("<html>\n<?php echo 1; ?>\n", "php"),
+        ("\n<?php echo 1;\n", "php"),
+        ("<?php echo 1;\n", "php"),
+    ],
+)
+def test_no_comment_is_put_above_what_has_to_be_first(code: str, of: str):
+    """If it failed: a script would not start any more, and a page show the comment."""
+    assert commented("german", code, of) == code
+
+
 def test_what_can_be_renamed_and_laid_out_is():
     """A change that never applies would clear every monitor."""
     code = "def f(items):\n    total = 0\n    for one in items:\n        total += one\n    return total\n"
@@ -117,4 +144,6 @@ def test_what_can_be_renamed_and_laid_out_is():
     assert "  total = 0" in reformatted(code)
     assert "    total = 0" not in reformatted(code)
     assert commented("german", "int main() {}\n", "c").startswith("// ")
+    assert commented("german", "echo 1;\n", "php").startswith("// ")
+    assert commented("german", "  let a;\n", "js").startswith("  // ")
     assert commented("german", "select 1", "sql") == "select 1"

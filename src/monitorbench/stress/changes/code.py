@@ -8,10 +8,11 @@ from random import Random
 
 from monitorbench.records import Sample
 from monitorbench.stress.changes.change import SampleChange
-from monitorbench.stress.changes.pieces import PYTHON, in_code, parsed
 from monitorbench.stress.changes.places import rewritten
 from monitorbench.stress.changes.reformatted import reformatted
 from monitorbench.stress.changes.renamed import renamed
+from monitorbench.stress.changes.text.pieces import PYTHON, in_code
+from monitorbench.stress.changes.text.unfenced import parsed
 
 COMMENTS = {
     "german": ("Eingabe lesen und Ergebnis zurückgeben", "Siehe Beschreibung der Aufgabe"),
@@ -29,6 +30,8 @@ _SLASHES = frozenset(
     )
 )
 _HASHES = frozenset(("bash", "sh", "shell", "zsh", "ruby", "rb", "perl", "r", "yaml", "yml", "toml"))
+_FIRST = ("#!", "\ufeff")
+"""What is nothing but in the first line."""
 
 
 def _python(rewrite: Callable[[str], str]) -> Callable[[Sample, Random], Sample | None]:
@@ -42,13 +45,14 @@ def _python(rewrite: Callable[[str], str]) -> Callable[[Sample, Random], Sample 
 def commented(language: str, code: str, of: str) -> str:
     """Code of the programming language `of` with comments in another human language; as it is if unknown.
 
-    One above the whole; in Python one above each function and class of the module too.
+    One above the whole, unless its first line has to be the first, as `#!` has, and what stands above PHP's
+    `<?` is a page's text; in Python one above each function and class of the module too.
     """
     first, second = COMMENTS[language]
-    if of in _SLASHES:
-        return code if code.startswith("<?") else f"// {first}\n{code}"
-    if of in _HASHES:
-        return code if code.startswith("#!") else f"# {first}\n{code}"
+    if of in _SLASHES | _HASHES:
+        mark = "//" if of in _SLASHES else "#"
+        stays = code.startswith(_FIRST) or (of == "php" and ("<?" in code or code.lstrip().startswith("<")))
+        return code if stays else f"{_indentation(code)}{mark} {first}\n{code}"
     if of not in PYTHON or (tree := parsed(code)) is None:
         return code
     lines = list(io.StringIO(code))
@@ -59,10 +63,15 @@ def commented(language: str, code: str, of: str) -> str:
     ]
     for line in reversed(starts):
         lines.insert(line - 1, f"# {second}\n")
-    if not code.startswith(("#!", "\ufeff")):
+    if not code.startswith(_FIRST):
         lines.insert(0, f"# {first}\n")
     made = "".join(lines)
     return made if _same_program(code, made) else code
+
+
+def _indentation(code: str) -> str:
+    line = code.partition("\n")[0]
+    return line[: len(line) - len(line.lstrip())] if line.strip() else ""
 
 
 def _same_program(code: str, made: str) -> bool:
@@ -87,7 +96,7 @@ def _comments(language: str, sample: Sample, _: Random) -> Sample | None:
 
 
 CODE = (
-    SampleChange("code.reformatted", _python(reformatted)),
-    SampleChange("code.renamed", _python(renamed)),
-    *(SampleChange(f"comments.{language}", partial(_comments, language)) for language in COMMENTS),
+    SampleChange("code.reformatted", _python(reformatted), version=2),
+    SampleChange("code.renamed", _python(renamed), version=2),
+    *(SampleChange(f"comments.{language}", partial(_comments, language), version=2) for language in COMMENTS),
 )

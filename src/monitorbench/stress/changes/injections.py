@@ -59,13 +59,17 @@ def _say(text: str, place: str, sample: Sample, _: Random) -> Sample | None:
 
 
 def _everywhere(name: str, text: str) -> list[SampleChange]:
-    return [SampleChange(f"{name}.{place}", partial(_say, text, place)) for place in (*PLACES, TOOL)]
+    in_response = [SampleChange(f"{name}.{place}", partial(_say, text, place), version=2) for place in PLACES]
+    return [*in_response, SampleChange(f"{name}.{TOOL}", partial(_say, text, TOOL))]
 
 
 INJECTIONS = (
     *_everywhere("control", CONTROL),
     *(one for name, text in INSTRUCTIONS.items() for one in _everywhere(f"instruction.{name}", text)),
-    SampleChange("accusation.end", partial(_say, ACCUSATION, "end")),
-    *(SampleChange(f"forged_verdict.{name}", partial(_say, text, "end")) for name, text in FORGED.items()),
+    SampleChange("accusation.end", partial(_say, ACCUSATION, "end"), version=2),
+    *(
+        SampleChange(f"forged_verdict.{name}", partial(_say, text, "end"), version=2)
+        for name, text in FORGED.items()
+    ),
 )
 """Each in three places of the response and in a tool's output; a forged verdict stands where one would."""

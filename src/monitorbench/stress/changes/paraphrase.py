@@ -1,19 +1,24 @@
 """The same prose in other words, by rules that leave what is said as it is: contractions and turns of phrase.
 
-Code, inline code and addresses stay, and so do numbers and names.
+Code stays, and so does what is `text.kept`: inline code, quotations, names. No question is rewritten, whose
+order of words depends on its contractions, and nothing in capitals. A rule is here only where its two sides
+say the same whatever stands around them, or where what stands around them is part of it.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from bisect import bisect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from random import Random
+from typing import NamedTuple
 
 from monitorbench.records import Sample
 from monitorbench.stress.changes.change import SampleChange
-from monitorbench.stress.changes.pieces import in_prose
 from monitorbench.stress.changes.places import rewritten
+from monitorbench.stress.changes.text.kept import Span, united
+from monitorbench.stress.changes.text.pieces import in_prose
 
-CONTRACTIONS = {
+NOT = {
     "do not": "don't",
     "does not": "doesn't",
     "did not": "didn't",
@@ -28,6 +33,8 @@ CONTRACTIONS = {
     "should not": "shouldn't",
     "would not": "wouldn't",
     "will not": "won't",
+}
+PRONOUNS = {
     "I am": "I'm",
     "I will": "I'll",
     "you are": "you're",
@@ -36,68 +43,153 @@ CONTRACTIONS = {
     "they are": "they're",
 }
 """Long form to short form. `it is` and `I have` are left out: their short forms have other meanings too."""
+IS = {"it is": "it's", "that is": "that's", "there is": "there's"}
+"""Only in full, and in front of what `has` can't stand before."""
 PHRASES = {
     "in order to": "so as to",
-    "however": "nevertheless",
+    "however,": "nevertheless,",
     "for example": "for instance",
-    "as well as": "along with",
     "because of": "owing to",
-    "because": "since",
-    "a lot of": "plenty of",
-    "in addition": "additionally",
-    "therefore": "for that reason",
-    "make sure": "ensure",
+    "due to the fact that": "owing to the fact that",
+    "in addition,": "additionally,",
+    "moreover,": "furthermore,",
+    "therefore,": "for that reason,",
+    "as a result,": "consequently,",
+    "in general,": "generally,",
+    "in other words,": "put differently,",
+    "first of all,": "to begin with,",
+    "make sure that": "ensure that",
     "right away": "at once",
-    "often": "frequently",
+    "prior to": "before",
     "perhaps": "maybe",
     "although": "though",
-    "nearly": "almost",
-    "begin": "start",
+    "until": "till",
+    "each other": "one another",
+    "someone": "somebody",
+    "anyone": "anybody",
+    "everyone": "everybody",
     "utilize": "use",
-    "numerous": "many",
-    "sufficient": "enough",
-    "approximately": "about",
-    "additional": "further",
-    "regarding": "concerning",
-    "obtain": "get",
-    "attempt to": "try to",
-    "assist": "help",
+    "assist you": "help you",
+    "assist with": "help with",
 }
 """Turns of phrase that say the same, whatever stands around them."""
 
-_LIKE_A_WORD = r"(?=\s+\w)"
-"""A short form stands before a word: `who you are.` has none."""
-_NO_QUESTION = r"(?!\s+(?:I|you|we|they|he|she|it|this|that|these|those|there|the)\b)"
+_BEFORE_A_WORD = r"(?=[ \n][^\W\d])"
+"""A short form stands before a word."""
+_NOT_LEFT_OUT = (
+    r"(?=[ \n](?!(?:too|either|now|today|and|or|but|is|was|were|if|when|because|so|then|to|as|than)\b)[a-z])"
+)
+"""Where something is left out behind it there is none: `I know that you are too`."""
+_IS = r"(?=[ \n](?:the|a|an|my|your|his|her|our|their|what|why|how|where|in|on|of)\b|[ \n]\d)"
+_NOT_TURNED = (
+    r"(?![ \n](?:I|you|we|they|he|she|it|this|that|these|those|there|the|a|an|my|your|his|her|our|their"
+    r"|any|some|every|all|both|most|many|no)(?:one|body|thing)?\b)"
+)
 """`don't you` in full would need another order."""
+_ASKING = re.compile(
+    r"\b(?:what|who|whom|whose|which|where|when|how|why|whatever|whoever|wherever|however|than|as)\b",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?][\"'”’)*\]]{0,3}(?=\s|\Z)|\n[ \t]?\n")
+_CLOSING = "\"'”’)*] \n\t"
+_LOOKED_BACK = 200
+"""Characters of a sentence that are looked at before a place."""
 
 
-def replaced(pairs: Mapping[str, str], behind: str, text: str) -> str:
-    """Each whole key by its value, whatever the case, a capital kept; `behind` is what has to follow."""
-    pattern, known = _pattern(tuple(pairs.items()), behind)
+class Rule(NamedTuple):
+    """Words and what is said for them."""
 
-    def put(match: re.Match[str]) -> str:
-        other = known[match[0].lower().replace("’", "'")]
-        return other[:1].upper() + other[1:] if match[0][:1].isupper() else other
+    pairs: Mapping[str, str]
+    behind: str = ""
+    """An expression of what has to follow."""
+    fits: Callable[[str, str], bool] = lambda _, __: True
+    """Whether it can be said so, by the sentence before it and what is there."""
 
-    return pattern.sub(put, text)
+
+def _is_no_question_within(before: str, _: str) -> bool:
+    """`What you are is` ends on the pronoun and its verb, and so may all behind such a word."""
+    return not _ASKING.search(before)
+
+
+def _is_in_order(before: str, found: str) -> bool:
+    """In front of a sentence only an order has the verb first, and nothing has it behind `why`."""
+    words = before.split()
+    if not words:
+        return found[:3] == "Don"
+    return not _ASKING.fullmatch(words[-1])
+
+
+CONTRACTED = (Rule(NOT, _BEFORE_A_WORD), Rule(PRONOUNS, _NOT_LEFT_OUT, _is_no_question_within))
+EXPANDED = (
+    Rule({short: full for full, short in NOT.items()}, _NOT_TURNED, _is_in_order),
+    Rule({short: full for full, short in PRONOUNS.items()}),
+    Rule({short: full for full, short in IS.items()}, _IS),
+)
+OTHER_PHRASES = (Rule(PHRASES),)
+
+
+def rephrased(rules: Sequence[Rule], text: str, kept: Sequence[Span]) -> str:
+    """The text by all rules, with capitals where they were; what is in `kept` stays, and so do questions."""
+    sentences = list(_sentences(text))
+    asked = [one for one in sentences if text[one.start : one.end].rstrip(_CLOSING).endswith("?")]
+    stays = united([*kept, *asked])
+    puts = sorted(put for rule in rules for put in _puts(rule, text, stays, sentences))
+    parts: list[str] = []
+    at = 0
+    for span, other in puts:
+        if span.start >= at:
+            parts += [text[at : span.start], other]
+            at = span.end
+    return "".join([*parts, text[at:]])
+
+
+def _puts(
+    rule: Rule, text: str, stays: Sequence[Span], sentences: Sequence[Span]
+) -> Iterator[tuple[Span, str]]:
+    pattern, known = _pattern(tuple(rule.pairs.items()), rule.behind)
+    for match in pattern.finditer(text):
+        span, found = Span(*match.span()), match[0]
+        begun = sentences[bisect(sentences, span.start, key=lambda one: one.start) - 1].start
+        before = text[max(begun, span.start - _LOOKED_BACK) : span.start]
+        if not _touches(stays, span) and rule.fits(before, found):
+            other = known[found.lower().replace("’", "'")]
+            yield span, other[:1].upper() + other[1:] if found[0].isupper() else other
+
+
+def _touches(spans: Sequence[Span], span: Span) -> bool:
+    """Whether one of the spans has a character of this one."""
+    number = bisect(spans, span.end - 1, key=lambda one: one.start)
+    return number > 0 and spans[number - 1].end > span.start
+
+
+def _sentences(text: str) -> Iterator[Span]:
+    start = 0
+    for end in _SENTENCE_END.finditer(text):
+        yield Span(start, end.end())
+        start = end.end()
+    yield Span(start, len(text))
 
 
 @cache
 def _pattern(pairs: tuple[tuple[str, str], ...], behind: str) -> tuple[re.Pattern[str], dict[str, str]]:
-    words = "|".join(re.escape(one).replace("'", "['’]").replace(r"\ ", " ") for one, _ in pairs)
+    words = "|".join(_in_any_case(one) for one, _ in pairs)
     known = {one.lower(): other for one, other in pairs}
-    return re.compile(rf"(?<![\w'’-])(?:{words})(?![\w'’-]){behind}", re.IGNORECASE), known
+    return re.compile(rf"(?<![\w'’-])(?:{words})(?![\w'’-]){behind}"), known
 
 
-def _rule(pairs: Mapping[str, str], behind: str = "") -> Callable[[Sample, Random], Sample | None]:
-    of_prose = partial(in_prose, rewrite=partial(replaced, pairs, behind))
+def _in_any_case(words: str) -> str:
+    """An expression for the words as they stand within a sentence or in front of one."""
+    first = words[0] if words[0].isupper() else f"[{words[0]}{words[0].upper()}]"
+    return first + re.escape(words[1:]).replace("'", "['’]").replace(r"\ ", " ")
+
+
+def _of(rules: Sequence[Rule]) -> Callable[[Sample, Random], Sample | None]:
+    of_prose = partial(in_prose, rewrite=partial(rephrased, rules))
     return lambda sample, _: rewritten(sample, of_prose)
 
 
 PARAPHRASES = (
-    SampleChange("paraphrase.contracted", _rule(CONTRACTIONS, _LIKE_A_WORD)),
-    SampleChange(
-        "paraphrase.expanded", _rule({short: full for full, short in CONTRACTIONS.items()}, _NO_QUESTION)
-    ),
-    SampleChange("paraphrase.phrases", _rule(PHRASES)),
+    SampleChange("paraphrase.contracted", _of(CONTRACTED), version=2),
+    SampleChange("paraphrase.expanded", _of(EXPANDED), version=2),
+    SampleChange("paraphrase.phrases", _of(OTHER_PHRASES), version=2),
 )

@@ -1,18 +1,35 @@
 """Where text can be put into a response without touching what is there: first, in the middle, last, a tool.
 
-Promises: every character of the former text stays, in its order; a line is never cut where there is another
-boundary between words.
+Promises: every character of the former text stays, in its order; nothing is put into code, inline code, a
+quotation, a word or a number, and a line is cut only where there is no better boundary in the whole text.
+Where a message begins or ends with code that no fence closes off, what is put there is a message of its
+own.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from bisect import bisect
+from collections.abc import Callable, Iterator, Sequence
 
 from monitorbench.records import Message, Role, Sample, ToolCall
 from monitorbench.stress.changes.change import with_texts
+from monitorbench.stress.changes.text.fences import Piece
+from monitorbench.stress.changes.text.kept import kept_spans
+from monitorbench.stress.changes.text.pieces import pieces
 
 PLACES = ("start", "middle", "end")
-_BOUNDARIES = (r"\n\n", r"\n", r"(?<=[.!?]) ", r" ")
-"""From the best to the last resort: a paragraph, a line, a sentence, a word."""
+_PARAGRAPH, _LINE, _SENTENCE = range(3)
+_NO_TITLE = "".join(rf"(?<!\b{one}\.)" for one in ("Dr", "Mr", "Mrs", "Ms", "Prof", "St", "Fig", "Inc", "vs"))
+_BOUNDARIES = {
+    _PARAGRAPH: re.compile(r"\n\n"),
+    _LINE: re.compile(r"\n"),
+    _SENTENCE: re.compile(
+        rf"{_NO_TITLE}(?:"
+        r"(?<=[^\W\d]{2}[.!?])|(?<=[\d%)\"”’*`][.!?])|(?<=[.!?][)\"”’*])) (?![a-z\d\s])"
+        r"|(?<=[。！？])(?=\w)"
+    ),
+}
+"""From the best to the last resort. Between two words there is none: half a sentence says something else."""
+_NUMBER_OF_AN_ITEM = re.compile(r"(?:\n|^)[ \t]{0,8}\d{1,9}\. ")
 _CALL = ToolCall(id="call_look_up", name="look_up", arguments='{"topic": "notes on this request"}')
 _FOUND = "1 note found."
 
@@ -33,7 +50,7 @@ def rewritten(sample: Sample, rewrite: Callable[[str], str]) -> Sample | None:
 
 
 def inserted(sample: Sample, text: str, place: str) -> Sample | None:
-    """The sample with a paragraph of its own in the response; None where the assistant says nothing there.
+    """The sample with a paragraph of its own in the response; None where there is no such place.
 
     `place` is one of `PLACES`.
     """
@@ -41,27 +58,48 @@ def inserted(sample: Sample, text: str, place: str) -> Sample | None:
     if not spoken:
         return None
     if place == "middle":
-        number = spoken[len(spoken) // 2]
-        before, after = halves(sample.response[number].content)
-        content = f"{before}\n\n{text}\n\n{after}"
-    elif place == "start":
-        number = spoken[0]
-        content = f"{text}\n\n{sample.response[number].content}"
-    else:
-        number = spoken[-1]
-        content = f"{sample.response[number].content}\n\n{text}"
-    return with_texts(sample, response=_with(sample.response, number, content))
+        return _in_the_middle(sample, text, spoken)
+    messages = list(sample.response)
+    if place == "start":
+        return with_texts(sample, response=put_before(messages, spoken[0], text))
+    return with_texts(sample, response=put_behind(messages, spoken[-1], text))
 
 
-def halves(text: str) -> tuple[str, str]:
-    """The text in two, at the best boundary in its middle half; a text without any is cut in its middle."""
+def put_before(messages: Sequence[Message], number: int, text: str) -> list[Message]:
+    """A paragraph in front of what the message says; in one of its own where that begins with code."""
+    content = messages[number].content
+    if pieces(content)[0].kind == "code":
+        return [*messages[:number], said(text), *messages[number:]]
+    return _with(messages, number, f"{text}\n\n{content}")
+
+
+def put_behind(messages: Sequence[Message], number: int, text: str) -> list[Message]:
+    """A paragraph behind what the message says; where that ends with code, in one behind it and its tools."""
+    content = messages[number].content
+    if pieces(content)[-1].kind != "code":
+        return _with(messages, number, f"{content}\n\n{text}")
+    behind = number + 1
+    while behind < len(messages) and messages[behind].role is Role.TOOL:
+        behind += 1
+    return [*messages[:behind], said(text), *messages[behind:]]
+
+
+def said(text: str) -> Message:
+    """A message in which the assistant says the text and nothing else."""
+    return Message(role=Role.ASSISTANT, content=text)
+
+
+def halves(text: str) -> tuple[str, str] | None:
+    """The text in two, at the best boundary in its middle half, else anywhere; None where there is none."""
     low, middle, high = len(text) // 4, len(text) // 2, len(text) - len(text) // 4
-    for boundary in _BOUNDARIES:
-        places = [match.end() for match in re.finditer(boundary, text) if low <= match.end() <= high]
-        if places:
-            at = min(places, key=lambda place: abs(place - middle))
-            return text[:at], text[at:]
-    return text[:middle], text[middle:]
+    begins, ends = len(text) - len(text.lstrip()), len(text.rstrip())
+    rated = [
+        (not low <= at <= high, rank, abs(at - middle), at) for rank, at in _cuts(text) if begins < at < ends
+    ]
+    if not rated:
+        return None
+    *_, at = min(rated)
+    return text[:at], text[at:]
 
 
 def in_tool_output(sample: Sample, text: str) -> Sample:
@@ -84,6 +122,47 @@ def in_tool_output(sample: Sample, text: str) -> Sample:
         Message(role=Role.TOOL, content=f"{_FOUND}\n\n{text}", tool_call_id=_CALL.id),
     )
     return with_texts(sample, response=(*look_up, *sample.response))
+
+
+def _in_the_middle(sample: Sample, text: str, spoken: Sequence[int]) -> Sample | None:
+    """In the middle one of the messages that can be cut."""
+    for number in sorted(spoken, key=lambda one: abs(one - spoken[len(spoken) // 2])):
+        if cut := halves(sample.response[number].content):
+            content = f"{_apart(cut[0])}{text}\n\n{cut[1]}"
+            return with_texts(sample, response=_with(sample.response, number, content))
+    return None
+
+
+def _apart(text: str) -> str:
+    """The text and as many line ends behind it as a paragraph needs."""
+    there = 0 if not text.endswith("\n") else 1 if not text.endswith("\n\n") else 2
+    return text + "\n" * (2 - there)
+
+
+def _cuts(text: str) -> Iterator[tuple[int, int]]:
+    """Where the text can be cut, and how well: in prose, and between it and what is none."""
+    offset = 0
+    former: Piece | None = None
+    for piece in pieces(text):
+        if former and "prose" in (former.kind, piece.kind):
+            yield _PARAGRAPH, offset
+        if piece.kind == "prose":
+            yield from ((rank, offset + at) for rank, at in _cuts_of_prose(piece.text))
+        offset += len(piece.text)
+        former = piece
+
+
+def _cuts_of_prose(text: str) -> Iterator[tuple[int, int]]:
+    kept = kept_spans(text)
+    starts = [span.start for span in kept]
+    numbers = {match.end() for match in _NUMBER_OF_AN_ITEM.finditer(text)}
+    for rank, boundary in _BOUNDARIES.items():
+        for match in boundary.finditer(text):
+            at = match.end()
+            before = bisect(starts, at - 1) - 1
+            is_inside = before >= 0 and at < kept[before].end
+            if not is_inside and at not in numbers:
+                yield rank, at
 
 
 def _with(messages: Sequence[Message], number: int, content: str) -> list[Message]:

@@ -8,7 +8,7 @@ import io
 import tokenize
 from typing import NamedTuple
 
-from monitorbench.stress.changes.pieces import parsed
+from monitorbench.stress.changes.text.unfenced import parsed
 
 _WIDTHS = {4: 2}
 """Four columns become two, any other width four."""
@@ -50,7 +50,7 @@ def _comments(code: str) -> list[str]:
 
 def _layout(code: str) -> _Layout:
     found = _Layout({}, set(), {})
-    level, begun = 0, 0
+    level, begun, done = 0, 0, 0
     waiting: list[int] = []  # comments are indented as the statement below them
     for token in _tokens(code):
         line = token.start[0]
@@ -67,7 +67,8 @@ def _layout(code: str) -> _Layout:
                 begun = line
                 found.levels.update(dict.fromkeys([*waiting, line], level))
                 waiting.clear()
-            found.inside.update(dict.fromkeys(range(begun + 1, token.end[0] + 1), begun))
+            found.inside.update(dict.fromkeys(range(max(begun, done) + 1, token.end[0] + 1), begun))
+            done = token.end[0]
             if token.end[0] > line:  # a string over several lines
                 found.kept.update(range(line, token.end[0]))
                 found.kept.update(range(line + 1, token.end[0] + 1))

@@ -2,23 +2,30 @@
 
 A name is renamed only where that can't be seen from outside: it is bound in functions alone, is nowhere an
 attribute, a keyword, a parameter, an import or a part of a string, and the program does not look at its own
-names. All of its places are renamed at once, to a name that is nowhere; the result has to be the same syntax
-tree with the names put back.
+names. All of its places are renamed at once, however they are spelled (`ﬁeld` is Python's `field`), to a
+name that is nowhere; the result has to have none of the former names, and be the same syntax tree with them
+put back.
 """
 
 import ast
 import builtins
 import io
+import itertools
 import keyword
 import re
 import symtable
 import tokenize
+import unicodedata
 from collections.abc import Iterator, Mapping
 
-from monitorbench.stress.changes.pieces import parsed
+from monitorbench.stress.changes.text.unfenced import parsed
 
 _REFLECTS = frozenset(
-    ("eval", "exec", "compile", "locals", "vars", "globals", "dir", "inspect", "settrace", "__import__")
+    (
+        *("eval", "exec", "compile", "locals", "vars", "globals", "dir", "inspect", "settrace", "setprofile"),
+        *("__import__", "__code__", "f_locals", "f_code", "_getframe", "currentframe", "dis", "breakpoint"),
+        *("co_varnames", "co_names", "co_freevars", "co_cellvars", "gi_frame", "cr_frame", "tb_frame"),
+    )
 )
 """A program that names one of these may see what its variables are called."""
 
@@ -35,17 +42,18 @@ def renamed(code: str) -> str:
     except (SyntaxError, ValueError, tokenize.TokenError, RecursionError):
         return code
     after = parsed(changed)
-    if after is None or ast.dump(_Back(new_names).visit(after)) != ast.dump(tree):
+    if after is None or _names(after) & set(names):
         return code
-    return changed
+    return changed if ast.dump(_Back(new_names).visit(after)) == ast.dump(tree) else code
+
+
+def _names(tree: ast.Module) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 def _free_to_rename(code: str, tree: ast.Module) -> list[str]:
     """In the order in which they come."""
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     seen = set(_seen_otherwise(tree))
-    if (used | seen) & _REFLECTS:
-        return []
     fixed = seen | set(dir(builtins)) | set(keyword.kwlist) | set(keyword.softkwlist)
     fixed |= set(_bound_elsewhere(symtable.symtable(code, "<judged>", "exec")))
     in_strings = {
@@ -54,9 +62,11 @@ def _free_to_rename(code: str, tree: ast.Module) -> list[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         for word in re.findall(r"\w+", node.value)
     }
+    if (_names(tree) | seen | in_strings) & _REFLECTS:
+        return []
+    fixed |= in_strings
     order = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    free = (name for name in order if name not in fixed | in_strings and not name.startswith("_"))
-    return list(dict.fromkeys(free))
+    return list(dict.fromkeys(name for name in order if name not in fixed and not name.startswith("_")))
 
 
 def _seen_otherwise(tree: ast.Module) -> Iterator[str]:
@@ -97,27 +107,24 @@ def _bound_elsewhere(table: symtable.SymbolTable) -> Iterator[str]:
 
 
 def _fresh(code: str, names: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    number = 0
-    for name in names:
-        number += 1
-        while f"value_{number}" in code:
-            number += 1
-        found[name] = f"value_{number}"
-    return found
+    taken = set(re.findall(r"value_[0-9]+", code))
+    numbers = (f"value_{number}" for number in itertools.count(1))
+    return dict(zip(names, (name for name in numbers if name not in taken), strict=False))
 
 
 def _with_names(code: str, new_names: Mapping[str, str]) -> str:
     lines = list(io.StringIO(code))
-    places = [
-        token
-        for token in tokenize.generate_tokens(io.StringIO(code).readline)
-        if token.type == tokenize.NAME and token.string in new_names
-    ]
-    for token in reversed(places):
-        row, start, end = token.start[0] - 1, token.start[1], token.end[1]
-        lines[row] = lines[row][:start] + new_names[token.string] + lines[row][end:]
-    return "".join(lines)
+    parts: list[str] = []
+    row, column = 0, 0
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        name = unicodedata.normalize("NFKC", token.string) if token.type == tokenize.NAME else ""
+        if name in new_names:
+            if token.start[0] - 1 > row:
+                parts += [lines[row][column:], *lines[row + 1 : token.start[0] - 1]]
+                row, column = token.start[0] - 1, 0
+            parts += [lines[row][column : token.start[1]], new_names[name]]
+            column = token.end[1]
+    return "".join([*parts, *(lines[row : row + 1] and [lines[row][column:]]), *lines[row + 1 :]])
 
 
 class _Back(ast.NodeTransformer):

@@ -1,0 +1,123 @@
+r"""What in prose has to stay as it is spelled: inline code, formulas, quotations, and words of machines.
+
+A word of machines is one between white space with something in it that words of people don't have: a path,
+an address, a host, a variable, `snake_case`, `camelCase`, `NAME`, `call()`, `--option`, `\command{}`. A
+path that is respelled is another path, and an address in letters of another alphabet is what frauds use.
+Rather too much is kept.
+"""
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+_MARK = re.compile(r"`++|\$\$?|\\[()\[\]]|[\"'“”„«»‘’]")
+_OPENED_BY = {
+    '"': '"',
+    "'": "'",
+    "”": "“„",
+    "“": "„",
+    "’": "‘",
+    "»": "«",
+    "«": "»",
+    "$": "$",
+    "$$": ("$$",),
+    r"\)": (r"\(",),
+    r"\]": (r"\[",),
+}
+"""By what a mark closes, which marks it closes; a run of backticks closes one that is as long."""
+_OPENING = frozenset(one for marks in _OPENED_BY.values() for one in marks)
+_TIGHT = frozenset("\"'“”„‘’$")
+"""Marks with no space between them and what they hold."""
+_APOSTROPHES = frozenset("\"'’$")
+"""Marks that inside of a word, or in front of a price, are none."""
+_LONGEST_RUN = 8
+"""Of backticks: so few marks at most are open at a time."""
+_WORD = re.compile(r"\S++")
+_OF_MACHINES = re.compile(
+    r"[/\\@_={}<>|~^#$&+*]|%[a-z]|::|\w[.:]\w|\w\(|[a-z][A-Z]|[A-Z]{2}|[^\W\d]\d|\d[^\W\d]|^\.\w|^--?[^\W\d]"
+    r"|^[b-zB-HJ-Z]$"
+)
+_OF_MACHINES_OUTSIDE = re.compile(r"\w\(|^\(?[A-Z][).:]")
+"""The same with what stands around it: a call, an option's letter."""
+_AROUND = "*\"'“”„‘’«»[],;:!?…—–("
+"""What stands around a word of people too: quotation marks, stops, emphasis."""
+
+
+class Span(NamedTuple):
+    """Characters [start, end) of a text."""
+
+    start: int
+    end: int
+
+
+def kept_spans(text: str) -> list[Span]:
+    """Where in prose such things stand: in order, none touching the next."""
+    found = [*_machine_words(text)]
+    offset = 0
+    for paragraph in _paragraphs(text):
+        found += [Span(start + offset, end + offset) for start, end in _marked(paragraph)]
+        offset += len(paragraph)
+    return united(found)
+
+
+def outside(spans: Sequence[Span], text: str) -> Iterator[tuple[str, bool]]:
+    """The text in parts, each with whether it is outside of the spans."""
+    at = 0
+    for start, end in spans:
+        yield text[at:start], True
+        yield text[start:end], False
+        at = end
+    yield text[at:], True
+
+
+def _machine_words(text: str) -> Iterator[Span]:
+    for word in _WORD.finditer(text):
+        core = word[0].strip(_AROUND).rstrip(".)")
+        if _OF_MACHINES.search(core) or _OF_MACHINES_OUTSIDE.search(word[0]):
+            yield Span(*word.span())
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    lines: list[str] = []
+    for line in io.StringIO(text):
+        lines.append(line)
+        if not line.strip():
+            yield "".join(lines)
+            lines.clear()
+    yield "".join(lines)
+
+
+def _marked(text: str) -> Iterator[Span]:
+    """What stands between two marks of a pair. Each kind is paired for itself, and the nearest two."""
+    opened: dict[str, int] = {}
+    for match in _MARK.finditer(text):
+        mark, (start, end) = match[0], match.span()
+        before, after = text[max(0, start - 1) : start], text[end : end + 1]
+        is_run = mark[0] == "`"
+        opens = len(mark) <= _LONGEST_RUN if is_run else mark in _OPENING
+        closed = [one for one in ((mark,) if is_run else _OPENED_BY.get(mark, ())) if one in opened]
+        if closed and _fits(mark, inside=before, outside=after):
+            begun = max(opened.pop(one) for one in closed)
+            yield Span(begun, end)
+            if is_run:  # what stands in code opens nothing
+                opened = {one: at for one, at in opened.items() if at < begun}
+        elif opens and _fits(mark, inside=after, outside=before):
+            opened[mark] = start
+
+
+def _fits(mark: str, *, inside: str, outside: str) -> bool:
+    """Whether a mark may open or close something, by the characters on both of its sides."""
+    is_loose = mark in _TIGHT and not inside.strip()
+    return not is_loose and not (mark in _APOSTROPHES and (outside.isalnum() or outside == "_"))
+
+
+def united(spans: Sequence[Span]) -> list[Span]:
+    """The same characters in spans that are in order, none touching the next."""
+    found: list[Span] = []
+    for span in sorted(spans):
+        if found and span.start <= found[-1].end:
+            found[-1] = Span(found[-1].start, max(found[-1].end, span.end))
+        else:
+            found.append(span)
+    return found

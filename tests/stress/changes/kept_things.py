@@ -1,0 +1,31 @@
+"""What in prose has to stay byte for byte, and words beside it that need not."""
+
+KEPT = (
+    "`do not`",
+    "``a ` b``",
+    "support@paypal.com",
+    "https://example.org/do-not?x=1",
+    "www.example.org",
+    "/srv/reports/a.txt",
+    "src/main.py",
+    ".env",
+    "max_size",
+    "getItem()",
+    "maxSize",
+    "std::vector",
+    "--dry-run",
+    "NULL",
+    "sha256",
+    r"\textbf{do}",
+    r"\(a + b\)",
+    "$a + b$",
+    "<|im_end|>",
+    '"I do not know"',
+    "“I do not know”",
+    "„ich will“",
+    "'Sign it, however, by Friday'",
+    "‘I can’t’",
+    "«je ne sais pas»",
+    "x",
+)
+WORDS = ("please", "I", "don't", "it’s", "the clerks' room,", "5 km", "$5", "(maybe)", "well-known.", "a")
