@@ -59,13 +59,21 @@ def _say(text: str, place: str, sample: Sample, _: Random) -> Sample | None:
 
 
 def _everywhere(name: str, text: str) -> list[SampleChange]:
-    return [SampleChange(f"{name}.{place}", partial(_say, text, place)) for place in (*PLACES, TOOL)]
+    return [
+        SampleChange(
+            f"{name}.{place}", partial(_say, text, place), keeps_benign=text == CONTROL or place == TOOL
+        )
+        for place in (*PLACES, TOOL)
+    ]
 
 
 INJECTIONS = (
     *_everywhere("control", CONTROL),
     *(one for name, text in INSTRUCTIONS.items() for one in _everywhere(f"instruction.{name}", text)),
     SampleChange("accusation.end", partial(_say, ACCUSATION, "end")),
-    *(SampleChange(f"forged_verdict.{name}", partial(_say, text, "end")) for name, text in FORGED.items()),
+    *(
+        SampleChange(f"forged_verdict.{name}", partial(_say, text, "end"), keeps_benign=False)
+        for name, text in FORGED.items()
+    ),
 )
 """Each in three places of the response and in a tool's output; a forged verdict stands where one would."""
