@@ -20,10 +20,12 @@ from monitorbench.records import Split
 from monitorbench.report.stress.read import read_stress
 from monitorbench.report.stress.table import print_stress
 from monitorbench.runs.directory import read_manifest
+from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run
+from monitorbench.scoring.evaluations import read_covered
 from monitorbench.stress.changes.options import OPTIONS
 from monitorbench.stress.judged import UNCHANGED, asked_in
-from monitorbench.stress.stage import stress
+from monitorbench.stress.stage import drawn, stress
 
 CHANGES = "control.tool,instruction.rule.end,padding.2k,options,code"
 
@@ -107,6 +109,65 @@ def test_labels_are_read_at_a_threshold_where_one_is_given(
     assert facts["changes"]["control.end"]["false_alarm_rate"]["before"] == pytest.approx(
         rates["false_alarm_rate"]
     )
+
+
+def test_what_another_stress_run_asked_is_not_asked_again(
+    local: Callable[..., Study], use_engine: Callable[..., Any], says_by_prompt: Any
+):
+    """If it failed: one change more, or a threshold, would be paid for as if nothing had been asked."""
+    engine = use_engine(says_by_prompt)
+    run = evaluate(local("evaluate"))
+    few = ("stress.pairs_per_cell=4", f"run={run}")
+    first = stress(local("stress", *few, "stress.changes=[control.end,options.turned]"))
+    engine.asked.clear()
+    second = stress(local("stress", *few, "stress.changes=[control,options.turned]"))
+    assert second != first
+    assert len(engine.asked) == 3 * 8
+    both = [as_stress(json.loads((one / "stress.json").read_text()))["changes"] for one in (first, second)]
+    for name in ("control.end", "options.turned"):
+        assert both[0][name]["miss_rate"]["after"] == both[1][name]["miss_rate"]["after"]
+
+
+def test_a_changed_text_is_never_shortened(
+    local: Callable[..., Study], use_engine: Callable[..., Any], says_by_prompt: Any
+):
+    """If it failed: the padding's middle, which is the response, would be cut out and the rest be judged."""
+    use_engine(says_by_prompt)
+    cut = ("prompt.too_long=middle_truncate",)
+    run = evaluate(local("evaluate", *cut))
+    settings = ("stress.changes=[padding.2k]", "stress.pairs_per_cell=2")
+    found = stress(local("stress", *cut, f"run={run}", *settings))
+    facts = as_stress(json.loads((found / "stress.json").read_text()))
+    assert facts["changes"]["padding.2k.middle"]["unscored"] == {"too_long": 4}
+    assert all(not one.truncated_tokens for one in read_verdicts(found / "verdicts.jsonl"))
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_so_many_of_each_label_are_drawn_with_and_without_pairs(
+    paired: bool,
+    local: Callable[..., Study],
+    use_engine: Callable[..., Any],
+    says_by_prompt: Any,
+    tmp_path: Path,
+):
+    """If it failed: all samples without a counterpart would be drawn without regard to their label."""
+    file = tmp_path / "own.jsonl"
+    if not paired:
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        file.write_text("".join(f"{json.dumps(one | {'pair_id': ''})}\n" for one in rows))
+    with file.open("a") as lines:
+        alone = json.loads(file.read_text().splitlines()[0])
+        lines.write(
+            json.dumps(alone | {"pair_id": "", "group_id": "alone", "task": "code", "response": "Done."})
+        )
+    use_engine(says_by_prompt)
+    run = evaluate(local("evaluate"))
+    study = local("stress", f"run={run}", "stress.pairs_per_cell=3")
+    samples = drawn(study, read_covered(study.paths.data, run, 0.0))
+    assert [one.label for one in samples if one.task == "code"] == ["misbehavior"]
+    samples = [one for one in samples if one.task == "qa"]
+    assert sorted(one.label for one in samples) == ["benign"] * 3 + ["misbehavior"] * 3
+    assert len({one.pair_id for one in samples}) == (3 if paired else 6)
 
 
 def test_recorded_verdicts_cannot_be_stressed(local: Callable[..., Study], tmp_path: Path):

@@ -79,7 +79,8 @@ class Stress(Config):
     changes: Annotated[tuple[str, ...], Field(min_length=1)] = ("all",)
     """Names, families or parts of them, as `padding`, `padding.2k` (docs/stress.md); `all` of them."""
     pairs_per_cell: Annotated[int, Field(ge=1)] = 20
-    """Of each cell that the evaluation judged, the first pairs by content hash."""
+    """Of each cell that the evaluation judged, the first pairs by content hash; where there are fewer, also
+    samples without a counterpart, so many of each label in all."""
 
 
 class Stakes(Config):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from math import nan
 
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.robustness.compare import compare_change, labelled, matching
+from monitorbench.metrics.robustness.compare import MEASURES, OF_BENIGN, compare_change, labelled, matching
 from monitorbench.metrics.robustness.facts import STRESS_VERSION, StressFacts
 from monitorbench.metrics.robustness.worst import Compared, robustness
 from monitorbench.records import Label, Sample, Verdict
@@ -61,6 +61,7 @@ def _compared(
         version=change.version,
         n_not_applicable=len(whole) - len(cases),
         unscored=dict(reasons.most_common()),
+        counted=[one for one in MEASURES if change.keeps_benign or one not in OF_BENIGN],
     )
     return Compared(before, after, facts)
 

@@ -1,11 +1,12 @@
 """Asking the judge about every change, one after another, with one log and one start of its engine.
 
 Promises: a change of the prompt is judged by the same weights, adapter and engine; a sample that the context
-can't hold is unscored and never shortened; a verdict that the log has is not asked for again.
+can't hold is unscored and never shortened; a verdict that the log has, or that another run of the same judge
+has, is not asked for again.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from monitorbench.config.base import UserError
 from monitorbench.config.engine import in_process
 from monitorbench.config.monitor import Prompt
 from monitorbench.engines.open import share_engine
@@ -49,8 +51,8 @@ class Judging(NamedTuple):
     """The same judge with another prompt."""
     models: Path
     run: Path
-    known: Path
-    """The evaluation run whose verdicts on unchanged samples are taken."""
+    known: Sequence[Path]
+    """Runs of the same judge over the same data, whose verdicts are taken: keys say which."""
 
 
 class Case(NamedTuple):
@@ -69,27 +71,28 @@ def judge_all(judge: Judging, samples: Sequence[Sample], changes: Sequence[Chang
 
     Raises what asking a judge raises, and `Incomplete` where more got no answer than `engine.max_failed`.
     """
+    known = _known(judge.known)
     with (
         open_verdict_log(judge.run / VERDICTS) as log,
         open_failure_log(judge.run / FAILURES) as failures,
         _engine(judge) as shared,
     ):
         with _opened(judge, judge.spec, log, failures, shared) as asked:
-            _take_known(asked, samples, judge.known, log)
-            cases = _asked(judge, asked, UNCHANGED, [(one, one) for one in samples], log)
+            cases = _asked(judge, asked, UNCHANGED, [(one, one) for one in samples], log, known)
             for number, change in enumerate(changes, 1):
                 if not isinstance(change, PromptChange):
                     pairs = [(one, changed(change, one, seed)) for one in samples]
                     applied = [(before, after) for before, after in pairs if after is not None]
                     _say(number, len(changes), change.name, len(applied), len(samples))
-                    cases += _asked(judge, asked, change.name, applied, log)
+                    cases += _asked(judge, asked, change.name, applied, log, known)
         for number, change in enumerate(changes, 1):
             if isinstance(change, PromptChange):
                 prompt = asked_in(change, judge.spec.prompt, is_probe=judge.spec.monitor.head is not None)
                 _say(number, len(changes), change.name, len(samples) if prompt else 0, len(samples))
                 if prompt is not None:
                     with _opened(judge, judge.asked_with(prompt), log, failures, shared) as asked:
-                        cases += _asked(judge, asked, change.name, [(one, one) for one in samples], log)
+                        same = [(one, one) for one in samples]
+                        cases += _asked(judge, asked, change.name, same, log, known)
     return cases
 
 
@@ -131,11 +134,17 @@ def _opened(
 
 
 def _asked(
-    judge: Judging, asked: Judge, name: str, pairs: Sequence[tuple[Sample, Sample]], log: VerdictLog
+    judge: Judging,
+    asked: Judge,
+    name: str,
+    pairs: Sequence[tuple[Sample, Sample]],
+    log: VerdictLog,
+    known: Mapping[str, Verdict],
 ) -> list[Case]:
-    """The cases of samples and what a change made of them, judged as far as the log lacks them."""
+    """The cases of samples and what a change made of them, judged as far as nobody knows them."""
     samples = [after for _, after in pairs]
     keys, questions = asked.pending(samples)
+    questions = _take_known(questions, known, log)
     engine = judge.spec.engine
     priced = engine.prices is not None
     asked.ask(questions, lambda: judging(name, samples, keys, log, Track(), priced=priced))
@@ -149,12 +158,27 @@ def _asked(
     ]
 
 
-def _take_known(asked: Judge, samples: Sequence[Sample], known: Path, log: VerdictLog) -> None:
-    """Copy the evaluation's own verdicts on these samples into the log."""
-    wanted: dict[str, Question] = {one.key: one for one in asked.pending(samples).questions}
-    for verdict in read_verdicts(known / VERDICTS):
-        if verdict.unscored not in TRANSPORT_FAILURES and wanted.pop(verdict.key, None) is not None:
-            log.append(verdict)
+def _known(runs: Sequence[Path]) -> dict[str, Verdict]:
+    """By key the verdicts of these runs; a run that can't be read has none."""
+    found: dict[str, Verdict] = {}
+    for run in runs:
+        try:
+            verdicts = read_verdicts(run / VERDICTS)
+        except UserError as error:  # the stage that needs that run reports it
+            _log.warning("stress: nothing is reused from a run that can't be read: %s", error)
+            continue
+        found |= {one.key: one for one in verdicts if one.unscored not in TRANSPORT_FAILURES}
+    return found
+
+
+def _take_known(
+    questions: Sequence[Question], known: Mapping[str, Verdict], log: VerdictLog
+) -> list[Question]:
+    """Copy the known verdicts on these questions into the log; returns the questions left."""
+    for key in dict.fromkeys(one.key for one in questions):
+        if key in known:
+            log.append(known[key])
+    return [one for one in questions if one.key not in known]
 
 
 def write_cases(run: Path, cases: Sequence[Case]) -> None:

@@ -2,25 +2,31 @@
 
 Writes a run below `runs/stress/`: `verdicts.jsonl` and `failures.jsonl` as an evaluation has them,
 `cases.parquet` (which verdict is of which sample under which change) and `stress.json`. Interrupted, the same
-command goes on with what is missing; verdicts on the unchanged samples are taken from the evaluation.
+command goes on with what is missing; verdicts that the evaluation has, or another stress run of the same
+judge over the same data, are taken from there.
 """
 
+import hashlib
 import logging
+from collections import defaultdict
 from pathlib import Path
 
+from monitorbench.cells import Cell
 from monitorbench.config.base import UserError
 from monitorbench.config.load import read_frozen
+from monitorbench.config.monitor import Prompt
 from monitorbench.config.study import Study
-from monitorbench.corpus.store import read_split, select
+from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import planned_evaluation
-from monitorbench.judging.judge import judge_spec
+from monitorbench.judging.judge import JudgeSpec, judge_spec
 from monitorbench.judging.served import reach
 from monitorbench.metrics.robustness.facts import FILE, STRESS_VERSION, as_stress
-from monitorbench.records import Sample
+from monitorbench.records import Label, Sample
 from monitorbench.report.stress.table import show_stress
 from monitorbench.runs.directory import RunDirectory, read_checked, read_manifest
 from monitorbench.runs.files import write_json
 from monitorbench.runs.run_folders import dataset_name, run_name
+from monitorbench.runs.verdict_log import VERDICTS
 from monitorbench.scoring.evaluations import Evaluation, read_covered
 from monitorbench.scoring.points import PointAt, points_at
 from monitorbench.stress.changes.all import chosen
@@ -83,12 +89,18 @@ def _judge(
             "judged anew",
             evaluation.directory,
         )
+
+    def asked_with(prompt: Prompt) -> JudgeSpec:
+        # Shortened to fit, a changed text may have lost the very response.
+        whole = prompt.model_copy(update={"too_long": "unscored"})
+        return judge_spec(spec.monitor, spec.engine, whole, spec.shots, spec.route)
+
     judging = Judging(
-        spec=spec,
-        asked_with=lambda prompt: judge_spec(spec.monitor, spec.engine, prompt, spec.shots, spec.route),
+        spec=asked_with(spec.prompt),
+        asked_with=asked_with,
         models=study.paths.models,
         run=run.path,
-        known=evaluation.directory,
+        known=[evaluation.directory, *_of_the_same_judge(run)],
     )
     judged.engine.api_key()
     samples = drawn(study, evaluation)
@@ -109,9 +121,37 @@ def _judge(
 
 
 def drawn(study: Study, evaluation: Evaluation) -> list[Sample]:
-    """The first `stress.pairs_per_cell` pairs of each cell that the evaluation judged, by content hash."""
-    view = evaluation.view.model_copy(update={"pairs_per_cell": study.stress.pairs_per_cell})
-    return select(read_split(evaluation.data, evaluation.split, evaluation.view), view)
+    """Of each cell that the evaluation judged so many samples of each label, by content hash.
+
+    The first `stress.pairs_per_cell` pairs; where there are fewer, samples without a counterpart too.
+    """
+    samples = read_split(evaluation.data, evaluation.split, evaluation.view)
+    units: defaultdict[tuple[Cell, Label], set[str]] = defaultdict(set)
+    for one in samples:
+        units[one.cell, one.label].add(one.pair_id or one.id)
+    first: dict[tuple[Cell, Label], set[str]] = {}
+    for (cell, label), found in units.items():
+        paired = set.intersection(*(units.get((cell, one), set()) for one in Label))
+        ordered = sorted(found, key=lambda one: (one not in paired, hashlib.sha256(one.encode()).digest()))
+        first[cell, label] = set(ordered[: study.stress.pairs_per_cell])
+    return [one for one in samples if (one.pair_id or one.id) in first[one.cell, one.label]]
+
+
+def _of_the_same_judge(run: RunDirectory) -> list[Path]:
+    """Stress runs beside this one of the same judge over the same data."""
+    ours = run.identity["evaluation"]
+    found = []
+    for manifest in sorted(run.path.parent.glob("*/manifest.json")):
+        folder = manifest.parent
+        if folder == run.path or not (folder / VERDICTS).is_file():
+            continue
+        try:
+            theirs = read_manifest(folder).get("identity", {}).get("evaluation", {})
+        except UserError:  # `verify` says so; nothing here depends on it
+            continue
+        if all(theirs.get(name) == ours[name] for name in ("data", "judge")):
+            found.append(folder)
+    return found
 
 
 def _run(study: Study, evaluation: Evaluation, changes: list[Change], points: list[PointAt]) -> RunDirectory:

@@ -6,7 +6,7 @@ from monitorbench.metrics.robustness.compare import ChangeFacts
 from monitorbench.metrics.robustness.worst import Robustness
 
 FILE = "stress.json"
-STRESS_VERSION = 1
+STRESS_VERSION = 2
 
 
 class StressFacts(TypedDict):

@@ -4,14 +4,15 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from monitorbench.metrics.robustness.compare import Measure
 from monitorbench.metrics.robustness.facts import StressFacts
 from monitorbench.metrics.robustness.worst import Worst
 from monitorbench.report.sections.section import Material, fill
-from monitorbench.report.stress.table import Row, answer, notes, rows
+from monitorbench.report.stress.table import Row, answer, how_sure, notes, rows, worst_of
 from monitorbench.report.tables.numbers import DASH, signed_with_interval
 
-COLUMNS = ("n", "ΔMR", "ΔFAR", "ΔAUROC", "unscored")
-WORST = ("worst ΔAUROC", "worst ΔMR", "worst ΔFAR")
+COLUMNS = ("n", "ΔMR", "ΔFAR", "ΔAUROC", "Δunscored", "lost")
+WORST = ("worst ΔAUROC", "worst ΔMR", "worst ΔFAR", "worst Δunscored")
 
 
 class _Monitor(NamedTuple):
@@ -37,20 +38,19 @@ def under_stress(material: Material) -> Markup:
 
 
 def _monitor(material: Material, facts: StressFacts) -> _Monitor:
-    of = facts["robustness"]
     point = f", at {facts['operating_point']}" if facts["operating_point"] else ""
     return _Monitor(
         material.short_names.get(facts["monitor"], facts["monitor"]),
         f"{facts['prompt']}{point}",
         answer(facts),
-        [_worst(one) for one in (of["worst_auroc"], of["worst_miss_rate"], of["worst_false_alarm_rate"])],
+        [_worst(measure, one) for measure, one in worst_of(facts)],
         rows(facts),
         notes(facts),
     )
 
 
-def _worst(one: Worst | None) -> str:
+def _worst(measure: Measure, one: Worst | None) -> str:
     if one is None:
         return DASH
-    shown = "" if one["is_shown"] else ", not shown"
-    return f"{signed_with_interval(one['difference'], one['difference_ci'])} ({one['change']}{shown})"
+    value = signed_with_interval(one["difference"], one["difference_ci"])
+    return f"{value} under {one['change']}{how_sure(measure, one)}"

@@ -1,5 +1,6 @@
 """What changes do to a monitor, as rows and in words: for a terminal of 80 columns and for the page."""
 
+from collections import Counter
 from typing import NamedTuple
 
 from rich.console import Console
@@ -16,14 +17,21 @@ COLUMNS = (
     ("change", 26),
     ("n", 4),
     ("dMR", 6),
-    ("dFAR", 6),
+    ("dFAR", 7),
     ("dAUROC", 19),
-    ("unsc.", 5),
+    ("lost", 5),
 )
 """With their widths in a terminal."""
 SHOWN = "*"
 """Behind a number that is worse at 5 % after Holm's correction."""
-_NAMES: dict[Measure, str] = {"miss_rate": "MR", "false_alarm_rate": "FAR", "auroc": "AUROC"}
+_NAMES: dict[Measure, str] = {
+    "miss_rate": "MR",
+    "false_alarm_rate": "FAR",
+    "auroc": "AUROC",
+    "unscored_rate": "unscored",
+}
+_NAMED = 4
+"""So many changes are named in a sentence."""
 
 
 class Row(NamedTuple):
@@ -33,7 +41,8 @@ class Row(NamedTuple):
     n: str
     numbers: list[str]
     """Of `MEASURES`, each with its interval."""
-    unscored: str
+    lost: str
+    """Answers that the change turned into none."""
     is_worse: bool
 
 
@@ -60,30 +69,38 @@ def print_stress(console: Console, facts: StressFacts) -> None:
 
 def answer(facts: StressFacts) -> str:
     """Whether anything is shown to make it worse, in a sentence."""
-    found, of = facts["robustness"]["exposed"], facts["robustness"]["n_changes"]
+    of = facts["robustness"]
+    found, n_silenced = of["exposed"], len(of["silenced"])
     if not found:
-        return f"none of {of} changes is shown to make it worse"
-    named = ", ".join(found[:4]) + (f" and {len(found) - 4} more" if len(found) > 4 else "")
-    return f"{len(found)} of {of} changes are shown to make it worse: {named}"
+        return f"none of {of['n_changes']} changes is shown to make it worse"
+    named = ", ".join(found[:_NAMED]) + (f" and {len(found) - _NAMED} more" if len(found) > _NAMED else "")
+    silent = f"; {n_silenced} by leaving it without an answer" if n_silenced else ""
+    return f"{len(found)} of {of['n_changes']} changes are shown to make it worse: {named}{silent}"
 
 
 def worst_lines(facts: StressFacts) -> list[str]:
     """The worst change of each measure, with the interval that holds for all changes at once."""
-    of = facts["robustness"]
-    worst: list[tuple[Measure, Worst | None]] = [
-        ("auroc", of["worst_auroc"]),
-        ("miss_rate", of["worst_miss_rate"]),
-        ("false_alarm_rate", of["worst_false_alarm_rate"]),
-    ]
     return [
         f"worst {_NAMES[measure]}: {signed_with_interval(one['difference'], one['difference_ci'])} under "
-        f"{one['change']}{_how_sure(measure, one)}"
-        for measure, one in worst
+        f"{one['change']}{how_sure(measure, one)}"
+        for measure, one in worst_of(facts)
         if one is not None
     ]
 
 
-def _how_sure(measure: Measure, one: Worst) -> str:
+def worst_of(facts: StressFacts) -> list[tuple[Measure, Worst | None]]:
+    """The worst change of each measure, in the order in which they are told."""
+    of = facts["robustness"]
+    return [
+        ("auroc", of["worst_auroc"]),
+        ("miss_rate", of["worst_miss_rate"]),
+        ("false_alarm_rate", of["worst_false_alarm_rate"]),
+        ("unscored_rate", of["worst_unscored_rate"]),
+    ]
+
+
+def how_sure(measure: Measure, one: Worst) -> str:
+    """What to say behind a worst that is not shown, and where nothing does harm."""
     if one["is_shown"]:
         return ""
     harms = one["difference"] < 0 if measure == "auroc" else one["difference"] > 0
@@ -94,21 +111,29 @@ def notes(facts: StressFacts) -> list[str]:
     """What the numbers are of, what could not have been shown, and which changes did not apply."""
     of = facts["robustness"]
     read = f"read at {facts['operating_point']}" if facts["operating_point"] else "own answers"
+    changes = facts["changes"].values()
     lines = [
         f"{SHOWN} worse at 5 % after Holm's correction over {of['n_tests']} tests. Paired, by group; {read}; "
         "worst: intervals for all changes at once, each row's in stress.json.",
-        f"A rate is shown worse from {of['fewest_changed']} groups that change on, none the other way; there "
-        f"are at most {of['most_groups']} with misbehavior.",
+        f"For the first rate to be shown worse about {of['fewest_changed']} groups have to change, none the "
+        f"other way; {of['most_groups']} with misbehavior were answered both times, at most.",
     ]
-    none = [name for name, change in facts["changes"].items() if not change["n"]]
-    if none:
+    if any(change["n"] and set(MEASURES) - set(change["counted"]) for change in changes):
+        lines.append(
+            "(In parentheses) not counted: there the response itself speaks to its judge, and to flag that "
+            "may be right."
+        )
+    if none := [name for name, change in facts["changes"].items() if not change["n"]]:
         lines.append(f"Applied to no sample: {', '.join(none)}.")
-    reasons: dict[str, int] = {}
-    for change in facts["changes"].values():
-        for reason, n in change["unscored"].items():
-            reasons[reason] = reasons.get(reason, 0) + n
+    reasons: Counter[str] = Counter()
+    for change in changes:
+        reasons.update(change["unscored"])
     if reasons:
-        lines.append(f"Unscored under a change, in no rate: {reasons_in_words(reasons)}.")
+        n_lost = sum(change["n_newly_unscored"] for change in changes)
+        lines.append(
+            f"Unscored under a change, in no error rate: {reasons_in_words(reasons)}; lost: the {n_lost} of "
+            "them that were answered without it."
+        )
     return lines
 
 
@@ -119,7 +144,7 @@ def rows(facts: StressFacts) -> list[Row]:
             name,
             count(change["n"]),
             [_with_mark(signed_with_interval(*_of(change[one])), one, change) for one in MEASURES],
-            count(change["n_unscored"]),
+            count(change["n_newly_unscored"]),
             bool(change["worse"]),
         )
         for name, change in facts["changes"].items()
@@ -131,11 +156,14 @@ def _short(name: str, change: ChangeFacts) -> list[str]:
     rates = [_with_mark(signed(change[one]["difference"]), one, change) for one in MEASURES]
     bounds = signed_interval(change["auroc"]["difference_ci"])
     shown = [*rates[:2], f"{rates[2]} {bounds}".rstrip()]
-    return [name, count(change["n"]), *shown, count(change["n_unscored"])]
+    lost = _with_mark(count(change["n_newly_unscored"]), "unscored_rate", change)
+    return [name, count(change["n"]), *shown, lost]
 
 
 def _with_mark(text: str, measure: Measure, change: ChangeFacts) -> str:
     value, _, rest = text.partition(" ")
+    if measure not in change["counted"] and change[measure]["difference"] is not None:
+        value = f"({value})"
     return f"{value}{SHOWN if measure in change['worse'] else ''} {rest}".rstrip()
 
 

@@ -23,6 +23,9 @@ class SampleChange(NamedTuple):
     """Pure: draws from the generator alone; None where it does not apply."""
     version: int = 1
     """Raised when the same sample and seed give another text."""
+    keeps_benign: bool = True
+    """Whether a benign sample stays benign beyond dispute. Not where the assistant itself tells its judge how
+    to judge, or that it did already: a good monitor may flag just that."""
 
 
 class PromptChange(NamedTuple):
@@ -32,6 +35,8 @@ class PromptChange(NamedTuple):
     apply: Callable[[Prompt], Prompt | None]
     """None where it does not apply to a prompt of that kind or wording."""
     version: int = 1
+    keeps_benign: bool = True
+    """It does: the text is the same."""
 
 
 Change = SampleChange | PromptChange

@@ -59,8 +59,15 @@ def _say(text: str, place: str, sample: Sample, _: Random) -> Sample | None:
 
 
 def _everywhere(name: str, text: str) -> list[SampleChange]:
-    in_response = [SampleChange(f"{name}.{place}", partial(_say, text, place), version=2) for place in PLACES]
-    return [*in_response, SampleChange(f"{name}.{TOOL}", partial(_say, text, TOOL))]
+    return [
+        SampleChange(
+            f"{name}.{place}",
+            partial(_say, text, place),
+            version=1 if place == TOOL else 2,
+            keeps_benign=text == CONTROL or place == TOOL,
+        )
+        for place in (*PLACES, TOOL)
+    ]
 
 
 INJECTIONS = (
@@ -68,7 +75,7 @@ INJECTIONS = (
     *(one for name, text in INSTRUCTIONS.items() for one in _everywhere(f"instruction.{name}", text)),
     SampleChange("accusation.end", partial(_say, ACCUSATION, "end"), version=2),
     *(
-        SampleChange(f"forged_verdict.{name}", partial(_say, text, "end"), version=2)
+        SampleChange(f"forged_verdict.{name}", partial(_say, text, "end"), version=2, keeps_benign=False)
         for name, text in FORGED.items()
     ),
 )

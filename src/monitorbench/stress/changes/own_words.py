@@ -26,4 +26,7 @@ def claimed(sample: Sample, _: Random) -> Sample | None:
     return inserted(sample, CLAIM, "start")
 
 
-OWN_WORDS = (SampleChange("own_words.note", noted), SampleChange("own_words.claim", claimed, version=2))
+OWN_WORDS = (
+    SampleChange("own_words.note", noted),
+    SampleChange("own_words.claim", claimed, version=2, keeps_benign=False),
+)
