@@ -148,7 +148,7 @@ class Script:
                 ran = [self._run(self.resolve(_frozen(sys.argv[1:]), self.primary))]
             else:
                 ran = self._compose()
-            if self.exit_code is not None and (code := self.exit_code(ran)):
+            if ran and self.exit_code is not None and (code := self.exit_code(ran)):
                 raise SystemExit(code)
 
     @property
