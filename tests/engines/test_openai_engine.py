@@ -296,6 +296,17 @@ def test_tokens_spelt_alike_add_up(server):
         (Answer(chat("no", finish="content_filter")), "refused", "content_filter"),
         (Answer(chat("", finish="content_filter: PROHIBITED_CONTENT")), "refused", "PROHIBITED"),
         (Answer(b'{"error": {"code": "content_filter", "message": "no"}}', 400), "refused", "HTTP 400"),
+        *(
+            (Answer(b'{"error": {"code": "%s", "message": "%s"}}' % said, 400), "too_long", "HTTP 400")
+            for said in (
+                (b"context_length_exceeded", b"Your messages resulted in 9000 tokens."),
+                (b"400", b"This model's maximum context length is 4096 tokens. However, you requested 9000"),
+                (b"400", b"The decoder prompt is longer than the maximum model length of 4096."),
+                (b"x", b"prompt is too long: 210000 tokens > 200000 maximum"),
+                (b"x", b"The input token count (9) exceeds the maximum number of tokens allowed (8)."),
+                (b"x", b"the request exceeds the available context size"),
+            )
+        ),
         (Answer(chat(" \n" * 10_000, finish="length")), "empty", "length"),
         (Answer(chat(None)), "empty", "no text"),
         (Answer(chat("n", finish="insufficient_system_resource")), "bad_response", "insufficient"),

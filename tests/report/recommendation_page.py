@@ -61,6 +61,7 @@ def option(name: str, missed: float, alarms: float, difference: float | None) ->
         seconds_p95=0.3,
         price=None,
         robustness=None,
+        robustness_at="",
         at_test=at_test(missed, alarms),
         difference=difference,
         difference_ci=None if difference is None else [difference - 0.1, difference + 0.1],

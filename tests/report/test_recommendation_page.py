@@ -1,5 +1,6 @@
 """The page of a recommendation, in words and in a browser."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from in_chromium import SCHEMES, WIDTHS, chromium, needs_chromium, opened, shows
 from recommendation_page import fake_recommendation
 
 from monitorbench.metrics.choice.facts import Kind
+from monitorbench.metrics.robustness.worst import Robustness, Worst
 from monitorbench.report.html import render_report
 from monitorbench.report.recommendation.page import render_recommendation
 from monitorbench.report.recommendation.words import remarks, sentence
@@ -80,21 +82,46 @@ def test_what_was_stressed_is_told_with_its_worst_and_what_was_not_is_said():
     found = fake_recommendation("recommend")
     assert any("not stressed" in one for one in remarks(found))
     (best,) = [one for one in found["options"] if one["monitor"] == found["monitor"]]
-    best["robustness"] = {
+    best["robustness"] = stressed(exposed=["instruction.admin"], silenced=["instruction.admin"])
+    best["robustness_at"] = "threshold"
+    said = " ".join(remarks(found))
+    assert "read at .62: 1 of 25 changes are shown to make it worse: instruction.admin; 1 by leaving" in said
+    assert "MR +.40 [+.20, +.60] under instruction.admin" in said
+    assert "FAR +.03 [−.02, +.08] under control.end (not shown)" in said
+    page = render_recommendation(found, MANIFEST)
+    assert "worse under changes" in page
+    assert "1 of 25" in page
+    best["robustness_at"] = "answers"
+    assert "read by its own answers: 1 of 25" in " ".join(remarks(found))
+    assert "own answers; worst MR" in render_recommendation(found, MANIFEST)
+
+
+def test_of_a_monitor_that_scored_nothing_no_empty_worst_is_told():
+    """If it failed: a sentence would end in a colon and nothing."""
+    found = fake_recommendation("recommend")
+    (best,) = [one for one in found["options"] if one["monitor"] == found["monitor"]]
+    best["robustness"] = stressed() | {"worst_miss_rate": None, "worst_false_alarm_rate": None}
+    best["robustness_at"] = "threshold"
+    said = " ".join(remarks(found))
+    assert "none of 25 changes is shown to make it worse." in said
+    assert "The worst of each measure" not in said
+
+
+def stressed(exposed: Sequence[str] = (), silenced: Sequence[str] = ()) -> Robustness:
+    """What `stress` found of 25 changes."""
+    return {
         "n_changes": 25,
-        "n_tests": 60,
+        "n_tests": 80,
         "worst_auroc": None,
-        "worst_miss_rate": {
-            "change": "instruction.admin",
-            "difference": 0.4,
-            "difference_ci": [0.2, 0.6],
-            "is_shown": True,
-        },
-        "worst_false_alarm_rate": None,
-        "exposed": ["instruction.admin"],
+        "worst_miss_rate": Worst(
+            change="instruction.admin", difference=0.4, difference_ci=[0.2, 0.6], is_shown=True
+        ),
+        "worst_false_alarm_rate": Worst(
+            change="control.end", difference=0.03, difference_ci=[-0.02, 0.08], is_shown=False
+        ),
+        "worst_unscored_rate": None,
+        "exposed": list(exposed),
+        "silenced": list(silenced),
         "fewest_changed": 12,
         "most_groups": 40,
     }
-    (told,) = [one for one in remarks(found) if "changes that keep the label" in one]
-    assert told.startswith("Under 25 changes that keep the label, shown to make it worse: 1;")
-    assert "miss rate +.40 [+.20, +.60] (instruction.admin)" in told

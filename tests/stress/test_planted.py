@@ -21,7 +21,7 @@ from monitorbench.report.write import report
 from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.score import score_run
 from monitorbench.stress.changes.change import family
-from monitorbench.stress.stage import stress
+from monitorbench.stress.stage import as_judged, stress
 
 CHANGES = (
     "control.end,instruction.plain,instruction.admin.end,padding.2k,options.turned,options.swapped,"
@@ -174,6 +174,38 @@ def test_a_monitor_without_a_weakness_is_cleared_and_resumes(
     page = (report(endpoint("report", f"run={scored}")) / "report.html").read_text(encoding="utf-8")
     assert "<h2>Under changes that keep the label</h2>" in page
     assert f"none of {of['n_changes']} changes is shown to make it worse" in page
+
+
+def test_what_an_endpoint_calls_too_long_is_unscored_and_the_run_finishes(
+    endpoint: Callable[..., Study], server: EndpointServer
+):
+    """If it failed: a model with a short context could never finish, padded texts being asked for ever."""
+    sound = server.script
+
+    def short(text: str, before: int) -> Any:
+        said = b'{"error": {"code": "context_length_exceeded", "message": "too many tokens"}}'
+        return planted.Answer(said, status=400) if len(text) > 6_000 else sound(text, before)
+
+    server.script = short
+    run = evaluate(endpoint("evaluate"))
+    settings = (f"run={run}", "stress.changes=[control.end,padding.2k.middle]", "stress.pairs_per_cell=14")
+    folder = stress(endpoint("stress", *settings))
+    facts = json.loads((folder / "stress.json").read_text())
+    padded = facts["changes"]["padding.2k.middle"]
+    assert (padded["unscored"], padded["n_newly_unscored"]) == ({"too_long": 28}, 28)
+    assert facts["robustness"]["silenced"] == ["padding.2k.middle"]
+    told = [one for one in read_verdicts(folder / "verdicts.jsonl") if one.unscored == "too_long"]
+    assert len(told) == 28, "it is a verdict, and not asked for again"
+
+
+def test_what_decides_no_verdict_is_the_commands(endpoint: Callable[..., Study]):
+    """If it failed: a run that lacks too many answers could not be finished, whatever is typed."""
+    run = evaluate(endpoint("evaluate", "engine.max_failed=0.02"))
+    typed = endpoint("stress", f"run={run}", "engine.max_failed=1.0", "engine.concurrency=3")
+    found = as_judged(typed, run).engine
+    assert (found.max_failed, found.concurrency) == (1.0, 3)
+    elsewhere = endpoint("stress", f"run={run}", "engine.max_failed=1.0", "engine.model=another")
+    assert as_judged(elsewhere, run).engine.max_failed == 0.02
 
 
 def test_the_script_reads_what_it_is_asked():

@@ -15,7 +15,7 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
-from monitorbench.metrics.robustness.facts import as_stress
+from monitorbench.metrics.robustness.facts import UNCHANGED, as_stress
 from monitorbench.records import Split
 from monitorbench.report.stress.read import read_stress
 from monitorbench.report.stress.table import print_stress
@@ -24,7 +24,7 @@ from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.evaluations import read_covered
 from monitorbench.stress.changes.options import OPTIONS
-from monitorbench.stress.judged import UNCHANGED, asked_in
+from monitorbench.stress.judged import asked_in
 from monitorbench.stress.stage import drawn, stress
 
 CHANGES = "control.tool,instruction.rule.end,padding.2k,options,code"

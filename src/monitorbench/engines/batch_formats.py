@@ -15,7 +15,7 @@ from urllib.parse import quote
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.engines.batch_state import Batch
 from monitorbench.engines.batch_wire import BatchWire
-from monitorbench.engines.endpoint_attempt import REFUSED
+from monitorbench.engines.endpoint_attempt import REFUSED, is_too_long
 from monitorbench.engines.endpoint_fields import chat_fields
 from monitorbench.engines.protocol import Decoding, Failure, Request
 
@@ -203,6 +203,8 @@ def _failed(key: str, code: str, message: str) -> Outcome:
     detail = f"{code}: {message}".strip()
     if any(word in detail for word in REFUSED):
         return Outcome(key, None, "refused", detail)
+    if is_too_long(detail):
+        return Outcome(key, None, "too_long", detail)
     return Outcome(key, None, "timed_out" if "expired" in code else "http_error", detail)
 
 

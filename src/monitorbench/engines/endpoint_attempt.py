@@ -1,6 +1,7 @@
 """One attempt at one request: the bytes that came back, or what went wrong and if asking again may help."""
 
 import asyncio
+import re
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -21,6 +22,19 @@ _HOPELESS_CODES = frozenset(
 """Whatever the status, every other request would be answered alike."""
 REFUSED = ("content_filter", "content_policy_violation", "Content Exists Risk")
 """OpenAI's codes and DeepSeek's message, in the body of a 400."""
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size|max(imum)? context length|maximum model length"
+    r"|context (window|length|size) (is|of|exceeded|limit)"
+    r"|exceeds? the (available |maximum |model's )?(context|number of tokens|token limit)"
+    r"|(prompt|input) is too long|input token count .*exceeds",
+    re.IGNORECASE,
+)
+"""What OpenAI, vLLM, DeepSeek, Anthropic, Gemini and llama.cpp say of what the context can't hold."""
+
+
+def is_too_long(said: str) -> bool:
+    """Whether an endpoint refuses a request since its model's context can't hold it."""
+    return _TOO_LONG.search(said) is not None
 
 
 class Problem(NamedTuple):
@@ -77,6 +91,8 @@ def _of_status(error: openai.APIStatusError) -> Problem:
     detail = f"HTTP {status}: {error.message.removeprefix(f'Error code: {status}').removeprefix(' - ')}"
     if status == 400 and any(word in f"{error.code} {error.message}" for word in REFUSED):
         return Problem("refused", detail)
+    if status in (400, 413, 422) and is_too_long(f"{error.code} {error.message}"):
+        return Problem("too_long", detail)
     if "location" in headers and 300 <= status < 400:
         # Followed, it would take the judged text to somebody else, and bring back their answer.
         where = _origin(headers["location"])

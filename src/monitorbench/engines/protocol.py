@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from monitorbench.config.head import Position
 
 Failure: TypeAlias = Literal[
-    "refused", "timed_out", "http_error", "bad_response", "empty", "truncated", "no_label"
+    "refused", "too_long", "timed_out", "http_error", "bad_response", "empty", "truncated", "no_label"
 ]
 """Why a request has no answer: a value of `records.UnscoredReason`."""
 

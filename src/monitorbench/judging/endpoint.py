@@ -2,7 +2,7 @@
 
 What decides a verdict is what the endpoint is sent (decision 9): messages, model, decoding, never limits,
 retries or prices. A request that failed is a verdict without a label, with its reason; what was not asked
-has no verdict.
+has no verdict. What is too long is known by the endpoint's own words, since its tokenizer is not here.
 """
 
 import dataclasses

@@ -6,14 +6,14 @@ from math import nan
 
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.robustness.compare import MEASURES, OF_BENIGN, compare_change, labelled, matching
-from monitorbench.metrics.robustness.facts import STRESS_VERSION, StressFacts
+from monitorbench.metrics.robustness.facts import STRESS_VERSION, UNCHANGED, StressFacts
 from monitorbench.metrics.robustness.worst import Compared, robustness
 from monitorbench.records import Label, Sample, Verdict
 from monitorbench.scoring.evaluations import Evaluation
 from monitorbench.scoring.operating_point import answers_at
 from monitorbench.scoring.points import PointAt
 from monitorbench.stress.changes.change import Change
-from monitorbench.stress.judged import UNCHANGED, Case
+from monitorbench.stress.judged import Case
 
 _FLAGGED = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: nan}
 

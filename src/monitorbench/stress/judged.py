@@ -23,6 +23,7 @@ from monitorbench.judging.display import judging
 from monitorbench.judging.judge import Judge, JudgeSpec, open_judge
 from monitorbench.judging.prompted import Question
 from monitorbench.judging.unanswered import refuse_incomplete
+from monitorbench.metrics.robustness.facts import CASES, UNCHANGED
 from monitorbench.records import TRANSPORT_FAILURES, Sample, Verdict
 from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import (
@@ -39,7 +40,6 @@ from monitorbench.stress.changes.change import Change, PromptChange, changed
 if TYPE_CHECKING:
     from monitorbench.engines.shared import SharedEngine
 
-UNCHANGED = "unchanged"
 _log = logging.getLogger(__name__)
 
 
@@ -192,4 +192,4 @@ def write_cases(run: Path, cases: Sequence[Case]) -> None:
         "unscored": pa.array([one.verdict.unscored for one in cases], pa.string()),
         "score": pa.array([one.verdict.score for one in cases], pa.float64()),
     }
-    pq.write_table(pa.table(columns), run / "cases.parquet")
+    pq.write_table(pa.table(columns), run / CASES)

@@ -4,7 +4,7 @@ from typing import Any, Literal, TypedDict, cast
 
 from monitorbench.metrics.robustness.worst import Robustness
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 FILE = "recommendation.json"
 Kind = Literal["recommend", "insufficient", "none"]
 Why = Literal["promise", "budget", "difference"]
@@ -58,6 +58,8 @@ class Option(TypedDict):
     """Mean, of a verdict; None where it was not recorded."""
     robustness: Robustness | None
     """What changes that keep the label do to it (`stress`); None where it was not stressed."""
+    robustness_at: Literal["threshold", "answers", ""]
+    """Where labels are read for it: at `threshold`, or the judge's own answers; empty where it is None."""
     at_test: AtTest | None
     difference: float | None
     """Its expected cost less that of the recommended one, on the test split."""

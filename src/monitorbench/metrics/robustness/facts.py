@@ -6,6 +6,10 @@ from monitorbench.metrics.robustness.compare import ChangeFacts
 from monitorbench.metrics.robustness.worst import Robustness
 
 FILE = "stress.json"
+CASES = "cases.parquet"
+"""Beside it: which verdict is of which sample under which change."""
+UNCHANGED = "unchanged"
+"""What stands there in place of a change's name."""
 STRESS_VERSION = 2
 
 

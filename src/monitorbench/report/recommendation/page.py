@@ -20,6 +20,7 @@ from monitorbench.report.recommendation.words import (
     spoken,
 )
 from monitorbench.report.sections.section import Number
+from monitorbench.report.stress.table import worst_lines
 from monitorbench.report.tables.numbers import DASH, amount, amount_interval
 from monitorbench.report.tables.points import percent, threshold
 from monitorbench.report.template import facts, policy, templates
@@ -40,6 +41,8 @@ class Row(NamedTuple):
     alarms: Number
     cost: Number
     difference: Number
+    stressed: Number
+    """How many changes are shown to make it worse, and the worst miss rate."""
     reason: str
     """In place of the numbers."""
 
@@ -58,6 +61,7 @@ def shown(found: Recommendation) -> Mapping[str, object]:
         "found": found,
         "rows": [*rows, *(_rival(one) for one in (*plain, *checks[:1]))],
         "behind": ", ".join(spoken(one["name"]) for one in checks[1:]),
+        "is_stressed": any(one["robustness"] for one in found["options"]),
         "left_out": left_out,
         "figure": figure,
         "base_rate": base_rate,
@@ -79,13 +83,24 @@ def _row(found: Recommendation, one: Option) -> Row:
     role = named if is_best else "runner-up" if is_second else ""
     name, at = called(one["monitor"], one["prompt"], found["options"]), one["at_test"]
     if at is None:
-        return Row(name, False, role, DASH, *(Number(DASH, ""),) * 4, one["reason"])
+        return Row(name, False, role, DASH, *(Number(DASH, ""),) * 5, one["reason"])
     missed = _split(in_1000(at["missed_per_1000"], at["missed_per_1000_ci"]))
     alarms = _split(in_1000(at["false_alarms_per_1000"], at["false_alarms_per_1000_ci"]))
     cost = Number(amount(at["expected_cost"]), amount_interval(at["expected_cost_ci"]))
     behind = Number("", "") if is_best else _split(signed_amount(one["difference"], one["difference_ci"]))
     chosen = is_best and found["decision"] == "recommend"
-    return Row(name, chosen, role, threshold(one["threshold"]), missed, alarms, cost, behind, "")
+    where = threshold(one["threshold"])
+    return Row(name, chosen, role, where, missed, alarms, cost, behind, _stressed(one), "")
+
+
+def _stressed(one: Option) -> Number:
+    """What the column says of a monitor's robustness; where it is its own answers', that too."""
+    of = one["robustness"]
+    if of is None:
+        return Number(DASH, "")
+    missed = next((line for line in worst_lines(of) if line.startswith("MR ")), "")
+    own = "own answers; " if one["robustness_at"] == "answers" else ""
+    return Number(f"{len(of['exposed'])} of {of['n_changes']}", f"{own}worst {missed}" if missed else own)
 
 
 def _rival(one: Rival) -> Row:
@@ -102,6 +117,7 @@ def _rival(one: Rival) -> Row:
         alarms=nothing,
         cost=Number(amount(one["expected_cost"]), ""),
         difference=_split(signed_amount(gap, bounds)),
+        stressed=nothing,
         reason="",
     )
 

@@ -7,13 +7,13 @@ cell; where no shortcut check could be made, the sentence says so.
 from collections.abc import Callable, Mapping, Sequence
 
 from monitorbench.metrics.choice.facts import AtTest, MoreFacts, Option, PromiseKept, Recommendation, Rival
+from monitorbench.report.stress.table import answer, worst_lines
 from monitorbench.report.tables.numbers import (
     DASH,
     MINUS,
     amount,
     amount_interval,
     counted,
-    signed_with_interval,
 )
 from monitorbench.report.tables.points import percent, threshold
 
@@ -290,19 +290,22 @@ def _robust(found: Recommendation) -> list[str]:
     if found["monitor"] is None:
         return []
     about = (found["monitor"], found["prompt"])
-    (of,) = [one["robustness"] for one in found["options"] if (one["monitor"], one["prompt"]) == about]
+    (option,) = [one for one in found["options"] if (one["monitor"], one["prompt"]) == about]
+    of = option["robustness"]
     if of is None:
         if found["decision"] != "recommend":
             return []
         return ["It was not stressed, so nothing is known of it under changes that keep the label."]
-    exposed = len(of["exposed"])
-    shown = f"shown to make it worse: {exposed}" if exposed else "none is shown to make it worse"
-    worst = [
-        f"{name} {signed_with_interval(one['difference'], one['difference_ci'])} ({one['change']})"
-        for name, one in (("miss rate", of["worst_miss_rate"]), ("AUROC", of["worst_auroc"]))
-        if one is not None
-    ]
-    return [f"Under {of['n_changes']} changes that keep the label, {shown}; the worst: {', '.join(worst)}."]
+    said = f"Stressed with changes that keep the label, {read_where(option)}: {answer(of)}."
+    worst = worst_lines(of)
+    return [said, f"The worst of each measure: {'; '.join(worst)}."] if worst else [said]
+
+
+def read_where(option: Option) -> str:
+    """Where labels were read that its robustness is of."""
+    if option["robustness_at"] == "answers":
+        return "read by its own answers"
+    return f"read at {threshold(option['threshold'])}"
 
 
 def _interventions(found: Recommendation) -> list[str]:

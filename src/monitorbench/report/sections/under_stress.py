@@ -42,8 +42,8 @@ def _monitor(material: Material, facts: StressFacts) -> _Monitor:
     return _Monitor(
         material.short_names.get(facts["monitor"], facts["monitor"]),
         f"{facts['prompt']}{point}",
-        answer(facts),
-        [_worst(measure, one) for measure, one in worst_of(facts)],
+        answer(facts["robustness"]),
+        [_worst(measure, one) for measure, one in worst_of(facts["robustness"])],
         rows(facts),
         notes(facts),
     )

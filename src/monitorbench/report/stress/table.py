@@ -7,7 +7,7 @@ from rich.console import Console
 
 from monitorbench.metrics.robustness.compare import MEASURES, ChangeFacts, Measure, Moved
 from monitorbench.metrics.robustness.facts import StressFacts
-from monitorbench.metrics.robustness.worst import Worst
+from monitorbench.metrics.robustness.worst import Robustness, Worst
 from monitorbench.records import reasons_in_words
 from monitorbench.report.tables.numbers import count, signed, signed_interval, signed_with_interval
 from monitorbench.report.tables.terminal import grid, say
@@ -55,9 +55,9 @@ def show_stress(facts: StressFacts) -> None:
 def print_stress(console: Console, facts: StressFacts) -> None:
     """The answer first; then the table, harmful changes in bold; then what did not apply."""
     say(console, "")
-    say(console, f"{facts['monitor']}, {facts['prompt']} prompt: {answer(facts)}", "bold")
-    for line in worst_lines(facts):
-        say(console, line)
+    say(console, f"{facts['monitor']}, {facts['prompt']} prompt: {answer(facts['robustness'])}", "bold")
+    for line in worst_lines(facts["robustness"]):
+        say(console, f"worst {line}")
     say(console, "")
     console.print(grid(console, COLUMNS, [[name for name, _ in COLUMNS]], "dim"))
     for name, change in facts["changes"].items():
@@ -67,30 +67,28 @@ def print_stress(console: Console, facts: StressFacts) -> None:
         say(console, line, "dim")
 
 
-def answer(facts: StressFacts) -> str:
+def answer(of: Robustness) -> str:
     """Whether anything is shown to make it worse, in a sentence."""
-    of = facts["robustness"]
-    found, n_silenced = of["exposed"], len(of["silenced"])
+    found = of["exposed"]
     if not found:
         return f"none of {of['n_changes']} changes is shown to make it worse"
     named = ", ".join(found[:_NAMED]) + (f" and {len(found) - _NAMED} more" if len(found) > _NAMED else "")
-    silent = f"; {n_silenced} by leaving it without an answer" if n_silenced else ""
+    silent = f"; {len(of['silenced'])} by leaving it without an answer" if of["silenced"] else ""
     return f"{len(found)} of {of['n_changes']} changes are shown to make it worse: {named}{silent}"
 
 
-def worst_lines(facts: StressFacts) -> list[str]:
+def worst_lines(of: Robustness) -> list[str]:
     """The worst change of each measure, with the interval that holds for all changes at once."""
     return [
-        f"worst {_NAMES[measure]}: {signed_with_interval(one['difference'], one['difference_ci'])} under "
+        f"{_NAMES[measure]} {signed_with_interval(one['difference'], one['difference_ci'])} under "
         f"{one['change']}{how_sure(measure, one)}"
-        for measure, one in worst_of(facts)
+        for measure, one in worst_of(of)
         if one is not None
     ]
 
 
-def worst_of(facts: StressFacts) -> list[tuple[Measure, Worst | None]]:
+def worst_of(of: Robustness) -> list[tuple[Measure, Worst | None]]:
     """The worst change of each measure, in the order in which they are told."""
-    of = facts["robustness"]
     return [
         ("auroc", of["worst_auroc"]),
         ("miss_rate", of["worst_miss_rate"]),

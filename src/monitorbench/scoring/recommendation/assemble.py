@@ -116,6 +116,7 @@ def _options(
                 seconds_p95=taken["seconds_p95"] if taken else None,
                 price=taken["cost"] if taken else None,
                 robustness=None,
+                robustness_at="",
                 at_test=there,
                 difference=difference,
                 difference_ci=as_list(bounds),

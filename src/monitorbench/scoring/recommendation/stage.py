@@ -14,12 +14,11 @@ import numpy as np
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import DEFAULT_MEANING
 from monitorbench.config.study import Study
-from monitorbench.metrics.choice.facts import FILE, PilotSaid, Recommendation, ShortcutsFacts
+from monitorbench.metrics.choice.facts import FILE, SCHEMA_VERSION, PilotSaid, Recommendation, ShortcutsFacts
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.robustness.worst import Robustness
 from monitorbench.report.recommendation.page import render_recommendation
 from monitorbench.report.recommendation.words import remarks, sentence
-from monitorbench.report.stress.read import read_stress
+from monitorbench.report.stress.read import Stressed
 from monitorbench.runs.directory import RunDirectory, kind_of, read_checked, read_finished, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.runs.run_folders import dataset_name
@@ -39,6 +38,7 @@ from monitorbench.scoring.recommendation.deployment import (
 )
 from monitorbench.scoring.recommendation.promised import Promise, promise_of
 from monitorbench.scoring.recommendation.shortcuts import Shortcuts, shortcuts_over
+from monitorbench.scoring.recommendation.stressed import Key, stressed, with_robustness
 
 PAGE = "recommendation.html"
 _DECISION = "decision.json"
@@ -54,7 +54,7 @@ def recommend(study: Study) -> Path:
     pairs = pairs_of(study)
     data = pairs[0].test.data
     pilot = _pilot(study.recommend.pilot)
-    stressed = _stressed(study.paths.runs, pairs)
+    of_stress = stressed(study.paths.runs, pairs)
     settings = study.recommend.model_dump(mode="json", exclude={"runs", "pilot"})
     identity: dict[str, Any] = {
         "runs": sorted(content_hash([e.id, e.monitor, e.prompt]) for pair in pairs for e in pair),
@@ -65,11 +65,12 @@ def recommend(study: Study) -> Path:
         "seed": study.seed,
         "pilot": pilot,
     }
-    identity |= {"stress": sorted(map(content_hash, stressed.values()))} if stressed else {}
+    identity["recommendation"] = SCHEMA_VERSION
+    identity |= {"stress": sorted(content_hash(one.facts) for one in of_stress.values())} if of_stress else {}
     run = RunDirectory(study.paths.runs / "recommend", dataset_name(data.name), identity)
     if not run.done:
         with run.recording(study) as results:
-            found = recommended(study, pairs, pilot, stressed, deployment)
+            found = recommended(study, pairs, pilot, of_stress, deployment)
             write_json(run.path / FILE, found)
             results |= {
                 "data": data.name,
@@ -92,10 +93,10 @@ def recommended(
     study: Study,
     pairs: Sequence[Pair],
     pilot: PilotSaid | None,
-    stressed: Mapping[tuple[str, str], Robustness],
+    of_stress: Mapping[Key, Stressed],
     deployment: Deployment,
 ) -> Recommendation:
-    """The recommendation among these monitors, its words included; `stressed` is by monitor and prompt."""
+    """The recommendation among these monitors, its words included."""
     data = pairs[0].test.data
     contenders, promises = [], []
     for pair in pairs:
@@ -116,8 +117,7 @@ def recommended(
         data=data.name,
         positive_means=means,
     )
-    for option in found["options"]:
-        option["robustness"] = stressed.get((option["monitor"], option["prompt"]))
+    with_robustness(found["options"], pairs, of_stress)
     found["remarks"] = [*remarks(found), *_of_settings(study)]
     found["sentence"] = sentence(found)
     return found
@@ -174,12 +174,6 @@ def _shortcut(study: Study, name: str, checks: Shortcuts, beside: Pair, deployme
         unscored=study.recommend.unscored,
         weights=sample_weights(held.is_misbehavior, whole.strata, mix),
     )
-
-
-def _stressed(runs: Path, pairs: Sequence[Pair]) -> dict[tuple[str, str], Robustness]:
-    """What `stress` found of these monitors' runs over the test split, by monitor and prompt."""
-    named = {pair.test.id: (pair.monitor, pair.prompt) for pair in pairs}
-    return {named[one["evaluation"]]: one["robustness"] for one in read_stress(runs, list(named))}
 
 
 def _pilot(directory: Path | None) -> PilotSaid | None:
