@@ -208,3 +208,10 @@ def servable(engine: Engine) -> VllmEngine:
             "monitor.head_beside or monitor.head"
         )
     return engine
+
+
+def of_any_version(engine: Engine) -> Engine:
+    """The engine, which as an endpoint may answer by another version of its model at any time."""
+    if not isinstance(engine, OpenAiEngine):
+        return engine
+    return engine.model_copy(update={"model_may_change": True})

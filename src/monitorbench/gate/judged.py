@@ -12,7 +12,7 @@ import numpy as np
 
 import monitorbench
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.endpoint import OpenAiEngine
+from monitorbench.config.engine import of_any_version
 from monitorbench.config.study import Study
 from monitorbench.judging.display import judging
 from monitorbench.judging.evaluate import judge_name
@@ -86,9 +86,7 @@ def judge_anew(study: Study, spec: JudgeSpec, samples: list[Sample], run: Path) 
 
 def _following(spec: JudgeSpec) -> JudgeSpec:
     """The same judge, whose endpoint may answer by another version of its model at any time."""
-    if not isinstance(spec.engine, OpenAiEngine):
-        return spec
-    return spec._replace(engine=spec.engine.model_copy(update={"model_may_change": True}))
+    return spec._replace(engine=of_any_version(spec.engine))
 
 
 def _reason(one: Verdict | None) -> str:
