@@ -215,3 +215,30 @@ def of_any_version(engine: Engine) -> Engine:
     if not isinstance(engine, OpenAiEngine):
         return engine
     return engine.model_copy(update={"model_may_change": True})
+
+
+_LIMITS = (
+    "concurrency",
+    "timeout_seconds",
+    "max_retries",
+    "requests_per_minute",
+    "tokens_per_minute",
+    "prices",
+    "max_failed",
+    "max_cost",
+)
+"""What decides no verdict of an endpoint."""
+
+
+def with_limits_of(engine: Engine, other: Engine) -> Engine | None:
+    """The engine with the limits of another one of the same endpoint; None where that is of another.
+
+    An `other` of this process has no limits, and leaves the engine as it is.
+    """
+    if not isinstance(other, OpenAiEngine):
+        return engine
+    if not isinstance(engine, OpenAiEngine) or any(
+        getattr(engine, name) != getattr(other, name) for name in ("base_url", "model", "server")
+    ):
+        return None
+    return engine.model_copy(update={name: getattr(other, name) for name in _LIMITS})

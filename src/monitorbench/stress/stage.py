@@ -13,8 +13,7 @@ from pathlib import Path
 
 from monitorbench.cells import Cell
 from monitorbench.config.base import UserError
-from monitorbench.config.endpoint import OpenAiEngine
-from monitorbench.config.engine import Engine
+from monitorbench.config.engine import Engine, with_limits_of
 from monitorbench.config.load import read_frozen
 from monitorbench.config.monitor import Prompt
 from monitorbench.config.study import Study
@@ -75,33 +74,17 @@ def as_judged(study: Study, directory: Path) -> Study:
     return reach(before.model_copy(update={"paths": study.paths, "engine": _engine(study, before)}))
 
 
-_DECIDES_NO_VERDICT = (
-    "concurrency",
-    "timeout_seconds",
-    "max_retries",
-    "requests_per_minute",
-    "tokens_per_minute",
-    "prices",
-    "max_failed",
-    "max_cost",
-)
-
-
 def _engine(study: Study, before: Study) -> Engine:
     """The evaluation's engine; what decides no verdict is this command's where it names the same endpoint."""
-    ours, theirs = study.engine, before.engine
-    if not isinstance(ours, OpenAiEngine):
-        return theirs
-    if not isinstance(theirs, OpenAiEngine) or any(
-        getattr(ours, name) != getattr(theirs, name) for name in ("base_url", "model", "server")
-    ):
+    found = with_limits_of(before.engine, study.engine)
+    if found is None:
         _log.warning(
             "stress: engine=%s of this command is not used: the judge is the evaluation's, behind engine=%s",
-            ours.kind,
-            theirs.kind,
+            study.engine.kind,
+            before.engine.kind,
         )
-        return theirs
-    return theirs.model_copy(update={name: getattr(ours, name) for name in _DECIDES_NO_VERDICT})
+        return before.engine
+    return found
 
 
 def _judge(
