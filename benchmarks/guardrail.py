@@ -40,7 +40,7 @@ from monitorbench.guardrail.service import DECISIONS, PATH, serving
 from monitorbench.judging.judge import judge_spec
 from monitorbench.judging.pair.judgement import Judgement, sample_of
 from monitorbench.records import Sample
-from monitorbench.scoring.operating_point import threshold_point
+from monitorbench.scoring.operating_point import OperatingPoint, threshold_point
 from monitorbench.scoring.thresholds import CalibratedThreshold
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -111,14 +111,12 @@ def fitting(judged: Judged, most: int) -> list[Sample]:
     return [sample for sample, ids in pairs if len(ids) <= fits][:most]
 
 
-@contextmanager
-def guarded(opened: Opened, name: str, threshold: float) -> Iterator[tuple[int, Runner]]:
-    """The port of a guardrail on that judge, and what asks the judge."""
-    bound = f"{name}/benchmark/0"
-    point = threshold_point(
+def point_at(threshold: float, monitor: str) -> OperatingPoint:
+    """One at that threshold, which promises nothing."""
+    return threshold_point(
         CalibratedThreshold(
             method="neyman_pearson",
-            monitor=bound,
+            monitor=monitor,
             category="",
             data="benchmark",
             part="whole",
@@ -128,6 +126,13 @@ def guarded(opened: Opened, name: str, threshold: float) -> Iterator[tuple[int, 
             threshold=threshold,
         )
     )
+
+
+@contextmanager
+def guarded(opened: Opened, name: str, threshold: float) -> Iterator[tuple[int, Runner]]:
+    """The port of a guardrail on that judge, and what asks the judge."""
+    bound = f"{name}/benchmark/0"
+    point = point_at(threshold, bound)
     runner = Runner(name, lambda: opened, lambda: opened)
     monitor = Monitor(Calibrated(WORK, point, WORK, None, {}), {bound: runner})
     settings = Serve(guardrail=True, timeout_seconds=TIMEOUT, at_once=1000)

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from evaluate_samples import judged_samples
-from guardrail import Got, at_once, fitting, load, percentiles
+from guardrail import Got, at_once, fitting, load, percentiles, point_at
 
 from monitorbench.config.serving import Serve
 from monitorbench.config.study import Study
@@ -43,8 +43,6 @@ from monitorbench.guardrail.service import DECISIONS, serving
 from monitorbench.judging.judge import judge_spec
 from monitorbench.judging.pair.judgement import sample_of
 from monitorbench.judging.served import address_file, reach
-from monitorbench.scoring.operating_point import OperatingPoint, threshold_point
-from monitorbench.scoring.thresholds import CalibratedThreshold
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "runs" / "benchmarks" / "guardrail_outage"
@@ -84,7 +82,7 @@ def main() -> None:
         opened = open_part(part, 60)
         fixed = float(np.median([opened.judges(one).score or 0.0 for one in samples]))
         opened.close()
-        calibrated = Calibrated(WORK, point(fixed), WORK, None, {POINT: part})
+        calibrated = Calibrated(WORK, point_at(fixed, POINT), WORK, None, {POINT: part})
         settings = Serve(guardrail=True)
         with open_monitor(calibrated, settings.timeout_seconds) as monitor, ExitStack() as stack:
             listening, _ = stack.enter_context(serving(monitor, settings, WORK, 0, None))
@@ -135,23 +133,6 @@ def die_and_come_back(
         end(server)
         raise
     return Times(died, started, time.time()), server
-
-
-def point(threshold: float) -> OperatingPoint:
-    """One at that threshold, which promises nothing."""
-    return threshold_point(
-        CalibratedThreshold(
-            method="neyman_pearson",
-            monitor=POINT,
-            category="",
-            data="benchmark",
-            part="whole",
-            alpha=0.5,
-            n=0,
-            n_unscored=0,
-            threshold=threshold,
-        )
-    )
 
 
 def report(asked: argparse.Namespace, together: list[Got], under_load: list[Got], times: Times) -> None:

@@ -42,7 +42,7 @@ def _remembered(memory: dict[object, bytes], key: object, make: Callable[[], Any
     """A copy of its own for everyone who asks: what Hydra merges into is changed by it."""
     if key not in memory:
         memory[key] = pickle.dumps(make())
-    return pickle.loads(memory[key])  # noqa: S301  # of our own making, in this process
+    return pickle.loads(memory[key])  # noqa: S301  # made above and never stored; a deep copy takes longer
 
 
 @wraps(PARSE)
@@ -70,10 +70,10 @@ def _merge(self: ConfigLoaderImpl, defaults: Sequence[Any], repo: Any) -> Any:
 def remember() -> None:
     """From here on, in this process."""
     FileConfigSource.load_config = _parse
-    ConfigLoaderImpl._compose_config_from_defaults_list = _merge  # type: ignore[method-assign]
+    ConfigLoaderImpl._compose_config_from_defaults_list = _merge  # type: ignore[method-assign]  # for tests
 
 
 def forget() -> None:
     """Hydra as it is."""
     FileConfigSource.load_config = PARSE
-    ConfigLoaderImpl._compose_config_from_defaults_list = MERGE  # type: ignore[method-assign]
+    ConfigLoaderImpl._compose_config_from_defaults_list = MERGE  # type: ignore[method-assign]  # as it was

@@ -22,13 +22,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, NamedTuple
 
 from monitorbench.config.base import UserError
+from monitorbench.judging.http.bounds import MOST_HEAD, Incoming, Slots, TooLong
 
 MOST_BYTES = 4 * 2**20
 _SECONDS_TO_SEND = 30
 """A connection that says nothing for so long is closed; a head that has begun, and then its body, is whole by
 then or refused."""
-_MOST_HEAD = 2**15
-"""Bytes of a request's line and headers."""
 _MOST_TOLD = 64
 """Connections too many that are told so at once; others are closed with a word."""
 _SECONDS_TO_LINGER = 5.0
@@ -132,8 +131,8 @@ class Server(ThreadingHTTPServer):
     ) -> None:
         """`full` is the handler of connections that are too many."""
         super().__init__(address, handler)
-        self.in_hand, self.is_ending = _Slots(limits.at_once), False
-        self._kinds = ((_Slots(limits.connections), handler), (_Slots(_MOST_TOLD), full))
+        self.in_hand, self.is_ending = Slots(limits.at_once), False
+        self._kinds = ((Slots(limits.connections), handler), (Slots(_MOST_TOLD), full))
         self._refused = refused
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -162,11 +161,11 @@ class Server(ThreadingHTTPServer):
         self.in_hand.empty(seconds)
 
     def _converse(
-        self, slots: "_Slots", handler: type[BaseHTTPRequestHandler], request: Any, client_address: Any
+        self, slots: Slots, handler: type[BaseHTTPRequestHandler], request: Any, client_address: Any
     ) -> None:
         try:
             handler(request, client_address, self)
-        except Exception:  # of this connection alone
+        except Exception:  # whatever it is, it ends this connection alone; the log says it
             self.handle_error(request, client_address)
         finally:
             self.shutdown_request(request)
@@ -183,75 +182,6 @@ class Server(ThreadingHTTPServer):
             request.settimeout(_LONGEST_IDLE)
             request.sendall(head.encode() + text)
         self.shutdown_request(request)
-
-
-class _TooLong(Exception):
-    """A head of more than `_MOST_HEAD` bytes."""
-
-
-class _Incoming(io.RawIOBase):
-    """What a connection sends, each request's head and then its body within a time of its own."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self._left: int | None = None
-        self._seconds, self._until = 0.0, 0.0
-
-    def expect_head(self, seconds: float) -> None:
-        """A head may begin in so long, and then take as long again."""
-        self._left, self._seconds, self._until = _MOST_HEAD, seconds, time.monotonic() + seconds
-
-    def expect_body(self, seconds: float) -> None:
-        """A body has so long."""
-        self._left, self._until = None, time.monotonic() + seconds
-
-    def readable(self) -> bool:
-        """See `io.RawIOBase`."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """See `io.RawIOBase`; raises `TimeoutError` where it takes too long."""
-        if self._left is not None and self._left <= 0:
-            raise _TooLong
-        left = self._until - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        self._connection.settimeout(left)
-        n = self._connection.recv_into(buffer)
-        if self._left is not None:
-            if self._left == _MOST_HEAD:
-                self._until = time.monotonic() + self._seconds
-            self._left -= n
-        return n
-
-
-class _Slots:
-    """How many of something may be there at once; None: any number."""
-
-    def __init__(self, most: int | None) -> None:
-        self._most, self._taken = most, 0
-        self._changed = threading.Condition()
-
-    def take(self) -> bool:
-        with self._changed:
-            if self._most is not None and self._taken >= self._most:
-                return False
-            self._taken += 1
-            return True
-
-    def give_back(self) -> None:
-        with self._changed:
-            self._taken -= 1
-            self._changed.notify_all()
-
-    def close(self) -> None:
-        """Have none to take any more."""
-        with self._changed:
-            self._most = 0
-
-    def empty(self, seconds: float) -> bool:
-        with self._changed:
-            return self._changed.wait_for(lambda: self._taken == 0, seconds)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -277,7 +207,7 @@ class _Handler(BaseHTTPRequestHandler):
         """See `StreamRequestHandler`."""
         super().setup()
         self.rfile.close()
-        self.incoming = _Incoming(self.connection)
+        self.incoming = Incoming(self.connection)
         self.rfile = io.BufferedReader(self.incoming)
 
     def handle(self) -> None:
@@ -291,8 +221,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.incoming.expect_head(self.timeout)
         try:
             super().handle_one_request()
-        except _TooLong:
-            self.send_error(431, f"head of more than {_MOST_HEAD} bytes")
+        except TooLong:
+            self.send_error(431, f"head of more than {MOST_HEAD} bytes")
 
     def parse_request(self) -> bool:
         """See `BaseHTTPRequestHandler`; a head that others may read otherwise is none."""
