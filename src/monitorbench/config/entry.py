@@ -24,7 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 from monitorbench.config.base import ConfigError, Preempted, UserError
 from monitorbench.config.load import did_you_mean, load, read_frozen, unknown_key
 from monitorbench.config.preemption import watch
-from monitorbench.config.project import PACKAGED, composing, find_projects, groups
+from monitorbench.config.project import PACKAGED, composing, groups
 from monitorbench.config.project import options as known_options
 from monitorbench.config.study import Study
 
@@ -187,7 +187,6 @@ class Script:
         try:
             if any(argument.startswith(("-", "hydra")) for argument in arguments):
                 sys.argv[1:] = _overrides_first(arguments)
-                find_projects()
                 where = "pkg://monitorbench.conf" if self.conf == PACKAGED else str(self.conf)
                 hydra.main(version_base="1.3", config_path=where, config_name=self.primary)(job)()
             else:  # a single run with Hydra's own settings as they are: hydra.main would compose it twice

@@ -5,9 +5,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import hydra
-from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
-from hydra.core.plugins import Plugins
-from hydra.plugins.search_path_plugin import SearchPathPlugin
 
 import monitorbench
 
@@ -23,9 +20,14 @@ def project_conf() -> Path | None:
     return own if Path(PROJECT).is_file() and own.is_dir() else None
 
 
+def search_path(conf: Path = PACKAGED) -> list[Path]:
+    """The folders in which settings are looked for, the first that has a file winning."""
+    return [tree for tree in (project_conf(), conf) if tree is not None]
+
+
 def options(group: str, conf: Path = PACKAGED) -> list[str]:
     """The options of a group in the tree `conf` and in the project, those in folders of it included."""
-    folders = [tree / group for tree in (project_conf(), conf) if tree is not None]
+    folders = [tree / group for tree in search_path(conf)]
     return sorted(
         {file.relative_to(one).with_suffix("").as_posix() for one in folders for file in one.rglob("*.yaml")}
     )
@@ -33,32 +35,15 @@ def options(group: str, conf: Path = PACKAGED) -> list[str]:
 
 def groups(conf: Path = PACKAGED) -> list[str]:
     """The groups of settings in the tree `conf` and in the project."""
-    found = [path for tree in (project_conf(), conf) if tree is not None for path in tree.iterdir()]
+    found = [path for tree in search_path(conf) for path in tree.iterdir()]
     return sorted(
         {path.name for path in found if path.is_dir() and not path.name.startswith((".", "_", "local"))}
     )
 
 
-class ProjectSearchPath(SearchPathPlugin):
-    """Puts the project's settings in front of Hydra's main ones."""
-
-    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        """See Hydra's `SearchPathPlugin`."""
-        if (own := project_conf()) is not None:
-            search_path.prepend("monitorbench project", f"file://{own}", SearchPathQuery("main"))
-
-
-def find_projects() -> None:
-    """Have Hydra look into projects from here on; a second time it changes nothing."""
-    plugins = Plugins.instance()
-    if ProjectSearchPath not in plugins.discover(SearchPathPlugin):
-        plugins.register(ProjectSearchPath)
-
-
 @contextmanager
 def composing(conf: Path) -> Iterator[None]:
     """Hydra, ready to compose over the tree `conf`."""
-    find_projects()
     where = str(conf)
     with (
         hydra.initialize_config_module("monitorbench.conf", version_base="1.3")
