@@ -26,6 +26,7 @@ from monitorbench.config.load import did_you_mean, load, read_frozen, unknown_ke
 from monitorbench.config.preemption import watch
 from monitorbench.config.project import PACKAGED, composing, find_projects, groups
 from monitorbench.config.project import options as known_options
+from monitorbench.config.secrets import without_secrets
 from monitorbench.config.study import Study
 
 
@@ -317,9 +318,9 @@ def reporting() -> Iterator[None]:
 
 
 def stop(message: str, code: int) -> NoReturn:
-    """End the process with one line on stderr."""
+    """End the process with one line on stderr, in which no key is shown."""
     sys.stdout.flush()
-    print(f"error: {message}", file=sys.stderr, flush=True)
+    print(f"error: {without_secrets(message)}", file=sys.stderr, flush=True)
     raise SystemExit(code)
 
 
