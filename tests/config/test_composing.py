@@ -34,7 +34,7 @@ def _composed(folder: Path, primary: str, *overrides: str) -> dict[str, Any]:
     [
         ("evaluate", ()),
         ("evaluate", ("seed=3", "monitor.context_tokens=99")),
-        ("evaluate", ("engine=vllm", "monitor=llama_3_1_70b", "experiment=probe/cpu", "~pilot")),
+        ("evaluate", ("engine=vllm", "monitor=llama_3_1_70b", "experiment=transfer/cpu", "~pilot")),
         ("train", ("dataset=jsonl", "dataset.path=x", "training=lora_h100")),
         ("build", ("dataset=paper_local",)),
     ],

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
 FILLED = {
     "run": "runs/evaluate/x",
-    "probe.runs": ["runs/evaluate/x"],
+    "transfer.runs": ["runs/evaluate/x"],
     "dataset.path": "mine.jsonl",
     "engine.server": "mine",
     "monitor.verdicts": "verdicts.jsonl",
@@ -130,7 +130,7 @@ def test_a_primary_file_changes_nothing_but_what_is_asked_for(primary: str):
     assert own.pop("defaults") == ["_base", "_self_"]
     assert own.pop("hydra") == {"job": {"name": primary}}
     asked = {key.partition(".")[0] for key in ASKED.get(primary, ())}
-    empty = {"run": None, "probe": {"runs": []}}
+    empty = {"run": None, "transfer": {"runs": []}}
     assert own == {key: value for key, value in empty.items() if key not in asked}
 
 
@@ -156,7 +156,7 @@ def test_every_experiment_composes_on_every_script(primary: str, experiment: str
 def test_an_experiment_means_the_same_to_every_script(experiment: str):
     """Train and evaluate under one experiment name must not see different models or data."""
     studies = [validated(primary, f"experiment={experiment}") for primary in PRIMARIES]
-    fields = set(Study.model_fields) - {"run", "probe"}
+    fields = set(Study.model_fields) - {"run", "transfer"}
     assert len({study.model_dump_json(include=fields) for study in studies}) == 1
 
 

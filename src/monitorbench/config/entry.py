@@ -59,7 +59,7 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path) -> str:
 
 
 def _group_and_option(missing: str, overrides: Sequence[str]) -> tuple[str, str]:
-    """The group and the option in `experiment/probe/gpu`: an option may lie in a folder of its group's."""
+    """The group and the option in `experiment/transfer/gpu`: an option may lie in a folder of its group's."""
     parts = missing.split("/")
     keys = {one.lstrip("+").partition("=")[0].partition("@")[0] for one in overrides}
     # What is in no override comes from a defaults list, where an option has no folder.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def _study_runs(study: Study) -> "list[Run]":
-    from monitorbench.probe.plan import coming_runs
+    from monitorbench.studies.power import coming_runs
 
     return coming_runs(study)
 
@@ -98,17 +98,17 @@ control.html, and prints the run's directory as its last line.
 """,
 )
 
-PROBE = stage(
-    "probe",
-    "monitorbench.probe.stage:probe",
+TRANSFER = stage(
+    "transfer",
+    "monitorbench.studies.stage:transfer",
     """Lay evaluation runs side by side: the transfer matrix of adapters, or heads, against their base.
 
-    monitorbench probe probe.runs=[runs/evaluate/A,runs/evaluate/B]
-    monitorbench probe experiment=probe/cpu     # a study: its runs are found, or made, by what decides them
-    monitorbench probe experiment=probe/heads   # the same with probes on hidden states, in one process
-    monitorbench probe experiment=probe/cpu probe.plan=true    # what it could show, and what it takes
+    monitorbench transfer transfer.runs=[runs/evaluate/A,runs/evaluate/B]
+    monitorbench transfer experiment=transfer/cpu    # a study: its runs are found, or made
+    monitorbench transfer experiment=transfer/heads  # the same with probes on hidden states
+    monitorbench transfer experiment=transfer/cpu transfer.plan=true    # what it could show and takes
 
-Prints the probe's run directory as its last line.
+Prints the run directory as its last line.
 """,
     runs=_study_runs,
 )
@@ -129,9 +129,9 @@ recommendation.html) as its last line.
 REPORT = stage(
     "report",
     _report,
-    """Write report.html for a probe, a scored evaluation run or a pilot, and print its tables.
+    """Write report.html for a transfer run, a scored evaluation run or a pilot, and print its tables.
 
-    monitorbench report run=runs/probe/NAME-HASH
+    monitorbench report run=runs/transfer/NAME-HASH
     monitorbench report run=runs/pilot/NAME-HASH
     monitorbench report run=runs/evaluate/NAME-HASH operating_point=latest
 

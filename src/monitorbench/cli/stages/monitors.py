@@ -115,7 +115,7 @@ WORDING = stage(
 
     monitorbench wording monitor=smollm2_135m
     monitorbench wording wording.prompts=[direct,direct_act] wording.test=all
-    monitorbench probe probe.wordings=[latest]    # the tested prompts side by side, the chosen one marked
+    monitorbench transfer transfer.wordings=[latest]    # the tested prompts side by side
 
 The test split is judged under the chosen prompt afterwards (`wording.test`: none, chosen, all), and these
 runs are printed. Prints the run's directory (wording.json) as its last line.
