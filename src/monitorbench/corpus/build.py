@@ -64,7 +64,7 @@ def _splits_of(directory: RunDirectory) -> set[Split]:
 
 def directory_of(study: Study) -> RunDirectory:
     """Where the study's dataset is, or will be, by the hash of what decides its content."""
-    return RunDirectory(study.paths.data, study.dataset.name, _inputs(study))
+    return RunDirectory(study.paths.data, study.dataset.name, _inputs(study), is_shared=True)
 
 
 def _inputs(study: Study) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from monitorbench.records import Category, Label, Sample, Split, UnscoredReason,
 from monitorbench.report.write import report
 from monitorbench.runs import directory as runs_directory
 from monitorbench.runs.directory import RunDirectory, read_manifest
+from monitorbench.runs.provenance import CodeState
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
 from monitorbench.scoring.calibration_split import calibration_scores, divide
@@ -95,7 +96,7 @@ def worded(data: Path, make_sample: Callable[..., Sample]) -> Path:
 def no_git() -> Iterator[None]:
     """Runs don't ask git what the code is: sixty of them would do little else."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs_directory, "_code_state", lambda: (None, b""))
+        patch.setattr(runs_directory, "code_state", lambda: CodeState(None, b""))
         yield
 
 
