@@ -150,9 +150,13 @@ class _Dataset(Config):
     )
     """Which splits `build.py` writes."""
     train: SplitView = SplitView()
+    """The part of the train split that trainings read."""
     validation: SplitView = SplitView()
+    """The part of the validation split that stages read."""
     calibration: SplitView = SplitView()
+    """The part of the calibration split that stages read."""
     test: SplitView = SplitView()
+    """The part of the test split that stages read."""
 
     def view(self, split: SplitName) -> SplitView:
         """The configured view of a split."""
@@ -185,7 +189,7 @@ class Quota(Config):
     """Pairs without a trace."""
     with_thinking: Annotated[int, Field(ge=0)]
     """Pairs whose responses have one."""
-    max_strata: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(default_factory=dict)
+    max_strata: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(default={})
     """The largest share of the pairs that may be of a stratum; of one that is not named, any share."""
     development_pairs: Annotated[int, Field(ge=0)] | None = None
     """Of this cell, in place of `dataset.development_pairs`."""
@@ -212,7 +216,7 @@ class PaperDataset(_Dataset):
     """Names in `conf/source/`; null leaves one out."""
     benchmark: dict[CategoryName, dict[TaskName, Quota]]
     """Pairs of the test split, by category and task."""
-    headline: dict[str, str] = Field(default_factory=dict)
+    headline: dict[str, str] = Field(default={})
     """Of a cell (`category/task`) the stratum whose numbers are the cell's in every table; the others stand
     beside it. Overall and by category all samples count."""
     development_pairs: Annotated[int, Field(ge=0)] = 40

@@ -5,7 +5,9 @@ override sets it. A group with options of several kinds has one such tree for ea
 `engine/_vllm`; an option of that kind names it in its own defaults list.
 """
 
+from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import yaml
@@ -14,7 +16,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
-from monitorbench.config.project import search_path
+from monitorbench.config.project import PACKAGED, search_path
 from monitorbench.config.study import Study
 
 REQUIRED = "???"
@@ -28,12 +30,30 @@ def names() -> frozenset[str]:
 
 
 def tree(name: str) -> DictConfig:
-    """The tree of that name. Hydra may set unknown keys in it: the models refuse them, and name the nearest."""
+    """The tree of that name. Hydra may set unknown keys in it: the models refuse them, naming the nearest."""
     if name == "source/_all":
         return OmegaConf.create(sources())
     if name != "_settings":
         return _open(defaults(_models()[name]))
     return OmegaConf.create({key: _open(value) for key, value in defaults(Study).items()})
+
+
+def option(group: str, name: str, conf: Path = PACKAGED) -> dict[str, Any]:
+    """All settings of an option, those of its defaults list included; interpolations stay as they are."""
+    own = OmegaConf.load(conf / group / f"{name}.yaml")
+    below = base_of(group, own.pop("defaults", []), conf)
+    settings: dict[str, Any] = OmegaConf.to_container(OmegaConf.merge(below, own))  # type: ignore[assignment]
+    return settings
+
+
+def base_of(group: str, entries: Iterable[Any], conf: Path = PACKAGED) -> DictConfig:
+    """The settings that an option builds on: the group's defaults and what its own defaults list names."""
+    default = defaults(Study)[group]
+    base = OmegaConf.create(default if isinstance(default, dict) else {})
+    for entry in entries:
+        if isinstance(entry, str) and entry != "_self_":
+            base.merge_with(tree(f"{group}/{entry}") if entry.startswith("_") else option(group, entry, conf))
+    return base
 
 
 def sources() -> dict[str, Any]:

@@ -66,7 +66,7 @@ class OpenAiEngine(Config):
     """The share of an evaluation's samples that may stay without an answer; with more it is incomplete."""
     max_cost: Annotated[float, Field(gt=0)] | None = None
     """No request is sent any more once this much is spent; what is in flight then comes on top."""
-    extra_body: dict[str, Any] = Field(default_factory=dict)
+    extra_body: dict[str, Any] = Field(default={})
     """Fields added to every request, such as `reasoning_effort`."""
     by_token_ids: bool = False
     """Sends `/completions` the token ids that an engine of this process would get, in place of chat messages:

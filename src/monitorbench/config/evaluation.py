@@ -210,7 +210,7 @@ class Transfer(Trainings):
     wordings: tuple[Path, ...] = ()
     """Runs of `wording.py`: what each judged of the test split is laid side by side as `runs` are, the chosen
     prompt marked."""
-    also: dict[str, Trainings] = Field(default_factory=dict)
+    also: dict[str, Trainings] = Field(default={})
     """More trainings of the study, by any name: further seeds or objectives for some subsets."""
     make: bool = False
     """Train and evaluate what is missing, here; else say what is missing."""
