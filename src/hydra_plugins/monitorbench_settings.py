@@ -24,7 +24,7 @@ class SettingsSearchPath(SearchPathPlugin):
 
 
 class SettingsSource(ConfigSource):
-    """The files that no folder holds: `_settings`, and one such as `engine/_vllm` for each kind of a group."""
+    """The files that no folder holds: `_settings`, and one for each kind, such as `engine/_vllm`."""
 
     @staticmethod
     def scheme() -> str:

@@ -34,13 +34,19 @@ def tree(name: str) -> DictConfig:
     if name == "source/_all":
         return OmegaConf.create(sources())
     if name != "_settings":
-        return _open(defaults(_models()[name]))
-    return OmegaConf.create({key: _open(value) for key, value in defaults(Study).items()})
+        return OmegaConf.create(defaults(_models()[name]), flags={"struct": False})
+    settings = defaults(Study)
+    whole = OmegaConf.create(settings)
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            OmegaConf.set_struct(whole[key], False)
+    return whole
 
 
 def option(group: str, name: str, conf: Path = PACKAGED) -> dict[str, Any]:
     """All settings of an option, those of its defaults list included; interpolations stay as they are."""
     own = OmegaConf.load(conf / group / f"{name}.yaml")
+    assert isinstance(own, DictConfig)
     below = base_of(group, own.pop("defaults", []), conf)
     settings: dict[str, Any] = OmegaConf.to_container(OmegaConf.merge(below, own))  # type: ignore[assignment]
     return settings
@@ -61,10 +67,6 @@ def sources() -> dict[str, Any]:
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     files = {file.stem: file for conf in search_path()[::-1] for file in sorted(conf.glob("source/*.yaml"))}
     return {name: yaml.load(files[name].read_text(encoding="utf-8"), loader) for name in sorted(files)}
-
-
-def _open(value: Any) -> Any:
-    return OmegaConf.create(value, flags={"struct": False}) if isinstance(value, dict) else value
 
 
 def _models() -> dict[str, type[BaseModel]]:
@@ -94,7 +96,7 @@ def _default(field: FieldInfo) -> Any:
 
 def kinds(annotation: Any) -> dict[str, type[BaseModel]]:
     """The models among which a setting's `kind` chooses, by kind; empty for a setting of one form."""
-    found = {}
+    found: dict[str, type[BaseModel]] = {}
     for model in members(annotation):
         kind = model.model_fields.get("kind")
         words = get_args(kind.annotation) if kind is not None and kind.is_required() else ()

@@ -144,8 +144,8 @@ class VllmEngine(_InProcess):
         batch_size=256, block_size=32, max_num_batched_tokens=2048, enforce_eager=True
     )
     """The form on a CPU: only whole blocks of a shared prefix are reused, and 32 is the smallest block that
-    vLLM takes there (its own default is 128). Passes of 2,048 tokens were 7 to 20 % faster than its default of
-    4,096. Compiling takes minutes: `enforce_eager=false` pays for tens of thousands of prompts."""
+    vLLM takes there (its own default is 128). Passes of 2,048 tokens were 7 to 20 % faster than its default
+    of 4,096. Compiling takes minutes: `enforce_eager=false` pays for tens of thousands of prompts."""
     on_gpu: VllmForm = VllmForm(
         batch_size=1024, block_size=16, max_num_batched_tokens=16384, enforce_eager=False
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from monitorbench.config.defaults import REQUIRED, defaults, option
 from monitorbench.config.study import Study
@@ -20,8 +20,8 @@ from monitorbench.config.study import Study
 _HEAD = """# Settings
 
 Every key, its type, its default, and what it means. A key on the command line is an override: `seed=1`,
-`dataset.test.subset=safety_permission`. A group such as `engine` is chosen as a whole (`engine=vllm`); what it
-sets can then be overridden. This page is generated from the models
+`dataset.test.subset=safety_permission`. A group such as `engine` is chosen as a whole (`engine=vllm`); what
+it sets can then be overridden. This page is generated from the models
 (`python -m monitorbench.config.reference docs/settings.md`).
 """
 _LINKED = ("monitor", "prompt", "engine", "source")
@@ -166,7 +166,9 @@ def _texts(described: Schema) -> list[str]:
 
 def _chosen_options(base: Path) -> dict[str, Any]:
     """The options that the defaults list of `_base.yaml` names, by group."""
-    entries = [entry for entry in OmegaConf.load(base)["defaults"] if isinstance(entry, Mapping)]
+    primary = OmegaConf.load(base)
+    assert isinstance(primary, DictConfig)
+    entries = [entry for entry in primary.defaults if isinstance(entry, Mapping)]
     return {str(group): option for entry in entries for group, option in entry.items()}
 
 
