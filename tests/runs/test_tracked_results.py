@@ -115,6 +115,6 @@ def test_the_runs_of_an_experiment_are_a_group(compose_study: Callable[..., Stud
     """Two experiments over one dataset would be one heap."""
     tree = OmegaConf.create(compose_study("evaluate").model_dump(mode="json"))
     assert load(tree).tracking.group is None
-    assert load(tree, "probe/cpu").tracking.group == "starter-probe/cpu"
+    assert load(tree, "transfer/cpu").tracking.group == "starter-transfer/cpu"
     tree.tracking.group = "mine"
-    assert load(tree, "probe/cpu").tracking.group == "mine"
+    assert load(tree, "transfer/cpu").tracking.group == "mine"

@@ -15,6 +15,7 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
+from monitorbench.config.extras import installing
 from monitorbench.config.load import did_you_mean, field_names, unknown_key
 from monitorbench.config.project import groups, option_file, options, trees_of
 
@@ -100,7 +101,7 @@ def _missing_option(error: MissingConfigException, overrides: Sequence[str], tre
     if group not in groups(trees):
         group, _, option = path.rpartition("/")
     if (group, option) == ("hydra/sweeper", "optuna"):
-        return "hydra/sweeper=optuna: not installed; expected pip install 'monitorbench[tune]'"
+        return f"hydra/sweeper=optuna: not installed; expected {installing('tune')}"
     known = sorted({*(options(group, trees) if group in groups(trees) else ()), *(error.options or ())})
     if not option or not known:
         return _one_space(str(error))

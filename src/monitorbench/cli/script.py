@@ -32,6 +32,7 @@ def stage(
     after_sweep: Callable[[Sequence[tuple[Study, Path]]], None] | None = None,
     value: Callable[[Path], float] | None = None,
     exit_code: Callable[[Sequence[Path]], int] | None = None,
+    needs: Sequence[str] = (),
 ) -> Stage:
     """The stage whose primary config is `name`.
 
@@ -51,6 +52,7 @@ def stage(
         after_sweep=after_sweep,
         value=value,
         exit_code=exit_code,
+        needs=needs,
         resolve=_resolved,
     )
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.ending import reporting, stop
+from monitorbench.config.extras import require
 from monitorbench.config.load import read_frozen
 from monitorbench.config.preemption import watch
 from monitorbench.config.project import PACKAGED
@@ -61,6 +62,8 @@ class Stage:
     """Whether the stage runs a model: such a stage does not begin without any argument."""
     judges: Callable[[Study], bool] = lambda study: False
     """Whether a study asks its engine about a dataset: a missing key is then told before data are built."""
+    needs: Sequence[str] = ()
+    """Modules of an extra without which the stage could not finish: asked for before it begins."""
     no_frozen: str = ""
     """Why the stage can't run a frozen study, where it can't."""
     after_sweep: Callable[[Sequence[tuple[Study, Path]]], None] | None = None
@@ -268,6 +271,8 @@ class _Running:
         if study.plan:
             self.stage.print_plan([study], compose)
             return
+        for module in self.stage.needs:
+            require(module, f"monitorbench {self.stage.name}")
         if self.stage.judges(study):
             _refuse_missing_key(study)
         directory = self.stage.function(study, compose)

@@ -9,23 +9,11 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import NoReturn
 
 from monitorbench.config.base import ConfigError, Preempted, UserError
+from monitorbench.config.extras import extra_of, installing
 
-_MODELS = ("cpu", "gpu")
-EXTRAS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("torch", "transformers", "trl", "peft", "datasets", "accelerate", "gguf"), _MODELS),
-    **dict.fromkeys(("vllm", "openai", "httpx", "wandb", "safetensors", "tokenizers"), _MODELS),
-    "huggingface_hub": _MODELS,
-    "unsloth": ("gpu",),
-    "textworld": ("environments",),
-    "optuna": ("tune",),
-    "hydra_plugins": ("tune",),
-    "inspect_ai": ("inspect",),
-}
-"""Modules that the package does not bring by itself, and the extras that do, the usual one first."""
 CLOSED_PIPE = 141
 
 
@@ -47,23 +35,10 @@ def reporting() -> Iterator[None]:
         _end_unread()
         raise  # some other pipe broke
     except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing not in EXTRAS:
+        module = (error.name or "").partition(".")[0]
+        if (extra := extra_of(module)) is None:
             raise
-        stop(missing_extra(missing), 1)
-
-
-def missing_extra(module: str) -> str:
-    """One line on a module of `EXTRAS` that is not installed: the command that installs it."""
-    extras = EXTRAS[module]
-    checkout = (Path(__file__).resolve().parents[3] / "pyproject.toml").is_file()
-    commands = [f"pip install -e '.[{extra}]'" if checkout else _from_index(extra) for extra in extras]
-    elsewhere = f", outside a checkout {_from_index(extras[0])}" if checkout else ""
-    return f"{module}: not installed; expected {' or '.join(commands)}{elsewhere}"
-
-
-def _from_index(extra: str) -> str:
-    return f"pip install 'monitorbench[{extra}]'"
+        stop(f"{module}: not installed, and this stage needs it; expected {installing(extra)}", 1)
 
 
 def _end_unread() -> None:

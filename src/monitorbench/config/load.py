@@ -78,8 +78,8 @@ def _refuse_foreign_subsets(study: Study) -> None:
         return
     views = study.dataset.views
     subsets = {f"dataset.{split}.subset": view.subset for split, view in views.items()}
-    subsets["probe.subsets"] = study.probe.subsets
-    subsets |= {f"probe.also.{name}.subsets": one.subsets for name, one in study.probe.also.items()}
+    subsets["transfer.subsets"] = study.transfer.subsets
+    subsets |= {f"transfer.also.{name}.subsets": one.subsets for name, one in study.transfer.also.items()}
     for key, subset in subsets.items():
         if reason := wrong_subset_of_the_paper(subset):
             shown = _shown(subset[0] if len(subset) == 1 else list(subset))

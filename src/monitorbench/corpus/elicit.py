@@ -71,7 +71,7 @@ def elicit(study: Study) -> Path:
         "trials": hashlib.sha256(listed.encode("utf-8", "surrogatepass")).hexdigest(),
         "resist": study.cue.resist,
     }
-    run = RunDirectory(study.paths.data / "elicited", study.monitor.name, identity)
+    run = RunDirectory(study.paths.data / "elicited", study.monitor.name, identity, is_shared=True)
     if run.done:
         _log.info("elicit: reusing %s", run.path)
         return run.path

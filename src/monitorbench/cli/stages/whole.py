@@ -38,8 +38,8 @@ CHOOSE = stage(
     _choose,
     """Choose a monitor and its threshold: build, judge, calibrate, compare, and write the page.
 
-    monitorbench choose monitors=[smollm2_135m,smollm2_135m:evidence] dataset=starter
-    monitorbench choose monitors=[a.jsonl,b.jsonl] dataset=jsonl dataset.path=own.jsonl
+    monitorbench choose 'monitors=[smollm2_135m,smollm2_135m:evidence]' dataset=starter
+    monitorbench choose 'monitors=[a.jsonl,b.jsonl]' dataset=jsonl dataset.path=own.jsonl
 
 A monitor is a name, `NAME:PROMPT`, a file of recorded verdicts, or a training run. `plan=true` says what it
 would do and how long that takes. What is done is reused; interrupted, the same command goes on. Ends in the
@@ -49,6 +49,7 @@ answer's sentence, and prints the directory with `report.html` as its last line.
     is_live=True,
     judges=_asks_a_candidate,
     no_frozen="composes a study for each monitor; expected the typed settings",
+    needs=("matplotlib",),
 )
 
 VERIFY = stage(
@@ -110,4 +111,5 @@ Prints the decision, and the run's directory (decision.json, outcomes.jsonl) as 
 """,
     no_plan="how long an agent's runs are is known once it acts; expected a small pilot.tasks first",
     is_live=True,
+    needs=("matplotlib",),
 )
