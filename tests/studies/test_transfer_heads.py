@@ -10,7 +10,7 @@ from small_models import tiny_model
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
-from monitorbench.studies.stage import transfer
+from monitorbench.studies.transfer import transfer
 
 SMALL = (
     "transfer.by=head",

@@ -5,7 +5,7 @@ import platform
 import pytest
 from small_runs import results, settings
 
-from monitorbench.forecast.pace import Machine, measured_pace
+from monitorbench.training.pace import Machine, measured_pace
 from monitorbench.runs.directory import read_manifest
 from monitorbench.training import sft
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command import ROOT, monitorbench
 
-from monitorbench.choose.wording import choose_a_wording
+from monitorbench.studies.wording import choose_a_wording
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Prompt, Study
 from monitorbench.report.write import report
