@@ -45,7 +45,7 @@ def test_the_plan_of_a_cell_is_what_its_quotas_take_of_what_was_counted():
 
 def test_the_command_ends_in_one_screen_without_files_or_network(tmp_path: Path):
     """Else one has to build, or to fetch, to learn that it can't be built."""
-    command = [sys.executable, ROOT / "data_build" / "build.py", "dataset=paper", "dataset.plan=true"]
+    command = [sys.executable, ROOT / "data_build" / "build.py", "dataset=paper", "plan=true"]
     done = subprocess.run(
         [*command, f"paths.data={tmp_path / 'data'}", "paths.sources=null"],
         capture_output=True,
