@@ -9,8 +9,8 @@ import pytest
 from small_models import tiny_model
 
 from monitorbench.config.study import Study
-from monitorbench.studies.forecast import PlannedRun, forecast, forecast_lines
 from monitorbench.judging.evaluate import evaluate
+from monitorbench.studies.forecast import PlannedRun, forecast, forecast_lines
 from monitorbench.training.sft import train
 
 

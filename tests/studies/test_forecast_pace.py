@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
-from monitorbench.training.pace import TrainingPace, assumed_pace, n_validations
+from monitorbench.records import Split
 from monitorbench.studies.forecast import PlannedRun, RunCost, forecast, forecast_lines, print_forecast
 from monitorbench.studies.prompt_lengths import PromptCounter
-from monitorbench.records import Split
+from monitorbench.training.pace import TrainingPace, assumed_pace, n_validations
 
 
 @given(steps=st.integers(1, 300), every=st.integers(1, 100), data=st.data())
@@ -51,15 +51,17 @@ def test_what_is_assumed_goes_by_parameters_and_gpus(compose_study: Callable[...
     """An 8B model would be planned as fast as one of 4B."""
     one = compose_study("train", "monitor=qwen3_4b", "cluster=h100")
     four = compose_study("train", "monitor=qwen3_8b", "cluster=h100x4")
-    fast, other = assumed_pace(one.cluster, one.monitor), assumed_pace(four.cluster, four.monitor)
+    fast, other = (
+        assumed_pace(one.cluster, one.monitor.parameters),
+        assumed_pace(four.cluster, four.monitor.parameters),
+    )
     assert fast is not None
     assert other is not None
     assert one.monitor.parameters is not None
     assert four.monitor.parameters is not None
     ratio = 4 * one.monitor.parameters / four.monitor.parameters
     assert other.training == pytest.approx(ratio * fast.training)
-    unknown = one.monitor.model_copy(update={"parameters": None})
-    assert assumed_pace(one.cluster, unknown) is None
+    assert assumed_pace(one.cluster, None) is None
     assert TrainingPace(2.0, 4.0).seconds(10, 20) == 10.0
     assert TrainingPace(2.0, None).seconds(10, 20) == 15.0
 

@@ -193,7 +193,9 @@ def test_what_is_missing_is_said_with_a_command_that_makes_it(
         if stage == "train":
             fake_training(frozen)
     assert sum("monitorbench train" in line for line in commands) == 2
-    assert any("monitorbench evaluate" in line and "evaluate-base-and-2-more.json" in line for line in commands)
+    assert any(
+        "monitorbench evaluate" in line and "evaluate-base-and-2-more.json" in line for line in commands
+    )
 
     caplog.clear()
     with pytest.raises(UserError, match="3 of 5 runs are missing"):

@@ -53,7 +53,9 @@ def choose(study: Study, compose: Compose, configured: Sequence[str]) -> Path:
     candidates = candidate_studies(study.monitors, compose, configured)
     deployment_of(study.stakes, study.recommend, study.calibrate)  # refused before hours of judging
     data = ensure(study, SPLITS)
-    tested, evaluations, operating_points = [], [], []
+    tested: list[Path] = []
+    evaluations: list[Path] = []
+    operating_points: list[Path] = []
     for candidate in candidates:
         runs = {split: _evaluated(on_split(candidate, split), data) for split in SPLITS}
         tested.append(runs[Split.TEST])
@@ -71,9 +73,7 @@ def choose(study: Study, compose: Compose, configured: Sequence[str]) -> Path:
     return report(study.model_copy(update={"run": directory}))
 
 
-def candidate_studies(
-    monitors: Sequence[str], compose: Compose, configured: Sequence[str]
-) -> list[Study]:
+def candidate_studies(monitors: Sequence[str], compose: Compose, configured: Sequence[str]) -> list[Study]:
     """The study of each entry of `monitors=[…]`, in their order.
 
     Raises `ConfigError` for an entry that is no monitor, and for two of one name.

@@ -1,4 +1,4 @@
-"""What runs will take before any is started: samples, tokens, hours, cost, and which runs are finished.
+"""A forecast of runs before any is started: samples, tokens, hours, cost, and which runs are finished.
 
 Time is that of optimizer steps, validations and answers; loading a model and saving are not in it. No model
 is started and nothing is written. The table has a line for each kind of run and fits 80 columns; how its
@@ -17,7 +17,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.cluster import Cluster
 from monitorbench.config.engine import in_process
 from monitorbench.config.study import Study
-from monitorbench.engines.endpoint_limits import cost
+from monitorbench.engines import endpoint_limits
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.expected import expected_seconds, measured_pace
 from monitorbench.judging.identity import judge_identity
@@ -44,13 +44,13 @@ class PlannedRun(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What runs are summed up by, beside the monitor: `train sft`, `evaluate direct`."""
+        """Name that runs are summed up by, beside the monitor: `train sft`, `evaluate direct`."""
         is_training = self.stage == "train"
         return f"{self.stage} {self.study.training.objective if is_training else self.study.prompt.name}"
 
 
 class RunCost(NamedTuple):
-    """What a run takes from its beginning to its end; a finished run takes nothing more."""
+    """The samples, tokens and time of a run from its beginning to its end; a finished run takes nothing more."""
 
     monitor: str
     kind: str
@@ -68,7 +68,7 @@ class RunCost(NamedTuple):
     counted: tuple[str, ...]
     """How samples and tokens were counted."""
     paced: str
-    """Where the time is from."""
+    """Source of the time: measured or assumed, and of what."""
 
 
 class ForecastLine(NamedTuple):
@@ -88,7 +88,7 @@ class ForecastLine(NamedTuple):
 
 
 def forecast(runs: Iterable[PlannedRun]) -> list[RunCost]:
-    """What each run takes; nothing is started and nothing written.
+    """Forecast each run; nothing is started and nothing written.
 
     Raises `UserError` or `ConfigError` where the settings or the data don't say.
     """
@@ -142,7 +142,7 @@ def _evaluation(run: PlannedRun, counter: PromptCounter) -> RunCost:
         validation_tokens=0.0,
         seconds=seconds,
         gpus=study.cluster.gpus if study.engine.takes_token_ids else 0,
-        cost=None if prices is None else cost(prices, ceil(tokens), 0, completion),
+        cost=None if prices is None else endpoint_limits.cost(prices, ceil(tokens), 0, completion),
         counted=(prompts.how,),
         paced=paced,
     )
@@ -181,14 +181,14 @@ def _is_judged(study: Study, data: RunDirectory | None) -> bool:
 
 
 def _assumed_pace(cluster: Cluster, parameters: float | None, device: str) -> TrainingPace | None:
-    """The pace assumed of a cluster; None where it is not known, or no GPU is there for a run that wants one."""
+    """The pace assumed of a cluster; None where it is unknown, or the cluster lacks the GPU that is wanted."""
     if device == "cuda" and not cluster.gpus:
         return None
     return training_pace.assumed_pace(cluster, parameters)
 
 
 def _source_of_pace(cluster: Cluster, pace: TrainingPace | None, runs: str, device: str) -> str:
-    """Where a pace is from, or why there is none."""
+    """Say where a pace is from, or why there is none."""
     if pace is not None and pace.n_runs:
         return f"{runs}: by the pace measured in {pace.n_runs:,} {runs} of before (paths.runs)"
     if pace is not None:

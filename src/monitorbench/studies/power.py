@@ -1,4 +1,4 @@
-"""What a transfer study could show in each cell before any of it is run, and what it would take.
+"""The plan of a transfer study: what each cell could show, and what the runs would take.
 
 Nothing is trained or judged. What is not known yet is assumed (`transfer.assumed`), but for the base's AUROC
 and its variance where the base has judged the test split already.
@@ -34,7 +34,7 @@ from monitorbench.studies.transfer import coming_runs, evaluation_study, trainin
 
 
 class CellPower(NamedTuple):
-    """What one test cell holds, and the falls in AUROC that it could show."""
+    """The questions of one test cell, and the falls in AUROC that it could show."""
 
     cell: str
     n_pairs: int
@@ -47,7 +47,7 @@ class CellPower(NamedTuple):
 
 
 class StudyPower(NamedTuple):
-    """What the cells of a study could show."""
+    """The falls in AUROC that the cells of a study could show."""
 
     seeds: tuple[int, ...]
     """Numbers of seeds that trainings have, ascending."""
@@ -71,7 +71,7 @@ def print_transfer_plan(study: Study) -> None:
 
 
 def study_power(study: Study) -> StudyPower:
-    """What the cells of the study's built dataset could show."""
+    """Compute what the cells of the study's built dataset could show."""
     data = directory_of(study)
     seeds_by_training = Counter((point.subset, point.objective) for point in training_points(study.transfer))
     seeds = tuple(sorted(set(seeds_by_training.values())))

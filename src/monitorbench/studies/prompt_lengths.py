@@ -121,10 +121,10 @@ def _in_view(
     """The count of a built split's view."""
     samples = read_columns(data, split, view)
     limit = float("inf") if at_most is None else at_most
-    known = [lengths.by_id.get(sample_id) for sample_id in samples.sample_ids.to_pylist()]
+    prompt_lengths = [lengths.by_id.get(sample_id) for sample_id in samples.sample_ids.to_pylist()]
     how = f"{split.value} of {data.name}, {lengths.how}"
-    if None not in known:
-        fitting = [length for length in known if length is not None and length <= limit]
+    if None not in prompt_lengths:
+        fitting = [length for length in prompt_lengths if length is not None and length <= limit]
         return PromptCount(len(fitting), float(sum(fitting)), how)
     n, tokens = 0.0, 0.0
     for cell, n_in_cell in _samples_by_cell(samples).items():
@@ -193,7 +193,7 @@ def _measure(
 
 
 def _by_quotas(study: Study, split: Split, view: SplitView) -> PromptCount:
-    """The count of an unbuilt `dataset=paper`: its quotas where it may not be short, else its counted rows."""
+    """The count of an unbuilt `dataset=paper`: its quotas, or its counted rows where it may be short."""
     dataset = study.dataset
     if not isinstance(dataset, PaperDataset):
         raise UserError(
@@ -214,9 +214,9 @@ def _by_quotas(study: Study, split: Split, view: SplitView) -> PromptCount:
         n += n_in_cell
         tokens += n_in_cell * estimated_tokens(around + lengths.get(cell.cell, 0))
     quotas, filled = (sum(_n_of_cell(cell, split, is_full=full) for cell in cells) for full in (True, False))
-    taken = "as counted" if dataset.allow_short else "taken as full"
+    mode = "as counted" if dataset.allow_short else "taken as full"
     how = f"{split.value}: dataset={dataset.name} is not built; quotas of {quotas:,}, counted rows fill "
-    return PromptCount(n, float(tokens), f"{how}{filled:,} ({taken}); tokens by characters")
+    return PromptCount(n, float(tokens), f"{how}{filled:,} ({mode}); tokens by characters")
 
 
 def _n_of_cell(cell: paper_plan.CellPlan, split: Split, *, is_full: bool) -> int:

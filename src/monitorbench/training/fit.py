@@ -10,7 +10,6 @@ from accelerate import PartialState
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
 from monitorbench.engines.stored.adapter import Base
-from monitorbench.training.pace import MeasuredTraining, n_validations
 from monitorbench.runs.tracking import Track, tracked_step, tracked_validation
 from monitorbench.training import processes
 from monitorbench.training.callbacks import (
@@ -23,6 +22,7 @@ from monitorbench.training.checkpoints import SealCheckpoints, last_whole_checkp
 from monitorbench.training.curve import LearningCurve
 from monitorbench.training.display import TrainingDisplay, summary, training_display
 from monitorbench.training.model import restore_adapter, save_adapter
+from monitorbench.training.pace import MeasuredTraining, n_validations
 from monitorbench.training.trainer import Work, arguments, make_trainer
 
 CHECKPOINTS, BEST = "checkpoints", "best"

@@ -96,7 +96,7 @@ def measured_pace(runs: Path, training: Mapping[str, Any], machine: Machine) -> 
 
 
 def assumed_pace(cluster: Cluster, parameters: float | None) -> TrainingPace | None:
-    """`cluster.assumed` for a model of so many parameters on all GPUs of a run; None: the settings don't say."""
+    """`cluster.assumed` for a model of so many parameters on all GPUs of a run; None where it is not set."""
     assumed = cluster.assumed
     if assumed is None or parameters is None:
         return None
