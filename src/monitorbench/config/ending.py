@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from monitorbench.config.base import ConfigError, Preempted, UserError
 from monitorbench.config.extras import extra_of, installing
+from monitorbench.config.secrets import without_secrets
 
 CLOSED_PIPE = 141
 
@@ -52,7 +53,7 @@ def _end_unread() -> None:
 
 
 def stop(message: str, code: int) -> NoReturn:
-    """End the process with one line on stderr."""
+    """End the process with one line on stderr, in which no key is shown."""
     sys.stdout.flush()
-    print(f"error: {message}", file=sys.stderr, flush=True)
+    print(f"error: {without_secrets(message)}", file=sys.stderr, flush=True)
     raise SystemExit(code)
