@@ -50,7 +50,7 @@ class PlannedRun(NamedTuple):
 
 
 class RunCost(NamedTuple):
-    """The samples, tokens and time of a run from its beginning to its end; a finished run takes nothing more."""
+    """The samples, tokens and time of a run, from its beginning to its end, finished or not."""
 
     monitor: str
     kind: str
@@ -181,7 +181,7 @@ def _is_judged(study: Study, data: RunDirectory | None) -> bool:
 
 
 def _assumed_pace(cluster: Cluster, parameters: float | None, device: str) -> TrainingPace | None:
-    """The pace assumed of a cluster; None where it is unknown, or the cluster lacks the GPU that is wanted."""
+    """The pace assumed of a cluster; None where it is unknown, or the wanted GPU is missing."""
     if device == "cuda" and not cluster.gpus:
         return None
     return training_pace.assumed_pace(cluster, parameters)
