@@ -102,7 +102,7 @@ def settings(name: str) -> Environments:
     """`conf/environment/<name>.yaml` as composed, with games below `runs/`."""
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         cfg = compose(
-            "_base", [f"+environment={name}", "run=x", "probe.runs=[]", f"paths.data={WORK / 'data'}"]
+            "_base", [f"+environment={name}", "run=x", "transfer.runs=[]", f"paths.data={WORK / 'data'}"]
         )
     tree = json.dumps(OmegaConf.to_container(cfg.environment, resolve=True))
     return TypeAdapter[Environments](Environments).validate_json(tree)

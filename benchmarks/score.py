@@ -45,7 +45,7 @@ def main(samples: int) -> None:
     if json.loads(first)["monitors"]["synthetic"]["direct"]["overall"]["n"] != samples:
         raise SystemExit(f"benchmarks/score.py: {results} is not of {samples:,} samples")
     usual, of_a_draw = run_usual(run)
-    draws = study.probe.resamples
+    draws = study.transfer.resamples
     rows["json + scikit-learn, no interval"] = usual._replace(seconds=usual.seconds - DRAWS * of_a_draw)
     rows[f"json + scikit-learn, AUROC's {draws:,} draws, scaled"] = usual._replace(
         seconds=usual.seconds - DRAWS * of_a_draw + draws * of_a_draw

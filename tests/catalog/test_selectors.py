@@ -10,7 +10,7 @@ import pytest
 from command import Done, script
 from hypothesis import given
 from hypothesis import strategies as st
-from made_runs import calibrated, evaluated, probed, trained
+from made_runs import calibrated, evaluated, trained, transferred
 
 from monitorbench.catalog.found import KINDS, Run
 from monitorbench.catalog.selectors import _READS, Wanted, by_beginning, by_description, find, resolved
@@ -117,18 +117,18 @@ def test_each_stage_finds_its_own_kind(study: Callable[..., Study], tmp_path: Pa
     calibration = evaluated(runs, split="calibration", second=3)
     training, point = trained(runs, second=4), calibrated(runs, calibration, second=5)
     other = calibrated(runs, evaluated(runs, "other-direct", "calibration", second=6), 7, "bbbbbbbbbbbb")
-    probe = probed(runs, test, second=8)
+    transfer = transferred(runs, test, second=8)
 
     assert resolved(study("run=latest"), "score").run == test
     assert resolved(study("run=latest"), "calibrate").run == evaluated_of(other)
-    assert resolved(study("run=latest"), "report").run == probe
+    assert resolved(study("run=latest"), "report").run == transfer
     assert resolved(study("run=latest"), "merge").run == training
     assert resolved(study("run=@small-direct"), "calibrate").run == calibration
     assert resolved(study("run=@small-direct/test"), "report").run == test
     assert resolved(study(f"run={old.name[-12:-6]}"), "score").run == old
     scored = resolved(study("run=latest", "operating_point=latest"), "score")
     assert scored.operating_point == point, "of the same judge, not the newest"
-    both = resolved(study("probe.runs=[latest,@small]"), "probe").probe.runs
+    both = resolved(study("transfer.runs=[latest,@small]"), "transfer").transfer.runs
     assert both == (test, test)
     combined = resolved(study("combine.calibration=[@other]", "combine.test=[@small]"), "combine").combine
     assert (combined.calibration, combined.test) == ((evaluated_of(other),), (test,))

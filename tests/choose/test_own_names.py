@@ -85,8 +85,8 @@ def test_own_names_reach_the_page(folder: Path):
     said = " ".join(out.split())
     assert "Deploy knows to watch, flag above" in said
     assert re.search(r"of 1,000 samples at a base rate of 1 % it misses 0 \[0–[\d.]+\] and flags", said)
-    probe = folder / out.splitlines()[-1]
-    metrics = json.loads((probe / "metrics.json").read_text())
+    transfer = folder / out.splitlines()[-1]
+    metrics = json.loads((transfer / "metrics.json").read_text())
     assert metrics["dataset"]["positive_means"] == "contains personal data"
     numbers = metrics["monitors"]["knows"]["recorded"]
     assert list(numbers) == IN_ORDER
@@ -95,11 +95,11 @@ def test_own_names_reach_the_page(folder: Path):
     assert metrics["macro"]["knows"]["recorded"]["n_cells"] == 4
     assert list(metrics["shortcuts"]) == sorted(CELLS)
     assert {"task:chat", "task:mail", "task:code"} <= set(metrics["slices"]["knows"]["recorded"])
-    page = (probe / "report.html").read_text()
+    page = (transfer / "report.html").read_text()
     assert "Misbehavior is here “contains personal data”" in page
     assert all(cell in page for cell in CELLS)
     assert "sycophancy" not in page.partition("Where each monitor errs")[2].partition("<h2")[0]
-    rows = re.findall(r"^knows,recorded,([^,]+),", (probe / "table.csv").read_text(), re.MULTILINE)
+    rows = re.findall(r"^knows,recorded,([^,]+),", (transfer / "table.csv").read_text(), re.MULTILINE)
     assert rows == IN_ORDER
 
 

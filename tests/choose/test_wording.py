@@ -12,7 +12,7 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Prompt, Study
 from monitorbench.report.write import report
 from monitorbench.runs.directory import read_manifest
-from monitorbench.scoring.score import probe
+from monitorbench.scoring.score import transfer
 from monitorbench.scoring.wordings import read_wording
 
 PROMPTS = ("direct", "direct_swapped")
@@ -59,8 +59,8 @@ def test_the_choice_is_made_on_validation_and_shown_on_the_page(
     assert len(runs) == 2
     # Their paths are relative to where the command was typed.
     here = [f"paths.{name}={tmp_path / name}" for name in ("data", "runs")]
-    study = compose_study("probe", f"probe.wordings=[{directory}]", *data, *here)
-    found = probe(_at(study, runs))
+    study = compose_study("transfer", f"transfer.wordings=[{directory}]", *data, *here)
+    found = transfer(_at(study, runs))
     metrics = json.loads((found / "metrics.json").read_text())
     assert metrics["wordings"]["smollm2_135m"]["chosen"] == choice["chosen"]
     assert set(metrics["prompts"]["smollm2_135m"]["by_prompt"]) == set(PROMPTS)
@@ -84,7 +84,7 @@ def _runs(directory: Path, key: str) -> list[Path]:
 
 
 def _at(study: Study, runs: list[Path]) -> Study:
-    return study.model_copy(update={"probe": study.probe.model_copy(update={"runs": tuple(runs)})})
+    return study.model_copy(update={"transfer": study.transfer.model_copy(update={"runs": tuple(runs)})})
 
 
 def _prompt(compose_study: Callable[..., Study]) -> Callable[[str], Prompt]:
@@ -118,6 +118,6 @@ def test_a_mistyped_prompt_is_one_line(tmp_path: Path):
 
 
 def test_another_run_is_no_choice(tmp_path: Path):
-    """Otherwise: a probe reads a training for a wording and fails in its middle."""
+    """Otherwise: a transfer run reads a training for a wording and fails in its middle."""
     with pytest.raises(UserError):
         read_wording(tmp_path, tmp_path)

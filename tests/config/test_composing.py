@@ -34,7 +34,7 @@ def _composed(folder: Path, primary: str, *overrides: str) -> dict[str, Any]:
     [
         ("evaluate", ()),
         ("evaluate", ("seed=3", "monitor.context_tokens=99")),
-        ("evaluate", ("engine=vllm", "monitor=llama_3_1_70b", "experiment=probe/cpu", "~pilot")),
+        ("evaluate", ("engine=vllm", "monitor=llama_3_1_70b", "experiment=transfer/cpu", "~pilot")),
         ("train", ("dataset=jsonl", "dataset.path=x", "training=lora_h100")),
         ("build", ("dataset=paper_local",)),
     ],
@@ -59,11 +59,11 @@ def test_what_is_remembered_is_what_hydra_composes(
         (
             "engine=vllm",
             "engine.enforce_eager=true",
-            "experiment=probe/cpu",
+            "experiment=transfer/cpu",
             "~pilot",
             "score.min_coverage=.5",
         ),
-        ("+tracking.extra=1", "tracking.extra=2", "+probe.also={a:{subsets:[all]}}", "monitor.path=null"),
+        ("+tracking.extra=1", "tracking.extra=2", "+transfer.also={a:{subsets:[all]}}", "monitor.path=null"),
     ],
 )
 def test_a_study_of_a_test_is_what_hydra_composes(overrides: tuple[str, ...]):

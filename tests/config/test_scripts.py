@@ -24,7 +24,7 @@ SCRIPTS = sorted(
     script for folder in ("data_build", "train", "eval") for script in (ROOT / folder).glob("*.py")
 )
 HEAVY = {"torch", "transformers", "vllm", "trl", "datasets", "pyarrow", "peft", "accelerate", "scipy"}
-FILLED = ("run=x", "probe.runs=[x]")
+FILLED = ("run=x", "transfer.runs=[x]")
 """So that a script which needs them fails for the reason under test."""
 
 EXPERIMENTS = {
@@ -76,8 +76,8 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "unknown experiment": (["experiment=dmo"], ["experiment=dmo", "expected", "experiment"]),
     "unknown experiment in a folder": (
-        ["experiment=probe/gpu"],
-        ["experiment=probe/gpu", "expected one of the options of 'experiment'"],
+        ["experiment=transfer/gpu"],
+        ["experiment=transfer/gpu", "expected one of the options of 'experiment'"],
     ),
     "removed": (["~training.learning_rate"], ["training.learning_rate", "expected"]),
     "broken override": (["seed"], ["seed", "expected key=value"]),
@@ -177,9 +177,9 @@ def test_a_bad_setting_is_one_line_and_exit_code_2(reported: dict[str, Ran], cas
 
 
 def test_the_options_of_a_group_are_all_listed(reported: dict[str, Ran]):
-    """Told of `demo` alone, whoever mistyped `probe/gpu` never finds `probe/cpu`."""
+    """Told of `demo` alone, whoever mistyped `transfer/gpu` never finds `transfer/cpu`."""
     for case in ("unknown experiment in a folder", "unknown experiment"):
-        assert {"demo", "probe/cpu", "probe/paper"} <= set(reported[case].err[1].strip().split(", "))
+        assert {"demo", "transfer/cpu", "transfer/paper"} <= set(reported[case].err[1].strip().split(", "))
 
 
 def test_the_issues_own_example_on_every_script(tmp_path: Path):
@@ -193,7 +193,11 @@ def test_the_issues_own_example_on_every_script(tmp_path: Path):
 
 def test_a_missing_value_is_asked_for(tmp_path: Path):
     """A script started without its one required setting has to say which, not fail on None later."""
-    needed = {"eval/score.py": "run=null", "eval/report.py": "run=null", "eval/probe.py": "probe.runs=[]"}
+    needed = {
+        "eval/score.py": "run=null",
+        "eval/report.py": "run=null",
+        "eval/transfer.py": "transfer.runs=[]",
+    }
     results = run_all([[str(ROOT / script)] for script in needed], tmp_path)
     found = {
         script: f
@@ -241,7 +245,7 @@ def test_a_foreseen_failure_is_one_line_and_exit_code_1(tmp_path: Path):
         [
             [str(ROOT / "eval/score.py"), "run=runs/none"],
             [str(ROOT / "eval/report.py"), "run=runs/none"],
-            [str(ROOT / "eval/probe.py"), "probe.runs=[runs/none]"],
+            [str(ROOT / "eval/transfer.py"), "transfer.runs=[runs/none]"],
         ],
         tmp_path,
     )

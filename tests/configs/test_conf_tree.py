@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
 FILLED = {
     "run": "runs/evaluate/x",
-    "probe.runs": ["runs/evaluate/x"],
+    "transfer.runs": ["runs/evaluate/x"],
     "dataset.path": "mine.jsonl",
     "engine.server": "mine",
     "monitor.verdicts": "verdicts.jsonl",
@@ -124,7 +124,7 @@ def test_a_primary_file_changes_nothing_but_what_is_asked_for(primary: str):
     assert own.pop("defaults") == ["_base", "_self_"]
     assert own.pop("hydra") == {"job": {"name": primary}}
     asked = {key.partition(".")[0] for key in ASKED.get(primary, ())}
-    empty = {"run": None, "probe": {"runs": []}}
+    empty = {"run": None, "transfer": {"runs": []}}
     assert own == {key: value for key, value in empty.items() if key not in asked}
 
 
@@ -143,7 +143,7 @@ def test_every_option_composes_on_the_scripts(primary: str):
 def test_an_experiment_means_the_same_to_every_script(experiment: str):
     """Train and evaluate under one experiment name must not see different models or data."""
     studies = [validated(primary, f"experiment={experiment}") for primary in SPEAKERS]
-    fields = set(Study.model_fields) - {"run", "probe"}
+    fields = set(Study.model_fields) - {"run", "transfer"}
     assert len({study.model_dump_json(include=fields) for study in studies}) == 1
 
 

@@ -72,7 +72,11 @@ def test_the_paper_s_counts_stand_in_for_data_that_are_not_built(
 
     def asked(*overrides: str) -> Study:
         return compose_study(
-            "probe", "experiment=probe/paper", f"paths.data={tmp_path}", "paths.sources=null", *overrides
+            "transfer",
+            "experiment=transfer/paper",
+            f"paths.data={tmp_path}",
+            "paths.sources=null",
+            *overrides,
         )
 
     counter = Counter()

@@ -24,7 +24,7 @@ from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.recommendation.deployment import deployment_of
 from monitorbench.scoring.recommendation.stage import recommend
-from monitorbench.scoring.score import probe
+from monitorbench.scoring.score import transfer
 from monitorbench.sweeps.child import run_stage
 
 SPLITS = (Split.CALIBRATION, Split.TEST)
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 def choose(study: Study, compose: Compose, known: Sequence[str]) -> Path:
-    """Answer which of `study.monitors` to deploy; returns the run directory of the probe.
+    """Answer which of `study.monitors` to deploy; returns the run directory of the transfer run.
 
     What `recommend` says of them stands on top of its page.
 
@@ -54,8 +54,8 @@ def choose(study: Study, compose: Compose, known: Sequence[str]) -> Path:
         everything += judged.values()
         if (point := _calibrated(one, judged[Split.CALIBRATION])) is not None:
             points.append(point)
-    chosen = study.probe.model_copy(update={"runs": tuple(tested), "operating_points": tuple(points)})
-    found = probe(study.model_copy(update={"probe": chosen}), decides=False)
+    chosen = study.transfer.model_copy(update={"runs": tuple(tested), "operating_points": tuple(points)})
+    found = transfer(study.model_copy(update={"transfer": chosen}), decides=False)
     among = study.recommend.model_copy(update={"runs": tuple(everything)})
     recommended = recommend(study.model_copy(update={"recommend": among}))
     write_json(found / FILE, read_checked(recommended, FILE))

@@ -87,7 +87,7 @@ def _on(study: Study, split: Split) -> Study:
 def _chosen(study: Study, read: Mapping[str, Evaluation]) -> WordingChoice:
     judged = {name: one.judged for name, one in read.items()}
     split = Split.VALIDATION.value
-    choice = choose_wording(judged, split, resamples=study.probe.resamples, seed=study.seed)
+    choice = choose_wording(judged, split, resamples=study.transfer.resamples, seed=study.seed)
     if choice is None:
         raise UserError(
             "wording: no prompt has scores of both labels on the same validation samples, so none can be "
@@ -102,7 +102,7 @@ def _run(study: Study, read: Mapping[str, Evaluation]) -> RunDirectory:
     identity = {
         "data": first.data.name,
         "runs": [content_hash(one.id) for one in read.values()],
-        "resamples": study.probe.resamples,
+        "resamples": study.transfer.resamples,
         "seed": study.seed,
     }
     name = run_name(first.monitor, dataset_name(first.data.name))

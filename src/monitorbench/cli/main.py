@@ -14,7 +14,7 @@ _GROUPS = {
     "to begin": ("choose", "init", "doctor"),
     "data": ("mirror", "build", "audit", "annotate", "elicit", "export"),
     "monitors": ("evaluate", "wording", "stress", "train", "fit", "merge", "push", "serve"),
-    "answers": ("import", "calibrate", "score", "combine", "control", "recommend", "probe", "report"),
+    "answers": ("import", "calibrate", "score", "combine", "control", "recommend", "transfer", "report"),
     "afterwards": ("gate", "pilot"),
     "runs": ("runs", "verify"),
     "this command": ("completion",),

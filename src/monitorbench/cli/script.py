@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from monitorbench.config.entry import Script
+from monitorbench.config.extras import require
 from monitorbench.config.study import Study
 
 if TYPE_CHECKING:
@@ -25,15 +26,22 @@ def stage(
     value: Callable[[Path], float] | None = None,
     exit_code: Callable[[Sequence[Path]], int] | None = None,
     runs: Callable[[Study], Sequence["Run"]] | None = None,
+    needs: Sequence[str] = (),
 ) -> Script:
-    """The stage whose primary config is `name`; `function` takes the study, `module:function` or itself."""
+    """The stage whose primary config is `name`; `function` takes the study, `module:function` or itself.
 
-    def named(study: Study) -> Path:
-        module, _, attribute = str(function).partition(":")
+    `needs` are modules of an extra without which the stage could not finish: asked for before it begins.
+    """
+
+    def run(study: Study) -> Path:
+        for module in needs:
+            require(module, f"monitorbench {name}")
+        if callable(function):
+            return function(study)
+        module, _, attribute = function.partition(":")
         directory: Path = getattr(import_module(module), attribute)(study)
         return directory
 
-    run = function if callable(function) else named
     return Script(
         run,
         name,

@@ -22,10 +22,12 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from monitorbench.config.base import ConfigError, Preempted, UserError
+from monitorbench.config.extras import extra_of, installing
 from monitorbench.config.load import did_you_mean, load, read_frozen, unknown_key
 from monitorbench.config.preemption import watch
 from monitorbench.config.project import PACKAGED, composing, find_projects, groups
 from monitorbench.config.project import options as known_options
+from monitorbench.config.secrets import without_secrets
 from monitorbench.config.study import Study
 
 
@@ -36,7 +38,7 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path) -> str:
         if match := re.search(r"Could not find '([^']+/[^'/]+)'", text):
             group, option = _group_and_option(match.group(1), overrides)
             if f"{group}={option}" == "hydra/sweeper=optuna":
-                return "hydra/sweeper=optuna: not installed; expected pip install 'monitorbench[tune]'"
+                return f"hydra/sweeper=optuna: not installed; expected {installing('tune')}"
             options = sorted({*known_options(group, conf), *(error.options or [])})
             expected = f"expected one of the options of {group!r}"
             if nearest := did_you_mean(option, options, f"{group}="):
@@ -59,7 +61,7 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path) -> str:
 
 
 def _group_and_option(missing: str, overrides: Sequence[str]) -> tuple[str, str]:
-    """The group and the option in `experiment/probe/gpu`: an option may lie in a folder of its group's."""
+    """The group and the option in `experiment/transfer/gpu`: an option may lie in a folder of its group's."""
     parts = missing.split("/")
     keys = {one.lstrip("+").partition("=")[0].partition("@")[0] for one in overrides}
     # What is in no override comes from a defaults list, where an option has no folder.
@@ -280,18 +282,6 @@ def _help(docstring: str, conf: Path) -> str:
     )
 
 
-_MODELS = "cpu]' or 'monitorbench[gpu"
-_EXTRAS = {
-    **dict.fromkeys(
-        ("torch", "transformers", "trl", "peft", "datasets", "accelerate", "gguf", "vllm"), _MODELS
-    ),
-    **dict.fromkeys(("openai", "httpx", "wandb", "safetensors", "tokenizers", "huggingface_hub"), _MODELS),
-    "unsloth": "gpu",
-    "textworld": "environments",
-}
-"""Modules that the package does not bring by itself, and the extra that does."""
-
-
 @contextmanager
 def reporting() -> Iterator[None]:
     """End the process with one line and an exit code of its own where a foreseen failure leaves the body."""
@@ -306,20 +296,16 @@ def reporting() -> Iterator[None]:
     except KeyboardInterrupt:
         stop("interrupted", 130)
     except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing not in _EXTRAS:
+        module = (error.name or "").partition(".")[0]
+        if (extra := extra_of(module)) is None:
             raise
-        stop(
-            f"{missing}: not installed; expected pip install 'monitorbench[{_EXTRAS[missing]}]', which "
-            "this part of the work needs",
-            1,
-        )
+        stop(f"{module}: not installed, and this stage needs it; expected {installing(extra)}", 1)
 
 
 def stop(message: str, code: int) -> NoReturn:
-    """End the process with one line on stderr."""
+    """End the process with one line on stderr, in which no key is shown."""
     sys.stdout.flush()
-    print(f"error: {message}", file=sys.stderr, flush=True)
+    print(f"error: {without_secrets(message)}", file=sys.stderr, flush=True)
     raise SystemExit(code)
 
 

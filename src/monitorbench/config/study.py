@@ -24,11 +24,11 @@ from monitorbench.config.evaluation import (
     Combine,
     Evaluate,
     Export,
-    Probe,
     Report,
     Score,
     Stakes,
     Stress,
+    Transfer,
     Wording,
 )
 from monitorbench.config.gate import Gate
@@ -91,7 +91,7 @@ class Study(Config):
     engine: Engine
     tracking: Tracking
     cluster: Cluster
-    probe: Probe
+    transfer: Transfer
     score: Score = Score()
     stakes: Stakes
     evaluate: Evaluate

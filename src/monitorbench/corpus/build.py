@@ -93,20 +93,24 @@ def _inputs(study: Study) -> dict[str, Any]:
 
 
 def _built(study: Study, directory: Path, wanted: Sequence[Split]) -> dict[str, Any]:
-    from monitorbench.corpus import own_files, starter
-    from monitorbench.corpus.paper import build as paper
-    from monitorbench.corpus.paper.units import paper_inputs
-
+    # Each kind imports its own: datasets of a user's files need none of the packages that parse code.
     meaning: dict[str, str] = {}
     match study.dataset:
         case StarterDataset() as dataset:
+            from monitorbench.corpus import starter
+
             with progress("data: build and check", starter.N_CELLS) as ticker:
                 samples, dropped = starter.assemble(dataset, ticker.advance)
             splits_of = assign_splits(samples, dataset.shares, dataset.seed)
             samples = [sample.model_copy(update={"split": splits_of[sample.group_id]}) for sample in samples]
         case PaperDataset():
+            from monitorbench.corpus.paper import build as paper
+            from monitorbench.corpus.paper.units import paper_inputs
+
             return paper.build(paper_inputs(study), directory, wanted)
         case dataset:
+            from monitorbench.corpus import own_files
+
             samples, dropped = own_files.assemble(dataset)
             for kind, text in own_files.published_prompts(dataset).items():
                 write_atomically(directory / "prompts" / f"{kind}.txt", text)

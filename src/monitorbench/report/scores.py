@@ -69,7 +69,7 @@ def distinct(monitor: str, prompt: str, scores: NDArray[np.float64], is_misbehav
 
 
 def read_scores(directory: Path, manifest: Mapping[str, Any], results: Results, paths: Paths) -> list[Scores]:
-    """Of an evaluation run, or of each run of a probe; of a run that is gone there is none."""
+    """Of an evaluation run, or of each run of a transfer run; of a run that is gone there is none."""
     found = []
     read_before: dict[str, Columns] = {}
     for run in runs_of(paths, directory, manifest):
@@ -100,11 +100,11 @@ def monitor_of(manifest: Mapping[str, Any], results: Results) -> str:
 
 
 def runs_of(paths: Paths, directory: Path, manifest: Mapping[str, Any]) -> list[Path]:
-    """The runs that a report is of: the evaluation itself, or those that a probe was made of."""
+    """The runs that a report is of: the evaluation itself, or those that a transfer run lays side by side."""
     if "judge" in manifest["results"]:
         return [directory]
     named = [Path(name) for name in manifest["results"].get("runs", ())]
-    # A run that was moved along with its probe is where its name is looked for.
+    # A run that was moved along with its transfer run is where its name is looked for.
     return [run if run.is_dir() else paths.runs / "evaluate" / run.name for run in named]
 
 

@@ -257,7 +257,7 @@ _KINDS = {
     "train": "a training run",
     "fit": "the fit of a probe",
     "evaluate": "an evaluation run",
-    "probe": "a probe run",
+    "transfer": "a transfer run",
     "recommend": "a recommendation",
     "pilot": "a pilot run",
     "episodes": "a set of pilot runs",

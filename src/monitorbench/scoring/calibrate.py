@@ -145,7 +145,7 @@ def _rates_there(
     """What the point comes to on the samples that the threshold was set beside."""
     at = answers_at(point, judged).judged
     rows = np.isin(at.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
-    return rates_at(at.taking(rows), study.stakes, resamples=study.probe.resamples, seed=study.seed)
+    return rates_at(at.taking(rows), study.stakes, resamples=study.transfer.resamples, seed=study.seed)
 
 
 def _in_words(one: CalibratedThreshold) -> str:

@@ -229,5 +229,7 @@ def with_distinct_names(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
         for e in evaluations
     ]
     if clashes := [name for name, n in Counter((e.monitor, e.prompt) for e in named).items() if n > 1]:
-        raise UserError(f"probe.runs: more than one run of {' with prompt '.join(clashes[0])}; expected one")
+        raise UserError(
+            f"transfer.runs: more than one run of {' with prompt '.join(clashes[0])}; expected one"
+        )
     return named

@@ -1,4 +1,4 @@
-"""A frozen study in a process of its own: how a sweep's worker and the probe both run one.
+"""A frozen study in a process of its own: how a sweep's worker and a transfer study both run one.
 
 `run_child` starts the process, sends it the signals that this one gets, and says how it ended. Run as
 `python -m monitorbench.sweeps.child train frozen=FILE`, this module is such a process without a checkout: it

@@ -24,7 +24,7 @@ STAGES = {
         answers.SCORE,
         answers.COMBINE,
         answers.CONTROL,
-        answers.PROBE,
+        answers.TRANSFER,
         answers.RECOMMEND,
         answers.REPORT,
         whole.VERIFY,

@@ -29,7 +29,7 @@ ELICIT = stage(
     "monitorbench.corpus.elicit:elicit",
     """Ask a subject model (`monitor=`) real questions, without and with a misleading cue; keep its answers.
 
-    monitorbench elicit monitor=smollm2_135m elicit.sources=[bbq]
+    monitorbench elicit monitor=smollm2_135m 'elicit.sources=[bbq]'
 
 Interrupted, it resumes with the questions that have no answer yet.
 Prints the answers' directory, for `dataset.elicited=DIR`.

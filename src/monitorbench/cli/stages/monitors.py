@@ -99,7 +99,7 @@ EVALUATE = stage(
     """Judge a dataset's test split: one verdict per sample in verdicts.jsonl.
 
     monitorbench evaluate monitor=smollm2_135m prompt=direct,evidence engine=transformers -m
-    monitorbench evaluate monitor=smollm2_135m adapters=[RUN,RUN] # base and adapters, one start
+    monitorbench evaluate monitor=smollm2_135m 'adapters=[RUN,RUN]' # base and adapters, one start
 
 Prints the evaluation run's directory as its last line.
 """,
@@ -114,8 +114,8 @@ WORDING = stage(
     """Choose how a monitor is asked: judge the validation split with several prompts, take the highest AUROC.
 
     monitorbench wording monitor=smollm2_135m
-    monitorbench wording wording.prompts=[direct,direct_act] wording.test=all
-    monitorbench probe probe.wordings=[latest]    # the tested prompts side by side, the chosen one marked
+    monitorbench wording 'wording.prompts=[direct,direct_act]' wording.test=all
+    monitorbench transfer 'transfer.wordings=[latest]'    # the tested prompts side by side
 
 The test split is judged under the chosen prompt afterwards (`wording.test`: none, chosen, all), and these
 runs are printed. Prints the run's directory (wording.json) as its last line.
@@ -128,7 +128,7 @@ STRESS = stage(
     "monitorbench.stress.stage:stress",
     """Judge an evaluation's samples again under changes that must not change the label: does the judge stand?
 
-    monitorbench stress run=latest stress.changes=[instruction,padding.2k] stress.pairs_per_cell=10
+    monitorbench stress run=latest 'stress.changes=[instruction,padding.2k]' stress.pairs_per_cell=10
 
 Prints what is shown to make it worse, a row a change, and the run's directory (stress.json) as its last line.
 """,

@@ -30,14 +30,15 @@ CHOOSE = stage(
     _choose,
     """Choose a monitor and its threshold: build, judge, calibrate, compare, and write the page.
 
-    monitorbench choose monitors=[smollm2_135m,smollm2_135m:evidence] dataset=starter
-    monitorbench choose monitors=[a.jsonl,b.jsonl] dataset=jsonl dataset.path=own.jsonl
+    monitorbench choose 'monitors=[smollm2_135m,smollm2_135m:evidence]' dataset=starter
+    monitorbench choose 'monitors=[a.jsonl,b.jsonl]' dataset=jsonl dataset.path=own.jsonl
 
 A monitor is a name, `NAME:PROMPT`, a file of recorded verdicts, or a training run. `plan=true` says what it
 would do and how long that takes. What is done is reused; interrupted, the same command goes on. Ends in the
 answer's sentence, and prints the directory with `report.html` as its last line.
 """,
     is_live=True,
+    needs=("matplotlib",),
 )
 
 VERIFY = stage(
@@ -95,4 +96,5 @@ PILOT = stage(
 Prints the decision, and the run's directory (decision.json, outcomes.jsonl) as its last line.
 """,
     is_live=True,
+    needs=("matplotlib",),
 )

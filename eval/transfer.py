@@ -1,8 +1,8 @@
-"""`monitorbench probe`, as a script."""
+"""`monitorbench transfer`, as a script."""
 
 from monitorbench.cli.stages import STAGES
 
-main = STAGES["probe"]
+main = STAGES["transfer"]
 
 if __name__ == "__main__":
     main()

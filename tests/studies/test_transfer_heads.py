@@ -10,13 +10,13 @@ from small_models import tiny_model
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
-from monitorbench.probe.stage import probe
+from monitorbench.studies.stage import transfer
 
 SMALL = (
-    "probe.by=head",
-    "probe.subsets=[safety_permission/code,sycophancy_bias/qa]",
-    "probe.seeds=[0,1]",
-    "probe.resamples=100",
+    "transfer.by=head",
+    "transfer.subsets=[safety_permission/code,sycophancy_bias/qa]",
+    "transfer.seeds=[0,1]",
+    "transfer.resamples=100",
     "head.draw=bootstrap",
     "head.layers=[0.5,1.0]",
     "head.positions=[last,mean]",
@@ -34,7 +34,7 @@ def asked(compose_study: Callable[..., Study], starter: Path, tmp_path: Path) ->
 
     def made(*overrides: str) -> Study:
         return compose_study(
-            "probe",
+            "transfer",
             f"paths.data={starter.parent}",
             *(f"paths.{name}={tmp_path / name}" for name in ("runs", "models")),
             f"monitor.path={tiny}",
@@ -52,11 +52,11 @@ def test_a_study_by_heads_is_made_once_and_found_again(
     """If it failed: forty fits would be forty starts, or two seeds one head."""
     caplog.set_level("INFO", "monitorbench")
     with pytest.raises(UserError, match=r"9 of 9 runs are missing \(4 of them fits\)"):
-        probe(asked())
+        transfer(asked())
     missing = [line for line in caplog.messages if line.startswith("missing: ")]
     assert sum("train/fit.py frozen=" in line for line in missing) == 4
 
-    directory = probe(asked("probe.make=true"))
+    directory = transfer(asked("transfer.make=true"))
     results = json.loads((directory / "metrics.json").read_text())
     names = [f"smollm2_135m+{one}_linear_probe" for one in ("safety_permission_code", "sycophancy_bias_qa")]
     assert list(results["effects"]) == list(results["matrix"]["words"]) == names
@@ -76,8 +76,8 @@ def test_a_study_by_heads_is_made_once_and_found_again(
         raise AssertionError("a model was loaded")
 
     monkeypatch.setattr("monitorbench.judging.states.HiddenStates", load)
-    assert probe(asked()) == directory
-    more = probe(asked("probe.make=true", "probe.seeds=[0,1,2]"))  # states are there
+    assert transfer(asked()) == directory
+    more = transfer(asked("transfer.make=true", "transfer.seeds=[0,1,2]"))  # states are there
     assert (
         json.loads((more / "metrics.json").read_text())["effects"][names[0]]["direct"]["overall"]["n_seeds"]
         == 3
@@ -87,8 +87,8 @@ def test_a_study_by_heads_is_made_once_and_found_again(
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        (("head.draw=all",), r"probe\.seeds: a linear head is the same with every seed"),
-        (("probe.plan=true",), r"probe\.by=head: a plan is for adapters"),
+        (("head.draw=all",), r"transfer\.seeds: a linear head is the same with every seed"),
+        (("transfer.plan=true",), r"transfer\.by=head: a plan is for adapters"),
         (("engine=vllm",), r"engine=vllm: a probe reads hidden states"),
     ],
 )
@@ -96,10 +96,10 @@ def test_what_makes_no_study_of_heads_is_one_line(asked: Any, overrides: tuple[s
     """If it failed: five copies of one head would pass for five seeds without a spread."""
     dropped = ["engine.dtype=float32"] if "engine=vllm" in overrides else []
     with pytest.raises(ConfigError, match=said):
-        probe(asked(*overrides, *dropped))
+        transfer(asked(*overrides, *dropped))
 
 
 def test_objectives_are_of_adapters(asked: Any):
     """If it failed: a curriculum of heads would silently be plain fits."""
     with pytest.raises(ConfigError, match="of adapters; expected none with by=head"):
-        asked("probe.objectives=[sft,pairwise]")
+        asked("transfer.objectives=[sft,pairwise]")

@@ -9,8 +9,8 @@ import pytest
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
-from monitorbench.probe.plan import plan, print_plan
-from monitorbench.probe.stage import probe
+from monitorbench.studies.power import plan, print_plan
+from monitorbench.studies.stage import transfer
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def asked(
 
     def made(*overrides: str) -> Study:
         return compose_study(
-            "probe",
+            "transfer",
             f"paths.data={starter.parent}",
             f"paths.runs={tmp_path / 'runs'}",
             f"monitor.path={folder}",
@@ -38,7 +38,7 @@ def asked(
 def test_the_plan_counts_trainings_tests_and_pairs(asked: Callable[..., Study]):
     """A study that was planned for other tests than it makes sees less than was promised."""
     study = asked(
-        "probe.subsets=[all,safety_permission]", "probe.seeds=[0,1,2]", "dataset.test.pairs_per_cell=4"
+        "transfer.subsets=[all,safety_permission]", "transfer.seeds=[0,1,2]", "dataset.test.pairs_per_cell=4"
     )
     found = plan(study)
     cells = [one for one in found.cells if one.cell != "overall"]
@@ -47,7 +47,7 @@ def test_the_plan_counts_trainings_tests_and_pairs(asked: Callable[..., Study]):
     assert (len(trained), len(judged)) == (6, 7)
     assert found.seeds == (3,)
     assert found.n_tests == 2 * (len(cells) + 1) * 3, "too few benign questions for FAR 5 %"
-    whole = plan(asked("probe.subsets=[all]", "probe.seeds=[0]"))
+    whole = plan(asked("transfer.subsets=[all]", "transfer.seeds=[0]"))
     large = sum(one.n_groups >= 59 for one in whole.cells)
     assert whole.n_tests == len(whole.cells) * 3 + large > len(whole.cells) * 3
     assert {one.n_pairs for one in cells} == {4}
@@ -61,9 +61,11 @@ def test_the_plan_counts_trainings_tests_and_pairs(asked: Callable[..., Study]):
 
 def test_more_questions_and_seeds_show_smaller_falls(asked: Callable[..., Study]):
     """If it failed: somebody would pay for seeds that the plan says don't help."""
-    more = "+probe.also={more: {subsets: [all], seeds: [0, 1, 2, 3, 4]}}"
+    more = "+transfer.also={more: {subsets: [all], seeds: [0, 1, 2, 3, 4]}}"
     found = plan(
-        asked("probe.subsets=[safety_permission]", "probe.seeds=[0]", more, "probe.assumed.seed_sd=0")
+        asked(
+            "transfer.subsets=[safety_permission]", "transfer.seeds=[0]", more, "transfer.assumed.seed_sd=0"
+        )
     )
     overall, *cells = found.cells
     assert found.seeds == (1, 5)
@@ -73,14 +75,18 @@ def test_more_questions_and_seeds_show_smaller_falls(asked: Callable[..., Study]
     assert five is not None
     assert five < one < 0.3
     assert all(cell.detectable[0] is None or cell.detectable[0] > one for cell in cells)
-    spread = plan(asked("probe.subsets=[all]", "probe.seeds=[0,1,2,3,4]", "probe.assumed.seed_sd=0.05"))
+    spread = plan(
+        asked("transfer.subsets=[all]", "transfer.seeds=[0,1,2,3,4]", "transfer.assumed.seed_sd=0.05")
+    )
     assert spread.cells[0].detectable[0] is None or spread.cells[0].detectable[0] > five
 
 
 def test_it_is_printed_in_80_columns_and_nothing_is_made(asked: Callable[..., Study], capsys: Any):
     """A plan that started the study would be the wrong command to try."""
-    study = asked("probe.subsets=[all]", "probe.seeds=[0,1]", "probe.plan=true", "probe.make=true")
-    assert probe(study) == study.paths.runs
+    study = asked(
+        "transfer.subsets=[all]", "transfer.seeds=[0,1]", "transfer.plan=true", "transfer.make=true"
+    )
+    assert transfer(study) == study.paths.runs
     out = capsys.readouterr().out
     assert "base AUROC" in out
     assert "2 seeds" in out
@@ -94,6 +100,6 @@ def test_it_is_printed_in_80_columns_and_nothing_is_made(asked: Callable[..., St
 def test_what_it_cannot_plan_is_one_line(asked: Callable[..., Study], tmp_path: Path):
     """Without the data no cell is known; with finished runs there is nothing to plan."""
     with pytest.raises(UserError, match=r"not built.*data_build/build\.py"):
-        plan(asked("probe.subsets=[all]", f"paths.data={tmp_path / 'nothing'}"))
-    with pytest.raises(ConfigError, match=r"probe\.plan=true"):
-        probe(asked("probe.plan=true", "probe.runs=[runs/evaluate/a]"))
+        plan(asked("transfer.subsets=[all]", f"paths.data={tmp_path / 'nothing'}"))
+    with pytest.raises(ConfigError, match=r"transfer\.plan=true"):
+        transfer(asked("transfer.plan=true", "transfer.runs=[runs/evaluate/a]"))

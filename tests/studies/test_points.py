@@ -1,4 +1,4 @@
-"""What a probe's study is made of."""
+"""What a transfer study is made of."""
 
 import json
 
@@ -8,18 +8,18 @@ from studies import study
 from monitorbench.config.base import ConfigError
 from monitorbench.config.load import validate
 from monitorbench.config.study import Study
-from monitorbench.probe.points import Point, evaluation_study, folder_of, points, training_study
+from monitorbench.studies.points import Point, evaluation_study, folder_of, points, training_study
 
 
 @pytest.fixture(scope="module")
 def small() -> Study:
-    """The small study's experiment, as the probe's script has it."""
-    return study("experiment=probe/cpu", primary="probe")
+    """The small study's experiment, as the stage's script has it."""
+    return study("experiment=transfer/cpu", primary="transfer")
 
 
 def test_the_small_study_is_the_issues(small: Study):
     """Eight train subsets with one seed, three seeds for two of them, 240 and 600 samples."""
-    found = points(small.probe)
+    found = points(small.transfer)
     assert len({point.subset for point in found}) == 8
     assert len(found) == 12
     seeds = {s: sorted(p.seed for p in found if p.subset == s) for s in {p.subset for p in found}}
@@ -27,17 +27,17 @@ def test_the_small_study_is_the_issues(small: Study):
     assert small.training.max_steps * small.training.batch_size == 240
     assert small.dataset.test.pairs_per_cell == 40, "times two, times the six cells that have so many"
     assert small.engine.kind == "vllm"
-    assert small.probe.make
+    assert small.transfer.make
 
 
 def test_a_training_is_named_once():
     """A point that is asked for twice would be trained, and counted in the matrix, twice."""
     asked = study(
-        "probe.subsets=[all,safety_permission/code]",
-        "+probe.also={more: {subsets: [all], seeds: [0, 1], objectives: [sft]}}",
-        primary="probe",
+        "transfer.subsets=[all,safety_permission/code]",
+        "+transfer.also={more: {subsets: [all], seeds: [0, 1], objectives: [sft]}}",
+        primary="transfer",
     )
-    assert points(asked.probe) == [
+    assert points(asked.transfer) == [
         Point("all", 0, "sft"),
         Point("safety_permission/code", 0, "sft"),
         Point("all", 1, "sft"),
@@ -47,11 +47,11 @@ def test_a_training_is_named_once():
 def test_a_points_study_is_what_the_script_composes(small: Study):
     """If it failed: the adapters that `train/sft.py experiment=…` made would be trained a second time."""
     ours = training_study(small, Point("safety_permission/code", 2, "sft"))
-    typed = study("experiment=probe/cpu", "dataset.train.subset=safety_permission/code", "seed=2")
-    same = {"tracking", "probe", "run"}
+    typed = study("experiment=transfer/cpu", "dataset.train.subset=safety_permission/code", "seed=2")
+    same = {"tracking", "transfer", "run"}
     assert ours.model_dump(exclude=same) == typed.model_dump(exclude=same)
     judged = evaluation_study(small, None)
-    typed = study("experiment=probe/cpu", primary="evaluate")
+    typed = study("experiment=transfer/cpu", primary="evaluate")
     assert judged.model_dump(exclude=same) == typed.model_dump(exclude=same)
 
 
@@ -65,8 +65,10 @@ def test_runs_of_a_study_are_grouped_in_tracking(small: Study):
     assert evaluation_study(validate(json.dumps(tree)), None).tracking.group == "mine"
 
 
-@pytest.mark.parametrize("wrong", ["probe.subsets=[safty]", "probe.objectives=[sfft]", "probe.seeds=[-1]"])
+@pytest.mark.parametrize(
+    "wrong", ["transfer.subsets=[safty]", "transfer.objectives=[sfft]", "transfer.seeds=[-1]"]
+)
 def test_a_misspelt_point_is_refused_before_anything_is_trained(wrong: str):
     """An hour of training in front of the error is an hour lost."""
     with pytest.raises(ConfigError, match=r"expected|greater than"):
-        study(wrong, primary="probe")
+        study(wrong, primary="transfer")

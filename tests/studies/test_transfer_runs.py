@@ -15,11 +15,11 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
 from monitorbench.engines.weights import weights_identity
 from monitorbench.judging.adapters import evaluate_each
-from monitorbench.probe import runs as probe_runs
-from monitorbench.probe.stage import probe
 from monitorbench.runs.files import write_json
 from monitorbench.runs.run_folders import subset_name, training_run
 from monitorbench.scoring.evaluations import read_evaluation, with_distinct_names
+from monitorbench.studies import transfer as transfer_runs
+from monitorbench.studies.stage import transfer
 
 CELLS = {
     "safety_permission/code": ["safety_permission/code"],
@@ -34,13 +34,13 @@ def asked(compose_study: Callable[..., Study], starter: Path, tmp_path: Path) ->
 
     def made(*overrides: str) -> Study:
         return compose_study(
-            "probe",
+            "transfer",
             f"paths.data={starter.parent}",
             f"paths.runs={tmp_path / 'runs'}",
             f"monitor.path={model}",
             "dataset.test.pairs_per_cell=2",
-            "probe.subsets=[safety_permission/code,all-safety_permission]",
-            "probe.resamples=100",
+            "transfer.subsets=[safety_permission/code,all-safety_permission]",
+            "transfer.resamples=100",
             *overrides,
         )
 
@@ -88,11 +88,11 @@ def made(monkeypatch: pytest.MonkeyPatch, tokenizer: Any) -> list[str]:
 
     def make(folder: Path, run: Any) -> None:
         done.append(f"{run.stage} {run.name}")
-        frozen = read_frozen(probe_runs._frozen(folder, run))
+        frozen = read_frozen(transfer_runs._frozen(folder, run))
         assert frozen == run.study
         evaluate_each(frozen) if run.stage == "evaluate" else fake_training(frozen)
 
-    monkeypatch.setattr(probe_runs, "_make", make)
+    monkeypatch.setattr(transfer_runs, "_make", make)
     return done
 
 
@@ -115,7 +115,7 @@ def fake_training(study: Study) -> None:
 
 def test_a_study_makes_what_is_missing_and_finds_it_again(asked: Any, made: list[str]):
     """If it failed: the hour of training would be spent again at every call, or the wrong runs compared."""
-    directory = probe(asked("probe.make=true"))
+    directory = transfer(asked("transfer.make=true"))
     points = ["safety_permission_code-sft-seed0", "all-safety_permission-sft-seed0"]
     assert made == [*(f"train {point}" for point in points), "evaluate base-and-2-more"]
     results = json.loads((directory / "metrics.json").read_text())
@@ -124,9 +124,13 @@ def test_a_study_makes_what_is_missing_and_finds_it_again(asked: Any, made: list
     assert results["trained_on"]["smollm2_135m+all-safety_permission"] == CELLS["all-safety_permission"]
 
     del made[:]
-    assert probe(asked()) == directory, "the same runs, so the same probe"
+    assert transfer(asked()) == directory, "the same runs, so the same run"
     assert made == []
-    probe(asked("probe.make=true", "+probe.also={again: {subsets: [safety_permission/code], seeds: [1, 2]}}"))
+    transfer(
+        asked(
+            "transfer.make=true", "+transfer.also={again: {subsets: [safety_permission/code], seeds: [1, 2]}}"
+        )
+    )
     point = "safety_permission_code-sft-seed"
     assert made == [f"train {point}1", f"train {point}2", f"evaluate {point}1-and-1-more"]
 
@@ -134,7 +138,7 @@ def test_a_study_makes_what_is_missing_and_finds_it_again(asked: Any, made: list
 def test_trainings_side_by_side_are_the_same_runs(
     asked: Any, made: list[str], monkeypatch: pytest.MonkeyPatch
 ):
-    """`probe.jobs` must change neither what is trained nor that all evaluations share one start."""
+    """`transfer.jobs` must change neither what is trained nor that all evaluations share one start."""
     together: list[tuple[str, list[str], int]] = []
 
     def run_stages(stage: str, frozen: Mapping[str, Path], jobs: int) -> None:
@@ -142,18 +146,18 @@ def test_trainings_side_by_side_are_the_same_runs(
         for file in frozen.values():
             fake_training(read_frozen(file))
 
-    monkeypatch.setattr(probe_runs, "run_stages", run_stages)
-    directory = probe(asked("probe.make=true", "probe.jobs=2"))
+    monkeypatch.setattr(transfer_runs, "run_stages", run_stages)
+    directory = transfer(asked("transfer.make=true", "transfer.jobs=2"))
     names = ["safety_permission_code-sft-seed0", "all-safety_permission-sft-seed0"]
     assert together == [("train", names, 2)]
     assert made == ["evaluate base-and-2-more"]
-    assert probe(asked()) == directory, "one at a time finds the same runs"
+    assert transfer(asked()) == directory, "one at a time finds the same runs"
 
 
 def test_several_seeds_are_told_apart_and_summed_up(asked: Any, made: list[str]):
     """Three seeds under one name would be one row; their spread is what shows whether a finding is luck."""
-    directory = probe(
-        asked("probe.make=true", "probe.seeds=[0,1,2]", "probe.subsets=[safety_permission/code]")
+    directory = transfer(
+        asked("transfer.make=true", "transfer.seeds=[0,1,2]", "transfer.subsets=[safety_permission/code]")
     )
     results = json.loads((directory / "metrics.json").read_text())
     family = results["seeds"]["smollm2_135m+safety_permission_code"]
@@ -179,7 +183,7 @@ def test_what_is_missing_is_said_with_a_command_that_makes_it(
     """`5 runs are missing` without saying which sends a person searching through hashes."""
     caplog.set_level("INFO", "monitorbench")
     with pytest.raises(UserError, match=r"5 of 5 runs are missing \(2 of them trainings\)") as caught:
-        probe(asked())
+        transfer(asked())
     assert "\n" not in str(caught.value)
     commands = [line for line in caplog.messages if line.startswith("missing: ")]
     assert len(commands) == 3, "all evaluations are one command"
@@ -193,25 +197,25 @@ def test_what_is_missing_is_said_with_a_command_that_makes_it(
 
     caplog.clear()
     with pytest.raises(UserError, match="3 of 5 runs are missing"):
-        probe(asked())
+        transfer(asked())
     for line in caplog.messages:
         if line.startswith("missing: "):
             evaluate_each(read_frozen(Path(line.partition("frozen=")[2])))
-    probe(asked())
+    transfer(asked())
 
 
-def test_a_probe_of_nothing_says_what_it_takes(compose_study: Callable[..., Study]):
+def test_a_study_of_nothing_says_what_it_takes(compose_study: Callable[..., Study]):
     """Neither runs nor a study: the line has to name both ways."""
-    with pytest.raises(ConfigError, match=r"probe\.runs=\[DIR,DIR\], or a study as probe\.subsets"):
-        probe(compose_study("probe"))
+    with pytest.raises(ConfigError, match=r"transfer\.runs=\[DIR,DIR\], or a study as transfer\.subsets"):
+        transfer(compose_study("transfer"))
 
 
-def test_a_child_that_fails_ends_the_probe_with_its_reason(
+def test_a_child_that_fails_ends_the_study_with_its_reason(
     asked: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     """A failure in the fortieth run that is passed over leaves a hole in the matrix nobody sees."""
     (tmp_path / "model" / "tokenizer.json").unlink()
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     with pytest.raises(UserError, match="train safety_permission_code-sft-seed0: failed with exit code"):
-        probe(asked("probe.make=true"))
+        transfer(asked("transfer.make=true"))
     assert capfd.readouterr().err.strip()

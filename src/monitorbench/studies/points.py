@@ -1,6 +1,6 @@
-"""What a probe's study is made of: a frozen study for every training and every evaluation.
+"""What a transfer study is made of: a frozen study for every training and every evaluation.
 
-They differ from the probe's own study in what the probe varies and in nothing else, so the runs that
+They differ from the transfer study's own settings in what it varies and in nothing else, so the runs that
 `train/sft.py`, `train/fit.py` and `eval/evaluate.py` made under the same experiment are theirs.
 """
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.evaluation import Probe
+from monitorbench.config.evaluation import Transfer
 from monitorbench.config.load import validate
 from monitorbench.config.study import Study
 from monitorbench.runs.files import content_hash
@@ -22,7 +22,7 @@ class Point(NamedTuple):
     subset: str
     seed: int
     objective: str
-    """Of an adapter; of a probe the head's name."""
+    """Of an adapter; of a probe, the head's name."""
 
     @property
     def name(self) -> str:
@@ -30,12 +30,12 @@ class Point(NamedTuple):
         return f"{self.subset.replace('/', '_')}-{self.objective}-seed{self.seed}"
 
 
-def points(probe: Probe) -> list[Point]:
+def points(transfer: Transfer) -> list[Point]:
     """The trainings that a study names, each once, in the order they are named."""
     return list(
         dict.fromkeys(
             Point(subset, seed, objective)
-            for some in (probe, *probe.also.values())
+            for some in (transfer, *transfer.also.values())
             for seed in some.seeds
             for objective in some.objectives
             for subset in some.subsets
@@ -48,25 +48,25 @@ def heads(study: Study) -> list[Point]:
 
     Raises `ConfigError` where its seeds would all give the same head.
     """
-    found = [point._replace(objective=study.head.name) for point in points(study.probe)]
+    found = [point._replace(objective=study.head.name) for point in points(study.transfer)]
     if study.head.kind == "linear" and study.head.draw == "all" and len({one.seed for one in found}) > 1:
         raise ConfigError(
-            "probe.seeds: a linear head is the same with every seed; expected one seed, or "
+            "transfer.seeds: a linear head is the same with every seed; expected one seed, or "
             "head.draw=bootstrap"
         )
     return found
 
 
 def folder_of(study: Study) -> Path:
-    """Where the frozen studies of a probe's runs are kept: `runs/studies/<dataset>-<hash>/`."""
-    named = study.model_dump(mode="json", exclude={"paths", "cluster", "tracking", "probe", "run"})
-    made = points(study.probe) if study.probe.by == "adapter" else heads(study)
+    """Where the frozen studies of a transfer study's runs are kept: `runs/studies/<dataset>-<hash>/`."""
+    named = study.model_dump(mode="json", exclude={"paths", "cluster", "tracking", "transfer", "run"})
+    made = points(study.transfer) if study.transfer.by == "adapter" else heads(study)
     name = f"{study.dataset.name}-{content_hash([named, made])}"
     return study.paths.runs / "studies" / name
 
 
 def group_of(study: Study) -> str:
-    """What W&B shows a probe's runs under: `tracking.group`, or the name of their folder."""
+    """What W&B shows a transfer study's runs under: `tracking.group`, or the name of their folder."""
     return study.tracking.group or folder_of(study).name
 
 

@@ -1,4 +1,4 @@
-"""The probe's part of the report: its rows have metrics.json's numbers, and its words are nowhere lost."""
+"""A transfer study's part of the report: its rows have metrics.json's numbers, no word is lost."""
 
 import copy
 import csv
@@ -14,7 +14,7 @@ from monitorbench.metrics.words import Word
 from monitorbench.report import reading
 from monitorbench.report.figures import matrix as figures_matrix
 from monitorbench.report.html import render_report
-from monitorbench.report.tables import probe as probe_tables
+from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.csv_rows import to_csv, transfer_rows
 from monitorbench.report.tables.numbers import rate, signed
 from monitorbench.report.tables.tables import print_words
@@ -26,7 +26,7 @@ ALL = f"{BASE}+all"
 
 def test_every_word_has_a_row_with_its_numbers():
     """A word without the numbers it rests on can't be checked by a reader."""
-    rows = probe_tables.word_rows(RESULTS, SHORTS)
+    rows = transfer_tables.word_rows(RESULTS, SHORTS)
     words = RESULTS["matrix"]["words"]
     assert len(rows) == sum(len(cells) for by in words.values() for cells in by.values())
     row = next(
@@ -91,7 +91,7 @@ def test_several_seeds_are_one_training_and_one_seed_is_this_adapter():
         assert "+twice over 2 seeds" in text
         assert "(this adapter)" not in text
         assert "no change" not in text
-    (row,) = [one for one in probe_tables.word_rows(found, {}) if one.cell == "overall"]
+    (row,) = [one for one in transfer_tables.word_rows(found, {}) if one.cell == "overall"]
     d = found["effects"][f"{BASE}+twice"]["direct"]["overall"]
     assert (row.training, row.changes[0].value) == (
         f"{BASE}+twice over 2 seeds",
@@ -128,20 +128,20 @@ def test_a_matrix_has_its_numbers(measure: Any):
 def test_unlike_doses_are_said():
     """5.8 passes over one cell beside .42 over all: what differs may be the dose."""
     found = copy.deepcopy(RESULTS)
-    assert probe_tables.doses_in_words(found) == []
+    assert transfer_tables.doses_in_words(found) == []
     found["exposures"] = {ALL: 0.42, f"{BASE}+safety_permission": 5.8}
-    (sentence,) = probe_tables.doses_in_words(found)
+    (sentence,) = transfer_tables.doses_in_words(found)
     assert sentence.startswith("Unlike doses")
     assert "5.80" in sentence
     assert "0.42" in sentence
     assert sentence.split(";")[0] in render_report(found, MANIFEST)
     found["exposures"] = {ALL: 1.0, f"{BASE}+safety_permission": 1.4}
-    assert "1.00 to 1.40" in probe_tables.doses_in_words(found)[0]
+    assert "1.00 to 1.40" in transfer_tables.doses_in_words(found)[0]
 
 
 def test_the_words_are_counted_by_where_was_trained():
     """Held-out cells are the question; counted together with trained ones the answer looks better."""
-    trained, held_out = probe_tables.counted_words(RESULTS)
+    trained, held_out = transfer_tables.counted_words(RESULTS)
     n = sum("/" in c for by in RESULTS["matrix"]["words"].values() for p in by.values() for c in p)
     numbers = [int(re.search(r"Of (\d+)", text)[1]) for text in (trained, held_out)]  # type: ignore[index]
     assert sum(numbers) == n
@@ -152,7 +152,7 @@ def test_the_words_are_counted_by_where_was_trained():
 
 def test_seeds_and_objectives_are_said_plainly():
     """One of three seeds in the table as the result is what the paper did."""
-    row = next(row for row in probe_tables.seed_rows(RESULTS) if row.cell == "overall")
+    row = next(row for row in transfer_tables.seed_rows(RESULTS) if row.cell == "overall")
     spread = RESULTS["seeds"][f"{BASE}+twice"]["spread"]["direct"]["overall"]["auroc"]
     assert row.n == 2
     assert row.numbers[0] == (
@@ -161,21 +161,21 @@ def test_seeds_and_objectives_are_said_plainly():
     found = copy.deepcopy(RESULTS)
     (test,) = found["objectives"]
     test |= {"miss_rate_at_far_5_difference": -0.2, "p": 0.01, "p_holm": 0.01}
-    assert "misses less" in probe_tables.objectives_in_words(found)[0]
+    assert "misses less" in transfer_tables.objectives_in_words(found)[0]
     test |= {"p_holm": 0.2}
-    assert "no difference found" in probe_tables.objectives_in_words(found)[0]
+    assert "no difference found" in transfer_tables.objectives_in_words(found)[0]
 
 
 def test_the_papers_cells_stand_beside_ours_of_the_same_training_only():
     """.59 to .00 of another subset beside ours would be a comparison that never was."""
-    rows = probe_tables.paper_rows(RESULTS, SHORTS)
+    rows = transfer_tables.paper_rows(RESULTS, SHORTS)
     assert {row.trained_on for row in rows} == {"all"}, (
         "nothing here was trained on safety_permission/code alone"
     )
     assert all("MR .49 → .70" in row.theirs and row.monitor.startswith("+all") for row in rows)
     found = copy.deepcopy(RESULTS)
     found["trained_on"][f"{BASE}+safety_permission"] = ["safety_permission/code"]
-    rows = probe_tables.paper_rows(found, SHORTS)
+    rows = transfer_tables.paper_rows(found, SHORTS)
     same = [r for r in rows if (r.trained_on, r.tested_on) == ("safety_permission/code",) * 2]
     assert len(same) == 2, "under both prompts"
     assert same[0].theirs == "Qwen3-4B: MR .59 → .00, FAR .03"

@@ -1,7 +1,7 @@
-"""What `probe.plan=true` prints: what a study could show in each cell, and what it would take.
+"""What `transfer.plan=true` prints: what a study could show in each cell, and what it would take.
 
-Nothing is trained or judged. What is not known yet is assumed (`probe.assumed`), but for the base's AUROC and
-its variance where the base has judged the test split already.
+Nothing is trained or judged. What is not known yet is assumed (`transfer.assumed`), but for the base's AUROC
+and its variance where the base has judged the test split already.
 """
 
 from math import sqrt
@@ -27,11 +27,11 @@ from monitorbench.metrics.low_far import questions_needed
 from monitorbench.metrics.replicates import degrees_of_freedom
 from monitorbench.metrics.sensitivity import POWER, auroc_variance, detectable_fall
 from monitorbench.metrics.words import LEVEL, MEASURES
-from monitorbench.probe.points import Point, evaluation_study, points, training_study
 from monitorbench.records import Split
 from monitorbench.report.tables.numbers import rate
 from monitorbench.runs.run_folders import training_run
 from monitorbench.scoring.evaluations import read_evaluation
+from monitorbench.studies.points import Point, evaluation_study, points, training_study
 
 
 class CellPlan(NamedTuple):
@@ -60,14 +60,15 @@ class StudyPlan(NamedTuple):
 
 
 def plan(study: Study) -> StudyPlan:
-    """The plan of the study's `probe`; raises `UserError` where its dataset is not built."""
+    """The plan of the study's `transfer`; raises `UserError` where its dataset is not built."""
     data = directory_of(study)
     if not data.done:
         raise UserError(
-            "probe.plan: the dataset is not built, so its cells are not known; run data_build/build.py first"
+            "transfer.plan: the dataset is not built, so its cells are not known; run data_build/build.py "
+            "first"
         )
     _refuse_heads(study)
-    named = points(study.probe)
+    named = points(study.transfer)
     seeds = _seeds(named)
     samples = read_columns(data.path, Split.TEST, study.dataset.view(Split.TEST.value))
     cells = {name: rows for name, rows in by_cell(samples).items() if name == OVERALL or "/" in name}
@@ -87,7 +88,7 @@ def plan(study: Study) -> StudyPlan:
 
 def print_plan(found: StudyPlan, study: Study) -> None:
     """A table by cell, and below it what the study would take; 80 columns."""
-    assumed = study.probe.assumed
+    assumed = study.transfer.assumed
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("cell")
     for name in ("pairs", "questions", "base AUROC", *(_seeds_in_words(n) for n in found.seeds)):
@@ -103,7 +104,7 @@ def print_plan(found: StudyPlan, study: Study) -> None:
     )
     console.print(table)
     if any(not one.is_measured for one in found.cells):
-        console.print(f"?: assumed, base AUROC {rate(assumed.auroc)} (probe.assumed.auroc)")
+        console.print(f"?: assumed, base AUROC {rate(assumed.auroc)} (transfer.assumed.auroc)")
     console.print(
         f"assumed: correlation of base and tuned {assumed.correlation:g}, SD over seeds {assumed.seed_sd:g}; "
         "what one seed shows is about that adapter alone"
@@ -115,13 +116,13 @@ def print_plan(found: StudyPlan, study: Study) -> None:
 def coming_runs(study: Study) -> list[Run]:
     """The trainings and evaluations of a study, there or not; of an untrained adapter too.
 
-    Raises `ConfigError` where `probe` names no training.
+    Raises `ConfigError` where `transfer` names no training.
     """
     _refuse_heads(study)
-    named = points(study.probe)
-    if study.probe.runs or not named:
+    named = points(study.transfer)
+    if study.transfer.runs or not named:
         raise ConfigError(
-            "--plan: for a study; expected probe.subsets or experiment=probe/..., no probe.runs"
+            "--plan: for a study; expected transfer.subsets or experiment=transfer/..., no transfer.runs"
         )
     data, weights = dataset_here(study), weights_here(study)
     trained = [training_study(study, point) for point in named]
@@ -135,9 +136,9 @@ def coming_runs(study: Study) -> list[Run]:
 
 
 def _refuse_heads(study: Study) -> None:
-    if study.probe.by == "head":
+    if study.transfer.by == "head":
         raise ConfigError(
-            "probe.by=head: a plan is for adapters; heads take what extracting the states takes, which "
+            "transfer.by=head: a plan is for adapters; heads take what extracting the states takes, which "
             "train/fit.py logs"
         )
 
@@ -173,8 +174,8 @@ def _cell(
     n_groups = len(np.unique(samples.groups))
     known = _measured(base) if base is not None else None
     value, variance = known or (
-        study.probe.assumed.auroc,
-        float(auroc_variance(study.probe.assumed.auroc, n_groups)),
+        study.transfer.assumed.auroc,
+        float(auroc_variance(study.transfer.assumed.auroc, n_groups)),
     )
     paired = samples.pairs[samples.pairs > UNPAIRED]
     return CellPlan(
@@ -202,7 +203,7 @@ def _detectable(
     study: Study, value: float, variance: float, n_groups: int, n_seeds: int, n_tests: int
 ) -> float | None:
     """With v the variance of one AUROC, c the correlation: a difference has 2v(1 − c); seeds share half."""
-    assumed = study.probe.assumed
+    assumed = study.transfer.assumed
     shared = variance * (1 - assumed.correlation)
     if n_groups < 2:
         return None

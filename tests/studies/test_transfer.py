@@ -1,4 +1,4 @@
-"""The probe: adapters against their base, on trained and on held-out cells, from logs alone."""
+"""The transfer study: adapters against their base, on trained and on held-out cells, from logs alone."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Category, Label, Split
 from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.baselines import FITTED
-from monitorbench.scoring.score import probe
+from monitorbench.scoring.score import transfer
 
 TRAINED_ON = ["safety_permission/code", "safety_permission/qa"]
 
@@ -50,8 +50,8 @@ def judged(use_engine: Any, says: Any, study: Callable[..., Study]) -> Callable[
     return run
 
 
-def _probe(study: Callable[..., Study], *runs: Path) -> dict[str, Any]:
-    directory = probe(study(f"probe.runs=[{','.join(map(str, runs))}]"))
+def _transfer(study: Callable[..., Study], *runs: Path) -> dict[str, Any]:
+    directory = transfer(study(f"transfer.runs=[{','.join(map(str, runs))}]"))
     results: dict[str, Any] = json.loads((directory / "metrics.json").read_text())
     return results
 
@@ -69,7 +69,7 @@ def _auroc(run: Path, starter: Path, held_out: bool) -> float:
 def test_differences_are_those_of_the_logs(judged: Any, study: Any, training_run: Path, starter: Path):
     """If it failed: the transfer matrix, the project's main figure, would be wrong."""
     base, tuned = judged("a"), judged("b", f"monitor.adapter={training_run}")
-    results = _probe(study, base, tuned)
+    results = _transfer(study, base, tuned)
 
     name = "smollm2_135m+safety_permission"
     assert results["trained_on"] == {name: TRAINED_ON}
@@ -87,7 +87,7 @@ def test_an_adapter_is_compared_with_its_own_base_only(judged: Any, study: Any, 
     other = judged("a", "prompt.user='{{ request }} {{ response }}'")
     tuned = judged("b", f"monitor.adapter={training_run}")
     with pytest.raises(UserError, match="no run of its base"):
-        _probe(study, other, tuned)
+        _transfer(study, other, tuned)
 
 
 def test_runs_over_other_samples_are_refused(judged: Any, study: Any, training_run: Path):
@@ -95,7 +95,7 @@ def test_runs_over_other_samples_are_refused(judged: Any, study: Any, training_r
     base = judged("a", "dataset.test.pairs_per_cell=1")
     tuned = judged("b", f"monitor.adapter={training_run}")
     with pytest.raises(UserError, match="judged different samples"):
-        _probe(study, base, tuned)
+        _transfer(study, base, tuned)
 
 
 @pytest.mark.parametrize("calibration_first", [True, False])
@@ -103,7 +103,7 @@ def test_runs_over_other_splits_are_refused(judged: Any, study: Any, calibration
     """If it failed: numbers of the calibration split would stand in the report as judged on test samples."""
     runs = [judged("a"), judged("a", "evaluate.split=calibration")]
     with pytest.raises(UserError) as caught:
-        _probe(study, *(reversed(runs) if calibration_first else runs))
+        _transfer(study, *(reversed(runs) if calibration_first else runs))
     said = str(caught.value)
     assert "\n" not in said
     assert f"{runs[1]} judged the calibration split, {runs[0]} the test split" in said
@@ -111,7 +111,7 @@ def test_runs_over_other_splits_are_refused(judged: Any, study: Any, calibration
 
 def test_the_adapter_folder_itself_keeps_its_name_and_cells(judged: Any, study: Any, training_run: Path):
     """If it failed: held-out cells would pass for trained ones when an adapter is named by its folder."""
-    results = _probe(study, judged("a"), judged("b", f"monitor.adapter={training_run / 'adapter'}"))
+    results = _transfer(study, judged("a"), judged("b", f"monitor.adapter={training_run / 'adapter'}"))
     assert results["trained_on"] == {"smollm2_135m+safety_permission": TRAINED_ON}
 
 
@@ -126,7 +126,7 @@ def test_objectives_are_compared_on_held_out_cells_at_a_fixed_far(
     manifest["identity"]["training"] = {"objective": "pairwise"}
     seal(other, manifest)
     sft, pairwise = judged("b", f"monitor.adapter={training_run}"), judged("c", f"monitor.adapter={other}")
-    results = _probe(study, judged("a"), sft, pairwise)
+    results = _transfer(study, judged("a"), sft, pairwise)
 
     names = ["smollm2_135m+safety_permission", "smollm2_135m+safety_permission_pairwise"]
     assert sorted(results["transfer"]) == names

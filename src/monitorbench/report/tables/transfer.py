@@ -1,4 +1,4 @@
-"""The probe in rows: every cell in a word, several seeds, other objectives, and what the paper printed."""
+"""Rows of a transfer study: every cell in a word, several seeds, other objectives, the paper's figures."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The runs of a probe's study: found by what decides them, and made where they are missing.
+"""The runs of a transfer study: found by what decides them, and made where they are missing.
 
 Promises: a run that is there is never made again; one that was interrupted is resumed. Every training has a
 process of its own, then all evaluations one together, in which the engine starts once. A study by heads runs
@@ -17,7 +17,11 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of, ensure
 from monitorbench.engines.weights import weights_identity
 from monitorbench.judging.evaluate import planned_evaluation
-from monitorbench.probe.points import (
+from monitorbench.records import Split
+from monitorbench.runs.directory import RunDirectory, is_finished
+from monitorbench.runs.files import write_atomically
+from monitorbench.runs.run_folders import fit_run, training_run
+from monitorbench.studies.points import (
     evaluation_study,
     fit_study,
     folder_of,
@@ -25,10 +29,6 @@ from monitorbench.probe.points import (
     points,
     training_study,
 )
-from monitorbench.records import Split
-from monitorbench.runs.directory import RunDirectory, is_finished
-from monitorbench.runs.files import write_atomically
-from monitorbench.runs.run_folders import fit_run, training_run
 from monitorbench.sweeps.child import run_stage, run_stages
 
 _SCRIPTS = {"train": "train/sft.py", "fit": "train/fit.py", "evaluate": "eval/evaluate.py"}
@@ -46,10 +46,10 @@ class PlannedRun(NamedTuple):
 
 
 def runs_of(study: Study) -> tuple[Path, ...]:
-    """The evaluation runs of the study that `study.probe` names, the base's first.
+    """The evaluation runs of the study that `study.transfer` names, the base's first.
 
-    Raises `UserError` where some are missing and `probe.make` is false (the log has a command for each), and
-    where one can't be made; `ConfigError` for an engine that is an endpoint.
+    Raises `UserError` where some are missing and `transfer.make` is false (the log has a command for each),
+    and where one can't be made; `ConfigError` for an engine that is an endpoint.
     """
     if not study.engine.takes_token_ids:
         raise ConfigError(
@@ -59,10 +59,10 @@ def runs_of(study: Study) -> tuple[Path, ...]:
     data, folder = directory_of(study), folder_of(study)
     planned = list(_planned_runs(study, data))
     pending = [run for run in planned if not _is_done(run, data)]
-    _log.info("probe: %d runs, %d of them there", len(planned), len(planned) - len(pending))
-    if pending and not study.probe.make:
+    _log.info("transfer: %d runs, %d of them there", len(planned), len(planned) - len(pending))
+    if pending and not study.transfer.make:
         raise _missing(study, folder, planned, pending)
-    if pending and study.probe.by == "head":
+    if pending and study.transfer.by == "head":
         _make_heads(study, pending)
     elif pending:
         _make_adapters(study, folder, pending)
@@ -79,13 +79,13 @@ def _missing(
 ) -> UserError:
     """What to raise; a command for each goes to the log."""
     trained, evaluations = _by_stage(pending)
-    together = [_together(evaluations)] if evaluations and study.probe.by == "adapter" else evaluations
+    together = [_together(evaluations)] if evaluations and study.transfer.by == "adapter" else evaluations
     for run in (*trained, *together):
         _log.info("missing: python %s frozen=%s", _SCRIPTS[run.stage], _frozen(folder, run))
-    made = "fits" if study.probe.by == "head" else "trainings"
+    made = "fits" if study.transfer.by == "head" else "trainings"
     return UserError(
-        f"probe: {len(pending)} of {len(planned)} runs are missing ({len(trained)} of them {made}); make "
-        "them with the commands above, or here with probe.make=true"
+        f"transfer: {len(pending)} of {len(planned)} runs are missing ({len(trained)} of them {made}); make "
+        "them with the commands above, or here with transfer.make=true"
     )
 
 
@@ -96,15 +96,15 @@ def _by_stage(runs: Sequence[PlannedRun]) -> tuple[list[PlannedRun], list[Planne
 
 
 def _make_adapters(study: Study, folder: Path, pending: Sequence[PlannedRun]) -> None:
-    """Every training in a process of its own, `probe.jobs` at a time, then all evaluations in one."""
+    """Every training in a process of its own, `transfer.jobs` at a time, then all evaluations in one."""
     trainings, evaluations = _by_stage(pending)
     missing = [*trainings, _together(evaluations)] if evaluations else trainings
-    if study.probe.jobs > 1 and len(trainings) > 1:
+    if study.transfer.jobs > 1 and len(trainings) > 1:
         ensure(study, _SPLITS)  # else each would build the data
-        run_stages("train", {run.name: _frozen(folder, run) for run in trainings}, study.probe.jobs)
+        run_stages("train", {run.name: _frozen(folder, run) for run in trainings}, study.transfer.jobs)
         missing = missing[len(trainings) :]
     for number, run in enumerate(missing, start=1):
-        _log.info("probe: %s %s (%d of %d)", run.stage, run.name, number, len(missing))
+        _log.info("transfer: %s %s (%d of %d)", run.stage, run.name, number, len(missing))
         _make(folder, run)
 
 
@@ -116,14 +116,14 @@ def _make_heads(study: Study, pending: Sequence[PlannedRun]) -> None:
     ensure(study, _SPLITS)
     fits, evaluations = _by_stage(pending)
     for number, run in enumerate((*fits, *evaluations), start=1):
-        _log.info("probe: %s %s (%d of %d)", run.stage, run.name, number, len(pending))
+        _log.info("transfer: %s %s (%d of %d)", run.stage, run.name, number, len(pending))
         (fit_head if run.stage == "fit" else evaluate)(run.study)
 
 
 def _planned_runs(study: Study, data: RunDirectory) -> Iterator[PlannedRun]:
     weights = weights_identity(study.monitor)
     yield PlannedRun("evaluate", "base", evaluation_study(study, None))
-    if study.probe.by == "head":
+    if study.transfer.by == "head":
         dtype = with_states(study.engine).resolved_dtype
         for point in heads(study):
             fitted = fit_study(study, point)
@@ -131,7 +131,7 @@ def _planned_runs(study: Study, data: RunDirectory) -> Iterator[PlannedRun]:
             head = fit_run(fitted, data.path.name, weights, dtype).path
             yield PlannedRun("evaluate", point.name, evaluation_study(study, None, head))
         return
-    for point in points(study.probe):
+    for point in points(study.transfer):
         trained = training_study(study, point)
         yield PlannedRun("train", point.name, trained)
         adapter = training_run(trained, data.path.name, weights).path
