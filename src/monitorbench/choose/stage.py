@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from monitorbench.choose.candidates import Compose, candidates
-from monitorbench.choose.plan import print_plan
 from monitorbench.config.base import UserError
 from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
@@ -40,9 +39,6 @@ def choose(study: Study, compose: Compose, known: Sequence[str]) -> Path:
     Raises `ConfigError` for entries that are no monitor, and what the stages raise.
     """
     several = candidates(study, compose, known)
-    if study.plan:
-        print_plan(several, SPLITS)
-        return study.paths.runs
     deployment_of(study.stakes, study.recommend, study.calibrate)  # refused before hours of judging
     data = ensure(study, SPLITS)
     tested = []

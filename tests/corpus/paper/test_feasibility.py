@@ -42,7 +42,7 @@ def test_the_plan_of_a_cell_is_what_its_quotas_take_of_what_was_counted():
 
 def test_the_command_ends_in_one_screen_without_files_or_network(tmp_path: Path):
     """Else one has to build, or to fetch, to learn that it can't be built."""
-    asked = ("dataset=paper", "dataset.plan=true", f"paths.data={tmp_path / 'data'}", "paths.sources=null")
+    asked = ("dataset=paper", "plan=true", f"paths.data={tmp_path / 'data'}", "paths.sources=null")
     done = script("data_build/build.py", *asked, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monitorbench.cli.script import evaluation, one_table, stage
+from monitorbench.cli.script import one_table, stage
+from monitorbench.cli.stage import Compose
 from monitorbench.config.study import Study
 
 if TYPE_CHECKING:
@@ -16,7 +17,13 @@ def _study_runs(study: Study) -> "list[Run]":
     return coming_runs(study)
 
 
-def _report(study: Study) -> Path:
+def _plan_of_a_study(study: Study, _: Compose) -> None:
+    from monitorbench.studies.power import plan, print_plan
+
+    print_plan(plan(study), study)
+
+
+def _report(study: Study, _: Compose) -> Path:
     from monitorbench.intervention.report.write import is_of_a_pilot, report_pilot
     from monitorbench.report.write import is_unscored_evaluation, report
 
@@ -69,7 +76,6 @@ With an operating point metrics.json also has its numbers, and metrics-at-NAME-H
 the same directory as its last line.
 """,
     after_sweep=one_table,
-    runs=evaluation,
 )
 
 COMBINE = stage(
@@ -107,10 +113,11 @@ TRANSFER = stage(
     monitorbench transfer 'transfer.runs=[runs/evaluate/A,runs/evaluate/B]'
     monitorbench transfer experiment=transfer/cpu    # a study: its runs are found, or made
     monitorbench transfer experiment=transfer/heads  # the same with probes on hidden states
-    monitorbench transfer experiment=transfer/cpu transfer.plan=true    # what it could show and takes
+    monitorbench transfer experiment=transfer/cpu plan=true    # what it could show and takes
 
 Prints the run directory as its last line.
 """,
+    plan=_plan_of_a_study,
     runs=_study_runs,
 )
 

@@ -27,7 +27,7 @@ from monitorbench.sources import synthetic
 
 _REMEDY = (
     "add sources, lower the quota, or state the shortfall with dataset.allow_short=true; "
-    "dataset.plan=true shows every cell"
+    "plan=true shows every cell"
 )
 
 
