@@ -242,6 +242,7 @@ class _Running:
         """Do one job of Hydra's; returns the value that its sweeper searches by, if it does."""
         import hydra
         from hydra.core.hydra_config import HydraConfig
+        from omegaconf import OmegaConf
 
         from monitorbench.cli.multirun import announce, is_searching, split_flags
         from monitorbench.config.load import load
@@ -250,7 +251,8 @@ class _Running:
         settings = HydraConfig.get()
         experiment = settings.runtime.choices.get("experiment")
         experiment = None if experiment in (None, "null") else str(experiment)
-        typed = list(settings.overrides.task)
+        typed = OmegaConf.to_container(settings.overrides.task, resolve=False)  # `${…}` is a setting's
+        assert isinstance(typed, list)
         study = self.stage.study_of(cfg, experiment)
         is_search = is_searching(settings)
         if study.plan and is_search:
