@@ -6,7 +6,7 @@ import pytest
 from studies import study
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.entry import stop
+from monitorbench.config.ending import stop
 from monitorbench.config.load import validate
 from monitorbench.config.secrets import is_secret_name, without_secrets
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import monitorbench
 from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError
-from monitorbench.config.entry import reporting
+from monitorbench.config.ending import reporting
 
 _GROUPS = {
     "to begin": ("choose", "init", "doctor"),
@@ -22,7 +22,7 @@ _GROUPS = {
 
 
 def _runs(arguments: Sequence[str]) -> int:
-    from monitorbench.catalog.command import main as runs
+    from monitorbench.runs.command import main as runs
 
     return runs(arguments)
 

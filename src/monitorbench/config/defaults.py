@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
-from monitorbench.config.project import PACKAGED, search_path
+from monitorbench.config.project import PACKAGED, trees_of
 from monitorbench.config.study import Study
 
 REQUIRED = "???"
@@ -65,7 +65,7 @@ def base_of(group: str, entries: Iterable[Any], conf: Path = PACKAGED) -> DictCo
 def sources() -> dict[str, Any]:
     """Every file in `source/` by its name: the package's, and a project's own in their place."""
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
-    files = {file.stem: file for conf in search_path()[::-1] for file in sorted(conf.glob("source/*.yaml"))}
+    files = {file.stem: file for conf in trees_of()[::-1] for file in sorted(conf.glob("source/*.yaml"))}
     return {name: yaml.load(files[name].read_text(encoding="utf-8"), loader) for name in sorted(files)}
 
 
