@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from monitorbench.annotation.files import SPREADSHEET_CELL, Item, Row, read_returned
+from monitorbench.annotation.files import SPREADSHEET_CELL, Item, ReturnedRow, read_returned
 from monitorbench.annotation.labels import Choice
 from monitorbench.config.base import UserError
 
@@ -37,7 +37,7 @@ def checked(
             raise UserError(f"{file}: given twice; give each annotator's file once")
     rows = [row for file in files for row in read_returned(file)]
     problems: list[str] = []
-    first: dict[tuple[str, str], Row] = {}
+    first: dict[tuple[str, str], ReturnedRow] = {}
     answers: dict[str, dict[str, AnnotatorAnswer]] = {reader: {} for reader in readers}
     for row in rows:
         if problem := _problem(row, items, readers, unknown):
@@ -72,7 +72,7 @@ def checked(
     return answers
 
 
-def _problem(row: Row, items: Mapping[str, Item], readers: Sequence[str], unknown: str) -> str | None:
+def _problem(row: ReturnedRow, items: Mapping[str, Item], readers: Sequence[str], unknown: str) -> str | None:
     if row.reader not in readers:
         return f"batch {_short(row.reader)} is none of {', '.join(readers)}; expected a file of this batch"
     if not row.item:

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from monitorbench.config.serving import Serve
-from monitorbench.guardrail.monitor import Verdict
+from monitorbench.guardrail.monitor import GuardrailVerdict
 from monitorbench.records import Message
 
 Action = Literal["flag", "pass"]
@@ -82,7 +82,7 @@ def reason(decision: Decision) -> str:
 
 
 def decision_of(
-    verdict: Verdict,
+    verdict: GuardrailVerdict,
     settings: Serve,
     *,
     sample_id: str,

@@ -20,7 +20,7 @@ from monitorbench.config.serving import Serve
 from monitorbench.guardrail.asked import asked_in, category_in, sample_asked
 from monitorbench.guardrail.decision import Decision, Refused, answered, decided, decision_of, reason
 from monitorbench.guardrail.log import AppendedLog, open_appended
-from monitorbench.guardrail.monitor import Monitor, Verdict
+from monitorbench.guardrail.monitor import GuardrailVerdict, OpenMonitor
 from monitorbench.interop.guardrail import litellm
 from monitorbench.interop.guardrail.chats import Exchange, NoChat
 from monitorbench.interop.guardrail.telemetry import evaluation_event
@@ -41,7 +41,7 @@ class Guardrail:
 
     def __init__(
         self,
-        monitor: Monitor,
+        monitor: OpenMonitor,
         settings: Serve,
         decisions: AppendedLog,
         refusals: AppendedLog,
@@ -76,7 +76,12 @@ class Guardrail:
                 why = "no request of this litellm_call_id; expected mode: [pre_call, post_call]"
                 sample = sample_asked(Exchange(call.messages, call.messages), None)
                 found = self._logged(
-                    Verdict(None, None, "no_request", why, 0), call.id or sample.id, None, 0.0, headers, None
+                    GuardrailVerdict(None, None, "no_request", why, 0),
+                    call.id or sample.id,
+                    None,
+                    0.0,
+                    headers,
+                    None,
                 )
             else:
                 found = self._judged(exchange, call.id, category_in(call.category), headers)
@@ -137,7 +142,7 @@ class Guardrail:
 
     def _logged(
         self,
-        verdict: Verdict,
+        verdict: GuardrailVerdict,
         sample_id: str,
         category: str | None,
         seconds: float,
@@ -191,7 +196,7 @@ class Guardrail:
 
 @contextmanager
 def serving(
-    monitor: Monitor, settings: Serve, folder: Path, port: int, key: str | None
+    monitor: OpenMonitor, settings: Serve, folder: Path, port: int, key: str | None
 ) -> Iterator[tuple[Server, Guardrail]]:
     """A guardrail that is bound to its port, its logs in `folder`; `serve_forever` answers.
 

@@ -15,7 +15,7 @@ from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.intervention.agents.protocol import Turn
 from monitorbench.intervention.agents.scripted import Scripted
 from monitorbench.intervention.agents.trajectory import sample_of_run
-from monitorbench.intervention.critic.critic import BagOfWords, Judgement, open_critic
+from monitorbench.intervention.critic.critic import BagOfWords, CriticJudgement, open_critic
 from monitorbench.intervention.critic.training_data import failed, samples_of
 from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
 from monitorbench.metrics.auroc import auroc
@@ -129,7 +129,9 @@ def test_a_model_is_asked_with_its_own_prompt_and_once(model: tuple[Study, Fake,
     with open_critic(study, [], tmp_path) as critic:
         found = critic.judge(samples)
         assert fake.prompts == [renderer.render(sample) for sample in samples]
-        assert found == [Judgement(pytest.approx(0.3), "", len(renderer.render(s)) + 1) for s in samples]  # type: ignore[arg-type]
+        assert found == [
+            CriticJudgement(pytest.approx(0.3), "", len(renderer.render(s)) + 1) for s in samples
+        ]  # type: ignore[arg-type]
         assert critic.judge(samples) == found
     assert len(fake.prompts) == len(samples)
     assert fake.closed

@@ -12,7 +12,7 @@ import pytest
 from corridor import FixedActions, open_corridors
 
 from monitorbench.config.study import Study
-from monitorbench.intervention.critic.critic import Judgement
+from monitorbench.intervention.critic.critic import CriticJudgement
 from monitorbench.intervention.environments.question_sources import SearchQuestion, WordProblem
 from monitorbench.intervention.environments.questions import CalculatedQuestion, SearchedQuestion
 from monitorbench.intervention.loop import live, schedule
@@ -51,9 +51,9 @@ ADVICE = (
 class ByWords:
     """A critic that counts wrong steps in a run: the same on every machine, unlike one that is fitted."""
 
-    def judge(self, samples: Sequence[Sample]) -> list[Judgement]:
+    def judge(self, samples: Sequence[Sample]) -> list[CriticJudgement]:
         """P(fail) grows with every action that led nowhere."""
-        return [Judgement(self._p_fail(sample), tokens=len(sample.response)) for sample in samples]
+        return [CriticJudgement(self._p_fail(sample), tokens=len(sample.response)) for sample in samples]
 
     def _p_fail(self, sample: Sample) -> float:
         actions = [message.content for message in sample.response]

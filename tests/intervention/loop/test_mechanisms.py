@@ -5,7 +5,7 @@ from corridor import Corridor, FixedActions, scripted
 from scipy.stats import binomtest
 
 from monitorbench.intervention.agents.scripted import Scripted
-from monitorbench.intervention.critic.critic import Judgement
+from monitorbench.intervention.critic.critic import CriticJudgement
 from monitorbench.intervention.critic.temperature import Temperature
 from monitorbench.intervention.loop.best_of_two import best_of_two
 from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
@@ -15,9 +15,9 @@ from monitorbench.records import Sample
 LIMITS = RunLimits(min_step=2, step_budget=15, max_interventions=3, warning="Look out.")
 
 
-def says(p_fail: float | None) -> Judgement:
+def says(p_fail: float | None) -> CriticJudgement:
     """A judgement."""
-    return Judgement(p_fail, "" if p_fail is not None else "too_long", tokens=5)
+    return CriticJudgement(p_fail, "" if p_fail is not None else "too_long", tokens=5)
 
 
 def moment(world: Corridor, seed: int = 0, step: int = 2) -> Moment:
@@ -143,7 +143,7 @@ def test_the_oracle_never_does_worse_than_nothing_here():
 # --- best of two --------------------------------------------------------------------------------------
 
 
-def by_length(sample: Sample) -> Judgement:
+def by_length(sample: Sample) -> CriticJudgement:
     """A critic that takes the longer run for the worse one."""
     return says(min(1.0, len(sample.response) / 40))
 

@@ -42,7 +42,7 @@ class Number(NamedTuple):
     interval: str = ""
 
 
-class Row(NamedTuple):
+class ConditionRow(NamedTuple):
     """The rates and the effect of one agent under one condition."""
 
     name: str
@@ -123,13 +123,13 @@ def _share(value: float | None, name: str) -> str:
     return f"; {name} is undefined" if value is None else f" ({name}\u00a0=\u00a0{value:.0%})"
 
 
-def row(one: ConditionResult, name: str) -> Row:
+def row(one: ConditionResult, name: str) -> ConditionRow:
     """A line of the table of rates and effects."""
     delta = Number(DASH)
     if one.delta_success is not None and one.delta_success_ci is not None:
         low, high = one.delta_success_ci
         delta = Number(points(one.delta_success), f"[{points(low)}, {points(high)}]")
-    return Row(
+    return ConditionRow(
         name=name,
         numbers=[
             delta,

@@ -29,7 +29,7 @@ _SHOWN = 6
 """So many monitors are in the table, the cheapest on the calibration split first."""
 
 
-class Row(NamedTuple):
+class CandidateRow(NamedTuple):
     """One line of the table."""
 
     name: str
@@ -76,21 +76,21 @@ def render_recommendation(found: Recommendation, manifest: Mapping[str, object])
     return page.render(**shown(found), facts=facts(manifest), policy=policy())
 
 
-def _row(found: Recommendation, one: Option) -> Row:
+def _row(found: Recommendation, one: Option) -> CandidateRow:
     is_best = (one["monitor"], one["prompt"]) == (found["monitor"], found["prompt"])
     is_second = (one["monitor"], one["prompt"]) == (found["runner_up"], found["runner_up_prompt"])
     named = {"recommend": "recommended", "insufficient": "nearest", "none": "nearest"}[found["decision"]]
     role = named if is_best else "runner-up" if is_second else ""
     name, at = called(one["monitor"], one["prompt"], found["options"]), one["at_test"]
     if at is None:
-        return Row(name, False, role, DASH, *(Number(DASH, ""),) * 5, one["reason"])
+        return CandidateRow(name, False, role, DASH, *(Number(DASH, ""),) * 5, one["reason"])
     missed = _split(in_1000(at["missed_per_1000"], at["missed_per_1000_ci"]))
     alarms = _split(in_1000(at["false_alarms_per_1000"], at["false_alarms_per_1000_ci"]))
     cost = Number(amount(at["expected_cost"]), amount_interval(at["expected_cost_ci"]))
     behind = Number("", "") if is_best else _split(signed_amount(one["difference"], one["difference_ci"]))
     chosen = is_best and found["decision"] == "recommend"
     where = threshold(one["threshold"])
-    return Row(name, chosen, role, where, missed, alarms, cost, behind, _stressed(one), "")
+    return CandidateRow(name, chosen, role, where, missed, alarms, cost, behind, _stressed(one), "")
 
 
 def _stressed(one: Option) -> Number:
@@ -103,12 +103,12 @@ def _stressed(one: Option) -> Number:
     return Number(f"{len(of['exposed'])} of {of['n_changes']}", f"{own}worst {missed}" if missed else own)
 
 
-def _rival(one: Rival) -> Row:
+def _rival(one: Rival) -> CandidateRow:
     """What has to be beaten; the difference is its cost less the monitor's."""
     gap = None if one["difference"] is None else 0.0 - one["difference"]
     bounds = [0.0 - bound for bound in reversed(one["difference_ci"])] if one["difference_ci"] else None
     nothing = Number("", "")
-    return Row(
+    return CandidateRow(
         name=spoken(one["name"]) if one["is_shortcut"] else RIVALS[one["name"]],
         is_chosen=False,
         role="shortcut check" if one["is_shortcut"] else "no monitor",

@@ -34,7 +34,7 @@ _NAMED = 4
 """So many changes are named in a sentence."""
 
 
-class Row(NamedTuple):
+class StressRow(NamedTuple):
     """One change on the page."""
 
     change: str
@@ -135,10 +135,10 @@ def notes(facts: StressFacts) -> list[str]:
     return lines
 
 
-def rows(facts: StressFacts) -> list[Row]:
+def rows(facts: StressFacts) -> list[StressRow]:
     """A row for each change that applied to a sample, with all intervals."""
     return [
-        Row(
+        StressRow(
             name,
             count(change["n"]),
             [_with_mark(signed_with_interval(*_of(change[one])), one, change) for one in MEASURES],

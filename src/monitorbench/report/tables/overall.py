@@ -29,7 +29,7 @@ class Field(NamedTuple):
     value: float | None
 
 
-class Row(NamedTuple):
+class OverallRow(NamedTuple):
     """One monitor under one prompt at one operating point; a field for each of the table's columns."""
 
     monitor: str
@@ -66,7 +66,7 @@ class _Read(NamedTuple):
     point: PointFacts | None
 
 
-def overall_rows(results: Results, shorts: Mapping[str, str], *, marks: bool = True) -> list[Row]:
+def overall_rows(results: Results, shorts: Mapping[str, str], *, marks: bool = True) -> list[OverallRow]:
     """Every monitor and prompt that was judged overall, by expected cost; undefined costs last.
 
     With `marks` the one that the decision in `results` deploys is marked.
@@ -86,7 +86,7 @@ def overall_rows(results: Results, shorts: Mapping[str, str], *, marks: bool = T
     return sorted(found, key=lambda row: (row.fields[0].value is None, row.fields[0].value or 0.0))
 
 
-def more_rows(results: Results, shorts: Mapping[str, str]) -> list[Row]:
+def more_rows(results: Results, shorts: Mapping[str, str]) -> list[OverallRow]:
     """The other numbers of each monitor's own answers and scores, in the order of `reading.monitors`."""
     found = []
     for name, prompt, cell in _judged(results):
@@ -103,7 +103,7 @@ def more_rows(results: Results, shorts: Mapping[str, str]) -> list[Row]:
             _rate(cell["ece"]),
         ]
         is_baseline = reading.is_reference(results, name)
-        found.append(Row(shorts[name], _prompt(prompt), is_baseline, False, "", "", fields))
+        found.append(OverallRow(shorts[name], _prompt(prompt), is_baseline, False, "", "", fields))
     return found
 
 
@@ -123,7 +123,7 @@ def _judged(results: Results) -> list[tuple[str, str, CellMetrics]]:
     ]
 
 
-def _row(results: Results, one: _Read, short_name: str, is_chosen: bool) -> Row:
+def _row(results: Results, one: _Read, short_name: str, is_chosen: bool) -> OverallRow:
     curves = results["overall"].get(one.name, {}).get(one.prompt)
     cost, cost_ci = (curves["expected_cost"], curves["expected_cost_ci"]) if curves else (None, None)
     of: CellMetrics | RatesAt = one.cell
@@ -145,7 +145,7 @@ def _row(results: Results, one: _Read, short_name: str, is_chosen: bool) -> Row:
         *_usage(taken),
     ]
     is_baseline = reading.is_reference(results, one.name)
-    return Row(short_name, _prompt(one.prompt), is_baseline, is_chosen, flags, promised, fields)
+    return OverallRow(short_name, _prompt(one.prompt), is_baseline, is_chosen, flags, promised, fields)
 
 
 def _promised(results: Results, point: PointFacts) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.trainings import Spread
+from monitorbench.metrics.trainings import SeedSpread
 from monitorbench.metrics.words import CellVerdict, Word
 from monitorbench.report import reading
 from monitorbench.report.tables.numbers import (
@@ -205,7 +205,7 @@ def seed_rows(results: Results) -> list[SeedRow]:
     ]
 
 
-def _spread(found: Spread | None) -> str:
+def _spread(found: SeedSpread | None) -> str:
     if found is None:
         return DASH
     sd = f" ± {rate(found['sd'])}" if found["sd"] is not None else ""

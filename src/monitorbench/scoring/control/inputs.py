@@ -40,7 +40,7 @@ class Side(NamedTuple):
     """Their steps, with samples numbered as in `samples`."""
 
 
-class Judge(NamedTuple):
+class JudgedMonitor(NamedTuple):
     """One judge over both splits."""
 
     monitor: str
@@ -51,7 +51,7 @@ class Judge(NamedTuple):
     """[monitor, prompt] of each, of an ensemble made here."""
 
 
-def read_judges(study: Study) -> tuple[Path, list[Judge], list[Evaluation]]:
+def read_judges(study: Study) -> tuple[Path, list[JudgedMonitor], list[Evaluation]]:
     """The dataset's directory, the judges of `study.control` with their ensembles, and their runs.
 
     Raises `ConfigError` where no run is given, `UserError` where runs don't belong together, have no scores,
@@ -115,7 +115,7 @@ def _read(study: Study, directories: Sequence[Path], split: Split) -> list[Evalu
     return list(found.values())
 
 
-def _judge(calibration: Evaluation, test: Evaluation, settings: Control) -> Judge:
+def _judge(calibration: Evaluation, test: Evaluation, settings: Control) -> JudgedMonitor:
     held = _side(calibration, settings)
     kept = np.isin(
         held.samples.group_ids().to_numpy(zero_copy_only=False), unseen(calibration, None).group_ids
@@ -128,7 +128,7 @@ def _judge(calibration: Evaluation, test: Evaluation, settings: Control) -> Judg
             raise UserError(f"{one.directory}: no benign sample; expected honest ones, to set a threshold on")
     if not tested.samples.is_misbehavior.any():
         raise UserError(f"{test.directory}: no misbehavior sample; expected attacks, to be caught or not")
-    return Judge(test.monitor, test.prompt, held, tested, [])
+    return JudgedMonitor(test.monitor, test.prompt, held, tested, [])
 
 
 def _side(one: Evaluation, settings: Control) -> Side:
@@ -180,7 +180,9 @@ def _refuse_other_samples(sides: Sequence[Side], directories: Sequence[Path]) ->
             )
 
 
-def _ensembles(judges: Sequence[Judge], runs: Sequence[Evaluation], settings: Control) -> list[Judge]:
+def _ensembles(
+    judges: Sequence[JudgedMonitor], runs: Sequence[Evaluation], settings: Control
+) -> list[JudgedMonitor]:
     """The mean and maximum of the runs that are no combinations themselves, where there are several."""
     alone = [
         judge
@@ -202,7 +204,7 @@ def _ensembles(judges: Sequence[Judge], runs: Sequence[Evaluation], settings: Co
         )
         prompts = "+".join(dict.fromkeys(one.prompt for one in alone))
         members = [[one.monitor, one.prompt] for one in alone]
-        made.append(Judge(f"{rule} of {len(alone)}", prompts, held, test, members))
+        made.append(JudgedMonitor(f"{rule} of {len(alone)}", prompts, held, test, members))
     return made
 
 

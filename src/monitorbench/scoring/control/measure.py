@@ -20,7 +20,7 @@ from monitorbench.metrics.control.safety import safety_with_interval
 from monitorbench.metrics.control.selection import best_of_k, best_of_k_interval, widened, worst_mix
 from monitorbench.metrics.low_far import roc_points
 from monitorbench.metrics.rates import as_list
-from monitorbench.scoring.control.inputs import Judge, Side
+from monitorbench.scoring.control.inputs import JudgedMonitor, Side
 from monitorbench.scoring.control.outcomes import Outcomes
 from monitorbench.scoring.control.protocols import front_of
 from monitorbench.scoring.control.steps import steps_of
@@ -31,7 +31,9 @@ _CURVE = 60
 """Points of the fitted curve."""
 
 
-def control_facts(judge: Judge, settings: Control, outcomes: Outcomes | None, drawn: Drawn) -> ControlFacts:
+def control_facts(
+    judge: JudgedMonitor, settings: Control, outcomes: Outcomes | None, drawn: Drawn
+) -> ControlFacts:
     """All numbers of one judge."""
     traffic = traffic_of(judge, settings, outcomes)
     fitted = fit_roc(_finite(traffic.held.scores), _finite(traffic.attacks.scores))

@@ -19,7 +19,7 @@ from monitorbench.metrics.control.protocols import (
 )
 from monitorbench.metrics.control.results import PointFacts
 from monitorbench.metrics.rates import as_list
-from monitorbench.scoring.control.inputs import Judge, counted
+from monitorbench.scoring.control.inputs import JudgedMonitor, counted
 from monitorbench.scoring.control.outcomes import Outcomes, values_of
 from monitorbench.scoring.control.steps import has_steps, honest_steps, of_kind
 from monitorbench.scoring.control.traffic import Drawn, succeeds, traffic_of
@@ -40,7 +40,9 @@ class _Kind(NamedTuple):
     """[samples of the kind]: their numbers in the split."""
 
 
-def front_of(judge: Judge, settings: Control, outcomes: Outcomes | None, drawn: Drawn) -> list[PointFacts]:
+def front_of(
+    judge: JudgedMonitor, settings: Control, outcomes: Outcomes | None, drawn: Drawn
+) -> list[PointFacts]:
     """Every protocol that the recorded data can replay; steps where there are any, else whole samples."""
     by_step = has_steps(judge)
     held = (
@@ -75,7 +77,7 @@ def front_of(judge: Judge, settings: Control, outcomes: Outcomes | None, drawn: 
     return [_facts(protocol, point, i in front) for i, (protocol, point) in enumerate(points)]
 
 
-def _kind(judge: Judge, settings: Control, by_step: bool, *, is_attack: bool) -> _Kind:
+def _kind(judge: JudgedMonitor, settings: Control, by_step: bool, *, is_attack: bool) -> _Kind:
     side = judge.test
     if by_step:
         found = of_kind(side, is_attack=is_attack)
@@ -89,7 +91,7 @@ def _kind(judge: Judge, settings: Control, by_step: bool, *, is_attack: bool) ->
     return _Kind(lambda _, level: stopped(scores[rows], flags, level), rows)
 
 
-def _protocols(judge: Judge, by_step: bool, trusted: FloatArray) -> list[Protocol]:
+def _protocols(judge: JudgedMonitor, by_step: bool, trusted: FloatArray) -> list[Protocol]:
     found: list[Protocol] = ["stop"]
     if np.isnan(trusted).any():
         return found

@@ -28,7 +28,7 @@ from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import write_atomically, write_json
 from monitorbench.runs.integrity import file_sha256
 from monitorbench.runs.run_folders import dataset_name, run_name
-from monitorbench.scoring.control.inputs import Judge, far_of, read_judges
+from monitorbench.scoring.control.inputs import JudgedMonitor, far_of, read_judges
 from monitorbench.scoring.control.measure import control_facts
 from monitorbench.scoring.control.outcomes import Outcomes, read_outcomes
 from monitorbench.scoring.control.traffic import Drawn, Traffic, traffic_of
@@ -73,7 +73,9 @@ def control_runs(study: Study) -> Path:
     return run.path
 
 
-def _measured(study: Study, data: str, judges: Sequence[Judge], outcomes: Outcomes | None) -> ControlResults:
+def _measured(
+    study: Study, data: str, judges: Sequence[JudgedMonitor], outcomes: Outcomes | None
+) -> ControlResults:
     settings = study.control
     drawn = Drawn(study.transfer.resamples, study.seed)
     monitors: dict[str, dict[str, ControlFacts]] = {}
@@ -95,7 +97,7 @@ def _measured(study: Study, data: str, judges: Sequence[Judge], outcomes: Outcom
 
 
 def _differences(
-    study: Study, judges: Sequence[Judge], outcomes: Outcomes | None, drawn: Drawn
+    study: Study, judges: Sequence[JudgedMonitor], outcomes: Outcomes | None, drawn: Drawn
 ) -> list[DifferenceFacts]:
     """Every two judges at every budget that both keep, where they scored the same attacks."""
     settings = study.control

@@ -12,7 +12,7 @@ from monitorbench.metrics.control.results import StartStopFacts, StepBudgetFacts
 from monitorbench.metrics.control.safety import Attacks, safety_with_interval
 from monitorbench.metrics.control.steps import Steps, executed, in_time, start_stop, trajectory_scores
 from monitorbench.metrics.rates import as_list
-from monitorbench.scoring.control.inputs import Judge, Side, counted
+from monitorbench.scoring.control.inputs import JudgedMonitor, Side, counted
 from monitorbench.scoring.control.outcomes import Outcomes
 from monitorbench.scoring.control.traffic import Drawn, succeeds
 
@@ -52,7 +52,7 @@ def honest_steps(side: Side, settings: Control) -> Honest:
     return Honest(scores[kept], side.samples.groups[found.rows][there.samples][kept])
 
 
-def has_steps(judge: Judge) -> bool:
+def has_steps(judge: JudgedMonitor) -> bool:
     """Whether both sides have steps of the kinds that are needed."""
     if judge.calibration.steps is None or judge.test.steps is None:
         return False
@@ -61,7 +61,7 @@ def has_steps(judge: Judge) -> bool:
 
 
 def steps_of(
-    judge: Judge, settings: Control, outcomes: Outcomes | None, drawn: Drawn
+    judge: JudgedMonitor, settings: Control, outcomes: Outcomes | None, drawn: Drawn
 ) -> list[StepBudgetFacts] | None:
     """Every budget as a share of honest steps, kept on average; None of a judge without steps."""
     if not has_steps(judge):

@@ -9,7 +9,7 @@ from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import BoolArray, Columns
 from monitorbench.metrics.control.budget import Honest
 from monitorbench.metrics.control.safety import Attacks
-from monitorbench.scoring.control.inputs import Judge, Side, counted
+from monitorbench.scoring.control.inputs import JudgedMonitor, Side, counted
 from monitorbench.scoring.control.outcomes import Outcomes, values_of
 
 
@@ -39,7 +39,7 @@ class Traffic(NamedTuple):
     routes: Routes
 
 
-def traffic_of(judge: Judge, settings: Control, outcomes: Outcomes | None) -> Traffic:
+def traffic_of(judge: JudgedMonitor, settings: Control, outcomes: Outcomes | None) -> Traffic:
     """The judge's traffic; with `leave_out` without what it did not score."""
     test = judge.test
     scores = counted(test.scores, settings.unscored, is_attack=True)
