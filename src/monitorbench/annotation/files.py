@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from monitorbench import strict_json
-from monitorbench.annotation.labels import Choice
+from monitorbench.annotation.labels import AnnotatorChoice
 from monitorbench.config.base import UserError
 
 SPREADSHEET_CELL = 32_767
@@ -30,7 +30,7 @@ _BATCH = "batch-"
 csv.field_size_limit(2**31 - 1)  # judged texts are longer than the default of 128 KiB
 
 
-class Item(NamedTuple):
+class AnnotationItem(NamedTuple):
     """What an annotator sees of a sample."""
 
     id: str
@@ -61,7 +61,7 @@ def restore(cell: str) -> str:
     return cell.removeprefix("'")
 
 
-def csv_batch(items: Sequence[Item], reader: str) -> bytes:
+def csv_batch(items: Sequence[AnnotationItem], reader: str) -> bytes:
     """A CSV batch with empty label and note; UTF-8 with a byte order mark, which spreadsheets need."""
     stream = io.StringIO(newline="")
     writer = csv.writer(stream)
@@ -72,7 +72,7 @@ def csv_batch(items: Sequence[Item], reader: str) -> bytes:
     return stream.getvalue().encode("utf-8-sig")
 
 
-def label_studio_tasks(items: Sequence[Item], reader: str) -> str:
+def label_studio_tasks(items: Sequence[AnnotationItem], reader: str) -> str:
     """The same items as Label Studio tasks."""
     tasks = [
         {
@@ -90,7 +90,7 @@ def label_studio_tasks(items: Sequence[Item], reader: str) -> str:
 
 def label_studio_config(guidelines: str) -> str:
     """The labelling interface. `Text`, unlike `HyperText`, shows markup as it is written."""
-    choices = "\n".join(f'    <Choice value="{choice}"/>' for choice in Choice)
+    choices = "\n".join(f'    <Choice value="{choice}"/>' for choice in AnnotatorChoice)
     return f"""<View>
   <Style>.htx-text {{ white-space: pre-wrap; }}</Style>
   <Header size="5" value={quoteattr(guidelines.strip())}/>

@@ -17,7 +17,7 @@ from monitorbench.catalog.found import Run
 from monitorbench.catalog.links import settings
 from monitorbench.config.base import UserError
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.transfer import Difference, difference
+from monitorbench.metrics.transfer import TransferDifference, difference
 from monitorbench.report.tables.numbers import p_value, signed_with_interval
 from monitorbench.scoring.evaluations import read_evaluation
 
@@ -60,7 +60,7 @@ class Comparison(TypedDict):
     n_only_first: int | None
     """Samples that only one of the two judged; None where the runs are no evaluations."""
     n_only_second: int | None
-    difference: Difference | None
+    difference: TransferDifference | None
     """`second` minus `first`: what metrics call `tuned` and `base`."""
 
 

@@ -20,14 +20,14 @@ _SHORT_ID = 8
 """Hex digits of a hash that are shown, and are enough to name a run by."""
 
 
-class Rates(NamedTuple):
+class RunRates(NamedTuple):
     """Of a scored evaluation, over all its samples."""
 
     miss_rate: float | None
     false_alarm_rate: float | None
 
 
-UNKNOWN = Rates(None, None)
+UNKNOWN = RunRates(None, None)
 
 
 class Listed(TypedDict):
@@ -80,7 +80,7 @@ def chosen(
     return found[:n]
 
 
-def overall_rates(run: Run) -> Rates:
+def overall_rates(run: Run) -> RunRates:
     """MR and FAR of a scored evaluation, from its table: the metrics take ten times as long to read."""
     judge = run.manifest.get("results", {}).get("judge")
     if run.kind != "evaluate" or not judge:
@@ -89,7 +89,7 @@ def overall_rates(run: Run) -> Rates:
         with (run.path / "table.csv").open(encoding="utf-8", newline="") as stream:
             for row in csv.DictReader(stream):
                 if row["prompt"] == judge["prompt"] and row["cell"] == OVERALL:
-                    return Rates(*(float(row[key]) if row[key] else None for key in Rates._fields))
+                    return RunRates(*(float(row[key]) if row[key] else None for key in RunRates._fields))
     except (OSError, KeyError, ValueError, TypeError, csv.Error):
         return UNKNOWN  # not scored yet, or by another version
     return UNKNOWN

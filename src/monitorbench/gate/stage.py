@@ -8,13 +8,13 @@ from typing import Any
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
-from monitorbench.gate.answer import EXIT_CODES, Answer, Tested, compare
+from monitorbench.gate.answer import EXIT_CODES, GateAnswer, TestedChange, compare
 from monitorbench.gate.freeze import freeze
 from monitorbench.gate.frozen import Frozen, FrozenGate, read_frozen_gate, read_gate
 from monitorbench.gate.judged import JudgedAnchors, changed, from_run, gate_judge, judge_anew
 from monitorbench.gate.traffic import DRIFT_EXIT_CODES, compare_traffic, read_traffic
 from monitorbench.judging.served import reach
-from monitorbench.metrics.rejudged.change import Change
+from monitorbench.metrics.rejudged.change import NumberChange
 from monitorbench.records import reasons_in_words
 from monitorbench.runs.directory import RunDirectory, read_checked
 from monitorbench.runs.files import write_json
@@ -105,7 +105,7 @@ def _around(frozen: FrozenGate, now: JudgedAnchors) -> dict[str, tuple[Any, Any]
 
 
 def _besides(
-    now: JudgedAnchors, found: Answer, of_judge: list[str], around: dict[str, tuple[Any, Any]]
+    now: JudgedAnchors, found: GateAnswer, of_judge: list[str], around: dict[str, tuple[Any, Any]]
 ) -> list[str]:
     """What else there is to know, at the end of the line."""
     said = []
@@ -122,7 +122,7 @@ def _besides(
     return said
 
 
-def _numbers(found: Answer) -> dict[str, Any]:
+def _numbers(found: GateAnswer) -> dict[str, Any]:
     return {
         "n": found.n,
         "n_scored": found.n_scored,
@@ -133,8 +133,8 @@ def _numbers(found: Answer) -> dict[str, Any]:
     }
 
 
-def _tested(one: Tested) -> dict[str, Any]:
-    change: Change = one.change
+def _tested(one: TestedChange) -> dict[str, Any]:
+    change: NumberChange = one.change
     return {**change._asdict(), "p_worse_holm": one.p_worse_holm, "state": one.state}
 
 

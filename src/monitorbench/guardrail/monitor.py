@@ -14,7 +14,7 @@ import numpy as np
 from monitorbench.config.serving import Serve
 from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge
 from monitorbench.guardrail.opened import open_part
-from monitorbench.guardrail.runner import Asked, Runner, Unjudged
+from monitorbench.guardrail.runner import PendingQuestion, Runner, Unjudged
 from monitorbench.judging.pair.judgement import Judgement
 from monitorbench.records import Label, Sample
 from monitorbench.scoring.combination.cascade import Cascade, run_cascade, sent_on
@@ -96,7 +96,7 @@ class OpenMonitor:
 
     def _ask_all(self, sample: Sample, deadline: float) -> dict[str, Judgement]:
         """What each judge says; where one can't be asked the others are not waited for."""
-        asked: dict[str, Asked] = {}
+        asked: dict[str, PendingQuestion] = {}
         try:
             for name, runner in self._runners.items():
                 asked[name] = runner.begin(sample, deadline)

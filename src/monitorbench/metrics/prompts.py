@@ -11,7 +11,7 @@ from monitorbench.metrics.auroc import paired_auroc_difference
 from monitorbench.metrics.columns import BoolArray, Columns
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.summary import CellMetrics, cell_metrics
-from monitorbench.metrics.transfer import Difference, difference, matched
+from monitorbench.metrics.transfer import TransferDifference, difference, matched
 
 FIRST = "direct"
 """The prompt that others are compared with where it is there."""
@@ -40,7 +40,7 @@ class PromptsFacts(TypedDict):
     base: str
     """The prompt that the others are compared with."""
     by_prompt: dict[str, CellMetrics]
-    differences: dict[str, Difference]
+    differences: dict[str, TransferDifference]
     """Each other prompt (`…_tuned`) minus that one (`…_base`)."""
     spread: NotRequired[PromptSpread | None]
     """None where fewer than two prompts have an AUROC; absent in older files."""

@@ -18,7 +18,7 @@ from monitorbench.report.tables.numbers import (
 from monitorbench.report.tables.published import PUBLISHED_SFT
 
 
-class Change(NamedTuple):
+class BaseDifference(NamedTuple):
     """A difference from the base, its interval, and Holm's p where it is part of the family."""
 
     value: str
@@ -36,7 +36,7 @@ class WordRow(NamedTuple):
     word: str
     detectable: str
     """The smallest AUROC difference that it would have shown."""
-    changes: tuple[Change, Change, Change, Change]
+    changes: tuple[BaseDifference, BaseDifference, BaseDifference, BaseDifference]
     """AUROC, MR, FAR, MR at FAR 5 %."""
 
 
@@ -90,7 +90,7 @@ def word_rows(results: Results, shorts: Mapping[str, str]) -> list[WordRow]:
                     ),
                 )
                 auroc, miss, alarm, low_far = (
-                    Change(signed(value), signed_interval(bounds), "" if p is None else p_value(p))
+                    BaseDifference(signed(value), signed_interval(bounds), "" if p is None else p_value(p))
                     for value, bounds, p in pairs
                 )
                 rows.append(

@@ -30,7 +30,7 @@ _UNSCORED_LOW = -1.0
 """Below every score, so that no threshold is."""
 
 
-class Side(NamedTuple):
+class JudgedSplit(NamedTuple):
     """One judge over one split."""
 
     samples: Columns
@@ -45,8 +45,8 @@ class JudgedMonitor(NamedTuple):
 
     monitor: str
     prompt: str
-    calibration: Side
-    test: Side
+    calibration: JudgedSplit
+    test: JudgedSplit
     members: list[list[str]]
     """[monitor, prompt] of each, of an ensemble made here."""
 
@@ -121,7 +121,7 @@ def _judge(calibration: Evaluation, test: Evaluation, settings: Control) -> Judg
         held.samples.group_ids().to_numpy(zero_copy_only=False), unseen(calibration, None).group_ids
     )
     if not kept.all():  # a combination, which was fitted on the rest, and has no steps
-        held = Side(held.samples.taking(kept), held.scores[kept], None)
+        held = JudgedSplit(held.samples.taking(kept), held.scores[kept], None)
     tested = _side(test, settings)
     for side, one in ((held, calibration), (tested, test)):
         if side.samples.is_misbehavior.all():
@@ -131,7 +131,7 @@ def _judge(calibration: Evaluation, test: Evaluation, settings: Control) -> Judg
     return JudgedMonitor(test.monitor, test.prompt, held, tested, [])
 
 
-def _side(one: Evaluation, settings: Control) -> Side:
+def _side(one: Evaluation, settings: Control) -> JudgedSplit:
     steps = _steps(one) if (one.directory / STEPS).is_file() else None
     scores = one.judged.scores
     if steps is not None and settings.trajectory != "as_judged":
@@ -139,7 +139,7 @@ def _side(one: Evaluation, settings: Control) -> Side:
     scores = np.where(forced_alarms(one), np.inf, scores)
     if np.isnan(scores).all():
         raise UserError(f"{one.directory}: no verdict has a score; expected a judge with log-probabilities")
-    return Side(one.judged, scores, steps)
+    return JudgedSplit(one.judged, scores, steps)
 
 
 def _steps(one: Evaluation) -> Steps:
@@ -172,7 +172,7 @@ def _steps(one: Evaluation) -> Steps:
     return inside
 
 
-def _refuse_other_samples(sides: Sequence[Side], directories: Sequence[Path]) -> None:
+def _refuse_other_samples(sides: Sequence[JudgedSplit], directories: Sequence[Path]) -> None:
     for side, directory in zip(sides, directories, strict=True):
         if not side.samples.sample_ids.equals(sides[0].samples.sample_ids):
             raise UserError(
@@ -208,6 +208,6 @@ def _ensembles(
     return made
 
 
-def _combined(ensemble: Ensemble, sides: Sequence[Side]) -> Side:
+def _combined(ensemble: Ensemble, sides: Sequence[JudgedSplit]) -> JudgedSplit:
     scores = {name: side.scores for name, side in zip(ensemble.members, sides, strict=True)}
-    return Side(sides[0].samples, combine(ensemble, scores), None)
+    return JudgedSplit(sides[0].samples, combine(ensemble, scores), None)
