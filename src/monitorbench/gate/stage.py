@@ -17,8 +17,7 @@ from monitorbench.judging.served import reach
 from monitorbench.metrics.rejudged.change import NumberChange
 from monitorbench.records import reasons_in_words
 from monitorbench.runs.directory import RunDirectory, read_checked
-from monitorbench.runs.files import write_json
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import file_sha256, write_json
 from monitorbench.runs.run_folders import run_name
 
 ANSWER = "answer.json"

@@ -25,8 +25,7 @@ from monitorbench.report.control.page import render_control
 from monitorbench.report.control.table import control_rows, show_control
 from monitorbench.report.tables.csv_rows import to_csv
 from monitorbench.runs.directory import RunDirectory
-from monitorbench.runs.files import write_atomically, write_json
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import file_sha256, write_atomically, write_json
 from monitorbench.runs.run_folders import dataset_name, run_name
 from monitorbench.scoring.control.inputs import JudgedMonitor, far_of, read_judges
 from monitorbench.scoring.control.measure import control_facts

@@ -17,7 +17,7 @@ from monitorbench.config.imports import Import
 from monitorbench.interop.imports.readers import delimited, json_lines, parquet
 from monitorbench.interop.inspect import read as inspect
 from monitorbench.metrics.bootstrap import IntArray
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import file_sha256
 
 
 @dataclass(frozen=True)
