@@ -34,7 +34,7 @@ from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.recommendation.deployment import deployment_of
 from monitorbench.scoring.recommendation.stage import recommend
 from monitorbench.scoring.score import transfer
-from monitorbench.sweeps.child import run_stage
+from monitorbench.sweeps.worker import run_stage
 
 Compose = Callable[[Sequence[str]], Study]
 """Composes the study of what was typed, with more overrides behind it."""

@@ -29,7 +29,7 @@ from monitorbench.runs.files import content_hash, write_atomically
 from monitorbench.runs.run_folders import fit_run, training_run
 from monitorbench.studies.forecast import PlannedRun
 from monitorbench.studies.prompt_lengths import dataset_here, weights_here
-from monitorbench.sweeps.child import run_stage, run_stages
+from monitorbench.sweeps.worker import run_stage, run_stages
 
 _SPLITS = (Split.TRAIN, Split.VALIDATION, Split.TEST)
 _log = logging.getLogger(__name__)
