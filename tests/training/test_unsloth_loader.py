@@ -1,5 +1,6 @@
 """How Unsloth is imported and asked. It needs a GPU, so a module of its name records what it is given."""
 
+import pytest
 import json
 import os
 import subprocess
@@ -44,6 +45,7 @@ def train(folder: Path, *overrides: str, **variables: str) -> subprocess.Complet
     )
 
 
+@pytest.mark.slow
 def test_unsloth_comes_before_what_it_replaces_and_keeps_to_its_own_folder(tmp_path):
     """If it failed: its kernels would not be used, or two runs would compile into one folder."""
     (tmp_path / "modules").mkdir()
