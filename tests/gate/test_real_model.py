@@ -1,10 +1,10 @@
 """The packaged model on this machine, frozen and judged again."""
 
-import pytest
 import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from studies import study
 
 from monitorbench.corpus.build import ensure

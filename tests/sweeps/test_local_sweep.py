@@ -1,6 +1,5 @@
 """The same sweep without Slurm: markers, exit codes, resuming, stopping."""
 
-import pytest
 import json
 import os
 import signal
@@ -10,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from monitorbench.sweeps.slurm import RunState, State, overview, states
 from monitorbench.sweeps.sweep import read

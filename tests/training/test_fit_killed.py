@@ -1,6 +1,5 @@
 """A probe's fit on the real model, killed at five places of its work: it ends in the same bytes."""
 
-import pytest
 import json
 import os
 import subprocess
@@ -8,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from small_models import smollm2_folder
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,11 +1,12 @@
 """How Unsloth is imported and asked. It needs a GPU, so a module of its name records what it is given."""
 
-import pytest
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDER = """
