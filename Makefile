@@ -8,7 +8,11 @@ BIN := .venv/bin
 # `make setup` is an environment for the CPU: on purpose, also where a GPU is.
 DEVICE = $(if $(wildcard .venv/gpu),,CUDA_VISIBLE_DEVICES=)
 
-.PHONY: setup setup-gpu gpu-check demo test lint docs system-deps clean
+# The jobs share the cores: more threads than cores wait for each other. Who has nothing left to do takes
+# over half of what another has before it.
+PYTEST = $(DEVICE) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations 15
+
+.PHONY: setup setup-gpu gpu-check demo test test-slow test-all lint docs system-deps clean
 
 setup: .venv/ready
 
@@ -37,9 +41,17 @@ gpu-check: setup
 demo: setup
 	$(DEVICE) PATH="$(CURDIR)/$(BIN):$$PATH" bash demo.sh engine=$(ENGINE) seed=$(SEED)
 
+# What has to pass before a commit, in minutes: all but what is marked as slow.
 test: setup lint
-	@# The jobs share the cores: more threads than cores wait for each other.
-	$(DEVICE) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m "not slow"
+
+# The rest, and every property with more examples.
+test-slow: setup
+	$(PYTEST) -m "slow or hypothesis" --hypothesis-profile thorough
+
+test-all:
+	$(MAKE) test
+	$(MAKE) test-slow
 
 lint: setup
 	$(BIN)/ruff check .

@@ -25,6 +25,6 @@ for adapter in null "$safety" "$all"; do
 done
 runs+=("$(stage eval/evaluate.py "${common[@]}" engine=transformers "monitor.head=$head" prompt=direct)")
 
-probe=$(stage eval/probe.py "${common[@]}" "probe.runs=[$(IFS=,; echo "${runs[*]}")]")
-python eval/report.py "${common[@]}" "run=$probe"
-echo "report: $probe/report.html"
+transfer=$(stage eval/transfer.py "${common[@]}" "transfer.runs=[$(IFS=,; echo "${runs[*]}")]")
+python eval/report.py "${common[@]}" "run=$transfer"
+echo "report: $transfer/report.html"

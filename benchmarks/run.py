@@ -111,6 +111,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "states": Benchmark((Option("prompts", 200, 3, "prompts"),), "eval/evaluate.py", JUDGED),
     "train": Benchmark(
         (Option("samples", 64, 8, "samples of about 400 tokens"), Option("rounds", 2, 1, "rounds")),
+        "train/sft.py",
+        ("training.dtype=float32",),
     ),
 }
 

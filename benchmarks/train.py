@@ -30,13 +30,13 @@ WORDS = tuple("the report says our team has moved every box to a new shelf befor
 SIDES = ("ours", "stock")
 
 
-def main(work: Path, *, samples: int, rounds: int) -> Result:
+def main(work: Path, *, samples: int, rounds: int, settings: list[str]) -> Result:
     """Train in both ways by turns, and compare."""
-    tokens_per_sample = json.loads(apart("train:write_examples", work, samples).output)
+    tokens_per_sample = json.loads(apart("train:write_examples", work, samples, settings).output)
     runs: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
     for _ in range(rounds):
         for side in SIDES:
-            runs[side].append(json.loads(apart(f"train:{side}", work, samples).output))
+            runs[side].append(json.loads(apart(f"train:{side}", work, samples, settings).output))
     matmul = json.loads(apart("train:matmul_rates").output)
     ours, stock = (min(runs[side], key=lambda run: run["seconds"]) for side in SIDES)
     peak = {side: max(run["peak_mib"] for run in runs[side]) for side in SIDES}
@@ -58,13 +58,13 @@ def main(work: Path, *, samples: int, rounds: int) -> Result:
     return Result(rows, {name: Ratio(value) for name, value in ratios.items()}, details)
 
 
-def write_examples(folder: str, n_samples: int) -> float:
+def write_examples(folder: str, n_samples: int, settings: list[str]) -> float:
     """Write token ids of samples of about 400 tokens in the plan's order; returns their mean length."""
     import torch
 
     from monitorbench.training.plan import make_plan
 
-    draw, study = torch.Generator().manual_seed(0), _study(n_samples)
+    draw, study = torch.Generator().manual_seed(0), _study(n_samples, settings)
     renderer = Renderer(study.prompt, load_tokenizer(weights_folder(study.monitor, study.paths.models)))
     samples = []
     for number in range(n_samples):
@@ -79,11 +79,11 @@ def write_examples(folder: str, n_samples: int) -> float:
     return sum(e.n_tokens for e in ordered) / len(ordered)
 
 
-def ours(folder: str, n_samples: int) -> dict[str, Any]:
+def ours(folder: str, n_samples: int, settings: list[str]) -> dict[str, Any]:
     """Train as `train/sft.py` does."""
     from monitorbench.training.trainer import Work, arguments, make_trainer
 
-    study, examples, tokenizer, model = _opened(folder, n_samples)
+    study, examples, tokenizer, model = _opened(folder, n_samples, settings)
     plan = [tuple((i,) for i in range(k, k + MICRO)) for k in range(0, len(examples), MICRO)]
     work = Work(tokenizer, Renderer(study.prompt, tokenizer).end_of_turn, examples, plan, added_loss=None)
     args = arguments(study.training, Path(folder) / "checkpoints", study.seed)
@@ -91,13 +91,13 @@ def ours(folder: str, n_samples: int) -> dict[str, Any]:
     return _train(make_trainer(model, study.training, args, work, []), examples)
 
 
-def stock(folder: str, n_samples: int) -> dict[str, Any]:
+def stock(folder: str, n_samples: int, settings: list[str]) -> dict[str, Any]:
     """Train by `trl.SFTTrainer` as it comes: its own loss over all positions, mixed precision by default."""
     from datasets import Dataset
     from transformers import PrinterCallback
     from trl import SFTConfig, SFTTrainer
 
-    study, examples, tokenizer, model = _opened(folder, n_samples)
+    study, examples, tokenizer, model = _opened(folder, n_samples, settings)
     training = study.training
     rows = [
         {"input_ids": [*e.prompt, *e.completion], "labels": [-100] * len(e.prompt) + list(e.completion)}
@@ -142,21 +142,21 @@ def matmul_rates() -> dict[str, float]:
     return rates
 
 
-def _study(n_samples: int) -> Study:
+def _study(n_samples: int, settings: list[str]) -> Study:
     """The project's own CPU settings, gone through the samples once."""
-    settings = ["tracking=none", "training.device=cpu", "training.dtype=bfloat16", "training.batching=packed"]
-    settings += [f"training.micro_batch_size={MICRO}", f"training.max_steps={n_samples // STEP}"]
-    return composed("train", [*settings, "training.validate_every=1"])
+    own = ["tracking=none", "training.device=cpu", "training.dtype=bfloat16", "training.batching=packed"]
+    own += [f"training.micro_batch_size={MICRO}", f"training.max_steps={n_samples // STEP}"]
+    return composed("train", [*own, "training.validate_every=1", *settings])
 
 
-def _opened(folder: str, n_samples: int) -> tuple[Study, list[Example], Any, Any]:
+def _opened(folder: str, n_samples: int, settings: list[str]) -> tuple[Study, list[Example], Any, Any]:
     """The study, the examples, a tokenizer and a model with a LoRA."""
     import torch
 
     from monitorbench.training.model import load_model
 
     torch.set_num_threads(2)
-    study = _study(n_samples)
+    study = _study(n_samples, settings)
     weights = weights_folder(study.monitor, study.paths.models)
     stored = json.loads((Path(folder) / "examples.json").read_text())
     examples = [Example(tuple(prompt), tuple(completion)) for prompt, completion in stored]

@@ -1,7 +1,7 @@
 """What several rooms need: a tokenizer, samples to order, a composed study, the built starter.
 
-Property tests draw the same examples every time and are never judged by their speed. Nothing here
-reaches the network.
+Property tests draw the same examples every time and are never judged by their speed: few examples in
+`make test`, as many as they ask for in `make test-slow`. Nothing here reaches the network.
 """
 
 import os
@@ -32,8 +32,9 @@ from monitorbench.records import (
 )
 
 composing.remember()
-settings.register_profile("monitorbench", deadline=None, derandomize=True, database=None)
-settings.load_profile("monitorbench")
+settings.register_profile("thorough", deadline=None, derandomize=True, database=None)
+settings.register_profile("fast", settings.get_profile("thorough"), max_examples=20)
+settings.load_profile("fast")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell's background job ignores Ctrl-C, and so would all that the tests start and interrupt.

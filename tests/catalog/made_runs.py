@@ -75,9 +75,9 @@ def calibrated(runs: Path, judged: Path, second: int = 0, digest: str = "abcdef0
     return sealed_run(path, {"run": judged.name}, results, second)
 
 
-def probed(runs: Path, *made_of: Path, second: int = 0) -> Path:
-    """A probe of evaluation runs."""
-    path = runs / "probe" / "starter-fedcba987654"
+def transferred(runs: Path, *made_of: Path, second: int = 0) -> Path:
+    """A transfer run of evaluation runs."""
+    path = runs / "transfer" / "starter-fedcba987654"
     path.mkdir(parents=True)
     (path / "metrics.json").write_text("{}")
     return sealed_run(path, {}, {"runs": [str(run) for run in made_of]}, second)

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from made_runs import calibrated, evaluated, probed, sealed_run, trained
+from made_runs import calibrated, evaluated, sealed_run, trained, transferred
 from rich.console import Console
 
 from monitorbench.catalog.command import main
 from monitorbench.catalog.found import age_in_words, read_run, runs_in
 from monitorbench.catalog.listing import print_list, size_in_words
-from monitorbench.runs.lock import DIRECTORY_LOCK, locked
+from monitorbench.runs.files import DIRECTORY_LOCK, locked
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def runs(tmp_path: Path) -> Path:
     calibration = evaluated(folder, split="calibration", second=4, old_name=True)
     calibrated(folder, calibration, second=6)
     trained(folder, second=1)
-    probed(folder, test, second=7)
+    transferred(folder, test, second=7)
     sealed_run(folder / "baselines" / "starter-000000000000", {}, {}, second=8)
     return folder
 
@@ -33,7 +33,7 @@ def test_the_list_as_json_has_every_number(runs: Path, capsys: pytest.CaptureFix
     """Scripts read these keys; a wrong rate beside a name is a wrong choice of monitor."""
     assert main(["list", "--runs", str(runs), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [one["kind"] for one in found] == ["probe", "calibrate", "evaluate", "evaluate", "train"]
+    assert [one["kind"] for one in found] == ["transfer", "calibrate", "evaluate", "evaluate", "train"]
     shown = ("name", "dataset", "split", "n", "miss_rate", "false_alarm_rate", "state")
     assert [tuple(one[key] for key in shown) for one in found] == [
         ("starter", "starter", "", 1, None, None, "done"),
@@ -54,10 +54,10 @@ def test_filters_keep_what_was_asked_for(runs: Path, capsys: pytest.CaptureFixtu
         assert main(["list", "--runs", str(runs), "--json", *arguments]) == 0
         return [Path(one["run"]).parent.name for one in json.loads(capsys.readouterr().out)]
 
-    assert names("--kind", "train", "--kind", "probe") == ["probe", "train"]
+    assert names("--kind", "train", "--kind", "transfer") == ["transfer", "train"]
     assert names("--kind", "baselines") == ["baselines"]
     assert names("small", "test") == ["evaluate"]
-    assert names("-n", "2") == ["probe", "calibrate"]
+    assert names("-n", "2") == ["transfer", "calibrate"]
     with pytest.raises(SystemExit) as ended:
         main(["list", "--runs", str(runs), "nothing"])
     assert ended.value.code == 1

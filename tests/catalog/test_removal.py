@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
-from made_runs import calibrated, evaluated, probed, trained
+from made_runs import calibrated, evaluated, trained, transferred
 
 from monitorbench.catalog.command import main
-from monitorbench.runs.lock import DIRECTORY_LOCK, locked
+from monitorbench.runs.files import DIRECTORY_LOCK, locked
 
 
 def rm(runs: Path, *arguments: object) -> int:
@@ -31,17 +31,17 @@ def test_what_others_were_made_from_stays(runs: Path, capsys: pytest.CaptureFixt
     adapter = {"monitor": {"adapter": str(training / "adapter")}}
     judged = evaluated(runs, "small+all-direct", config=adapter)
     calibration = evaluated(runs, split="calibration")
-    point, probe = calibrated(runs, calibration), probed(runs, judged)
-    for run, reader in ((training, judged), (judged, probe), (calibration, point)):
+    point, transfer = calibrated(runs, calibration), transferred(runs, judged)
+    for run, reader in ((training, judged), (judged, transfer), (calibration, point)):
         assert rm(runs, run, "--yes") == 1
         line = capsys.readouterr().err
         assert f"{run}: {reader.parent.name}/{reader.name} was made from it" in line
         assert line.count("\n") == 1
         assert run.is_dir()
-    assert rm(runs, training, judged, "--yes") == 1, "the probe stays"
+    assert rm(runs, training, judged, "--yes") == 1, "the transfer stays"
     assert training.is_dir()
-    assert rm(runs, training, judged, probe, "--yes") == 0
-    assert not any(run.exists() for run in (training, judged, probe))
+    assert rm(runs, training, judged, transfer, "--yes") == 0
+    assert not any(run.exists() for run in (training, judged, transfer))
     assert rm(runs, calibration, "--yes", "--force") == 0
     assert not calibration.exists()
     assert point.is_dir()

@@ -2,16 +2,15 @@
 
 import json
 import logging
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from command import Done, script
 from hypothesis import given
 from hypothesis import strategies as st
-from made_runs import calibrated, evaluated, probed, trained
+from made_runs import calibrated, evaluated, trained, transferred
 
 from monitorbench.catalog.found import KINDS, Run
 from monitorbench.catalog.selectors import _READS, Wanted, by_beginning, by_description, find, resolved
@@ -118,18 +117,18 @@ def test_each_stage_finds_its_own_kind(study: Callable[..., Study], tmp_path: Pa
     calibration = evaluated(runs, split="calibration", second=3)
     training, point = trained(runs, second=4), calibrated(runs, calibration, second=5)
     other = calibrated(runs, evaluated(runs, "other-direct", "calibration", second=6), 7, "bbbbbbbbbbbb")
-    probe = probed(runs, test, second=8)
+    transfer = transferred(runs, test, second=8)
 
     assert resolved(study("run=latest"), "score").run == test
     assert resolved(study("run=latest"), "calibrate").run == evaluated_of(other)
-    assert resolved(study("run=latest"), "report").run == probe
+    assert resolved(study("run=latest"), "report").run == transfer
     assert resolved(study("run=latest"), "merge").run == training
     assert resolved(study("run=@small-direct"), "calibrate").run == calibration
     assert resolved(study("run=@small-direct/test"), "report").run == test
     assert resolved(study(f"run={old.name[-12:-6]}"), "score").run == old
     scored = resolved(study("run=latest", "operating_point=latest"), "score")
     assert scored.operating_point == point, "of the same judge, not the newest"
-    both = resolved(study("probe.runs=[latest,@small]"), "probe").probe.runs
+    both = resolved(study("transfer.runs=[latest,@small]"), "transfer").transfer.runs
     assert both == (test, test)
     combined = resolved(study("combine.calibration=[@other]", "combine.test=[@small]"), "combine").combine
     assert (combined.calibration, combined.test) == ((evaluated_of(other),), (test,))
@@ -216,9 +215,8 @@ def test_the_scripts_resolve(tmp_path: Path):
     """An empty `run=`, as an unset shell variable gives it, is asked for with what is there."""
     run = evaluated(tmp_path / "runs")
 
-    def score(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        command = [sys.executable, str(ROOT / "eval" / "score.py"), f"paths.runs={tmp_path}/runs", *arguments]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    def score(*arguments: str) -> Done:
+        return script("eval/score.py", f"paths.runs={tmp_path}/runs", *arguments, folder=tmp_path)
 
     for arguments in ((), ("run=",), ("run=null",)):
         done = score(*arguments)

@@ -1,6 +1,7 @@
 """A project of one's own: its settings compose, come first, and nothing of a person's is overwritten."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,12 @@ def test_a_project_composes_as_it_is_written(tmp_path: Path):
     assert planned.returncode == 0, planned.stderr
     assert "smollm2_135m" in planned.stdout
     assert "own" in planned.stdout
-    assert {path.name for path in project.iterdir()} == {"monitorbench.yaml", "conf", "samples.jsonl"}
+    assert {path.name for path in project.iterdir()} == {
+        "monitorbench.yaml",
+        "conf",
+        "samples.jsonl",
+        ".gitignore",
+    }
 
 
 def test_its_settings_come_before_those_of_the_package(tmp_path: Path):
@@ -54,3 +60,23 @@ def test_nothing_that_is_there_is_changed(tmp_path: Path, name: str):
         main([str(tmp_path)])
     assert json.dumps((tmp_path / name).read_text()) == '"mine"'
     assert sum(path.is_file() for path in tmp_path.rglob("*")) == 1
+
+
+def test_git_sees_no_results_and_no_keys(tmp_path: Path):
+    """Otherwise: `git add .` in a project publishes its keys, and takes gigabytes of runs along."""
+    main([str(tmp_path)])
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    for name in ("runs/a", "data/b", "models/c", "conf/local/d", ".env", "sub/.env"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    command = ["git", "ls-files", "--others", "--exclude-standard"]
+    seen = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.split()
+    assert set(seen) == {*FILES, ".gitignore"}
+
+
+def test_a_gitignore_that_is_there_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Otherwise: a project in a repository can't be begun, or its rules are lost."""
+    (tmp_path / ".gitignore").write_text("runs\n.env\n")
+    main([str(tmp_path)])
+    assert (tmp_path / ".gitignore").read_text() == "runs\n.env\n"
+    assert "add these lines to it: /data/ /models/" in capsys.readouterr().out

@@ -69,5 +69,7 @@ def test_a_missing_extra_is_one_line(tmp_path: Path):
     assert ran.returncode == 1, ran.stderr
     last = ran.stderr.splitlines()[-1]
     assert re.match(
-        r"error: (torch|transformers): not installed; expected pip install 'monitorbench\[cpu\]'", last
+        r"error: (torch|transformers): not installed.*pip install 'monitorbench\[cpu\]', in a checkout pip "
+        r"install -e '\.\[cpu\]'",
+        last,
     )

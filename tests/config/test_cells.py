@@ -60,14 +60,14 @@ def test_the_papers_datasets_refuse_other_names_at_once(dataset: str, override: 
     assert "is no subset: expected 'all', a category (safety_permission, " in str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["probe.subsets", "+probe.also.more.subsets"])
-def test_a_probes_subsets_are_the_datasets(key: str) -> None:
+@pytest.mark.parametrize("key", ["transfer.subsets", "+transfer.also.more.subsets"])
+def test_a_transfer_studys_subsets_are_the_datasets(key: str) -> None:
     """A study of many trainings would end at the one that was misspelt."""
     with pytest.raises(ConfigError, match=rf"^{re.escape(key.removeprefix('+'))}=.*'safty' is no subset"):
         study(f"{key}=[safty]")
-    assert study(*OWN, "probe.subsets=[pii,all-pii/chat]").probe.subsets == ("pii", "all-pii/chat")
+    assert study(*OWN, "transfer.subsets=[pii,all-pii/chat]").transfer.subsets == ("pii", "all-pii/chat")
     with pytest.raises(ConfigError, match="'PII' is no subset"):
-        study(*OWN, "probe.subsets=[PII]")
+        study(*OWN, "transfer.subsets=[PII]")
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 import composing
 import pytest
 from hydra import compose, initialize_config_dir
-from hydra.errors import MissingConfigException
+from hydra.errors import HydraException, MissingConfigException
 from omegaconf import OmegaConf
-from studies import CONF
+from studies import CONF, composed
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def _composed(folder: Path, primary: str, *overrides: str) -> dict[str, Any]:
     [
         ("evaluate", ()),
         ("evaluate", ("seed=3", "monitor.context_tokens=99")),
-        ("evaluate", ("engine=vllm", "monitor=llama_3_1_70b", "experiment=probe/cpu", "~pilot")),
+        ("evaluate", ("engine=vllm", "monitor=llama_3_1_70b", "experiment=transfer/cpu", "~pilot")),
         ("train", ("dataset=jsonl", "dataset.path=x", "training=lora_h100")),
         ("build", ("dataset=paper_local",)),
     ],
@@ -49,6 +49,40 @@ def test_what_is_remembered_is_what_hydra_composes(
     plain = _composed(CONF, primary, *overrides)
     assert first == again == plain
     assert list(first) == list(plain)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        (),
+        ("seed=3", "paths.data=/a/b", "monitors=[a,'b c']", "pilot.warning='x, y=${seed}'"),
+        (
+            "engine=vllm",
+            "engine.enforce_eager=true",
+            "experiment=transfer/cpu",
+            "~pilot",
+            "score.min_coverage=.5",
+        ),
+        ("+tracking.extra=1", "tracking.extra=2", "+transfer.also={a:{subsets:[all]}}", "monitor.path=null"),
+    ],
+)
+def test_a_study_of_a_test_is_what_hydra_composes(overrides: tuple[str, ...]):
+    """If it failed: every test would try settings that no script ever has."""
+    composing.forget()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        plain = OmegaConf.to_container(compose("evaluate", list(overrides)))
+    composing.remember()
+    assert OmegaConf.to_container(composed("evaluate", *overrides)) == plain
+
+
+@pytest.mark.parametrize("override", ["sed=3", "monitor.paht=x", "monitor=qwen_of_ours", "seed="])
+def test_what_hydra_refuses_is_refused(override: str):
+    """If it failed: a test could set what no person can."""
+    try:
+        tree = composed("evaluate", override)
+    except HydraException:
+        return
+    assert (override, tree.seed) == ("seed=", "")
 
 
 def test_overrides_of_one_composition_are_not_in_the_next(remembering: None):

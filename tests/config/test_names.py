@@ -21,7 +21,7 @@ LONG = "n" * 300
         f"paths.runs=/tmp/{LONG}/runs",
         f"monitor.path={LONG}",
         f"monitor.adapter=x/{LONG}",
-        f"probe.runs=[a,{LONG}]",
+        f"transfer.runs=[a,{LONG}]",
     ],
 )
 def test_a_name_of_300_characters_names_its_setting(override: str):

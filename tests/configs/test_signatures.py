@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import studies
 import wheel_signatures
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from studies import study
 
 from monitorbench.config import engine as engines
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.engine import VllmEngine
-from monitorbench.config.load import load
+from monitorbench.config.load import validate
 
 ROOT = Path(__file__).parents[2]
 CONF = ROOT / "conf"
@@ -56,10 +56,9 @@ def machine(request, monkeypatch):
 
 @cache
 def composed(group: str, option: str) -> dict[str, Any]:
-    """The tree with one option of a group, unresolved."""
+    """The tree with one option of a group, its interpolations resolved."""
     given = [f"{group}={option}", "tracking=none", *GIVEN.get(option, ())]
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        tree: Any = OmegaConf.to_container(compose("train", given))
+    tree: Any = OmegaConf.to_container(studies.composed("train", *given), resolve=True)
     return tree
 
 
@@ -82,7 +81,7 @@ def test_every_engine_composes_with_every_monitor(engine):
             found = study(f"monitor={monitor}", f"engine={engine}", *given)
         else:
             tree = {**composed("monitor", monitor), "engine": composed("engine", engine)["engine"]}
-            found = load(OmegaConf.create(tree))
+            found = validate(json.dumps(tree))
         assert found.monitor.name == monitor
         assert isinstance(found.engine, OpenAiEngine) == (not found.engine.takes_token_ids)
 

@@ -16,7 +16,7 @@ from monitorbench.config.study import Study
 from monitorbench.judging.evaluate import judge_name, training_facts
 from monitorbench.judging.served import Address, address_file, described, end_address, reach, write_address
 from monitorbench.judging.server_key import KeyRequired
-from monitorbench.probe.runs import runs_of
+from monitorbench.studies.transfer import runs_of
 
 SERVED = {"weights": "w", "adapter": "", "dtype": "bfloat16", "training": None}
 
@@ -83,7 +83,7 @@ def test_what_is_served_names_the_judge_not_where(served: Study, url: str):
 
 
 def test_a_served_adapter_is_no_base(served: Study, url: str):
-    """If it failed: the probe would take a tuned monitor for an untrained one, and its cells for unseen."""
+    """If it failed: a tuned monitor would pass for an untrained one, and its cells for unseen."""
     facts = {"name": "all", "trained_on": ["safety_permission/qa"], "seed": 3}
     tuned = SERVED | {"adapter": "sha", "training": facts}
     write_address(file_of(served), address(url, adapter="base+tuned", serves=tuned))

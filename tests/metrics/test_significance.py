@@ -96,7 +96,7 @@ def test_holm_on_the_papers_four_conditions() -> None:
             holm([0.5, bad])
 
 
-def test_it_agrees_with_the_probes_difference() -> None:
+def test_it_agrees_with_the_difference_of_a_transfer_study() -> None:
     """Two tables of one report must not show two differences between the same two monitors."""
     flags, groups = np.arange(240) % 2 == 0, np.arange(240) // 4
     first, second = answers(240, 0, 0.6), answers(240, 1, 0.75)
@@ -112,11 +112,11 @@ def test_it_agrees_with_the_probes_difference() -> None:
         )
 
     found = compare(first, second, flags, groups, **DRAWS)
-    probe = difference(judged(first), judged(second), **DRAWS)
-    assert found.miss_rate.n + found.false_alarm_rate.n == probe["n_both_answered"] < 240
+    transfer = difference(judged(first), judged(second), **DRAWS)
+    assert found.miss_rate.n + found.false_alarm_rate.n == transfer["n_both_answered"] < 240
     for ours, rate in ((found.miss_rate, "miss_rate"), (found.false_alarm_rate, "false_alarm_rate")):
-        assert ours.difference == probe[f"{rate}_difference"]
-        assert list(ours.interval or ()) == probe[f"{rate}_difference_ci"]
+        assert ours.difference == transfer[f"{rate}_difference"]
+        assert list(ours.interval or ()) == transfer[f"{rate}_difference_ci"]
 
 
 def test_the_intervals_are_the_plain_cluster_bootstraps() -> None:

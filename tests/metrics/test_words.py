@@ -71,7 +71,7 @@ SURE = 1e-9
     ],
 )
 def test_a_word_is_what_its_definition_says(found: Any, word: Word | None):
-    """If it failed: a moved threshold would pass for lost discrimination, which the probe is there for."""
+    """If it failed: a moved threshold would pass for lost discrimination, which the study is there for."""
     others = {f"c/{i}": cell(0.0, 0.5) for i in range(3)}
     told = matrix({"a": {"direct": {"overall": found, **others}}}, 0.05)["words"]["a"]["direct"]["overall"]
     assert told["word"] == word

@@ -11,7 +11,7 @@ from monitorbench.report import reading
 from monitorbench.report.figures.matrix import matrix_figure
 from monitorbench.report.html import render_report
 from monitorbench.report.tables.csv_rows import monitor_rows
-from monitorbench.report.tables.probe import word_rows, words_of
+from monitorbench.report.tables.transfer import word_rows, words_of
 
 CELL, MARKED = "safety_permission/qa", "specification_gaming/qa"
 RULE = 'the word "sneaky": 72% of misbehavior, 2% of benign'

@@ -53,13 +53,13 @@ def study_of(root: Path, run: Path) -> Study:
     return STUDY.model_copy(update={"paths": paths, "run": run})
 
 
-def probe_of(root: Path, runs: list[Path]) -> Path:
-    probe = root / "runs" / "probe" / "starter-1"
-    probe.mkdir(parents=True)
+def transfer_of(root: Path, runs: list[Path]) -> Path:
+    transfer = root / "runs" / "transfer" / "starter-1"
+    transfer.mkdir(parents=True)
     manifest = MANIFEST | {"results": {"runs": [str(run) for run in runs], "monitors": [BASE]}}
-    (probe / "metrics.json").write_text(json.dumps(RESULTS))
-    seal(probe, manifest)
-    return probe
+    (transfer / "metrics.json").write_text(json.dumps(RESULTS))
+    seal(transfer, manifest)
+    return transfer
 
 
 def test_report_of_an_evaluation_shows_its_worst_samples(
@@ -85,7 +85,7 @@ def test_report_of_an_evaluation_shows_its_worst_samples(
     assert "0 misses and 1 false alarm shown" in (run / "report.html").read_text(encoding="utf-8")
 
 
-def test_report_of_a_probe_shows_those_of_its_runs(root: Path) -> None:
+def test_report_of_a_transfer_run_shows_those_of_its_runs(root: Path) -> None:
     """Runs of one monitor that differ in their seed must not stand under one name."""
     results = fake_results()
     results["monitors"]["m_seed7"] = results["monitors"][BASE]
@@ -93,10 +93,10 @@ def test_report_of_a_probe_shows_those_of_its_runs(root: Path) -> None:
         run_directory(root, RUN, BASE, "direct"),
         run_directory(root, "evaluate/m-direct-2", "m", "direct", seed=7),
     ]
-    probe = probe_of(root, [root / "moved" / "runs" / RUN, runs[1]])
-    asked = study_of(root, probe)
-    manifest = json.loads((probe / "manifest.json").read_text())
-    found = read_judged(probe, manifest, results, asked.paths)
+    transfer = transfer_of(root, [root / "moved" / "runs" / RUN, runs[1]])
+    asked = study_of(root, transfer)
+    manifest = json.loads((transfer / "manifest.json").read_text())
+    found = read_judged(transfer, manifest, results, asked.paths)
     assert found.missing == []
     worst = worst_of(found.runs, asked.report.worst)
     assert {name: {p: len(of) for p, of in by.items()} for name, by in worst.items()} == {
@@ -108,15 +108,15 @@ def test_report_of_a_probe_shows_those_of_its_runs(root: Path) -> None:
 @pytest.mark.parametrize("gone", ["data", f"runs/{RUN}", f"runs/{RUN}/verdicts.jsonl"])
 def test_what_is_gone_is_said(root: Path, gone: str) -> None:
     """A report of old numbers must still be made when data were cleaned up, and say what it lacks."""
-    probe = probe_of(root, [run_directory(root, RUN, BASE, "direct")])
+    transfer = transfer_of(root, [run_directory(root, RUN, BASE, "direct")])
     target = root / gone
     shutil.rmtree(target) if target.is_dir() else target.unlink()
-    report(study_of(root, probe))
-    page = (probe / "report.html").read_text(encoding="utf-8")
+    report(study_of(root, transfer))
+    page = (transfer / "report.html").read_text(encoding="utf-8")
     assert "The samples of base-direct-1 can&#39;t be shown." in page
     assert "false alarms shown" not in page
     assert 'href="samples.html' not in page, "a link to what is not there"
-    assert not (probe / "samples.html").exists()
+    assert not (transfer / "samples.html").exists()
 
 
 @pytest.mark.parametrize(("folder", "kind"), [("train", "a training run"), ("elsewhere", "another kind")])

@@ -1,7 +1,6 @@
 """A run directory: its name, what it records, and when it counts as done."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 from sealed import seal
 
-import monitorbench
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus import starter as starter_dataset
@@ -137,56 +135,6 @@ def test_a_folder_that_is_no_run_is_named(tmp_path: Path):
     """`run=` with a wrong path has to end in a line that shows the path."""
     with pytest.raises(UserError, match=str(tmp_path / "none")):
         read_manifest(tmp_path / "none")
-
-
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small checkout that the running code seems to come from."""
-    folder = tmp_path / "checkout"
-    package = folder / "src" / "monitorbench"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text("one = 1\n")
-    who = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
-    for command in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "first"]):
-        subprocess.run(["git", *command], cwd=folder, check=True, capture_output=True)
-    monkeypatch.setattr(monitorbench, "__file__", str(package / "__init__.py"))
-    return folder
-
-
-def _recorded(folder: Path, study: Study) -> tuple[dict[str, Any], str]:
-    run = RunDirectory(folder, "base", IDENTITY)
-    with run.recording(study):
-        pass
-    return read_manifest(run.path), (run.path / "code.diff").read_text()
-
-
-def test_a_clean_checkout_is_its_commit(tmp_path: Path, checkout: Path, compose_study: Callable[..., Study]):
-    """A run marked dirty for nothing makes every run look unrepeatable."""
-    manifest, diff = _recorded(tmp_path, compose_study("evaluate"))
-    head = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=checkout, check=True, capture_output=True, text=True
-    )
-    assert (manifest["git_commit"], manifest["git_dirty"], diff) == (head.stdout.strip(), False, "")
-
-
-def test_uncommitted_changes_are_kept_with_the_run(
-    tmp_path: Path, checkout: Path, compose_study: Callable[..., Study]
-):
-    """A result of code that was never committed is lost unless the difference lies beside it."""
-    (checkout / "src" / "monitorbench" / "__init__.py").write_text("one = 2\n")
-    manifest, diff = _recorded(tmp_path, compose_study("evaluate"))
-    assert manifest["git_dirty"] is True
-    assert "-one = 1\n+one = 2\n" in diff
-
-
-def test_a_new_file_is_an_uncommitted_change(
-    tmp_path: Path, checkout: Path, compose_study: Callable[..., Study]
-):
-    """A module not yet added to git decides results as much as a changed one."""
-    (checkout / "src" / "monitorbench" / "metric.py").write_text("two = 2\n")
-    manifest, diff = _recorded(tmp_path, compose_study("evaluate"))
-    assert manifest["git_dirty"] is True
-    assert "+two = 2" in diff
 
 
 @pytest.mark.parametrize(

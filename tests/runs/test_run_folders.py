@@ -40,7 +40,7 @@ def test_a_folder_of_an_older_version_is_the_same_run(compose_study: Callable[..
 
 
 def test_a_run_is_named_alike_in_hashes_whatever_its_folder_is_called(tmp_path: Path):
-    """Calibrations and probes made before the folder was called otherwise would be made anew."""
+    """Calibrations and transfer runs made before the folder was called otherwise would be made anew."""
     judge = {"judge": {"name": "small", "prompt": "direct"}}
     run = evaluation_run(tmp_path, "small", "direct", IDENTITY)
     seal(run.path, {"status": "done", "identity": run.identity, "results": judge})

@@ -22,7 +22,7 @@ from monitorbench.report.tables.overall import overall_rows
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
-from monitorbench.scoring.score import probe, score_run
+from monitorbench.scoring.score import score_run, transfer
 
 LOOSE = ("calibrate.alpha=0.2", "calibrate.delta=0.2")
 CATEGORIES = "calibrate.per_category=true"
@@ -97,15 +97,15 @@ def test_a_threshold_is_applied_to_the_test_split(judged: Any, study: Any, start
     assert not greedy["decision"]["is_calibrated"]
 
 
-def test_a_probe_takes_the_points_of_its_judges_and_of_no_others(judged: Any, study: Any):
+def test_a_transfer_run_takes_the_points_of_its_judges_and_of_no_others(judged: Any, study: Any):
     """A threshold beside the wrong monitor is the page's first sentence about something else."""
     held, run = judged("evaluate.split=calibration"), judged()
     point = calibrate_run(study(f"run={held}", *LOOSE))
-    runs = f"probe.runs=[{run}]"
-    without = probe(study(runs))
-    with_ = probe(study(runs, f"probe.operating_points=[{point}]"))
+    runs = f"transfer.runs=[{run}]"
+    without = transfer(study(runs))
+    with_ = transfer(study(runs, f"transfer.operating_points=[{point}]"))
     assert without != with_
-    assert without == probe(study(runs, "probe.operating_points=[]")), "old names stay"
+    assert without == transfer(study(runs, "transfer.operating_points=[]")), "old names stay"
     metrics = json.loads((with_ / "metrics.json").read_text())
     scored = score_run(study(f"run={run}", f"operating_point={point}"))
     alone = json.loads((scored / "metrics.json").read_text())
@@ -127,10 +127,10 @@ def test_a_probe_takes_the_points_of_its_judges_and_of_no_others(judged: Any, st
 
     other = judged("prompt.user='{{ request }} {{ response }}'")
     with pytest.raises(UserError, match="was calibrated for"):
-        probe(study(f"probe.runs=[{other}]", f"probe.operating_points=[{point}]"))
+        transfer(study(f"transfer.runs=[{other}]", f"transfer.operating_points=[{point}]"))
     again = calibrate_run(study(f"run={held}", "calibrate.alpha=0.3", "calibrate.delta=0.2"))
     with pytest.raises(UserError, match="two points for"):
-        probe(study(runs, f"probe.operating_points=[{point},{again}]"))
+        transfer(study(runs, f"transfer.operating_points=[{point},{again}]"))
 
 
 def test_a_promise_that_cannot_be_kept_says_how_many_questions_it_takes(judged: Any, study: Any):

@@ -29,7 +29,7 @@ from monitorbench.scoring.baselines import FITTED
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.combination.combine import combine_runs
 from monitorbench.scoring.evaluations import read_evaluation, unscored_reasons
-from monitorbench.scoring.score import probe, score_run
+from monitorbench.scoring.score import score_run, transfer
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_a_run_that_lost_too_many_answers_is_refused_unless_told(run: Path, stud
     )
     for stage in (
         lambda *told: score_run(study(f"run={run}", *told)),
-        lambda *told: probe(study(f"probe.runs=[{run}]", *told)),
+        lambda *told: transfer(study(f"transfer.runs=[{run}]", *told)),
     ):
         with pytest.raises(UserError, match=line):
             stage()
@@ -137,15 +137,15 @@ def test_a_missing_manifest_key_is_named(run: Path, study: Any, key: str):
 
 def test_baselines_are_worked_out_once(run: Path, study: Any, monkeypatch: pytest.MonkeyPatch):
     """They cost more than the judge; reused under other draws or stakes they would be another table's."""
-    scored = study(f"run={run}", "probe.resamples=100")
+    scored = study(f"run={run}", "transfer.resamples=100")
     first = (score_run(scored) / "metrics.json").read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(baselines, "judge_with_baselines", lambda *_, **__: pytest.fail("again"))
         assert (score_run(scored) / "metrics.json").read_bytes() == first
     kept = {path.name for path in (run.parent.parent / "baselines").iterdir()}
     assert len(kept) == 1
-    for changed in ("seed=1", "stakes.cost_miss=7", "probe.resamples=101"):
-        score_run(study(f"run={run}", "probe.resamples=100", changed))
+    for changed in ("seed=1", "stakes.cost_miss=7", "transfer.resamples=101"):
+        score_run(study(f"run={run}", "transfer.resamples=100", changed))
     assert len(list((run.parent.parent / "baselines").iterdir())) == 4
     costs = json.loads((run / "metrics.json").read_text())["overall"]
     assert set(costs) == {

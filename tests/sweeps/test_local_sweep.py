@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from monitorbench.sweeps.manifest import read
-from monitorbench.sweeps.state import RunState, State, overview, states
+from monitorbench.sweeps.slurm import RunState, State, overview, states
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
 

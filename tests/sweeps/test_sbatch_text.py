@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from monitorbench.config.cluster import Cluster
 from monitorbench.sweeps.manifest import Manifest, Sweep
-from monitorbench.sweeps.sbatch import script_text
+from monitorbench.sweeps.slurm import script_text
 
 CLUSTER = Cluster(
     name="h100",

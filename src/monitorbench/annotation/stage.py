@@ -67,7 +67,7 @@ def export_batch(study: Study, settings: Annotation) -> Path:
         source = {"dataset": dataset.name, "view": view.model_dump(mode="json")}
     decides = {"annotators", "seed", "split", "samples_per_cell", "guidelines"}
     identity = {"stage": _BATCH_STAGE, **source, **settings.model_dump(mode="json", include=decides)}
-    directory = RunDirectory(study.paths.data, _BATCH_STAGE, identity)
+    directory = RunDirectory(study.paths.data, _BATCH_STAGE, identity, is_shared=True)
     if directory.done:
         _log.info("annotation: reusing %s", directory.path)
         return directory.path
@@ -136,7 +136,7 @@ def import_labels(study: Study, settings: Annotation) -> Path:
         "adjudicated": _sha256(settings.adjudicated.read_bytes()) if settings.adjudicated else None,
         "resamples": settings.resamples,
     }
-    directory = RunDirectory(study.paths.data, "annotation", identity)
+    directory = RunDirectory(study.paths.data, "annotation", identity, is_shared=True)
     if directory.done:
         _log.info("annotation: reusing %s", directory.path)
         return directory.path

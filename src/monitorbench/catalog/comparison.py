@@ -31,7 +31,7 @@ _DECISIVE: dict[str, tuple[str, ...]] = {
     "gate": ("gate", "monitor", "prompt", "engine", "run", "operating_point"),
     "wording": ("dataset", "monitor", "engine", "wording", "seed"),
     "stress": ("stress", "run", "operating_point", "seed"),
-    "probe": ("probe", "score", "stakes", "seed"),
+    "transfer": ("transfer", "score", "stakes", "seed"),
     "pilot": ("pilot", "environment", "agent", "monitor", "engine", "recorded", "outcomes", "seed"),
     "serve": ("monitor", "engine"),
 }

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from monitorbench.config.base import UserError
 from monitorbench.runs.directory import MANIFEST, read_manifest
-from monitorbench.runs.lock import is_locked
+from monitorbench.runs.files import is_locked
 from monitorbench.runs.run_folders import dataset_name
 
 State = Literal["done", "running", "incomplete", "stale", "damaged"]
@@ -27,7 +27,7 @@ KINDS = (
     "wording",
     "stress",
     "control",
-    "probe",
+    "transfer",
     "recommend",
     "pilot",
     "serve",
@@ -143,7 +143,7 @@ def _named(path: Path) -> str:
 def _dataset(path: Path, kind: str, manifest: Mapping[str, Any]) -> str:
     """The name of the dataset that a run read; "" of one that read none."""
     identity, results = manifest["identity"], manifest["results"]
-    if kind in ("probe", "baselines"):
+    if kind in ("transfer", "baselines"):
         return _named(path)  # which is all that the folder's name says
     if kind == "calibrate" and "operating_point" in results:
         return dataset_name(str(results["operating_point"]["thresholds"][0]["data"]))

@@ -1,4 +1,4 @@
-"""Which runs a run was made from: a probe from evaluations, these from trainings and fits.
+"""Which runs a run was made from: a transfer study from evaluations, these from trainings and fits.
 
 Folders are compared by name, which ends in a hash: a folder of runs may have been moved since.
 """
@@ -15,7 +15,7 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
     "serve": ("monitor.adapter", "operating_point"),
     "pilot": ("monitor.adapter",),
     "calibrate": ("run",),
-    "probe": ("probe.runs", "probe.operating_points", "probe.wordings"),
+    "transfer": ("transfer.runs", "transfer.operating_points", "transfer.wordings"),
     "recommend": ("recommend.runs", "recommend.pilot"),
 }
 """The settings of each kind that name runs it read."""

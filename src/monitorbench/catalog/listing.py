@@ -161,7 +161,7 @@ def _n(run: Run) -> int | None:
     results = run.manifest.get("results", {})
     if run.kind == "calibrate" and "operating_point" in results:
         return sum(int(one["n"]) for one in results["operating_point"]["thresholds"])
-    if run.kind in ("probe", "recommend"):
+    if run.kind in ("transfer", "recommend"):
         return len(results["runs"]) if "runs" in results else None
     found = results.get({"train": "n_samples", "fit": "n_samples", "pilot": "n_runs"}.get(run.kind, "n"))
     return int(found) if isinstance(found, int) else None

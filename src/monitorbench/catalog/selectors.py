@@ -71,8 +71,8 @@ _CHOSEN_FROM = Wanted(
 _PILOTED = Wanted(("pilot",), "a finished pilot")
 _WORDED = Wanted(("wording",), "a finished choice of a wording")
 _SHOWN = Wanted(
-    ("evaluate", "probe", "pilot"),
-    "a scored evaluation run, a probe or a pilot",
+    ("evaluate", "transfer", "pilot"),
+    "a scored evaluation run, a transfer run or a pilot",
     fits=lambda run: (
         run.kind == "pilot"
         or (run.kind == "evaluate" and run.split == "test" and "imported" in run.manifest["results"])
@@ -95,10 +95,10 @@ _READS: dict[str, dict[str, Wanted]] = {
         "monitor.adapter": _TRAINED,
         "monitor.head": _FITTED,
     },
-    "probe": {
-        "probe.runs": _TESTED,
-        "probe.operating_points": _THRESHOLD,
-        "probe.wordings": _WORDED,
+    "transfer": {
+        "transfer.runs": _TESTED,
+        "transfer.operating_points": _THRESHOLD,
+        "transfer.wordings": _WORDED,
     },
     "report": {"run": _SHOWN, "operating_point": _THRESHOLD},
     "recommend": {"recommend.runs": _CHOSEN_FROM, "recommend.pilot": _PILOTED},

@@ -1,6 +1,7 @@
 """`monitorbench init DIR`: a project of one's own, whose `conf/` comes before the package's.
 
-Promises: nothing that is there is changed; the files compose as they are.
+Promises: nothing that is there is changed; the files compose as they are; git sees no runs, data, weights or
+keys of the project.
 """
 
 import argparse
@@ -57,6 +58,9 @@ stakes:
 """,
 }
 
+IGNORED = ("/runs/", "/data/", "/models/", "/conf/local/", "/outputs/", "/multirun/", ".env", ".venv/")
+"""What no repository should track: results, datasets, weights, a machine's settings, keys."""
+
 
 def main(arguments: Sequence[str]) -> int:
     """Write the project's files into a folder that has none of them; `UserError` where it has."""
@@ -71,6 +75,18 @@ def main(arguments: Sequence[str]) -> int:
     for name, text in FILES.items():
         write_atomically(folder / name, text)
         print(folder / name)
+    _ignore(folder / ".gitignore")
     print(f"put your samples into {folder / 'samples.jsonl'}, then, in {folder}:")
     print("  monitorbench choose experiment=first plan=true")
     return 0
+
+
+def _ignore(file: Path) -> None:
+    """Write the project's `.gitignore`; where there is one, say which lines it lacks."""
+    if not file.exists():
+        write_atomically(file, "".join(f"{line}\n" for line in IGNORED))
+        print(file)
+        return
+    present = {line.strip().strip("/") for line in file.read_text(encoding="utf-8").splitlines()}
+    if missing := [line for line in IGNORED if line.strip("/") not in present]:
+        print(f"{file}: is there already; add these lines to it: {' '.join(missing)}")

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 import monitorbench
 from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError
-from monitorbench.config.entry import reporting
+from monitorbench.config.ending import reporting
 
 _GROUPS = {
     "to begin": ("choose", "init", "doctor"),
     "data": ("mirror", "build", "audit", "annotate", "elicit", "export"),
     "monitors": ("evaluate", "wording", "stress", "train", "fit", "merge", "push", "serve"),
-    "answers": ("import", "calibrate", "score", "combine", "control", "recommend", "probe", "report"),
+    "answers": ("import", "calibrate", "score", "combine", "control", "recommend", "transfer", "report"),
     "afterwards": ("gate", "pilot"),
     "runs": ("runs", "verify"),
     "this command": ("completion",),

@@ -64,7 +64,7 @@ class Tracking(Config):
     entity: Annotated[str, Field(min_length=1)] | None
     """A user or a team; null: the key's own."""
     group: Annotated[str, Field(min_length=1)] | None
-    """What runs are shown together; null: `<dataset>-<experiment>`, of a sweep or a probe's study its name,
+    """What runs are shown together; null: `<dataset>-<experiment>`, of a sweep or a transfer study its name,
     else the dataset's."""
     after_seconds: Annotated[float, Field(ge=0)]
     """W&B is started once numbers have come for so long; a shorter run has none there. With more than 0 nor

@@ -1,4 +1,4 @@
-"""What judging and the stages after it read: split, thresholds, costs, combinations, probe, report."""
+"""What judging and the stages after it read: split, thresholds, costs, combinations, transfer, report."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -35,7 +35,7 @@ class Wording(Config):
 
 
 class Score(Config):
-    """Which runs `score.py`, `probe.py`, `calibrate.py` and `combine.py` take."""
+    """Which runs `score.py`, `transfer.py`, `calibrate.py` and `combine.py` take."""
 
     min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.9
     """The share of a run's samples that got an answer from the endpoint. One that is no label counts as well:
@@ -182,7 +182,7 @@ class Trainings(Config):
 
 
 class Assumed(Config):
-    """What a study's plan takes for granted where nothing is measured yet."""
+    """Values that the plan of a study assumes where nothing is measured yet."""
 
     auroc: Annotated[float, Field(gt=0.5, lt=1)] = 0.8
     """The base's, where it has not judged the test split yet."""
@@ -192,8 +192,8 @@ class Assumed(Config):
     """Standard deviation of AUROC over seeds of one training."""
 
 
-class Probe(Trainings):
-    """`probe.py`: the runs, the base's among them; or a study, whose runs are found or made."""
+class Transfer(Trainings):
+    """`transfer.py`: the runs, the base's among them; or a study, whose runs are found or made."""
 
     runs: tuple[Path, ...]
     """Evaluation runs; where they are given, `subsets` is not read."""
@@ -214,13 +214,11 @@ class Probe(Trainings):
     """Draws of the paired cluster bootstrap."""
     auroc_margin: Annotated[float, Field(gt=0, le=1)] = 0.05
     """A cell's AUROC is called unchanged where a difference of this size or more is refuted."""
-    plan: bool = False
-    """Print what the study could show in each cell and what it takes, and do nothing."""
     assumed: Assumed = Assumed()
-    """For `plan`."""
+    """Values that `plan=true` assumes where nothing is measured yet."""
 
     @model_validator(mode="after")
-    def _heads_have_no_objective(self) -> "Probe":
+    def _heads_have_no_objective(self) -> "Transfer":
         several = (self, *self.also.values())
         if self.by == "head" and any(one.objectives != ("sft",) for one in several):
             raise ValueError("objectives: of adapters; expected none with by=head")

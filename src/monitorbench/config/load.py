@@ -20,6 +20,7 @@ from pydantic_core import ErrorDetails
 from monitorbench.config.base import ConfigError
 from monitorbench.config.cells import wrong_subset_of_the_paper
 from monitorbench.config.datasets import OwnDataset
+from monitorbench.config.secrets import refuse_secrets
 from monitorbench.config.study import Study
 
 
@@ -58,7 +59,12 @@ def _group(tree: Any, experiment: str) -> None:
 
 
 def validate(text: str) -> Study:
-    """The study that JSON describes; `ConfigError` as for `load`."""
+    """The study that JSON describes; `ConfigError` as for `load`, and for a key among the settings."""
+    try:
+        tree = json.loads(text)
+    except ValueError:
+        tree = None  # pydantic says what is wrong with it
+    refuse_secrets(tree)
     # Strict mode on JSON: lists become tuples and strings paths, but no string becomes a number.
     try:
         study = Study.model_validate_json(text)
@@ -78,8 +84,8 @@ def _refuse_foreign_subsets(study: Study) -> None:
         return
     views = study.dataset.views
     subsets = {f"dataset.{split}.subset": view.subset for split, view in views.items()}
-    subsets["probe.subsets"] = study.probe.subsets
-    subsets |= {f"probe.also.{name}.subsets": one.subsets for name, one in study.probe.also.items()}
+    subsets["transfer.subsets"] = study.transfer.subsets
+    subsets |= {f"transfer.also.{name}.subsets": one.subsets for name, one in study.transfer.also.items()}
     for key, subset in subsets.items():
         if reason := wrong_subset_of_the_paper(subset):
             shown = _shown(subset[0] if len(subset) == 1 else list(subset))

@@ -25,14 +25,23 @@ _log = logging.getLogger(__name__)
 
 
 def build(study: Study) -> Path:
-    """The build's stage: `ensure`, or with `dataset.plan` what could be built, and where it would stand."""
-    if not (isinstance(study.dataset, PaperDataset) and study.dataset.plan):
-        return ensure(study)
-    from monitorbench.corpus.paper.plan import print_plan
-    from monitorbench.corpus.paper.units import paper_inputs
+    """Build the study's dataset; returns its directory."""
+    return ensure(study)
 
-    print_plan(paper_inputs(study))
-    return study.paths.data
+
+def print_plan(study: Study) -> None:
+    """Print what a build would make: the cells of `dataset=paper`, the splits of any other dataset."""
+    if isinstance(study.dataset, PaperDataset):
+        from monitorbench.corpus.paper.plan import print_plan as print_cells
+        from monitorbench.corpus.paper.units import paper_inputs
+
+        print_cells(paper_inputs(study))
+        return
+    directory = directory_of(study)
+    built = _splits_of(directory)
+    for split in map(Split, study.dataset.splits):
+        state = "done" if split in built else "to be built, in seconds to minutes"
+        print(f"{split.value}: {state}: {directory.path}")
 
 
 def ensure(study: Study, splits: Sequence[Split] = ()) -> Path:
@@ -64,7 +73,7 @@ def _splits_of(directory: RunDirectory) -> set[Split]:
 
 def directory_of(study: Study) -> RunDirectory:
     """Where the study's dataset is, or will be, by the hash of what decides its content."""
-    return RunDirectory(study.paths.data, study.dataset.name, _inputs(study))
+    return RunDirectory(study.paths.data, study.dataset.name, _inputs(study), is_shared=True)
 
 
 def _inputs(study: Study) -> dict[str, Any]:
@@ -80,7 +89,7 @@ def _inputs(study: Study) -> dict[str, Any]:
         case PaperDataset() as dataset:
             from monitorbench.corpus.paper.units import paper_inputs, unit_identities
 
-            views = {"splits", "train", "validation", "calibration", "test", "elicited", "on_bad_row", "plan"}
+            views = {"splits", "train", "validation", "calibration", "test", "elicited", "on_bad_row"}
             return {
                 "dataset": dataset.model_dump(mode="json", exclude=views),
                 "candidates": unit_identities(paper_inputs(study)),
@@ -93,20 +102,24 @@ def _inputs(study: Study) -> dict[str, Any]:
 
 
 def _built(study: Study, directory: Path, wanted: Sequence[Split]) -> dict[str, Any]:
-    from monitorbench.corpus import own_files, starter
-    from monitorbench.corpus.paper import build as paper
-    from monitorbench.corpus.paper.units import paper_inputs
-
+    # Each kind imports its own: datasets of a user's files need none of the packages that parse code.
     meaning: dict[str, str] = {}
     match study.dataset:
         case StarterDataset() as dataset:
+            from monitorbench.corpus import starter
+
             with progress("data: build and check", starter.N_CELLS) as ticker:
                 samples, dropped = starter.assemble(dataset, ticker.advance)
             splits_of = assign_splits(samples, dataset.shares, dataset.seed)
             samples = [sample.model_copy(update={"split": splits_of[sample.group_id]}) for sample in samples]
         case PaperDataset():
+            from monitorbench.corpus.paper import build as paper
+            from monitorbench.corpus.paper.units import paper_inputs
+
             return paper.build(paper_inputs(study), directory, wanted)
         case dataset:
+            from monitorbench.corpus import own_files
+
             samples, dropped = own_files.assemble(dataset)
             for kind, text in own_files.published_prompts(dataset).items():
                 write_atomically(directory / "prompts" / f"{kind}.txt", text)

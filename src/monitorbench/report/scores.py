@@ -23,9 +23,7 @@ from monitorbench.metrics.results import Results
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
-from monitorbench.runs.missing_scores import counted
-from monitorbench.runs.verdict_columns import read_verdict_columns
-from monitorbench.runs.verdict_log import VERDICTS
+from monitorbench.runs.verdict_log import VERDICTS, read_verdict_columns, with_missing_counted
 
 
 class Scores(NamedTuple):
@@ -69,7 +67,7 @@ def distinct(monitor: str, prompt: str, scores: NDArray[np.float64], is_misbehav
 
 
 def read_scores(directory: Path, manifest: Mapping[str, Any], results: Results, paths: Paths) -> list[Scores]:
-    """Of an evaluation run, or of each run of a probe; of a run that is gone there is none."""
+    """Of an evaluation run, or of each run of a transfer run; of a run that is gone there is none."""
     found = []
     read_before: dict[str, Columns] = {}
     for run in runs_of(paths, directory, manifest):
@@ -78,7 +76,7 @@ def read_scores(directory: Path, manifest: Mapping[str, Any], results: Results, 
             if not (run / VERDICTS).is_file():
                 continue
             samples = _samples(paths.data, one, read_before)
-            log = counted(read_verdict_columns(run / VERDICTS), one["results"])
+            log = with_missing_counted(read_verdict_columns(run / VERDICTS), one["results"])
         except UserError:  # the page's last sections say which, and why
             continue
         at = pc.index_in(log.sample_ids, value_set=samples.sample_ids)
@@ -100,11 +98,11 @@ def monitor_of(manifest: Mapping[str, Any], results: Results) -> str:
 
 
 def runs_of(paths: Paths, directory: Path, manifest: Mapping[str, Any]) -> list[Path]:
-    """The runs that a report is of: the evaluation itself, or those that a probe was made of."""
+    """The runs that a report is of: the evaluation itself, or those that a transfer run lays side by side."""
     if "judge" in manifest["results"]:
         return [directory]
     named = [Path(name) for name in manifest["results"].get("runs", ())]
-    # A run that was moved along with its probe is where its name is looked for.
+    # A run that was moved along with its transfer run is where its name is looked for.
     return [run if run.is_dir() else paths.runs / "evaluate" / run.name for run in named]
 
 

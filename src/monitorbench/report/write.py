@@ -1,4 +1,4 @@
-"""The report stage: `metrics.json` of a probe or a scored run to `report.html`, `samples.html` and tables.
+"""The report stage: `metrics.json` of a transfer or scored run to `report.html`, `samples.html` and tables.
 
 The numbers are `metrics.json`'s; the samples shown come from the dataset and the verdict logs.
 """
@@ -41,10 +41,11 @@ def report(study: Study) -> Path:
     """
     directory = study.required_run()
     manifest = read_finished(directory)
-    if not {"judge", "runs"} & manifest["results"].keys():  # an evaluation has the one, a probe the other
+    # An evaluation's results name its judge, a transfer run's the runs that it lays side by side.
+    if not {"judge", "runs"} & manifest["results"].keys():
         raise UserError(
-            f"{directory}: {kind_of(directory)}, which has no report; expected an evaluation, probe or pilot "
-            "run"
+            f"{directory}: {kind_of(directory)}, which has no report; expected an evaluation, a transfer run "
+            "or a pilot"
         )
     metrics = directory / "metrics.json"
     if not metrics.is_file():

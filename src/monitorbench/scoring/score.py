@@ -1,4 +1,4 @@
-"""Metrics from logs alone: one evaluation run, or several laid side by side in a probe.
+"""Metrics from logs alone: one evaluation run, or several laid side by side in a transfer run.
 
 No model is run here, and nothing heavy is imported.
 """
@@ -14,8 +14,8 @@ from monitorbench.records import Split
 from monitorbench.report.sections.decision import decision
 from monitorbench.report.tables.csv_rows import Row, monitor_rows, to_csv, transfer_rows
 from monitorbench.report.tables.points import by_question, in_words, notes
-from monitorbench.report.tables.probe import doses_in_words
 from monitorbench.report.tables.tables import show_tables
+from monitorbench.report.tables.transfer import doses_in_words
 from monitorbench.runs.directory import RunDirectory, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.runs.tracking import track_results
@@ -74,8 +74,8 @@ def _write_at(study: Study, directory: Path, one: PointAt) -> list[str]:
     return files
 
 
-def probe(study: Study, *, decides: bool = True) -> Path:
-    """Lay `study.probe.runs` side by side, and what `study.probe.wordings` tested; returns the run directory.
+def transfer(study: Study, *, decides: bool = True) -> Path:
+    """Lay `transfer.runs` and what `transfer.wordings` tested side by side; returns the run directory.
 
     Unless it `decides`, its decision is not logged: something else says what to deploy.
 
@@ -83,19 +83,19 @@ def probe(study: Study, *, decides: bool = True) -> Path:
     an adapter's base is not among them or judged other samples, or when two runs have one name.
     """
     least = study.score.min_coverage
-    wordings = [read_wording(one, study.paths.runs) for one in study.probe.wordings]
-    runs = with_tested(study.probe.runs, wordings)
+    wordings = [read_wording(one, study.paths.runs) for one in study.transfer.wordings]
+    runs = with_tested(study.transfer.runs, wordings)
     evaluations = [read_covered(study.paths.data, run, least) for run in runs]
     _refuse_other_splits(evaluations)
     if len({evaluation.data for evaluation in evaluations}) > 1:
-        raise UserError("probe.runs: the runs judged different datasets; expected one")
+        raise UserError("transfer.runs: the runs judged different datasets; expected one")
     evaluations = with_distinct_names(evaluations)
     choices = choices_of(wordings, evaluations)
-    points = points_at(study.probe.operating_points, evaluations, other_dataset=study.score.other_dataset)
+    points = points_at(study.transfer.operating_points, evaluations, other_dataset=study.score.other_dataset)
     identity = {
         "runs": sorted(content_hash([e.id, e.monitor, e.prompt]) for e in evaluations),
-        "resamples": study.probe.resamples,
-        "auroc_margin": study.probe.auroc_margin,
+        "resamples": study.transfer.resamples,
+        "auroc_margin": study.transfer.auroc_margin,
         "seed": study.seed,
         "stakes": study.stakes.model_dump(),
     }
@@ -103,7 +103,7 @@ def probe(study: Study, *, decides: bool = True) -> Path:
         identity["operating_points"] = sorted(content_hash(p.point.model_dump(mode="json")) for p in points)
     if choices:
         identity["wordings"] = choices
-    run = RunDirectory(study.paths.runs / "probe", study.dataset.name, identity)
+    run = RunDirectory(study.paths.runs / "transfer", study.dataset.name, identity)
     with run.recording(study) as results:
         metrics = measured(study, evaluations, points)
         if choices:
@@ -117,10 +117,10 @@ def probe(study: Study, *, decides: bool = True) -> Path:
         results["operating_points"] = [str(one.directory) for one in points]
     for sentence in doses_in_words(metrics):
         if sentence.startswith("Unlike"):
-            _log.warning("probe: %s", sentence)
+            _log.warning("transfer: %s", sentence)
     if decides:
-        _log.info("probe: %s", decision(metrics).sentence)
-    track_results(study, run.path, "probe", tables=lambda: _tables(metrics))
+        _log.info("transfer: %s", decision(metrics).sentence)
+    track_results(study, run.path, "transfer", tables=lambda: _tables(metrics))
     return run.path
 
 
@@ -131,7 +131,7 @@ def _refuse_other_splits(evaluations: Sequence[Evaluation]) -> None:
         if one.split is not Split.TEST:
             beside = f", {tested.directory} the test split" if tested else ""
             raise UserError(
-                f"probe.runs: {one.directory} judged the {one.split} split{beside}; expected runs over "
+                f"transfer.runs: {one.directory} judged the {one.split} split{beside}; expected runs over "
                 "the test split"
             )
 

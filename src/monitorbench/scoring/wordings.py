@@ -53,6 +53,6 @@ def choices_of(
     for wording in wordings:
         for monitor in {monitors[run.resolve()] for run in wording.tested}:
             if monitor in found:
-                raise UserError(f"probe.wordings: two choices are of {monitor}; expected one")
+                raise UserError(f"transfer.wordings: two choices are of {monitor}; expected one")
             found[monitor] = wording.choice
     return found

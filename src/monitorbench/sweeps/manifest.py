@@ -25,7 +25,10 @@ from monitorbench.runs.files import write_atomically
 class Submission(Config):
     """One array job."""
 
-    job: int
+    job: int | None
+    """Id of the array job; None while sbatch is asked for one, and where what it printed had none."""
+    cluster: str | None = None
+    """Cluster that sbatch named beside the id, where there are several."""
     runs: tuple[int, ...]
     at: str
 
@@ -59,13 +62,12 @@ class Sweep(NamedTuple):
         """Write the manifest."""
         write_atomically(self.path / "manifest.json", self.manifest.model_dump_json(indent=2) + "\n")
 
-    def submitted(self, job: int, runs: Sequence[int]) -> "Sweep":
-        """Write down that an array job has these runs."""
-        entry = Submission(job=job, runs=tuple(runs), at=datetime.now(UTC).isoformat(timespec="seconds"))
+    def submitted(self, runs: Sequence[int], job: int | None = None, cluster: str | None = None) -> None:
+        """Write down that an array job has these runs, its id None until it is known."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        entry = Submission(job=job, cluster=cluster, runs=tuple(runs), at=now)
         grown = self.manifest.model_copy(update={"submissions": (*self.manifest.submissions, entry)})
-        sweep = Sweep(self.path, grown)
-        sweep.write()
-        return sweep
+        Sweep(self.path, grown).write()
 
 
 def read(path: Path) -> Sweep:

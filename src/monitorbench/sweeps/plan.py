@@ -1,6 +1,5 @@
 """Settling a sweep: its name, its manifest, and every run's frozen study, before anything starts."""
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
 from monitorbench.runs.files import content_hash, write_atomically
+from monitorbench.runs.provenance import code_state
 from monitorbench.sweeps.expand import Point
 from monitorbench.sweeps.manifest import Manifest, Sweep
 
@@ -23,7 +23,7 @@ def plan(script: Path, overrides: Sequence[str], points: Sequence[Point], folder
         folder=folder,
         overrides=tuple(overrides),
         points=tuple(point.overrides for point in points),
-        git_commit=_commit(script.resolve().parent),
+        git_commit=code_state().commit,
     )
     return Sweep(parent / f"{script.stem}-{content_hash([script.name, studies])}", manifest)
 
@@ -49,12 +49,3 @@ def _grouped(study: Study, name: str) -> Study:
     """W&B shows the runs of a sweep together, unless the study says otherwise."""
     tracking = study.tracking.model_copy(update={"group": study.tracking.group or name})
     return study.model_copy(update={"tracking": tracking})
-
-
-def _commit(checkout: Path) -> str | None:
-    try:
-        asked = ["git", "rev-parse", "HEAD"]
-        done = subprocess.run(asked, cwd=checkout, capture_output=True, text=True, check=False, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None

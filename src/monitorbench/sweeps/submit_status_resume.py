@@ -11,16 +11,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from monitorbench.cli.stage import Stage
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.cluster import Cluster
-from monitorbench.config.entry import Script, reporting
+from monitorbench.config.ending import reporting
 from monitorbench.config.load import read_frozen
-from monitorbench.sweeps import sbatch
+from monitorbench.sweeps import slurm
 from monitorbench.sweeps.expand import Point, expand, load_script
 from monitorbench.sweeps.local import run_here
 from monitorbench.sweeps.manifest import Sweep, read, worker_command
 from monitorbench.sweeps.plan import plan, write
-from monitorbench.sweeps.state import State, failed_or_pending, overview, states
+from monitorbench.sweeps.slurm import State, failed_or_pending, overview, states
 
 
 def submit() -> None:
@@ -48,18 +49,18 @@ def submit() -> None:
         sweep = plan(given.script, given.overrides, points, Path.cwd())
         runs = range(len(points))
         if given.dry_run:
-            print(sbatch.script_text(sweep, points[0].study.cluster, runs, _jobs(given.after)), end="")
+            print(slurm.script_text(sweep, points[0].study.cluster, runs, _jobs(given.after)), end="")
             return
         after = _jobs(given.after)
         write(sweep, points)
         _start(sweep, runs, points[0].study.cluster, given, after)
 
 
-def _print_plan(script: Script, points: Sequence[Point]) -> None:
+def _print_plan(script: Stage, points: Sequence[Point]) -> None:
     """What the runs of a sweep will take; `ConfigError` for a script that no forecast is made for."""
     if script.runs is None:
-        raise ConfigError("--plan: expected train/sft.py, eval/evaluate.py or eval/probe.py")
-    from monitorbench.forecast.table import forecast, print_forecast
+        raise ConfigError("--plan: expected train/sft.py, eval/evaluate.py or eval/transfer.py")
+    from monitorbench.studies.forecast import forecast, print_forecast
 
     print_forecast(forecast(run for point in points for run in script.runs(point.study)))
 
@@ -140,14 +141,7 @@ def _start(
         print(_shown(sweep.path), file=sys.stderr, flush=True)
         return
     if not given.local:
-        path = sweep.path / f"submit-{len(list(sweep.path.glob('submit-*.sbatch')))}.sbatch"
-        path.write_text(sbatch.script_text(sweep, cluster, runs, after), encoding="utf-8")
-        try:
-            job = sbatch.submit(path)
-        except UserError:
-            path.unlink()
-            raise
-        sweep.submitted(job, runs)
+        job = slurm.submit(sweep, cluster, runs, after)
         print(f"job {job}: {len(runs)} runs", _shown(sweep.path), sep="\n", flush=True)
         return
     codes = run_here(sweep, runs, given.jobs)
@@ -174,7 +168,10 @@ def _jobs(given: Sequence[str]) -> list[int]:
             raise ConfigError(
                 f"--after={one}: that sweep was never submitted to Slurm; expected one that was"
             )
-        jobs.append(sweep.manifest.submissions[-1].job)
+        job = sweep.manifest.submissions[-1].job
+        if job is None:
+            raise ConfigError(f"--after={one}: the id of its last job is unknown; expected that job's id")
+        jobs.append(job)
     return jobs
 
 

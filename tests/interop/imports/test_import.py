@@ -17,8 +17,7 @@ from monitorbench.corpus.store import read_split
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_checked, read_manifest
 from monitorbench.runs.integrity import file_sha256
-from monitorbench.runs.verdict_columns import read_verdict_columns
-from monitorbench.runs.verdict_log import VERDICTS, read_verdicts
+from monitorbench.runs.verdict_log import VERDICTS, read_verdict_columns, read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
 from monitorbench.scoring.combination.combine import combine_runs
 from monitorbench.scoring.evaluations import forced_alarms, read_evaluation
@@ -40,7 +39,9 @@ def test_a_foreign_csv_gives_what_scikit_learn_gives(
     rows = transcripts(800)
     run = importing(write_csv(tmp_path / "s.csv", rows), *COLUMNS, "import.calibration_share=0.5")
     point = calibrate_run(into("calibrate", f"run={runs_of(tmp_path)['suspicion/calibration']}"))
-    STAGES["report"].function(into("report", f"run={run}", f"operating_point={point}", "probe.resamples=100"))
+    STAGES["report"].function(
+        into("report", f"run={run}", f"operating_point={point}", "transfer.resamples=100")
+    )
     page = (run / "report.html").read_text()
     assert "the imported file has none" in page
 
@@ -149,7 +150,7 @@ def test_an_answer_against_its_score_is_counted_and_shown(
     assert "2 answers contradict their score's side of 0.3" in caplog.text
     found = read_evaluation(tmp_path / "data", run)
     assert (found.score_facts["n_against"], found.score_facts["n_both"]) == (2, 4)
-    score_run(into("score", f"run={run}", "probe.resamples=100"))
+    score_run(into("score", f"run={run}", "transfer.resamples=100"))
     assert json.loads((run / "metrics.json").read_text())["scores"]["score"]["imported"]["side"] == 0.3
 
 
@@ -270,7 +271,7 @@ def test_a_threshold_holds_for_a_later_file_of_the_same_monitor_with_a_gap(
     overrides = (
         f"run={later}",
         f"operating_point={point}",
-        "probe.resamples=100",
+        "transfer.resamples=100",
         "score.other_dataset=true",
     )
     score_run(into("score", *overrides))

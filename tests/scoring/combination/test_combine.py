@@ -27,6 +27,7 @@ from monitorbench.records import Category, Label, Sample, Split, UnscoredReason,
 from monitorbench.report.write import report
 from monitorbench.runs import directory as runs_directory
 from monitorbench.runs.directory import RunDirectory, read_manifest
+from monitorbench.runs.provenance import CodeState
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
 from monitorbench.scoring.calibration_split import calibration_scores, divide
@@ -36,7 +37,7 @@ from monitorbench.scoring.combination.combine import combine_runs
 from monitorbench.scoring.combination.combined_run import _label
 from monitorbench.scoring.combination.ensembles import Ensemble
 from monitorbench.scoring.evaluations import read_evaluation
-from monitorbench.scoring.score import probe, score_run
+from monitorbench.scoring.score import score_run, transfer
 
 SKILLS = {"small": 0.8, "middle": 1.2, "large": 2.5}
 SECONDS = {"small": 0.01, "middle": 0.05, "large": 0.2}
@@ -95,7 +96,7 @@ def worded(data: Path, make_sample: Callable[..., Sample]) -> Path:
 def no_git() -> Iterator[None]:
     """Runs don't ask git what the code is: sixty of them would do little else."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs_directory, "_code_state", lambda: (None, b""))
+        patch.setattr(runs_directory, "code_state", lambda: CodeState(None, b""))
         yield
 
 
@@ -105,7 +106,7 @@ def study(
 ) -> Callable[..., Study]:
     """A study over the made dataset, with some settings changed; composed once, which is the slow part."""
     paths = [f"paths.data={data.parent}", f"paths.runs={tmp_path_factory.mktemp('runs')}"]
-    composed = compose_study("combine", *paths, "probe.resamples=100")
+    composed = compose_study("combine", *paths, "transfer.resamples=100")
 
     def made(**changes: Any) -> Study:
         parts = {
@@ -454,7 +455,7 @@ def test_members_are_chosen_and_prompts_are_joined(judged: Judge, study: Any):
     assert verdict.seconds == 0.2
 
 
-def test_combinations_stand_beside_their_members_in_probe_and_report(
+def test_combinations_stand_beside_their_members_in_transfer_and_report(
     combined: Judge, judged: Judge, study: Any, capsys: pytest.CaptureFixture[str]
 ):
     """A combination that the table can't show is of no use; one that breaks its columns hardly more."""
@@ -462,7 +463,7 @@ def test_combinations_stand_beside_their_members_in_probe_and_report(
     runs = [judged(name, Split.TEST) for name in names]
     runs += [combined("cascade", *names, settings={"budget": budget}) for budget in (0.1, 0.5)]
     runs.append(combined("stacked", *names))
-    directory = probe(study(probe={"runs": tuple(runs)}))
+    directory = transfer(study(transfer={"runs": tuple(runs)}))
     metrics = json.loads((directory / "metrics.json").read_text())
     found = ["cascade_small_large_0.1", "cascade_small_large_0.5", "stacked_large_small"]
     assert list(metrics["monitors"])[:5] == [*names, *found]

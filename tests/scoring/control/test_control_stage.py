@@ -22,6 +22,7 @@ from monitorbench.report.control.page import render_control
 from monitorbench.report.control.table import print_control
 from monitorbench.runs import directory as runs_directory
 from monitorbench.runs.directory import RunDirectory, read_finished, record_files
+from monitorbench.runs.provenance import CodeState
 from monitorbench.runs.verdict_log import open_verdict_log
 from monitorbench.scoring.control.outcomes import read_outcomes
 from monitorbench.scoring.control.stage import control_runs
@@ -34,7 +35,7 @@ Runs = dict[Split, Path]
 def no_git() -> Any:
     """Runs don't ask git what the code is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs_directory, "_code_state", lambda: (None, b""))
+        patch.setattr(runs_directory, "code_state", lambda: CodeState(None, b""))
         yield
 
 
@@ -69,7 +70,7 @@ def study(
 ) -> Callable[..., Study]:
     """A study of the stage, with some of its settings changed."""
     paths = [f"paths.data={data.parent}", f"paths.runs={tmp_path_factory.mktemp('runs')}"]
-    composed = compose_study("control", *paths, "probe.resamples=100", "tracking=none")
+    composed = compose_study("control", *paths, "transfer.resamples=100", "tracking=none")
 
     def made(**changes: Any) -> Study:
         control = composed.control.model_copy(update=changes)

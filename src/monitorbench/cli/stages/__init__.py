@@ -3,8 +3,8 @@
 from monitorbench.cli.stages import answers, data, monitors, whole
 
 STAGES = {
-    script.primary: script
-    for script in (
+    stage.name: stage
+    for stage in (
         whole.CHOOSE,
         data.MIRROR,
         data.BUILD,
@@ -24,7 +24,7 @@ STAGES = {
         answers.SCORE,
         answers.COMBINE,
         answers.CONTROL,
-        answers.PROBE,
+        answers.TRANSFER,
         answers.RECOMMEND,
         answers.REPORT,
         whole.VERIFY,

@@ -3,20 +3,21 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monitorbench.cli.script import evaluation, one_table, stage
+from monitorbench.cli.script import one_table, stage
+from monitorbench.cli.stage import Compose
 from monitorbench.config.study import Study
 
 if TYPE_CHECKING:
-    from monitorbench.forecast.work import Run
+    from monitorbench.studies.forecast import PlannedRun
 
 
-def _study_runs(study: Study) -> "list[Run]":
-    from monitorbench.probe.plan import coming_runs
+def _transfer_runs(study: Study) -> "list[PlannedRun]":
+    from monitorbench.studies.transfer import coming_runs
 
     return coming_runs(study)
 
 
-def _report(study: Study) -> Path:
+def _report(study: Study, _: Compose) -> Path:
     from monitorbench.intervention.report.write import is_of_a_pilot, report_pilot
     from monitorbench.report.write import is_unscored_evaluation, report
 
@@ -69,7 +70,6 @@ With an operating point metrics.json also has its numbers, and metrics-at-NAME-H
 the same directory as its last line.
 """,
     after_sweep=one_table,
-    runs=evaluation,
 )
 
 COMBINE = stage(
@@ -77,7 +77,7 @@ COMBINE = stage(
     "monitorbench.scoring.combination.combine:combine_runs",
     """Make one monitor of several judges' finished runs, from their logs alone: an ensemble or a cascade.
 
-    monitorbench combine combine.rule=stacked combine.calibration=[A,B] combine.test=[C,D]
+    monitorbench combine combine.rule=stacked 'combine.calibration=[A,B]' 'combine.test=[C,D]'
     monitorbench calibrate run=runs/evaluate/STACKED-ON-CALIBRATION
     monitorbench score run=runs/evaluate/STACKED-ON-TEST operating_point=runs/calibrate/NAME-HASH
 
@@ -90,27 +90,29 @@ CONTROL = stage(
     "monitorbench.scoring.control.stage:control_runs",
     """Safety at an audit budget: what is left uncaught where few alarms on honest traffic can be looked at.
 
-    monitorbench control control.calibration=[@smollm2_135m] control.test=[@smollm2_135m]
-    monitorbench control control.calibration=[A,B] control.test=[C,D] control.method=conformal_risk
+    monitorbench control 'control.calibration=[@smollm2_135m]' 'control.test=[@smollm2_135m]'
+    monitorbench control 'control.calibration=[A,B]' 'control.test=[C,D]' control.method=conformal_risk
 
 Several judges are compared at one budget, with their mean and maximum. Writes control.json, control.csv and
 control.html, and prints the run's directory as its last line.
 """,
+    needs=("matplotlib",),
 )
 
-PROBE = stage(
-    "probe",
-    "monitorbench.probe.stage:probe",
+TRANSFER = stage(
+    "transfer",
+    "monitorbench.studies.transfer:transfer",
     """Lay evaluation runs side by side: the transfer matrix of adapters, or heads, against their base.
 
-    monitorbench probe probe.runs=[runs/evaluate/A,runs/evaluate/B]
-    monitorbench probe experiment=probe/cpu     # a study: its runs are found, or made, by what decides them
-    monitorbench probe experiment=probe/heads   # the same with probes on hidden states, in one process
-    monitorbench probe experiment=probe/cpu probe.plan=true    # what it could show, and what it takes
+    monitorbench transfer 'transfer.runs=[runs/evaluate/A,runs/evaluate/B]'
+    monitorbench transfer experiment=transfer/cpu    # a study: its runs are found, or made
+    monitorbench transfer experiment=transfer/heads  # the same with probes on hidden states
+    monitorbench transfer experiment=transfer/cpu plan=true    # what it could show and takes
 
-Prints the probe's run directory as its last line.
+Prints the run directory as its last line.
 """,
-    runs=_study_runs,
+    plan="monitorbench.studies.power:print_transfer_plan",
+    runs=_transfer_runs,
 )
 
 RECOMMEND = stage(
@@ -118,24 +120,26 @@ RECOMMEND = stage(
     "monitorbench.scoring.recommendation.stage:recommend",
     """Say which monitor to deploy, at which threshold, or what data is missing: one sentence, one page.
 
-    monitorbench recommend recommend.runs=[@A/calibration,@A/test,@B/calibration,@B/test]
-    monitorbench recommend recommend.runs=[...] stakes.base_rate=0.02 recommend.pilot=runs/pilot/NAME-HASH
+    monitorbench recommend 'recommend.runs=[@A/calibration,@A/test,@B/calibration,@B/test]'
+    monitorbench recommend 'recommend.runs=[...]' stakes.base_rate=0.02 recommend.pilot=runs/pilot/NAME-HASH
 
 Chosen on the calibration split, measured on the test split. Prints the run's directory (recommendation.json,
 recommendation.html) as its last line.
 """,
+    needs=("matplotlib",),
 )
 
 REPORT = stage(
     "report",
     _report,
-    """Write report.html for a probe, a scored evaluation run or a pilot, and print its tables.
+    """Write report.html for a transfer run, a scored evaluation run or a pilot, and print its tables.
 
-    monitorbench report run=runs/probe/NAME-HASH
+    monitorbench report run=runs/transfer/NAME-HASH
     monitorbench report run=runs/pilot/NAME-HASH
     monitorbench report run=runs/evaluate/NAME-HASH operating_point=latest
 
 An evaluation run that has no metrics yet, or is given a threshold, is scored first. Prints the run's
 directory as its last line.
 """,
+    needs=("matplotlib",),
 )

@@ -53,7 +53,7 @@ def write_dataset(
 
     Raises `UserError` where two samples have one pair and one text.
     """
-    run = RunDirectory(study.paths.data, name, identity)
+    run = RunDirectory(study.paths.data, name, identity, is_shared=True)
     pairs = _pair_ids(samples)
     rows = {
         split: found for i, split in enumerate(SPLITS) if (found := np.flatnonzero(samples.splits == i)).size

@@ -7,6 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from monitorbench.config.base import UserError
+from monitorbench.config.extras import installing
 
 if TYPE_CHECKING:
     from inspect_ai.scorer import Scorer
@@ -33,6 +34,6 @@ def monitor_scorer(run: str | PathLike[str], *, category: str = "", task: str = 
         if error.name is None or error.name.partition(".")[0] != "inspect_ai":
             raise
         raise UserError(
-            "monitor_scorer: inspect-ai is not installed; expected pip install 'monitorbench[inspect]'"
+            f"monitor_scorer: inspect-ai is not installed; expected {installing('inspect')}"
         ) from error
     return monitor(str(run), category, task)

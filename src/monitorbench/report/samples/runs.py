@@ -37,7 +37,7 @@ class Judged(NamedTuple):
 
 
 def read_judged(directory: Path, manifest: Mapping[str, Any], results: Results, paths: Paths) -> Judged:
-    """Samples and verdicts of an evaluation run, or of each run that a probe was made of."""
+    """Samples and verdicts of an evaluation run, or of each run that a transfer run lays side by side."""
     found = Judged([], [])
     read_before: dict[str, list[Sample]] = {}
     for run in runs_of(paths, directory, manifest):

@@ -15,7 +15,7 @@ from monitorbench.report.reading import BAG_OF_WORDS, Compared
 from monitorbench.report.recommendation.page import shown
 from monitorbench.report.sections.decision import decision, turned
 from monitorbench.report.sections.section import Material, fill
-from monitorbench.report.tables import probe as probe_tables
+from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.numbers import Finding, finding, interval, rate, signed, signed_interval
 
 _ALWAYS = 0.95
@@ -134,7 +134,7 @@ def _comparison(results: Results, one: Compared) -> str:
         if bounds
         else ""
     )
-    subject = probe_tables.subject(results, one.training)
+    subject = transfer_tables.subject(results, one.training)
     return (
         f"{subject}, {one.prompt} prompt, {_some(one.n_cells, 'cell')} {where}: {in_words}{numbers} "
         f"(n = {difference['n_both_with_score']})."

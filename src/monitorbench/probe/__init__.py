@@ -1,1 +1,0 @@
-"""The probe as a study: which trainings and evaluations it is made of, and finding or making them."""

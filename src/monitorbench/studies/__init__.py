@@ -1,0 +1,1 @@
+"""Studies: many runs made, found, planned and laid side by side to answer one question."""

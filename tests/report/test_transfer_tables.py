@@ -1,0 +1,197 @@
+"""A transfer study's part of the report: its rows have metrics.json's numbers, no word is lost."""
+
+import copy
+import csv
+import io
+import re
+from typing import Any
+
+import pytest
+from fake_results import BASE, MANIFEST, fake_results, of_two_seeds
+from rich.console import Console
+
+from monitorbench.metrics.words import Word
+from monitorbench.report import reading
+from monitorbench.report.figures import matrix as figures_matrix
+from monitorbench.report.html import render_report
+from monitorbench.report.tables import transfer as transfer_tables
+from monitorbench.report.tables.csv_rows import to_csv, transfer_rows
+from monitorbench.report.tables.numbers import rate, signed
+from monitorbench.report.tables.tables import print_words
+
+RESULTS = fake_results()
+SHORTS = reading.short_names(RESULTS)
+ALL = f"{BASE}+all"
+
+
+def test_every_word_has_a_row_with_its_numbers():
+    """A word without the numbers it rests on can't be checked by a reader."""
+    rows = transfer_tables.word_rows(RESULTS, SHORTS)
+    words = RESULTS["matrix"]["words"]
+    assert len(rows) == sum(len(cells) for by in words.values() for cells in by.values())
+    row = next(
+        r
+        for r in rows
+        if (r.training, r.prompt, r.cell) == ("+all (this adapter)", "direct", "sycophancy_bias/qa")
+    )
+    told = words[ALL]["direct"]["sycophancy_bias/qa"]
+    d = RESULTS["transfer"][ALL]["direct"]["sycophancy_bias/qa"]
+    assert row.word == told["word"]
+    assert [c.value for c in row.changes] == [
+        signed(d["auroc_difference"]),
+        signed(d["miss_rate_difference"]),
+        signed(d["false_alarm_rate_difference"]),
+        signed(d["miss_rate_at_far_5_difference"]),
+    ]
+    assert row.is_trained
+    assert all(change.p for change in row.changes[:3])
+    assert not row.changes[3].p, "too few benign questions for FAR 5 %"
+    (whole,) = [r for r in rows if (r.training, r.prompt, r.cell) == (row.training, "direct", "overall")]
+    assert all(change.p for change in whole.changes)
+    least = told["detectable_auroc_difference"]
+    assert row.detectable == ("none" if least is None else rate(least))
+
+
+def test_words_are_in_the_terminal_the_csv_and_the_page():
+    """A matrix that shows its words in one place alone is read without them in the others."""
+    out = io.StringIO()
+    print_words(Console(file=out, width=80), RESULTS)
+    words = {
+        told["word"] for by in RESULTS["matrix"]["words"].values() for p in by.values() for told in p.values()
+    }
+    assert len(words) > 1, "else this test shows nothing"
+    page = render_report(RESULTS, MANIFEST)
+    rows = list(csv.DictReader(io.StringIO(to_csv(transfer_rows(RESULTS)))))
+    assert {row["word"] for row in rows if row["cell"] == "overall" or "/" in row["cell"]} == words
+    assert {row["word"] for row in rows if row["cell"] in ("trained", "held_out")} == {""}
+    for word in words:
+        assert word in out.getvalue()
+        assert f'<td data-label="in a word">{word}' in page
+    assert max(map(len, out.getvalue().splitlines())) <= 80
+    assert f"Holm over {RESULTS['matrix']['n_tests']} tests" in out.getvalue()
+
+
+def test_finding_nothing_stands_beside_what_would_have_been_found():
+    """Alone it passes for `no change`, which an interval of ±.3 does not show."""
+    told: Any = copy.deepcopy(RESULTS["matrix"]["words"][ALL]["direct"]["overall"])
+    told |= {"word": Word.NO_DIFFERENCE_FOUND.value, "detectable_auroc_difference": 0.31}
+    assert figures_matrix.word(told) == "none found\nsees .31"
+    assert figures_matrix.word(told | {"detectable_auroc_difference": None}).endswith("sees none")
+    assert figures_matrix.word(told | {"word": Word.IMPROVED.value}) == "improved"
+    assert figures_matrix.word(None) == ""
+
+
+def test_several_seeds_are_one_training_and_one_seed_is_this_adapter():
+    """What one seed did is printed as what the training does, in the paper too."""
+    found = of_two_seeds()
+    out = io.StringIO()
+    print_words(Console(file=out, width=80), found)
+    page = render_report(found, MANIFEST)
+    for text in (out.getvalue(), page):
+        assert "+twice over 2 seeds" in text
+        assert "(this adapter)" not in text
+        assert "no change" not in text
+    (row,) = [one for one in transfer_tables.word_rows(found, {}) if one.cell == "overall"]
+    d = found["effects"][f"{BASE}+twice"]["direct"]["overall"]
+    assert (row.training, row.changes[0].value) == (
+        f"{BASE}+twice over 2 seeds",
+        signed(d["auroc_difference"]),
+    )
+    rows = {row["training"]: row for row in transfer_rows(found) if row["cell"] == "overall"}
+    assert list(rows) == [f"{BASE}+twice", *found["adapters"][f"{BASE}+twice"]]
+    assert rows[f"{BASE}+twice"]["word"]
+    assert not rows[ALL]["word"]
+    out = io.StringIO()
+    print_words(Console(file=out, width=80), RESULTS)
+    assert "(this adapter)" in out.getvalue()
+    assert "2 seeds" not in out.getvalue()
+    texts = [text.get_text() for text in figures_matrix.matrix_figure(found, "direct", "auroc").axes[0].texts]
+    spread = found["seeds"][f"{BASE}+twice"]["spread"]["direct"]["overall"]["auroc"]
+    assert rate(spread["mean"]) in texts
+
+
+@pytest.mark.parametrize("measure", figures_matrix.MEASURES)
+def test_a_matrix_has_its_numbers(measure: Any):
+    """A heat map of another measure under this one's title."""
+    figure = figures_matrix.matrix_figure(RESULTS, "direct", measure)
+    texts = {text.get_text() for text in figure.axes[0].texts}
+    for name in (BASE, ALL):
+        assert rate(RESULTS["monitors"][name]["direct"]["overall"][measure]) in texts
+    change: Any = RESULTS["transfer"][ALL]["direct"]["overall"]
+    assert texts & {signed(change[f"{measure}_difference"]) + star for star in ("", "*")}
+    told = RESULTS["matrix"]["words"][ALL]["direct"]["overall"]
+    word = figures_matrix.word(told)
+    shown = word if "\n" in word else word.replace(" ", "\n", 1)
+    assert (shown in texts) == (measure == "auroc")
+
+
+def test_unlike_doses_are_said():
+    """5.8 passes over one cell beside .42 over all: what differs may be the dose."""
+    found = copy.deepcopy(RESULTS)
+    assert transfer_tables.doses_in_words(found) == []
+    found["exposures"] = {ALL: 0.42, f"{BASE}+safety_permission": 5.8}
+    (sentence,) = transfer_tables.doses_in_words(found)
+    assert sentence.startswith("Unlike doses")
+    assert "5.80" in sentence
+    assert "0.42" in sentence
+    assert sentence.split(";")[0] in render_report(found, MANIFEST)
+    found["exposures"] = {ALL: 1.0, f"{BASE}+safety_permission": 1.4}
+    assert "1.00 to 1.40" in transfer_tables.doses_in_words(found)[0]
+
+
+def test_the_words_are_counted_by_where_was_trained():
+    """Held-out cells are the question; counted together with trained ones the answer looks better."""
+    trained, held_out = transfer_tables.counted_words(RESULTS)
+    n = sum("/" in c for by in RESULTS["matrix"]["words"].values() for p in by.values() for c in p)
+    numbers = [int(re.search(r"Of (\d+)", text)[1]) for text in (trained, held_out)]  # type: ignore[index]
+    assert sum(numbers) == n
+    assert "was not trained on" in held_out
+    counted = re.sub(r" \(.*?\)", "", held_out)
+    assert sum(map(int, re.findall(r" in (\d+)", counted))) == numbers[1]
+
+
+def test_seeds_and_objectives_are_said_plainly():
+    """One of three seeds in the table as the result is what the paper did."""
+    row = next(row for row in transfer_tables.seed_rows(RESULTS) if row.cell == "overall")
+    spread = RESULTS["seeds"][f"{BASE}+twice"]["spread"]["direct"]["overall"]["auroc"]
+    assert row.n == 2
+    assert row.numbers[0] == (
+        f"{rate(spread['mean'])} ± {rate(spread['sd'])} ({rate(spread['low'])} to {rate(spread['high'])})"
+    )
+    found = copy.deepcopy(RESULTS)
+    (test,) = found["objectives"]
+    test |= {"miss_rate_at_far_5_difference": -0.2, "p": 0.01, "p_holm": 0.01}
+    assert "misses less" in transfer_tables.objectives_in_words(found)[0]
+    test |= {"p_holm": 0.2}
+    assert "no difference found" in transfer_tables.objectives_in_words(found)[0]
+
+
+def test_the_papers_cells_stand_beside_ours_of_the_same_training_only():
+    """.59 to .00 of another subset beside ours would be a comparison that never was."""
+    rows = transfer_tables.paper_rows(RESULTS, SHORTS)
+    assert {row.trained_on for row in rows} == {"all"}, (
+        "nothing here was trained on safety_permission/code alone"
+    )
+    assert all("MR .49 → .70" in row.theirs and row.monitor.startswith("+all") for row in rows)
+    found = copy.deepcopy(RESULTS)
+    found["trained_on"][f"{BASE}+safety_permission"] = ["safety_permission/code"]
+    rows = transfer_tables.paper_rows(found, SHORTS)
+    same = [r for r in rows if (r.trained_on, r.tested_on) == ("safety_permission/code",) * 2]
+    assert len(same) == 2, "under both prompts"
+    assert same[0].theirs == "Qwen3-4B: MR .59 → .00, FAR .03"
+
+
+def test_a_run_without_adapters_has_no_empty_tables():
+    """Headings over nothing make a reader look for what is missing."""
+    found: Any = copy.deepcopy(RESULTS)
+    found |= {"transfer": {}, "effects": {}, "adapters": {}, "seeds": {}, "objectives": []}
+    found |= {"trained_on": {}, "tests": []}
+    found["matrix"] = {"words": {}, "n_tests": 0, "level": 0.05, "power": 0.8, "auroc_margin": 0.05}
+    page = render_report(found, MANIFEST)
+    for heading in (
+        "Several seeds",
+        "Other training objectives",
+        "Beside the paper",
+        "Every cell of the matrix",
+    ):
+        assert heading not in page
