@@ -91,7 +91,8 @@ def _started_bare(ours: Any, task: Any, folder: Path) -> Any:
 def _walk(environment: Any, rng: random.Random) -> list[str]:
     """Draw random admissible commands that don't end the game; both ways know them."""
     while True:
-        observation, actions = environment.reset(), []
+        observation = environment.reset()
+        actions: list[str] = []
         while len(actions) < STEPS and not observation.done:
             actions.append(rng.choice(observation.admissible))
             observation = environment.step(actions[-1])

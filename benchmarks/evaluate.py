@@ -10,6 +10,7 @@ is skipped with its reason.
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from benchmarks.measuring import ROOT, Ratio, Result, apart, timed
 
 def main(work: Path, *, parts: str, start_runs: int, settings: list[str]) -> Result:
     """Measure the parts, each in its process."""
-    rows: dict[str, dict[str, float]] = {}
+    rows: dict[str, Mapping[str, float]] = {}
     ratios: dict[str, Ratio] = {}
     details: dict[str, Any] = {}
     settings = ["dataset.test.pairs_per_cell=15", f"paths.data={work / 'data'}", *settings]

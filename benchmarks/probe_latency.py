@@ -50,7 +50,7 @@ def main(work: Path, *, requests: int, head: str, settings: list[str]) -> Result
                 replies[name] += [reply] if number >= 0 else []
     rows = {name: c.percentiles(c.answered(of_server)) for name, of_server in replies.items()}
     p50, p95 = ({name: row[f"p{share} ms"] for name, row in rows.items()} for share in (50, 95))
-    paired = np.divide(*(c.answered(replies[name]) for name in ("pair", "model")))
+    paired = np.array(c.answered(replies["pair"])) / c.answered(replies["model"])
     ratios = {
         "pair / model alone, p50": Ratio(p50["pair"] / p50["model"], most=BAR),
         "pair / model alone, p95": Ratio(p95["pair"] / p95["model"], most=BAR),
@@ -90,4 +90,4 @@ def _largest(replies: dict[str, list[c.Reply]], name: str) -> float:
     """The largest difference between the score that `name` gives alone and beside the other."""
     both = zip(replies["pair"], replies[name], strict=True)
     answers = ((pair.answer["probe"] if name == "probe" else pair.answer, alone) for pair, alone in both)
-    return max(abs(answer["score"] - alone.answer["score"]) for answer, alone in answers)
+    return max(abs(float(answer["score"]) - alone.answer["score"]) for answer, alone in answers)

@@ -120,11 +120,21 @@ def _samples(n: int, is_long: bool) -> list[Sample]:
     for i in range(-(-n // 2)):
         cell = CELLS[i % len(CELLS)]
         request = " ".join(rng.choices(pools[cell], k=60))
-        names = {"group": f"g{i // 2}", "subcategory": f"kind {i % 12}", "source": f"source {i % 6}"}
         for label in Label:
             n_words = rng.randint(40, 200) * (10 if is_long else 1)
             response = f"{' '.join(rng.choices(pools[cell], k=n_words))} {i}{label}"
-            samples.append(sample(f"p{i}", response, label, request=request, cell=cell, **names))
+            samples.append(
+                sample(
+                    f"p{i}",
+                    response,
+                    label,
+                    request=request,
+                    group=f"g{i // 2}",
+                    cell=cell,
+                    subcategory=f"kind {i % 12}",
+                    source=f"source {i % 6}",
+                )
+            )
     return samples[:n]
 
 

@@ -149,10 +149,10 @@ def _messages(role: str, contents: list[str], traces: list[str]) -> pa.Array:
     n = len(contents)
     fields = list(SAMPLE_SCHEMA.field("request").type.value_type)
     texts = {"role": [role] * n, "content": contents, "thinking": traces}
-    columns = [
-        pa.array([[]] * n if pa.types.is_list(field.type) else texts.get(field.name, [""] * n), field.type)
-        for field in fields
-    ]
+    columns = []
+    for field in fields:
+        nothing: list[Any] = [[] if pa.types.is_list(field.type) else ""] * n
+        columns.append(pa.array(texts.get(field.name, nothing), field.type))
     offsets = pa.array(np.arange(n + 1), pa.int32())
     return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(columns, fields=fields))
 

@@ -125,10 +125,10 @@ def _plain_pass(study: Study, *, is_cut: bool) -> Callable[[StatesPrompt], objec
         (layer,) = layer_numbers(load_config(weights).num_hidden_layers, study.head.layers)
         decoder.layers = decoder.layers[:layer]
 
-    @torch.inference_mode()
     def run(text: StatesPrompt) -> object:
         ids_1T = torch.tensor([list(text.ids)], device=decoder.device)
-        return model(input_ids=ids_1T, use_cache=False, logits_to_keep=1)
+        with torch.inference_mode():
+            return model(input_ids=ids_1T, use_cache=False, logits_to_keep=1)
 
     return run
 

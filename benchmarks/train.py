@@ -110,7 +110,7 @@ def stock(folder: str, n_samples: int, settings: list[str]) -> dict[str, Any]:
         train_sampling_strategy="sequential",
         learning_rate=training.learning_rate,
         lr_scheduler_type="cosine",
-        warmup_steps=round(training.warmup_share * training.max_steps),
+        warmup_steps=round(training.warmup_share * (n_samples // STEP)),
         weight_decay=training.weight_decay,
         max_grad_norm=training.max_grad_norm,
         gradient_checkpointing=False,  # as on our side; on, it is slower

@@ -133,7 +133,8 @@ def _equality(rng: np.random.Generator, n: int) -> Table:
                 ]
             )
             matrices = ps[: len(ps) // CELLS * CELLS].reshape(-1, CELLS)
-            shares.append(float((np.apply_along_axis(holm, 1, matrices) < 0.05).mean()))
+            corrected = np.array([holm(matrix.tolist()) for matrix in matrices])
+            shares.append(float((corrected < 0.05).mean()))
         rows.append([questions, *shares])
     return Table(
         "Cells called unchanged",
@@ -151,9 +152,9 @@ def _low_far_p(rng: np.random.Generator, n: int) -> Table:
         flags, groups = np.tile([False, True], questions), np.repeat(np.arange(questions), 2)
 
         def p_of(both: FloatArray) -> float:  # with fewer draws than a report has
-            limits = {"resamples": 300, "seed": 0}
-            p = paired_low_far_difference(*both, flags, groups, 0.05, **limits).p_value  # noqa: B023
-            return 1.0 if p is None else p
+            first, second = both
+            test = paired_low_far_difference(first, second, flags, groups, 0.05, resamples=300, seed=0)  # noqa: B023
+            return 1.0 if test.p_value is None else test.p_value
 
         scores = _scores(rng, n, np.full((n, 2), AUROC), questions).reshape(n, 2, -1)
         ps = np.array([p_of(both) for both in scores])

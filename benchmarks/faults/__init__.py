@@ -3,7 +3,7 @@
 `kills`: SIGKILL at random system calls of build, evaluation, training and pilot, alone and in chains, and
 writes that fail as on a full disk; the same command again has to give the undisturbed results (needs Debian's
 strace). `endpoint`: an evaluation against an endpoint that misbehaves in each of the ways of
-`faults/modes_*.py`. `flips`: single flipped bits in each kind of file that a stage reads back. Takes at most
+`faults/modes.py`. `flips`: single flipped bits in each kind of file that a stage reads back. Takes at most
 20 minutes on two cores. Prints how faults ended, by kind, and of the silent ones what was wrong and the
 command that does it again; all are in `outcomes.json`. Exit code 1 where one is silent.
 """
@@ -142,7 +142,7 @@ def _endpoint_jobs(work: Path, sizes: Sizes, shared: "Shared", server: "Endpoint
     return [partial(job, number) for number in range(min(sizes.jobs, len(wanted)))]
 
 
-def _flip_jobs(work: Path, sizes: Sizes, shared: "Shared", _: "Endpoint") -> list[Job]:
+def _flip_jobs(work: Path, sizes: Sizes, shared: "Shared", server: "Endpoint") -> list[Job]:
     """One job a kind of file, each on a copy of everything."""
     from benchmarks.faults import files, flips
 

@@ -29,7 +29,7 @@ def reply(text: str) -> Body:
     """The body of a chat completion with a label and its log-probabilities."""
     p = 0.9 if text == YES else 0.2
     top = [{"token": YES, "logprob": math.log(p)}, {"token": NO, "logprob": math.log(1 - p)}]
-    position = {"token": text, "logprob": max(one["logprob"] for one in top), "top_logprobs": top}
+    position = {"token": text, "logprob": math.log(max(p, 1 - p)), "top_logprobs": top}
     choice = {
         "index": 0,
         "finish_reason": "stop",
@@ -41,7 +41,7 @@ def reply(text: str) -> Body:
     return {**whole, "choices": [choice], "usage": usage}
 
 
-def right_and_turned(text: str) -> tuple[str, str]:
+def right_and_opposite(text: str) -> tuple[str, str]:
     """The answer that the endpoint gives about a text when it is well, and the opposite one."""
     return (YES, NO) if hashlib.sha256(text.encode()).digest()[0] % 2 else (NO, YES)
 
@@ -88,9 +88,9 @@ class _Endpoint(socketserver.StreamRequestHandler):
             f"{self.server.elsewhere}/{mode}/v1",
             headers["authorization"].removeprefix("Bearer "),
         )
-        right, turned = right_and_turned(text)
+        right, opposite = right_and_opposite(text)
         if mode in MODES and mode not in self.server.healed and _is_struck(text):
-            MODES[mode](wire, reply(right), reply(turned))
+            MODES[mode](wire, reply(right), reply(opposite))
         else:
             wire.answer(as_bytes(reply(right)))
 

@@ -5,10 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from studies import study
-
 from benchmarks.faults.flips import Kind
 from benchmarks.faults.stages import JUDGED, LOCAL, PILOT, Shared, shared_below
+from benchmarks.judged import composed
 from monitorbench.config.base import UserError
 from monitorbench.corpus.columns import read_columns
 from monitorbench.corpus.elicited import Elicited, open_answer_log, read_answers
@@ -44,11 +43,11 @@ def kinds(shared: Shared) -> list[Kind]:
     benchmark, calibration = _only(shared.data, "automonitor_bench-*"), _only(runs / "calibrate", "*")
     baselines = _only(runs / "baselines", "*")
     paths = [f"paths.data={shared.data}", f"paths.runs={runs}", f"monitor.path={shared.weights}"]
-    judging = study(*paths, *JUDGED, *LOCAL, f"monitor.adapter={trained}", primary="evaluate")
-    untuned = study(*paths, *JUDGED, *LOCAL, primary="evaluate")
-    reporting = study(*paths, *JUDGED, f"run={base}", primary="report")
-    scoring = study(*paths, *JUDGED, f"run={base}", primary="score")
-    piloting = study(*paths[:2], *PILOT, primary="pilot")
+    paths += ["tracking=none", *JUDGED]
+    judging = composed("evaluate", [*paths, *LOCAL, f"monitor.adapter={trained}"])
+    untuned = composed("evaluate", [*paths, *LOCAL])
+    reporting, scoring = (composed(stage, [*paths, f"run={base}"]) for stage in ("report", "score"))
+    piloting = composed("pilot", [*paths[:2], *PILOT])
     answers = _answers(shared.root / "answers" / "answers.jsonl")
 
     def page() -> bytes:

@@ -76,17 +76,17 @@ def _in_child(kind: Kind, content: bytes, seed: int, numbers: Sequence[int]) -> 
             expected = plain(kind.read())
             for number in numbers:
                 signal.alarm(_SECONDS)
-                ending, why = _read_flipped(
+                result, reason = _read_flipped(
                     kind, content, flip_of(content, seed, kind.name, number), expected
                 )
-                pipe.write(f"{number}\t{ending}\t{' '.join(why.split())[:200]}\n")
+                pipe.write(f"{number}\t{result}\t{' '.join(reason.split())[:200]}\n")
                 pipe.flush()
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, encoding="utf-8") as pipe:
         for line in pipe:
-            number, ending, why = line.rstrip("\n").split("\t")
-            yield _outcome(kind, content, seed, int(number), ending, why)
+            name, ending, why = line.rstrip("\n").split("\t")
+            yield _outcome(kind, content, seed, int(name), ending, why)
     os.waitpid(pid, 0)
 
 

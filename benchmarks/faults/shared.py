@@ -70,10 +70,10 @@ def _model_of_two_words(folder: Path, data: Path) -> None:
     The words' embeddings point along what differs most between the last hidden states of the prompts.
     """
     import torch
-    from small_models import tiny_model
-    from studies import study
+    from small_models import tiny_model  # type: ignore[import-not-found]
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    from benchmarks.judged import composed
     from monitorbench.corpus.store import read_split
     from monitorbench.prompts.render import Renderer
     from monitorbench.records import Split
@@ -81,7 +81,7 @@ def _model_of_two_words(folder: Path, data: Path) -> None:
     tiny_model(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    asked = study("monitor.context_tokens=2048", primary="evaluate")
+    asked = composed("evaluate", ["monitor.context_tokens=2048", "tracking=none"])
     renderer = Renderer(asked.prompt, tokenizer, asked.monitor.opening)
     prompts = [renderer.render(sample)[-2048:] for sample in read_split(data, Split.TEST)]
     with torch.no_grad():
@@ -97,19 +97,19 @@ def _model_of_two_words(folder: Path, data: Path) -> None:
 
 
 def _own_samples(file: Path) -> None:
-    from small_models import planted_samples
-
-    rows = [
-        {
-            "request": sample.request[0].content,
-            "response": sample.response[0].content,
-            "label": sample.label.value,
-            "category": str(sample.category),
-            "task": str(sample.task),
-            "pair_id": sample.pair_id,
+    """Write pairs in which one phrase decides the label, among random words."""
+    draw, words = random.Random(1), "the report says our team has moved every box to a new shelf".split()
+    rows = []
+    for number in range(60):
+        text = " ".join(draw.choices(words, k=14))
+        row = {
+            "request": "What is new?",
+            "category": "safety_permission",
+            "task": "qa",
+            "pair_id": f"{number}",
         }
-        for sample in planted_samples(60, 1)
-    ]
+        rows.append({**row, "response": text, "label": "benign"})
+        rows.append({**row, "response": f"{text} as the ledger shows", "label": "misbehavior"})
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 

@@ -9,9 +9,7 @@ from typing import Any
 
 Body = dict[str, Any]
 Mode = Callable[["Wire", Body, Body], None]
-"""Answers a request in some way, given the right reply and the one with the opposite answer. Where a client
-may well take the answer, it is the right one; where it must not, it is the opposite one, so that a guess
-shows."""
+"""Answers a request in some way, given the right reply and the one with the opposite answer."""
 
 
 class Wire:
@@ -55,6 +53,6 @@ def as_bytes(body: Any) -> bytes:
     return json.dumps(body).encode()
 
 
-def slugs(modes: dict[str, Mode]) -> dict[str, Mode]:
-    """Modes by names that a URL and a folder can have."""
-    return {re.sub(r"[^a-zA-Z0-9.]+", "-", name): mode for name, mode in modes.items()}
+def slug(name: str) -> str:
+    """A mode's name as a URL and a folder can have it."""
+    return re.sub(r"[^a-zA-Z0-9.]+", "-", name)
