@@ -24,7 +24,7 @@ from benchmarks.judged import body_of, judged_samples
 from benchmarks.measuring import Ratio, Result, in_turns
 from monitorbench.config.serving import Serve
 from monitorbench.guardrail.calibrated import Calibrated, ServedJudge
-from monitorbench.guardrail.monitor import Monitor
+from monitorbench.guardrail.monitor import OpenMonitor
 from monitorbench.guardrail.opened import Opened, open_part
 from monitorbench.guardrail.runner import Runner
 from monitorbench.guardrail.service import DECISIONS, serving
@@ -105,7 +105,7 @@ def _guarded(opened: Opened, name: str, threshold: float, work: Path) -> Iterato
     """The port of a guardrail on that judge, and what asks the judge."""
     bound = f"{name}/benchmark/0"
     runner = Runner(name, lambda: opened, lambda: opened)
-    monitor = Monitor(Calibrated(work, point_at(threshold, bound), work, None, {}), {bound: runner})
+    monitor = OpenMonitor(Calibrated(work, point_at(threshold, bound), work, None, {}), {bound: runner})
     settings = Serve(guardrail=True, timeout_seconds=c.TIMEOUT, at_once=1000)
     with serving(monitor, settings, work, 0, None) as (server, _), c.running(server) as port:
         yield port, runner

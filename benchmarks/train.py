@@ -81,11 +81,13 @@ def write_examples(folder: str, n_samples: int, settings: list[str]) -> float:
 
 def ours(folder: str, n_samples: int, settings: list[str]) -> dict[str, Any]:
     """Train as `train/sft.py` does."""
-    from monitorbench.training.trainer import Work, arguments, make_trainer
+    from monitorbench.training.trainer import TrainingWork, arguments, make_trainer
 
     study, examples, tokenizer, model = _opened(folder, n_samples, settings)
     plan = [tuple((i,) for i in range(k, k + MICRO)) for k in range(0, len(examples), MICRO)]
-    work = Work(tokenizer, Renderer(study.prompt, tokenizer).end_of_turn, examples, plan, added_loss=None)
+    work = TrainingWork(
+        tokenizer, Renderer(study.prompt, tokenizer).end_of_turn, examples, plan, added_loss=None
+    )
     args = arguments(study.training, Path(folder) / "checkpoints", study.seed)
     args.save_strategy = "no"
     return _train(make_trainer(model, study.training, args, work, []), examples)

@@ -15,7 +15,7 @@ from scipy.stats import multinomial
 from benchmarks.coverage.table import Cell, Table
 from monitorbench.intervention.statistics import matched
 from monitorbench.intervention.statistics.decision_rule import borne_out
-from monitorbench.intervention.statistics.effect import Rates, rates, transported
+from monitorbench.intervention.statistics.effect import PilotRates, rates, transported
 from monitorbench.intervention.statistics.intervals import (
     EffectIntervals,
     at_the_edge,
@@ -27,7 +27,7 @@ from monitorbench.intervention.statistics.intervals import (
     simultaneous_tails,
 )
 from monitorbench.intervention.statistics.planning import minimum_detectable_effect, tasks_needed
-from monitorbench.intervention.statistics.power import Changes, expected_changes
+from monitorbench.intervention.statistics.power import TaskChanges, expected_changes
 from monitorbench.intervention.statistics.resampling import draw_rates
 from monitorbench.intervention.statistics.unconditional import score_interval, unconditional_test
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
@@ -225,22 +225,22 @@ def _plans(n: int, seed: int) -> Table:
     )
 
 
-def _deviation(truth: Changes) -> float:
+def _deviation(truth: TaskChanges) -> float:
     """The standard deviation of a task's mean change."""
     return float((truth.chances @ (truth.values / truth.seeds) ** 2 - truth.effect**2) ** 0.5)
 
 
-def _changes(kind: Kind) -> Changes:
+def _changes(kind: Kind) -> TaskChanges:
     """The chances of a task's changes where all its seeds start alike."""
     down, up = (expected_changes(p, kind.r, kind.d, kind.seeds, 0.0) for p in (0.0, 1.0))
     values = np.arange(-kind.seeds, kind.seeds + 1)
     chances = np.zeros(len(values))
     for share, one in ((1 - kind.p, down), (kind.p, up)):
         chances[one.values + kind.seeds] += share * one.chances
-    return Changes(values[chances > 0], chances[chances > 0], kind.seeds)
+    return TaskChanges(values[chances > 0], chances[chances > 0], kind.seeds)
 
 
-def _delivered(truth: Changes, tasks: int, n: int, seed: list[int]) -> tuple[float, ...]:
+def _delivered(truth: TaskChanges, tasks: int, n: int, seed: list[int]) -> tuple[float, ...]:
     """The share of pilots decided on the side of the true effect, before and now."""
     changes = np.random.default_rng(seed).choice(truth.values, p=truth.chances, size=(n, 1, tasks))
     lost, won = np.maximum(-changes, 0), np.maximum(changes, 0)
@@ -324,14 +324,14 @@ def _both(cells: IntArray, chances: FloatArray) -> tuple[Found, Found]:
     return Found(before[:, :, 0], before[:, :, 1], chances), Found(now[:, :, 0], now[:, :, 1], chances)
 
 
-def _decide_before(pilots: list[matched.Table], drawn: Rates, family: range) -> list[EffectIntervals]:
+def _decide_before(pilots: list[matched.Table], drawn: PilotRates, family: range) -> list[EffectIntervals]:
     """Both bounds hold for all conditions at once, and a conditional exact test has to agree."""
     tails = simultaneous_tails(drawn.delta_success[:, list(family)], CONFIDENCE, -1.0, 1.0)
     tests = zip(family, holm([group_swap_p(pilots[i].changes) for i in family]), strict=True)
     return [borne_out(effect_intervals(drawn, i, tails), p, CONFIDENCE) for i, p in tests]
 
 
-def _decide_now(pilots: list[matched.Table], drawn: Rates, family: range) -> list[EffectIntervals]:
+def _decide_now(pilots: list[matched.Table], drawn: PilotRates, family: range) -> list[EffectIntervals]:
     """Decide as `analyse` does."""
     tails = effect_tails(drawn, family, CONFIDENCE)
     tests = [unconditional_test(pilots[i].changes) for i in family]
