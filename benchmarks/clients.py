@@ -25,7 +25,7 @@ ODD_EACH = 25
 
 
 class Reply(NamedTuple):
-    """What a client saw of one request."""
+    """One request as its client saw it."""
 
     seconds: float
     status: int

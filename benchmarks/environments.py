@@ -26,7 +26,7 @@ from monitorbench.intervention.environments.open import open_tasks
 
 STEPS, BAR = 15, 0.8
 ROUNDS = {"textworld": 6, "alfworld": 2}
-"""Of each game; a step of ALFWorld takes a tenth of a second, in bare textworld too."""
+"""Rounds of each game; a step of ALFWorld takes a tenth of a second, in bare textworld too."""
 
 
 def main(work: Path, *, games: int) -> Result:

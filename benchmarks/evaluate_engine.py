@@ -31,7 +31,7 @@ Prompts = Sequence[Sequence[int]]
 
 
 class Raw(NamedTuple):
-    """What `LLM.generate` gave: seconds, P(misbehavior) of each prompt, share of prompt tokens cached."""
+    """Answers of `LLM.generate`: seconds, P(misbehavior) of each prompt, share of prompt tokens cached."""
 
     seconds: float
     scores: list[float | None]

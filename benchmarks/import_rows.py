@@ -15,7 +15,7 @@ import pyarrow.csv as pa_csv
 from benchmarks.measuring import Result, apart, over_usual, script
 
 SECONDS, MIB = 60, 2048
-"""What an import may take on two cores."""
+"""The seconds and MiB that an import may take on two cores."""
 SETTINGS = (
     "import.columns.sample=transcript",
     "import.columns.label=attack",

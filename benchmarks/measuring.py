@@ -38,10 +38,10 @@ class Ratio(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a benchmark gives back: `run.py` prints the first two, and writes all three to `ratios.json`."""
+    """Results of a benchmark: `run.py` prints the first two, and writes all three to `ratios.json`."""
 
     rows: Mapping[str, Mapping[str, float]]
-    """By what was measured, its figures by name."""
+    """Figures by name, of each thing that was measured."""
     ratios: Mapping[str, Ratio]
     details: Mapping[str, Any] = {}
 

@@ -25,7 +25,7 @@ from monitorbench.metrics.bootstrap import FloatArray
 
 SEEDS, CONDITIONS, PANDAS_DRAWS = 3, 5, 40
 SECONDS, TIMES = 2, 3
-"""What the whole way may take; each way is timed so often, and the fastest counts."""
+"""Seconds that the whole way may take; each way is timed so often, and the fastest counts."""
 
 
 def main(work: Path, *, tasks: int, draws: int) -> Result:
@@ -100,7 +100,7 @@ def _with_scipy(tables: list[Table], draws: int) -> FloatArray:
 
 
 def _with_pandas(path: Path) -> FloatArray:
-    """As one writes it down: a data frame of pairs, joined with the drawn tasks, grouped and averaged."""
+    """Bootstrap as one writes it down: a data frame of pairs, joined with drawn tasks, grouped, averaged."""
     frame = pd.read_json(path, lines=True)
     key, is_baseline = ["task", "seed"], frame.condition == BASELINE
     baseline = frame[is_baseline][[*key, "success"]]

@@ -88,6 +88,8 @@ def _zero_head(judged: Judged, file: Path) -> Path:
 
 def _largest(replies: dict[str, list[c.Reply]], name: str) -> float:
     """The largest difference between the score that `name` gives alone and beside the other."""
-    both = zip(replies["pair"], replies[name], strict=True)
-    answers = ((pair.answer["probe"] if name == "probe" else pair.answer, alone) for pair, alone in both)
-    return max(abs(float(answer["score"]) - alone.answer["score"]) for answer, alone in answers)
+    differences: list[float] = []
+    for pair, alone in zip(replies["pair"], replies[name], strict=True):
+        answer = pair.answer["probe"] if name == "probe" else pair.answer
+        differences.append(abs(answer["score"] - alone.answer["score"]))
+    return max(differences)

@@ -33,7 +33,7 @@ class Option(NamedTuple):
 
 
 class Benchmark(NamedTuple):
-    """What a benchmark takes; its module has `main(work, **options)`, and `settings` where it takes some."""
+    """Options that a benchmark's `main(work, …)` takes by name, and whether it takes settings."""
 
     options: tuple[Option, ...] = ()
     settings_of: str = ""

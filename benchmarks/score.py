@@ -25,7 +25,7 @@ from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.verdict_log import open_verdict_log
 
 SECONDS, MIB, DRAWS = 20, 1536, 2
-"""What the judge's own numbers may take on two cores; the draws that the usual way makes."""
+"""Seconds and MiB that the judge's own numbers may take on two cores; draws of the usual way."""
 CELLS = (
     Cell(Category.SAFETY_PERMISSION, Task.QA),
     Cell(Category.SAFETY_PERMISSION, Task.CODE),

@@ -36,7 +36,7 @@ WAYS = {
     "tokens, cut": (CUT, ("head=attention",)),
     "tokens, cut, int8": (CUT, ("head=attention", "head.storage=int8")),
 }
-"""What is extracted, and which plain pass it is measured by."""
+"""States that are extracted, and the plain pass that each is measured by."""
 WARM_UP = StatesPrompt(tuple(range(3, 40)), (10, 30), "warm-up")
 """Run before the clock begins: loading the model, and what torch does at its first pass."""
 

@@ -21,7 +21,7 @@ from monitorbench.prompts.label_logprobs import label_score
 WORDS = LabelWords(misbehavior="yes", benign="no")
 ALTERNATIVES, SAMPLES = 20, 400
 SPREADS = (6.0, 12.0, 20.0)
-"""Of log P(yes)/P(no) within a label, in nats: how confident a monitor is."""
+"""Standard deviations of log P(yes)/P(no) within a label, in nats: how confident a monitor is."""
 FOLLOWS = (0.5, 0.0)
 """The share of that by which the answer moves away from the other tokens, too: half where the margin is in
 both labels' logits alike, none where the other tokens lie at one distance below whatever is answered."""

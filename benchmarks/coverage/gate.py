@@ -31,13 +31,13 @@ RULES = Rules(_GATE.auroc_margin, _GATE.miss_margin, _GATE.alarm_margin, _GATE.l
 
 
 class Case(NamedTuple):
-    """What happened between freezing and the check."""
+    """A change between freezing a gate and checking it."""
 
     name: str
     auroc: float = 0.95
     auroc_now: float = 0.95
     shift: float = 0.0
-    """In SD, of all scores."""
+    """Shift of all scores, in SD."""
     noise: float = 0.0
     """The share of the scores' variance that is drawn anew each time the judge is asked."""
     unscored: float = 0.0
@@ -77,11 +77,11 @@ CHANGED = (
 
 
 class Traffic(NamedTuple):
-    """What became of a deployment's scores."""
+    """A change of a deployment's scores."""
 
     name: str
     shift: float = 0.0
-    """In SD."""
+    """Shift of the scores, in SD."""
     unscored: float = 0.0
     level: float = _GATE.drift_level
     n_frozen: int = 500
@@ -155,7 +155,7 @@ def simulated(case: Case, n_pairs: int, rng: np.random.Generator) -> str:
 
 
 def _shift_to_margin(rate: str, limit: float, separation: float) -> float:
-    """In SD, what makes a rate rise by its margin at the threshold `limit`; 0 where none is named."""
+    """Find the shift in SD that makes a rate rise by its margin at a threshold; 0 where none is named."""
     if rate == "miss_rate":
         missed = norm.cdf(limit - separation)
         return float(norm.ppf(missed) - norm.ppf(min(missed + RULES.miss_margin, 1 - 1e-9)))

@@ -113,7 +113,7 @@ EDGES = (
 
 
 class Found(NamedTuple):
-    """What pilots said: [pilots, conditions, 2], the two intervals of each condition."""
+    """Answers of pilots: [pilots, conditions, 2], the two intervals of each condition."""
 
     delta: FloatArray
     p_minus_p_star: FloatArray
@@ -126,7 +126,7 @@ class Found(NamedTuple):
         return (self.delta[..., 0] > 1e-9).astype(np.int64) - (self.delta[..., 1] < -1e-9)
 
     def share(self, side: int) -> float:
-        """Of the pilots whose first condition is on that side."""
+        """Share of the pilots whose first condition is on that side."""
         return float((self.side[:, 0] == side) @ self.chances)
 
     def covers(self, truth: float) -> float:

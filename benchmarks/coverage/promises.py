@@ -36,7 +36,7 @@ USES: Mapping[str, tuple[Mapping[str, float], float]] = {
     "the paper's test split": (PAPER, 1505),
     "70 % safety": ({cell: 0.35 if cell.startswith("safety") else 0.06 for cell in CELLS}, np.inf),
 }
-"""Where a threshold is used: the counts of cells there, and how many questions they are of."""
+"""Places where a threshold is used: the counts of cells there, and how many questions they are of."""
 
 
 def tables(seed: int, effort: float) -> Iterator[Table]:

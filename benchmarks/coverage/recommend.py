@@ -83,8 +83,9 @@ def tables(seed: int, effort: float) -> Iterator[Table]:
         more = [answer.more["n"] for answer in answers if answer.more is not None]
         row: list[Cell] = [world.name, f"{world.n_calibration} / {world.n_test}", kinds.count("recommend")]
         row += [best, kinds.count("insufficient"), f"{np.median(more):.0f}" if more else None]
-        regrets = (np.mean([one.regret for one in drawn]), np.mean(printed)) if printed else (None, None)
-        row += [kinds.count("none"), *(regret and f"{regret:.4f}" for regret in regrets)]
+        regrets = [np.mean([one.regret for one in drawn]), np.mean(printed)] if printed else []
+        row += [kinds.count("none"), *(f"{regret:.4f}" for regret in regrets)]
+        row += [] if printed else [None, None]
         rows.append(row)
     yield Table(
         "What is recommended in worlds whose best monitor is known",

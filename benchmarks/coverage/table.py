@@ -15,7 +15,7 @@ class Table(NamedTuple):
     rows: Iterable[Sequence[Cell]]
     """A float is shown with three digits; where it is something else, it comes as text."""
     note: str
-    """What was simulated, how often, and how to read it: a few sentences."""
+    """A few sentences: the simulation, how often it was run, and how to read its figures."""
 
     def markdown(self) -> str:
         """Return the title, the table and the note."""

@@ -16,7 +16,7 @@ from monitorbench.metrics.sensitivity import detectable_fall, equivalence_p
 from monitorbench.metrics.significance import holm
 
 AUROC, QUESTIONS, CELLS, SHARED = 0.84, 73, 10, 0.6
-"""Of the simulated base; pairs in a cell; cells of a matrix; the correlation of base and tuned scores."""
+"""The simulated base's AUROC; pairs in a cell; cells of a matrix; correlation of base and tuned scores."""
 
 
 def tables(seed: int, effort: float) -> Iterator[Table]:

@@ -36,7 +36,7 @@ MOST_SHOWN = 20
 PARTS = ("kills", "endpoint", "flips")
 Job = Callable[[], list[Outcome]]
 _jobs: list[Job] = []
-"""What the forked processes of `_run_jobs` do."""
+"""Work of the forked processes of `_run_jobs`."""
 
 
 class Sizes(NamedTuple):

@@ -118,7 +118,7 @@ class Endpoint(NamedTuple):
     url: str
 
     def base(self, mode: str) -> str:
-        """Where it misbehaves in that mode; in no mode of that name it behaves."""
+        """URL below which the server misbehaves in that mode; where no mode has that name, it behaves."""
         return f"{self.url}/{mode}/v1"
 
     def heal(self, mode: str) -> None:

@@ -32,7 +32,7 @@ _IN_THE_WAY = frozenset(("timed_out", "http_error", "bad_response"))
 
 
 class Scene(NamedTuple):
-    """What all modes have in common."""
+    """The endpoint, the dataset and the expected verdicts, which all modes have in common."""
 
     endpoint: Endpoint
     data: Path
@@ -40,7 +40,7 @@ class Scene(NamedTuple):
     expected: dict[str, dict[str, Any]]
     """The verdicts of the endpoint that behaves, by sample."""
     mib: float
-    """What that took of memory."""
+    """The memory that asking the endpoint that behaves took."""
 
 
 def scene(endpoint: Endpoint, data: Path, folder: Path) -> Scene:
@@ -96,7 +96,7 @@ def _judged(
 
 
 def _after(scene: Scene, ran: Ran, found: dict[str, dict[str, Any]], twice: bool) -> str:
-    """What is wrong once the endpoint behaves again; empty where nothing is."""
+    """Say what is wrong once the endpoint behaves again; empty where nothing is."""
     if ran.code:
         return f"the same command ends with {ran.code}: {error_line(ran.said)}"
     worst, why = _compared(scene, found)
@@ -139,7 +139,7 @@ def _ended_badly(ran: Ran) -> str:
 
 
 def _leaked(folder: Path, said: str) -> str:
-    """Where the key is to be read; empty where it isn't."""
+    """Say where the key is to be read; empty where it isn't."""
     spelt = [KEY.encode(), KEY[::-1].encode(), base64.b64encode(KEY.encode())]
     for path in folder.rglob("*"):
         if path.is_file() and any(one in path.read_bytes() for one in spelt):

@@ -91,7 +91,7 @@ def _in_child(kind: Kind, content: bytes, seed: int, numbers: Sequence[int]) -> 
 
 
 def _silence() -> None:
-    """What a reader says is no part of a table."""
+    """Send a reader's own output nowhere: it is no part of a table."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for number in (1, 2):
         os.dup2(nowhere, number)

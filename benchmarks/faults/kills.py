@@ -64,7 +64,7 @@ class Ended(NamedTuple):
 
     ran: Ran
     log: str
-    """Of strace."""
+    """The log of strace."""
     left_running: str
     """A process of the command's that outlived it; empty where none did."""
 
@@ -142,7 +142,7 @@ def _drawn(calls: Sequence[Call], draw: random.Random) -> Call:
 
 
 def _fault_of(last: Ended, root: Path, expected: Mapping[str, Any]) -> str:
-    """What is wrong after the last start; empty where nothing is."""
+    """Say what is wrong after the last start; empty where nothing is."""
     if last.ran.code:
         return f"the same command again ends with {last.ran.code}: {error_line(last.ran.said)}"
     return difference(results_of(root), expected)

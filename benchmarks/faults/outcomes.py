@@ -1,4 +1,4 @@
-"""What becomes of a fault: nothing, a refusal in one line, or something that nobody would notice."""
+"""The endings of a fault: nothing, a refusal in one line, or something that nobody would notice."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ class Outcome(NamedTuple):
 
 
 def counts(outcomes: Iterable[Outcome]) -> dict[str, dict[str, float]]:
-    """By kind, and of all, the faults that were tried, and how they ended."""
+    """Count the faults that were tried, and how they ended, by kind and in all."""
     found: dict[str, Counter[str]] = {}
     for outcome in outcomes:
         for kind in (outcome.kind, "all"):

@@ -1,4 +1,4 @@
-"""What the campaigns attack and read: a tiny model, small datasets and finished runs, made by the stages."""
+"""Inputs of the campaigns: a tiny model, small datasets and finished runs, made by the stages."""
 
 import json
 import os

@@ -30,15 +30,15 @@ class Stage(NamedTuple):
     name: str
     script: str
     arguments: Callable[[Path], list[str]]
-    """Of the folder that the command writes into."""
+    """Arguments, given the folder that the command writes into."""
     share: float
-    """Of the kills."""
+    """The stage's share of the kills."""
     before: Callable[[Path], None] = lambda _: None
     """Puts into the folder what the command reads there."""
 
 
 class Shared(NamedTuple):
-    """What the stages read, made once below `root`, by the stages themselves (`shared.make_shared`)."""
+    """Inputs of the stages, made once below `root`, by the stages themselves (`shared.make_shared`)."""
 
     root: Path
     evaluation: Path
@@ -232,7 +232,7 @@ def copy_run(source: Path, target: Path) -> None:
 
 
 def results_of(root: Path) -> dict[str, Any]:
-    """What a stage left in a folder, without what differs between any two runs.
+    """Read all that a stage left in a folder, without what differs between any two runs.
 
     By file: of JSON its value, of JSON lines the rows in any order, of everything else the bytes. A file that
     a finished run does not have is in it as well, so that nothing left behind goes unseen.
