@@ -32,7 +32,7 @@ _LIMITS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusive
 Schema = Mapping[str, Any]
 
 
-class Row(NamedTuple):
+class SettingRow(NamedTuple):
     """One key."""
 
     key: str
@@ -49,7 +49,7 @@ def reference(conf: Path) -> str:
     )
     settings = defaults(Study)
     chosen = _chosen_options(conf / "_base.yaml")
-    top, sections = list[Row](), list[str]()
+    top, sections = list[SettingRow](), list[str]()
     for name, field in schema["properties"].items():
         names = [] if name == "source" else sorted(file.stem for file in (conf / name).glob("*.yaml"))
         if not _models(field):
@@ -93,7 +93,7 @@ class _Page(NamedTuple):
             texts += [" ".join(about), _table(list(self.rows_below(name, model, values[shown])))]
         return "\n\n".join(texts)
 
-    def rows_below(self, prefix: str, model: str, values: Any) -> Iterator[Row]:
+    def rows_below(self, prefix: str, model: str, values: Any) -> Iterator[SettingRow]:
         """The rows of a model's fields."""
         first_of: dict[tuple[str, ...], str] = {}
         for name, field in self.models[model]["properties"].items():
@@ -102,23 +102,23 @@ class _Page(NamedTuple):
             first = first_of.setdefault(tuple(_models(field)) or (name,), name)
             if first != name and "anyOf" not in field:
                 meaning = " ".join([*_texts(field), f"Its settings are those of `{prefix}.{first}`."])
-                yield Row(f"{prefix}.{name}", "settings", "", meaning)
+                yield SettingRow(f"{prefix}.{name}", "settings", "", meaning)
                 continue
             default = field.get("default", REQUIRED)
             value = values.get(name, default) if isinstance(values, Mapping) else default
             yield from self.rows(f"{prefix}.{name}", field, value)
 
-    def rows(self, key: str, field: Schema, value: Any) -> Iterator[Row]:
+    def rows(self, key: str, field: Schema, value: Any) -> Iterator[SettingRow]:
         """The row of a field, and those of the settings below it."""
         models = _models(field)
         (meaning,) = _texts(field) or [""]
         group = next((self.linked[model] for model in models if self.linked.get(model, key) != key), "")
         if group:
-            yield Row(key, f"as [{group}](#{group})", "", meaning)
+            yield SettingRow(key, f"as [{group}](#{group})", "", meaning)
             return
         if meaning or not models:
             shown = "" if models and isinstance(value, Mapping | list) and value else _shown(value)
-            yield Row(key, self.type_of(field), shown, meaning)
+            yield SettingRow(key, self.type_of(field), shown, meaning)
         entry = f"{key}.NAME" if "additionalProperties" in field else key
         for model in models:
             if self.models[model].get("properties"):
@@ -180,7 +180,7 @@ def _shown(value: Any) -> str:
     return f"`{text if len(text) <= 60 else text[:57] + '...'}`"
 
 
-def _table(rows: list[Row]) -> str:
+def _table(rows: list[SettingRow]) -> str:
     cells = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in rows]
     lines = [f"| `{key}` | {' | '.join(row)} |" for key, *row in cells]
     return "\n".join(["| key | type | default | meaning |", "| --- | --- | --- | --- |", *lines])
