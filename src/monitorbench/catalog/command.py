@@ -6,7 +6,6 @@ its folder's name or its id begins.
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,11 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what a command line says; the exit code, or `SystemExit` with one line on stderr."""
     given = _parser().parse_args(arguments)
     with reporting():
-        try:
-            given.do(given)
-            sys.stdout.flush()
-        except BrokenPipeError:  # `| head` has seen enough; what is left can't be flushed at the end either
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        given.do(given)
     return 0
 
 

@@ -45,7 +45,7 @@ def reporting() -> Iterator[None]:
 def _end_unread() -> None:
     """End the process where its stdout has no reader any more; return where it still has one."""
     try:
-        sys.stdout.flush()
+        print(flush=True)
     except BrokenPipeError:
         # What is left can't be flushed when the interpreter ends either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
