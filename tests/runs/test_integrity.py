@@ -26,8 +26,7 @@ from monitorbench.records import Split
 from monitorbench.runs import integrity
 from monitorbench.runs.directory import read_finished, record_files
 from monitorbench.runs.integrity import file_sha256, sealed_line, unsealed_line
-from monitorbench.runs.verdict_columns import read_verdict_columns
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.verdict_log import read_verdict_columns, read_verdicts
 from monitorbench.runs.verify import verified
 from monitorbench.scoring.evaluations import read_evaluation
 

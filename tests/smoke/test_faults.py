@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from monitorbench.config.base import UserError
-from monitorbench.runs.answer_log import Elicited, open_answer_log, read_answers
+from monitorbench.corpus.elicited import Elicited, open_answer_log, read_answers
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks"))
