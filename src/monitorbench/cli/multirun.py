@@ -25,7 +25,7 @@ _MAY_TAKE_A_VALUE = frozenset({"--info", "-i", "--shell-completion", "-sc"})
 PRINTING = frozenset(
     "--cfg -c --info -i --shell-completion -sc --hydra-help --version --experimental-rerun".split()
 )
-"""Flags of Hydra's with which it prints something and runs no stage; `--experimental-rerun` composes nothing."""
+"""Flags of Hydra's with which it composes nothing that is run."""
 
 
 def split_flags(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
