@@ -21,6 +21,7 @@ from fault_campaigns.flips import Kind, flipped  # noqa: E402
 from fault_campaigns.stages import difference, results_of  # noqa: E402
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs Debian's strace (make system-deps)")
 def test_kills_and_endpoints_of_a_small_campaign(tmp_path: Path):
     """A harness that nobody runs finds nothing: this one kills real stages and asks a real endpoint."""

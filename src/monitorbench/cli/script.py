@@ -12,7 +12,7 @@ from monitorbench.cli.stage import Compose, Stage
 from monitorbench.config.study import Study
 
 if TYPE_CHECKING:
-    from monitorbench.forecast.work import Run
+    from monitorbench.studies.forecast import PlannedRun
 
 FROM_FILES = "it reads files alone and runs no model, which takes seconds"
 """Why most stages have no plan."""
@@ -25,7 +25,7 @@ def stage(
     *,
     plan: str | Callable[[Study, Compose], None] | None = None,
     no_plan: str = FROM_FILES,
-    runs: Callable[[Study], Sequence["Run"]] | None = None,
+    runs: Callable[[Study], Sequence["PlannedRun"]] | None = None,
     is_live: bool = False,
     judges: Callable[[Study], bool] = lambda study: False,
     no_frozen: str = "",
@@ -69,11 +69,11 @@ def _resolved(study: Study, stage_name: str) -> Study:
     return resolved(study, stage_name)
 
 
-def evaluation(study: Study) -> "list[Run]":
+def evaluation(study: Study) -> "list[PlannedRun]":
     """What a plan counts of a stage that judges."""
-    from monitorbench.forecast.work import Run
+    from monitorbench.studies.forecast import PlannedRun
 
-    return [Run("evaluate", study)]
+    return [PlannedRun("evaluate", study)]
 
 
 def asks_a_model(study: Study) -> bool:

@@ -29,7 +29,8 @@ from monitorbench.config.study import Study
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from monitorbench.forecast.work import Run
+    from monitorbench.studies.forecast import PlannedRun
+
 
 Compose = Callable[[Sequence[str]], Study]
 """Gives the study of what was typed with more overrides behind it."""
@@ -56,7 +57,7 @@ class Stage:
     """Prints what `function` would do, and writes nothing."""
     no_plan: str = ""
     """Why there is no plan, where `plan` is None: completes "NAME has no plan: …"."""
-    runs: "Callable[[Study], Sequence[Run]] | None" = None
+    runs: "Callable[[Study], Sequence[PlannedRun]] | None" = None
     """Gives the runs that a study comes to, so that a plan can add up the studies of a sweep."""
     is_live: bool = False
     """Whether the stage runs a model: such a stage does not begin without any argument."""
@@ -166,7 +167,7 @@ class Stage:
             for study in studies:
                 self.plan(study, compose)
         elif self.runs is not None:
-            from monitorbench.forecast.table import forecast, print_forecast
+            from monitorbench.studies.forecast import forecast, print_forecast
 
             runs = [run for study in studies for run in self.runs(study)]
             print_forecast(forecast(runs))
@@ -266,6 +267,7 @@ class _Running:
         """Do one job of Hydra's; returns the value that its sweeper searches by, if it does."""
         import hydra
         from hydra.core.hydra_config import HydraConfig
+        from omegaconf import OmegaConf
 
         from monitorbench.cli.multirun import announce, is_searching, split_flags
         from monitorbench.config.load import load
@@ -274,7 +276,8 @@ class _Running:
         settings = HydraConfig.get()
         experiment = settings.runtime.choices.get("experiment")
         experiment = None if experiment in (None, "null") else str(experiment)
-        typed = list(settings.overrides.task)
+        typed = OmegaConf.to_container(settings.overrides.task, resolve=False)  # `${…}` is a setting's
+        assert isinstance(typed, list)
         study = self.stage.study_of(cfg, experiment)
         is_search = is_searching(settings)
         if study.plan and is_search:

@@ -84,6 +84,8 @@ def _hide_assigned(match: re.Match[str]) -> str:
     before = match.string[: match.start()]
     is_pair = "=" in sign or before.count("{") > before.count("}")
     is_hidden = not _VARIABLE.fullmatch(value) if names_variable else is_secret_name(name) and is_pair
+    if value.lower() == "value":  # what a hint has in the place of one: `expected key=value`
+        return match[0]
     return f"{name}{sign}{HIDDEN}" if is_hidden else match[0]
 
 

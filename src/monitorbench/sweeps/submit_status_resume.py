@@ -60,7 +60,7 @@ def _print_plan(script: Stage, points: Sequence[Point]) -> None:
     """What the runs of a sweep will take; `ConfigError` for a script that no forecast is made for."""
     if script.runs is None:
         raise ConfigError("--plan: expected train/sft.py, eval/evaluate.py or eval/transfer.py")
-    from monitorbench.forecast.table import forecast, print_forecast
+    from monitorbench.studies.forecast import forecast, print_forecast
 
     print_forecast(forecast(run for point in points for run in script.runs(point.study)))
 

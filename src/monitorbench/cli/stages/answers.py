@@ -8,19 +8,13 @@ from monitorbench.cli.stage import Compose
 from monitorbench.config.study import Study
 
 if TYPE_CHECKING:
-    from monitorbench.forecast.work import Run
+    from monitorbench.studies.forecast import PlannedRun
 
 
-def _study_runs(study: Study) -> "list[Run]":
-    from monitorbench.studies.power import coming_runs
+def _transfer_runs(study: Study) -> "list[PlannedRun]":
+    from monitorbench.studies.transfer import coming_runs
 
     return coming_runs(study)
-
-
-def _plan_of_a_study(study: Study, _: Compose) -> None:
-    from monitorbench.studies.power import plan, print_plan
-
-    print_plan(plan(study), study)
 
 
 def _report(study: Study, _: Compose) -> Path:
@@ -107,7 +101,7 @@ control.html, and prints the run's directory as its last line.
 
 TRANSFER = stage(
     "transfer",
-    "monitorbench.studies.stage:transfer",
+    "monitorbench.studies.transfer:transfer",
     """Lay evaluation runs side by side: the transfer matrix of adapters, or heads, against their base.
 
     monitorbench transfer 'transfer.runs=[runs/evaluate/A,runs/evaluate/B]'
@@ -117,8 +111,8 @@ TRANSFER = stage(
 
 Prints the run directory as its last line.
 """,
-    plan=_plan_of_a_study,
-    runs=_study_runs,
+    plan="monitorbench.studies.power:print_transfer_plan",
+    runs=_transfer_runs,
 )
 
 RECOMMEND = stage(

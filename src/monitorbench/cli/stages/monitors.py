@@ -9,13 +9,13 @@ from monitorbench.cli.stage import Compose
 from monitorbench.config.study import Study
 
 if TYPE_CHECKING:
-    from monitorbench.forecast.work import Run
+    from monitorbench.studies.forecast import PlannedRun
 
 
-def _training(study: Study) -> "list[Run]":
-    from monitorbench.forecast.work import Run
+def _training(study: Study) -> "list[PlannedRun]":
+    from monitorbench.studies.forecast import PlannedRun
 
-    return [Run("train", study)]
+    return [PlannedRun("train", study)]
 
 
 def _trials(jobs: Sequence[tuple[Study, Path]]) -> None:
@@ -31,26 +31,15 @@ def _validation_auroc(run: Path) -> float:
 
 
 def _wording(study: Study, compose: Compose) -> Path:
-    from monitorbench.choose.wording import choose_a_wording
+    from monitorbench.studies.wording import choose_a_wording
 
     return choose_a_wording(study, lambda name: compose([f"prompt={name}"]).prompt)
 
 
-def _wordings(study: Study, compose: Compose) -> None:
-    from monitorbench.forecast.table import forecast, print_forecast
-    from monitorbench.forecast.work import Run
+def _wording_plan(study: Study, compose: Compose) -> None:
+    from monitorbench.studies.wording import print_wording_plan
 
-    prompts = [compose([f"prompt={name}"]).prompt for name in study.wording.prompts]
-    # Which prompt is chosen is not known yet; the first stands for it.
-    tested = {"none": [], "chosen": prompts[:1], "all": prompts}[study.wording.test]
-    runs = []
-    for split, asked in (("validation", prompts), ("test", tested)):
-        judging = study.evaluate.model_copy(update={"split": split})
-        runs += [
-            Run("evaluate", study.model_copy(update={"prompt": prompt, "evaluate": judging}))
-            for prompt in asked
-        ]
-    print_forecast(forecast(runs))
+    print_wording_plan(study, lambda name: compose([f"prompt={name}"]).prompt)
 
 
 TRAIN = stage(
@@ -136,7 +125,7 @@ WORDING = stage(
 The test split is judged under the chosen prompt afterwards (`wording.test`: none, chosen, all), and these
 runs are printed. Prints the run's directory (wording.json) as its last line.
 """,
-    plan=_wordings,
+    plan=_wording_plan,
     is_live=True,
     judges=asks_a_model,
     no_frozen="composes a study for each prompt; expected the typed settings",

@@ -10,17 +10,15 @@ from monitorbench.config.study import Study
 
 
 def _choose(study: Study, compose: Compose) -> Path:
-    from monitorbench.choose.stage import choose
+    from monitorbench.studies.choose import choose
 
     return choose(study, compose, options("monitor", trees_of()))
 
 
-def _plan_of_choose(study: Study, compose: Compose) -> None:
-    from monitorbench.choose.candidates import candidates
-    from monitorbench.choose.plan import print_plan
-    from monitorbench.choose.stage import SPLITS
+def _choice_plan(study: Study, compose: Compose) -> None:
+    from monitorbench.studies.choose import print_choice_plan
 
-    print_plan(candidates(study, compose, options("monitor", trees_of())), SPLITS)
+    print_choice_plan(study, compose, options("monitor", trees_of()))
 
 
 def _asks_a_candidate(study: Study) -> bool:
@@ -45,7 +43,7 @@ A monitor is a name, `NAME:PROMPT`, a file of recorded verdicts, or a training r
 would do and how long that takes. What is done is reused; interrupted, the same command goes on. Ends in the
 answer's sentence, and prints the directory with `report.html` as its last line.
 """,
-    plan=_plan_of_choose,
+    plan=_choice_plan,
     is_live=True,
     judges=_asks_a_candidate,
     no_frozen="composes a study for each monitor; expected the typed settings",
