@@ -59,7 +59,7 @@ Stage("train", echo, "Echo.")()
 
 
 def test_each_run_is_announced_and_each_start_has_a_folder_of_its_own(tmp_path: Path):
-    """Otherwise: nobody knows which line is of which run, and a second sweep overwrites the files of the first."""
+    """Otherwise: nobody knows which line is of which run, and a second sweep writes over the first one."""
     command = [sys.executable, "-c", ECHO, "seed=3,4", "report.worst=5", "-m"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
