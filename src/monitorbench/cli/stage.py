@@ -8,7 +8,6 @@ Hydra's: its own run directory holds the settings. What only Hydra does (`-m`, `
 """
 
 import gc
-import logging
 import os
 import sys
 import textwrap
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.ending import reporting, stop
+from monitorbench.config.ending import reporting, show_log, stop
 from monitorbench.config.extras import require
 from monitorbench.config.load import read_frozen
 from monitorbench.config.preemption import watch
@@ -178,13 +177,6 @@ def chosen_experiment(overrides: Sequence[str]) -> str | None:
     pairs = [word.lstrip("+").partition("=") for word in overrides]
     chosen = next((value for key, _, value in reversed(pairs) if key == "experiment"), None)
     return None if chosen in (None, "null") else chosen
-
-
-def show_log() -> None:
-    """Send our own log lines to stderr, as plain text."""
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s", force=True)
-    # Third parties narrate; what a person needs of them comes through our own lines.
-    logging.getLogger("monitorbench").setLevel(logging.INFO)
 
 
 @dataclass

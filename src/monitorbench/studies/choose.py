@@ -28,7 +28,7 @@ from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.runs.progress import clock_time
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.recommendation.deployment import deployment_of
-from monitorbench.scoring.recommendation.stage import recommend
+from monitorbench.scoring.recommendation.stage import recommendation_run
 from monitorbench.scoring.score import transfer
 from monitorbench.studies.candidates import prompt_name
 from monitorbench.sweeps.child import run_stage
@@ -58,10 +58,12 @@ def choose(study: Study, candidates: Sequence[Study]) -> Path:
     )
     directory = transfer(study.model_copy(update={"transfer": compared}), decides=False)
     candidates_runs = study.recommend.model_copy(update={"runs": tuple(evaluations)})
-    recommendation = recommend(study.model_copy(update={"recommend": candidates_runs}))
+    recommendation = recommendation_run(study.model_copy(update={"recommend": candidates_runs}))
     write_json(directory / FILE, read_checked(recommendation, FILE))
     record_files(directory, FILE)
-    return report(study.model_copy(update={"run": directory}))
+    report(study.model_copy(update={"run": directory}), is_brief=True)
+    print(f"all tables: monitorbench report run={directory}\nthe page: {directory / 'report.html'}")
+    return directory
 
 
 def on_split(study: Study, split: Split) -> Study:
