@@ -15,7 +15,12 @@ from typing import Any, NamedTuple
 from monitorbench.config.base import ConfigError
 from monitorbench.config.study import Reasoning, Study
 from monitorbench.construct.code.incentive_trials import coding_trials
-from monitorbench.construct.counterfactual import SubjectAnswer, Trial, next_request, request_key
+from monitorbench.construct.counterfactual import (
+    CounterfactualTrial,
+    SubjectAnswer,
+    next_request,
+    request_key,
+)
 from monitorbench.construct.cues.questions import trials, trials_as_published
 from monitorbench.corpus.elicited import (
     AnswerLog,
@@ -34,7 +39,7 @@ from monitorbench.runs.files import write_atomically
 from monitorbench.runs.progress import progress
 from monitorbench.sources import fetch
 from monitorbench.sources.all import SOURCES
-from monitorbench.sources.declaration import CodingProblems, CuedQuestions, Questions
+from monitorbench.sources.declaration import CodingProblems, CuedQuestions, SubjectQuestions
 from monitorbench.sources.read import SourceFiles
 
 _log = logging.getLogger(__name__)
@@ -125,11 +130,11 @@ def _lines(study: Study) -> Iterator[ListedTrial]:
 
 
 def _asked(
-    asked: Questions | CuedQuestions | CodingProblems, files: SourceFiles, study: Study
-) -> list[Trial]:
+    asked: SubjectQuestions | CuedQuestions | CodingProblems, files: SourceFiles, study: Study
+) -> list[CounterfactualTrial]:
     settings = study.elicit
     match asked:
-        case Questions():
+        case SubjectQuestions():
             return trials(
                 asked.load(files),
                 study.cue,
@@ -164,7 +169,9 @@ class Subject(NamedTuple):
     reasoning: ReasoningTokens | None = None
 
 
-def ask_all(asked: Sequence[Trial], resist: Sequence[str], subject: Subject, log: AnswerLog) -> None:
+def ask_all(
+    asked: Sequence[CounterfactualTrial], resist: Sequence[str], subject: Subject, log: AnswerLog
+) -> None:
     """Ask in rounds until nothing is pending: Q, then Q' where Q was answered rightly, then to resist.
 
     A question that has an answer in the log is not repeated. The model is closed at the end, whatever it is.

@@ -57,7 +57,7 @@ def training(study: Study, folder: Path, loader: str) -> dict[str, Any]:
     from monitorbench.training.examples import make_examples
     from monitorbench.training.model import load_model, refuse_idle_adapter, save_adapter
     from monitorbench.training.plan import make_plan
-    from monitorbench.training.trainer import Work, arguments, make_trainer
+    from monitorbench.training.trainer import TrainingWork, arguments, make_trainer
 
     monitor, settings = _monitor(study, folder), _settings(study, loader)
     weights = _weights(study, monitor)
@@ -68,7 +68,7 @@ def training(study: Study, folder: Path, loader: str) -> dict[str, Any]:
     model = load_model(weights, settings, study.seed)
     plan = make_plan(kept, [example.n_tokens for example in examples], 0, settings, study.seed)
     args = arguments(settings, folder / f"{loader}-checkpoints", study.seed)
-    work = Work(tokenizer, renderer.end_of_turn, examples, plan, None)
+    work = TrainingWork(tokenizer, renderer.end_of_turn, examples, plan, None)
     trainer = make_trainer(model, settings, args, work, [])
     trainer.train()
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]

@@ -43,7 +43,7 @@ _ADAPTERS_AT_ONCE = 8
 """In one batch; each takes its share of the GPU's memory."""
 
 
-class Server(NamedTuple):
+class VllmServer(NamedTuple):
     """A healthy server: its base URL, the base model's name, and what each study's adapter is called."""
 
     url: str
@@ -114,7 +114,7 @@ def serve(study: Study) -> Path:
 
 
 @contextmanager
-def running_server(study: Study, port: int, log: Path) -> Iterator[Server]:
+def running_server(study: Study, port: int, log: Path) -> Iterator[VllmServer]:
     """A healthy server on `port` for as long as the body runs; it and its workers end with it."""
     engine = servable(study.engine).for_monitor(study.monitor.tensor_parallel_size)
     guarded = engine.served_as is not None or engine.host not in LOOPBACK
@@ -148,7 +148,7 @@ def running_server(study: Study, port: int, log: Path) -> Iterator[Server]:
             host = reached_at(engine.host)
             near = "127.0.0.1" if engine.host in EVERYWHERE else engine.host
             _wait_until_healthy(f"http://{near}:{port}", process, engine.startup_seconds, log)
-            yield Server(f"http://{host}:{port}/v1", study.monitor.name, names, process, key)
+            yield VllmServer(f"http://{host}:{port}/v1", study.monitor.name, names, process, key)
         finally:
             _end(process)
 

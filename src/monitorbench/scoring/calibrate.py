@@ -53,8 +53,7 @@ def calibrate_run(study: Study) -> Path:
     point = threshold_point(*thresholds)
     identity = {"run": judged.id, "point": point.model_dump(mode="json")}
     name = run_name(judged.monitor, judged.prompt, dataset_name(judged.data.name))
-    formerly = f"{judged.monitor}-{judged.prompt}"
-    run = RunDirectory(study.paths.runs / "calibrate", name, identity, formerly=formerly)
+    run = RunDirectory(study.paths.runs / "calibrate", name, identity)
     with run.recording(study) as results:
         write_atomically(run.path / _FILE, point.model_dump_json(indent=2) + "\n")
         results["operating_point"] = point.model_dump(mode="json")

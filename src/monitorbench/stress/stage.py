@@ -33,7 +33,7 @@ from monitorbench.scoring.points import PointAt, points_at
 from monitorbench.stress.changes.all import chosen
 from monitorbench.stress.changes.change import Change
 from monitorbench.stress.compared import stress_facts
-from monitorbench.stress.judged import Judging, judge_all, write_cases
+from monitorbench.stress.judged import StressJudging, judge_all, write_cases
 
 _log = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ def _judge(
         whole = prompt.model_copy(update={"too_long": "unscored"})
         return judge_spec(spec.monitor, spec.engine, whole, spec.shots, spec.route)
 
-    judging = Judging(
+    judging = StressJudging(
         spec=asked_with(spec.prompt),
         asked_with=asked_with,
         models=study.paths.models,

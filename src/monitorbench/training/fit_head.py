@@ -113,7 +113,7 @@ class _Rendered(NamedTuple):
 class _Found(NamedTuple):
     layer: int
     position: Position
-    candidate: heads.Candidate
+    candidate: heads.HeadCandidate
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def _search(study: Study, reads: States, fitting: _Rendered, choosing: _Rendered
 
 def _fits(
     study: Study, reads: States, fitting: _Rendered, choosing: _Rendered
-) -> Iterator[tuple[int, Position, Iterator[heads.Candidate]]]:
+) -> Iterator[tuple[int, Position, Iterator[heads.HeadCandidate]]]:
     """The fits of each layer and position, which begin when they are iterated over."""
     head, seed = study.head, study.seed
     if head.kind == "attention":
@@ -209,8 +209,8 @@ def _fits(
         for j, position in enumerate(reads.positions):
             fitted = heads.candidates(
                 head,
-                heads.Split(fitting_WLPH[:, i, j], fitting_N, fitting.is_misbehavior),
-                heads.Split(choosing_WLPH[:, i, j], choosing_N, choosing.is_misbehavior),
+                heads.HeadSplit(fitting_WLPH[:, i, j], fitting_N, fitting.is_misbehavior),
+                heads.HeadSplit(choosing_WLPH[:, i, j], choosing_N, choosing.is_misbehavior),
                 seed,
             )
             yield layer, position, fitted

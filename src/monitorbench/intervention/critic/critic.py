@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from monitorbench.judging.judge import Judge
 
 
-class Judgement(NamedTuple):
+class CriticJudgement(NamedTuple):
     """P(fail) in [0, 1], not calibrated; None with a reason."""
 
     p_fail: float | None
@@ -32,7 +32,7 @@ class Judgement(NamedTuple):
 class Critic(Protocol):
     """A monitor that is ready to judge."""
 
-    def judge(self, samples: Sequence[Sample]) -> list[Judgement]:
+    def judge(self, samples: Sequence[Sample]) -> list[CriticJudgement]:
         """One judgement a sample, in their order. What it raises ends the run that asked."""
         ...
 
@@ -51,11 +51,11 @@ class BagOfWords:
             )
         self._fitted: Pipeline = classifier("bag_of_words").fit(samples, failed)
 
-    def judge(self, samples: Sequence[Sample]) -> list[Judgement]:
+    def judge(self, samples: Sequence[Sample]) -> list[CriticJudgement]:
         """See `Critic.judge`."""
         if not samples:
             return []
-        return [Judgement(p) for p in self._fitted.predict_proba(samples)[:, 1].tolist()]
+        return [CriticJudgement(p) for p in self._fitted.predict_proba(samples)[:, 1].tolist()]
 
 
 class JudgeCritic:
@@ -67,7 +67,7 @@ class JudgeCritic:
     def __init__(self, judge: "Judge") -> None:
         self._judge = judge
 
-    def judge(self, samples: Sequence[Sample]) -> list[Judgement]:
+    def judge(self, samples: Sequence[Sample]) -> list[CriticJudgement]:
         """See `Critic.judge`; raises what `Judge.verdicts` raises, and `Incomplete` in an outage."""
         return [_judgement(verdict) for verdict in self._judge.verdicts(samples)]
 
@@ -105,7 +105,7 @@ def open_critic(study: Study, training: Sequence[Sample], directory: Path) -> It
                 yield JudgeCritic(judge)
 
 
-def _judgement(verdict: Verdict) -> Judgement:
+def _judgement(verdict: Verdict) -> CriticJudgement:
     from monitorbench.judging.unanswered import is_outage
 
     if is_outage(verdict.unscored, verdict.detail):
@@ -115,6 +115,6 @@ def _judgement(verdict: Verdict) -> Judgement:
         )
     tokens = verdict.prompt_tokens + verdict.completion_tokens
     if verdict.score is not None:
-        return Judgement(verdict.score, "", tokens)
+        return CriticJudgement(verdict.score, "", tokens)
     why = ", ".join(filter(None, (verdict.unscored or "no log-probabilities", verdict.detail)))
-    return Judgement(None, why, tokens)
+    return CriticJudgement(None, why, tokens)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from monitorbench.config.study import Study
 from monitorbench.intervention.agents.open import agent_identity, agent_name, open_agent
 from monitorbench.intervention.critic.calibration import calibrate
-from monitorbench.intervention.critic.critic import Critic, Judgement, critic_identity, open_critic
+from monitorbench.intervention.critic.critic import Critic, CriticJudgement, critic_identity, open_critic
 from monitorbench.intervention.critic.training_data import read_critic_data, samples_of, write_critic_data
 from monitorbench.intervention.loop.mechanisms import JudgeRun
 from monitorbench.intervention.loop.schedule import (
@@ -133,7 +133,7 @@ def _judge_run(critic: Critic, requests: int) -> JudgeRun:
     """The critic's judgement of a run, asked for at most so many times at once."""
     free = threading.Semaphore(requests)
 
-    def judge(sample: Sample) -> Judgement:
+    def judge(sample: Sample) -> CriticJudgement:
         with free:
             return critic.judge([sample])[0]
 

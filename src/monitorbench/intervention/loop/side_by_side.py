@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from monitorbench.config.pilot import ScriptedAgent
 from monitorbench.config.study import Study
-from monitorbench.intervention.agents.protocol import Agent, Choice, Policy, Situation
+from monitorbench.intervention.agents.protocol import Agent, ChosenAction, Policy, Situation
 
 
 def tasks_at_once(study: Study) -> int:
@@ -74,7 +74,7 @@ class Stoppable:
         """See `Agent.begin`."""
         policy = self._agent.begin(task, seed, attempt)
 
-        def decide(situation: Situation) -> Choice:
+        def decide(situation: Situation) -> ChosenAction:
             self._going.check()
             return policy(situation)
 

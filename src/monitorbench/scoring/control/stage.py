@@ -25,13 +25,12 @@ from monitorbench.report.control.page import render_control
 from monitorbench.report.control.table import control_rows, show_control
 from monitorbench.report.tables.csv_rows import to_csv
 from monitorbench.runs.directory import RunDirectory
-from monitorbench.runs.files import write_atomically, write_json
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import file_sha256, write_atomically, write_json
 from monitorbench.runs.run_folders import dataset_name, run_name
-from monitorbench.scoring.control.inputs import Judge, far_of, read_judges
+from monitorbench.scoring.control.inputs import JudgedMonitor, far_of, read_judges
 from monitorbench.scoring.control.measure import control_facts
 from monitorbench.scoring.control.outcomes import Outcomes, read_outcomes
-from monitorbench.scoring.control.traffic import Drawn, Traffic, traffic_of
+from monitorbench.scoring.control.traffic import ControlDraws, Traffic, traffic_of
 
 _log = logging.getLogger(__name__)
 
@@ -73,9 +72,11 @@ def control_runs(study: Study) -> Path:
     return run.path
 
 
-def _measured(study: Study, data: str, judges: Sequence[Judge], outcomes: Outcomes | None) -> ControlResults:
+def _measured(
+    study: Study, data: str, judges: Sequence[JudgedMonitor], outcomes: Outcomes | None
+) -> ControlResults:
     settings = study.control
-    drawn = Drawn(study.transfer.resamples, study.seed)
+    drawn = ControlDraws(study.transfer.resamples, study.seed)
     monitors: dict[str, dict[str, ControlFacts]] = {}
     for judge in judges:
         monitors.setdefault(judge.monitor, {})[judge.prompt] = control_facts(judge, settings, outcomes, drawn)
@@ -95,7 +96,7 @@ def _measured(study: Study, data: str, judges: Sequence[Judge], outcomes: Outcom
 
 
 def _differences(
-    study: Study, judges: Sequence[Judge], outcomes: Outcomes | None, drawn: Drawn
+    study: Study, judges: Sequence[JudgedMonitor], outcomes: Outcomes | None, drawn: ControlDraws
 ) -> list[DifferenceFacts]:
     """Every two judges at every budget that both keep, where they scored the same attacks."""
     settings = study.control
@@ -123,7 +124,9 @@ def _differences(
     return found
 
 
-def _limit(traffic: Traffic, study: Study, budget: float, drawn: Drawn) -> tuple[float, FloatArray] | None:
+def _limit(
+    traffic: Traffic, study: Study, budget: float, drawn: ControlDraws
+) -> tuple[float, FloatArray] | None:
     """The threshold for a budget, and those of other draws of honest tasks."""
     settings = study.control
     found = budget_threshold(traffic.held, budget, settings.method, settings.delta)

@@ -14,7 +14,7 @@ from monitorbench.scoring.calibrate import judge_id
 from monitorbench.scoring.evaluations import Evaluation, read_covered, with_distinct_names
 
 
-class Pair(NamedTuple):
+class CandidateRuns(NamedTuple):
     """One monitor over both splits; both have its name."""
 
     calibration: Evaluation
@@ -31,7 +31,7 @@ class Pair(NamedTuple):
         return self.test.prompt
 
 
-def pairs_of(study: Study) -> list[Pair]:
+def pairs_of(study: Study) -> list[CandidateRuns]:
     """The monitors of `study.recommend.runs`, in the order of their test runs.
 
     Raises `ConfigError` where no run is given, `UserError` for a run over another split, for a monitor with a
@@ -68,7 +68,7 @@ def pairs_of(study: Study) -> list[Pair]:
                 f"recommend.runs: {one.directory} judged other samples of the test split than "
                 f"{first.directory}; expected the same settings of dataset.test"
             )
-    return [Pair(calibrations[one.judge_hash]._replace(monitor=one.monitor), one) for one in named]
+    return [CandidateRuns(calibrations[one.judge_hash]._replace(monitor=one.monitor), one) for one in named]
 
 
 def _refuse_several_datasets(found: Sequence[Evaluation]) -> None:

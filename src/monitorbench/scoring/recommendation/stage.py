@@ -28,7 +28,7 @@ from monitorbench.scoring.evaluations import Evaluation, forced_alarms
 from monitorbench.scoring.mix import mix_asked
 from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.recommendation.assemble import assembled
-from monitorbench.scoring.recommendation.candidates import Pair, pairs_of
+from monitorbench.scoring.recommendation.candidates import CandidateRuns, pairs_of
 from monitorbench.scoring.recommendation.contenders import Contender, contender, sample_weights
 from monitorbench.scoring.recommendation.deployment import (
     Deployment,
@@ -37,7 +37,7 @@ from monitorbench.scoring.recommendation.deployment import (
     deployment_of,
 )
 from monitorbench.scoring.recommendation.promised import Promise, promise_of
-from monitorbench.scoring.recommendation.shortcuts import Shortcuts, shortcuts_over
+from monitorbench.scoring.recommendation.shortcuts import ShortcutScores, shortcuts_over
 from monitorbench.scoring.recommendation.stressed import Key, stressed, with_robustness
 
 PAGE = "recommendation.html"
@@ -99,7 +99,7 @@ def recommendation_run(study: Study) -> Path:
 
 def recommended(
     study: Study,
-    pairs: Sequence[Pair],
+    pairs: Sequence[CandidateRuns],
     pilot: PilotSaid | None,
     of_stress: Mapping[Key, Stressed],
     deployment: Deployment,
@@ -131,7 +131,7 @@ def recommended(
     return found
 
 
-def _contender(study: Study, pair: Pair, deployment: Deployment) -> tuple[Contender, Promise | None]:
+def _contender(study: Study, pair: CandidateRuns, deployment: Deployment) -> tuple[Contender, Promise | None]:
     """A monitor, its threshold from the samples of the calibration split that it was not fitted on."""
     of, taken = pair.calibration, pair.test.usage
     mix, strata = mix_asked(study.calibrate, of.judged, of.data, of.view)
@@ -158,7 +158,9 @@ def _above_all(of: Evaluation) -> Columns:
     return replace(of.judged, scores=np.where(forced_alarms(of), np.inf, of.judged.scores))
 
 
-def _shortcut(study: Study, name: str, checks: Shortcuts, beside: Pair, deployment: Deployment) -> Contender:
+def _shortcut(
+    study: Study, name: str, checks: ShortcutScores, beside: CandidateRuns, deployment: Deployment
+) -> Contender:
     """A shortcut check over the samples of a monitor's runs, its threshold chosen by the same rule."""
     scored: list[Columns] = []
     for of in beside:

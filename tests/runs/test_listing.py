@@ -10,18 +10,18 @@ import pytest
 from made_runs import calibrated, evaluated, sealed_run, trained, transferred
 from rich.console import Console
 
-from monitorbench.catalog.command import main
-from monitorbench.catalog.found import age_in_words, read_run, runs_in
-from monitorbench.catalog.listing import print_list, size_in_words
+from monitorbench.runs.command import main
 from monitorbench.runs.files import DIRECTORY_LOCK, locked
+from monitorbench.runs.listing import print_list, size_in_words
+from monitorbench.runs.run_folders import age_in_words, read_run, runs_in
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    """A study's runs, of new names and old."""
+    """A study's runs."""
     folder = tmp_path / "runs"
     test = evaluated(folder, rates=(0.25, 0.125), second=5)
-    calibration = evaluated(folder, split="calibration", second=4, old_name=True)
+    calibration = evaluated(folder, split="calibration", second=4)
     calibrated(folder, calibration, second=6)
     trained(folder, second=1)
     transferred(folder, test, second=7)
@@ -96,7 +96,7 @@ def test_it_fits_80_columns(runs: Path):
     long = evaluated(runs, f"{'m' * 60}-{'p' * 60}", status="incomplete", rates=(1.0, 0.0))
     shutil.copytree(long, long.with_name(f"{'q' * 80}[red]-ffffffffffff"))
     stream = io.StringIO()
-    print_list(Console(file=stream, width=80), runs_in(runs))
+    print_list(Console(file=stream, width=80), runs_in(runs), runs.parent / "data")
     lines = stream.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
     text = "".join(lines).replace(" ", "")

@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 from studies import study as composed
 
-from monitorbench.catalog.command import main
-from monitorbench.catalog.comparison import decisive
-from monitorbench.catalog.details import overrides
-from monitorbench.catalog.found import read_run
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Label, Split
+from monitorbench.runs.command import main
+from monitorbench.runs.comparison import decisive, overrides
+from monitorbench.runs.run_folders import read_run
 from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.score import score_run
 

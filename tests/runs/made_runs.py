@@ -22,17 +22,13 @@ def evaluated(
     rates: tuple[float, float] | None = None,
     config: dict[str, Any] | None = None,
     status: str = "done",
-    old_name: bool = False,
     salt: int = 0,
 ) -> Path:
     """An evaluation run of `<monitor>-<prompt>`; scored where `rates` (MR, FAR) are given."""
     monitor, _, prompt = name.partition("-")
     judge = {"weights": monitor, "adapter": "", "prompt": {"name": prompt}}
     identity = {"schema_version": SCHEMA_VERSION, "data": DATA, "split": split, "judge": judge, "salt": salt}
-    folder = f"{name}-{content_hash(identity)}"
-    if not old_name:
-        folder = f"{name}-starter-{split}-{content_hash(identity)}"
-    path = runs / "evaluate" / folder
+    path = runs / "evaluate" / f"{name}-starter-{split}-{content_hash(identity)}"
     path.mkdir(parents=True)
     (path / "verdicts.jsonl").write_text("")
     (path / "config.json").write_text(json.dumps(config or {}))

@@ -3,24 +3,30 @@
 `resolved` puts paths in the place of such names before a stage sees its study, so that its `config.json`
 holds the path. Promises: a short name never gives a run of a kind, split or state that the stage can't read;
 one that fits several runs is refused with their names.
+
+`sources` and `readers` say which runs were made from which. Folders are compared by name, which ends in a
+hash: a folder of runs may have been moved since.
 """
 
+import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from monitorbench.catalog.found import KINDS, Run, age_in_words, runs_in
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
-from monitorbench.runs.directory import read_manifest
+from monitorbench.runs.directory import KINDS, read_manifest
 from monitorbench.runs.files import content_hash
+from monitorbench.runs.run_folders import Run, age_in_words, runs_in
 
 LATEST = "latest"
 BY_NAME = "@"
 _LISTED, _MOST_LISTED = 3, 10
+_NAMED_IN_RESULTS = ("judged", "runs", "tested", "episodes", "combined.runs")
+"""Where the manifests of some kinds of runs name the runs that they were made from."""
 _log = logging.getLogger(__name__)
 
 
@@ -51,7 +57,7 @@ class Wanted:
         )
 
 
-ANY_RUN = Wanted(KINDS, "a run", is_done=False)
+ANY_RUN = Wanted(tuple(KINDS), "a run", is_done=False)
 COMPARED = replace(
     ANY_RUN,
     words="a finished evaluation run",
@@ -252,3 +258,37 @@ def _with(study: Study, key: str, value: Any) -> Study:
         return study.model_copy(update={name: value})
     changed = getattr(study, group).model_copy(update={name: value})
     return study.model_copy(update={group: changed})
+
+
+def settings(run: Run) -> Mapping[str, Any]:
+    """A run's `config.json`; empty where it has none that can be read."""
+    try:
+        config = json.loads((run.path / "config.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return config if isinstance(config, dict) else {}
+
+
+def sources(run: Run) -> set[str]:
+    """The names of the folders that a run was made from; some of them may be no runs."""
+    config, results = settings(run), run.manifest.get("results", {})
+    # A run of one of several `adapters` was judged with the one that `monitor.adapter` names.
+    values = [_inner(config, key) for key in _READS.get(run.kind, {}) if key != "adapters"]
+    values += [_inner(results, key) for key in _NAMED_IN_RESULTS]
+    paths = [
+        Path(text) for value in values for text in (value if isinstance(value, list) else [value]) if text
+    ]
+    # An adapter is a folder inside its run, a sweep's link leads to the run.
+    whole = {place for path in paths for place in ((path, path.resolve()) if path.is_symlink() else (path,))}
+    return {name for path in whole for name in (path.name, path.parent.name)}
+
+
+def readers(run: Run, others: Sequence[Run]) -> list[Run]:
+    """The other runs that were made from this one."""
+    return [other for other in others if other.path != run.path and run.path.name in sources(other)]
+
+
+def _inner(tree: Any, key: str) -> Any:
+    for part in key.split("."):
+        tree = tree.get(part) if isinstance(tree, Mapping) else None
+    return tree if isinstance(tree, str | list) else None

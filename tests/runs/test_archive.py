@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from made_runs import evaluated, sealed_run
 
-from monitorbench.catalog.archive import export
-from monitorbench.catalog.command import main
-from monitorbench.catalog.found import read_run
 from monitorbench.config.base import UserError
+from monitorbench.runs.command import export, main
+from monitorbench.runs.run_folders import read_run
 
 SECRET = "sk-0123456789abcdef"
 TOKEN = "hush-hush"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from made_runs import calibrated, evaluated, trained, transferred
 
-from monitorbench.catalog.command import main
+from monitorbench.runs.command import main
 from monitorbench.runs.files import DIRECTORY_LOCK, locked
 
 

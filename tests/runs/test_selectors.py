@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import calibrated, evaluated, trained, transferred
 
-from monitorbench.catalog.found import KINDS, Run
-from monitorbench.catalog.selectors import _READS, Wanted, by_beginning, by_description, find, resolved
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.engines.weights import weights_identity
+from monitorbench.runs.directory import KINDS
+from monitorbench.runs.run_folders import Run
+from monitorbench.runs.selectors import _READS, Wanted, by_beginning, by_description, find, resolved
 from monitorbench.sweeps.expand import expand, load_script
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +30,9 @@ WANTED = st.sampled_from([wanted for by_key in _READS.values() for wanted in by_
 def some_runs(draw: st.DrawFn) -> list[Run]:
     """Runs of every kind, split and state, with names that are often the beginnings of others."""
     made = []
-    drawn = st.tuples(NAMES, NAMES, HASHES, st.sampled_from(KINDS), st.sampled_from(["test", "calibration"]))
+    drawn = st.tuples(
+        NAMES, NAMES, HASHES, st.sampled_from(list(KINDS)), st.sampled_from(["test", "calibration"])
+    )
     states = st.sampled_from(["done", "running", "incomplete", "stale", "damaged"])
     for i, (monitor, prompt, digest, kind, split) in enumerate(
         draw(st.lists(drawn, max_size=8, unique_by=lambda one: one[2]))
