@@ -29,16 +29,19 @@ def candidate_studies(monitors: Sequence[str], compose: Compose, configured: Seq
     studies = [_candidate(entry, compose, configured) for entry in monitors]
     from monitorbench.judging.evaluate import judge_name  # takes seconds, which a typo must not cost
 
-    names = Counter((judge_name(study), prompt_name(study)) for study in studies)
+    names = Counter(
+        (judge_name(study.monitor, study.engine), prompt_name(study.monitor.verdicts, study.prompt.name))
+        for study in studies
+    )
     for (judge, prompt), n in names.items():
         if n > 1:
             raise ConfigError(f"monitors: two of them are {judge} with prompt {prompt}; expected each once")
     return studies
 
 
-def prompt_name(study: Study) -> str:
-    """The prompt that a candidate is told apart by; recorded verdicts have none."""
-    return "recorded" if study.monitor.verdicts else study.prompt.name
+def prompt_name(verdicts: Path | None, prompt: str) -> str:
+    """The name of the prompt that a candidate is asked with; recorded verdicts have none."""
+    return "recorded" if verdicts else prompt
 
 
 def _candidate(entry: str, compose: Compose, configured: Sequence[str]) -> Study:

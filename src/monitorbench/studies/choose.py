@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from monitorbench.config.base import UserError
+from monitorbench.config.engine import Engine
 from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of, ensure
@@ -31,7 +32,7 @@ from monitorbench.scoring.recommendation.deployment import deployment_of
 from monitorbench.scoring.recommendation.stage import recommendation_run
 from monitorbench.scoring.score import transfer
 from monitorbench.studies.candidates import prompt_name
-from monitorbench.sweeps.child import run_stage
+from monitorbench.sweeps.worker import run_stage
 
 SPLITS = (Split.CALIBRATION, Split.TEST)
 _log = logging.getLogger(__name__)
@@ -111,19 +112,30 @@ def print_choice_plan(study: Study, candidates: Sequence[Study]) -> None:
 
 def _plan_row(study: Study, split: Split, data: Path | None) -> tuple[str, ...]:
     if data is None:
-        return study.monitor.name, prompt_name(study), split.value, "?", "to be judged", "not measured"
+        return (
+            study.monitor.name,
+            prompt_name(study.monitor.verdicts, study.prompt.name),
+            split.value,
+            "?",
+            "to be judged",
+            "not measured",
+        )
     planned = planned_evaluation(described(study), data)
     n = len(read_split(data, split, study.dataset.view(split.value)))
-    state, takes = ("done", "") if planned.done else ("to be judged", _duration(study, planned, n))
+    state, takes = (
+        ("done", "")
+        if planned.done
+        else ("to be judged", _duration(study.monitor.verdicts, study.paths.runs, study.engine, planned, n))
+    )
     return planned.name, planned.judge.prompt.name, split.value, f"{n}", state, takes
 
 
-def _duration(study: Study, planned: Planned, n: int) -> str:
+def _duration(verdicts: Path | None, runs: Path, engine: Engine, planned: Planned, n: int) -> str:
     """How long judging n samples takes by earlier runs of the same judge, and what it costs."""
-    if study.monitor.verdicts is not None:
+    if verdicts is not None:
         return "a moment"
-    pace = measured_pace(study.paths.runs, planned.judge.identity)
+    pace = measured_pace(runs, planned.judge.identity)
     if pace is None:
         return "not measured"
     paid = f", ${n * pace.cost:.2f}" if pace.cost else ""
-    return f"{clock_time(expected_seconds(pace, n, study.engine))}{paid}"
+    return f"{clock_time(expected_seconds(pace, n, engine))}{paid}"
