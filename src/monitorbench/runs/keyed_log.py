@@ -22,11 +22,11 @@ _SECONDS_BETWEEN_SYNCS = 1.0
 
 
 class KeyedRecord(Protocol):
-    """What a line of such a log is: a pydantic model with the key it is found by."""
+    """A line of such a log: a pydantic model with the key that it is found by."""
 
     @property
     def key(self) -> str:
-        """What decided the record's content, hashed."""
+        """Hash of what decided the record's content."""
 
     def model_dump_json(self) -> str:
         """The line."""
@@ -84,7 +84,7 @@ def read_log(path: Path, kind: type[T]) -> list[T]:
 
 
 def each_record(path: Path, kind: type[T]) -> Iterator[T]:
-    """As `read_log`, one line in memory at a time."""
+    """Read a log as `read_log` does, with one line in memory at a time."""
     return (record for record, _ in _parse(path, kind))
 
 

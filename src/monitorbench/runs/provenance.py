@@ -54,7 +54,7 @@ class CodeState(NamedTuple):
     commit: str | None
     """The commit of monitorbench's checkout; None for an installed package, whose version is known."""
     diff: bytes
-    """What differs from the commit, as a patch; empty where nothing does."""
+    """Differences from the commit, as a patch; empty where there are none."""
 
 
 def code_state() -> CodeState:
@@ -91,7 +91,7 @@ def _checkout(source: Path) -> Path | None:
 
 
 def _git(checkout: Path, *arguments: str) -> bytes | None:
-    """What a git command prints; None where it fails or there is no git."""
+    """Run a git command and return its output; None where it fails or there is no git."""
     # A hook of somebody's repository runs commands with variables that name that repository.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:

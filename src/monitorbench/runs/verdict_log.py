@@ -1,4 +1,4 @@
-"""What a judge's run logs: `verdicts.jsonl`, one line per sample and judge, and `failures.jsonl` beside it.
+"""Logs of a judge's run: `verdicts.jsonl`, one line per sample and judge, and `failures.jsonl` beside it.
 
 Both are append-only and resumed by key. A verdict's key hashes what the model was given and which model it
 was: token ids, weights, adapter, decoding, dtype, engine; never a threshold. A request that failed on the way
@@ -34,7 +34,7 @@ class Failure(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     attempt: Annotated[int, Field(ge=1)]
-    """Of the runs of `evaluate.py` that asked this, retries within one left out."""
+    """Which run of `evaluate.py` asked this, from 1; retries within a run count as one."""
     verdict: Verdict
 
     @property
@@ -53,7 +53,7 @@ def read_verdicts(path: Path) -> list[Verdict]:
 
 
 def read_failures(path: Path) -> dict[str, Verdict]:
-    """By sample id what its last failed request would be as a verdict; empty where there is no such log.
+    """Last failed request of each sample, as a verdict, by sample id; empty where there is no such log.
 
     Raises `UserError` on a foreign line.
     """
@@ -62,7 +62,7 @@ def read_failures(path: Path) -> dict[str, Verdict]:
 
 
 def read_run(directory: Path) -> dict[str, Verdict]:
-    """By sample id a run's verdicts, and of samples without an answer the last failure, which is unscored."""
+    """Verdicts of a run by sample id; a sample without an answer has its last failure, which is unscored."""
     verdicts = {verdict.sample_id: verdict for verdict in read_verdicts(directory / VERDICTS)}
     return read_failures(directory / FAILURES) | verdicts
 
@@ -78,13 +78,13 @@ def open_failure_log(path: Path) -> AbstractContextManager[FailureLog]:
 
 
 class Spent(NamedTuple):
-    """What each answer took, one entry a line, all [lines]; NaN where nothing was answered."""
+    """Time, tokens and money of each answer, all [lines]; NaN where nothing was answered."""
 
     seconds: NDArray[np.float64]
     prompt_tokens: NDArray[np.float64]
     completion_tokens: NDArray[np.float64]
     cost: NDArray[np.float64]
-    """In the currency of the engine's prices; 0 without prices."""
+    """Price in the currency of the engine's prices; 0 without prices."""
 
     def taking(self, lines: NDArray[np.int64]) -> "Spent":
         """The entries at `lines`, in that order."""
@@ -99,7 +99,7 @@ class VerdictColumns(NamedTuple):
     flagged: NDArray[np.float64]
     """1 misbehavior, 0 benign, NaN unscored."""
     scores: NDArray[np.float64]
-    """In [0, 1], NaN where there is none."""
+    """Scores in [0, 1], NaN where there is none."""
     censored: NDArray[np.bool_]
     """Whether the score is a bound only."""
     n_quotes: NDArray[np.int64]
@@ -130,7 +130,7 @@ def read_verdict_columns(path: Path) -> VerdictColumns:
 
 
 def _needed(verdict: Verdict) -> tuple[str, str, str | None, tuple[float, ...]]:
-    """What metrics need of a verdict: its key, sample and reason, and the numbers in the columns' order."""
+    """Pick what metrics need of a verdict: key, sample, reason, and the numbers in the columns' order."""
     numbers = (
         np.nan if verdict.label is None else verdict.label is Label.MISBEHAVIOR,
         np.nan if verdict.score is None else verdict.score,
@@ -147,7 +147,7 @@ def _needed(verdict: Verdict) -> tuple[str, str, str | None, tuple[float, ...]]:
 
 
 MISSING_SUFFIXES = {"flag": "missing_flagged", "pass": "missing_passed", "leave_out": "missing_left_out"}
-"""What stands behind a monitor's name in every table where some of its scores are missing."""
+"""Suffix of a monitor's name in every table where some of its scores are missing, by policy."""
 _COUNTS_AS = {"flag": 1.0, "pass": 0.0}
 
 
