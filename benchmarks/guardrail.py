@@ -33,7 +33,7 @@ from evaluate_samples import Judged, judged_samples
 from monitorbench.config.serving import Serve
 from monitorbench.guardrail.calibrated import Calibrated, ServedJudge
 from monitorbench.guardrail.log import read_lines
-from monitorbench.guardrail.monitor import Monitor
+from monitorbench.guardrail.monitor import OpenMonitor
 from monitorbench.guardrail.opened import Opened, open_part
 from monitorbench.guardrail.runner import Runner
 from monitorbench.guardrail.service import DECISIONS, PATH, serving
@@ -134,7 +134,7 @@ def guarded(opened: Opened, name: str, threshold: float) -> Iterator[tuple[int, 
     bound = f"{name}/benchmark/0"
     point = point_at(threshold, bound)
     runner = Runner(name, lambda: opened, lambda: opened)
-    monitor = Monitor(Calibrated(WORK, point, WORK, None, {}), {bound: runner})
+    monitor = OpenMonitor(Calibrated(WORK, point, WORK, None, {}), {bound: runner})
     settings = Serve(guardrail=True, timeout_seconds=TIMEOUT, at_once=1000)
     with serving(monitor, settings, WORK, 0, None) as (server, _):
         thread = threading.Thread(target=server.serve_forever)

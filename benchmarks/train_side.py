@@ -28,7 +28,7 @@ from monitorbench.records import Category, Construction, Label, LabelSource, Mes
 from monitorbench.training.examples import Example, make_examples
 from monitorbench.training.model import load_model
 from monitorbench.training.plan import make_plan
-from monitorbench.training.trainer import Work, arguments, make_trainer
+from monitorbench.training.trainer import TrainingWork, arguments, make_trainer
 
 ROOT = Path(__file__).resolve().parents[1]
 MICRO = 4  # samples of ours at once; a step has eight on both sides
@@ -87,7 +87,7 @@ def ours(study: Study, folder: Path) -> dict[str, Any]:
     micro = training.micro_batch_size
     plan = [tuple((i,) for i in range(k, k + micro)) for k in range(0, len(examples), micro)]
     renderer = Renderer(study.prompt, tokenizer)
-    work = Work(tokenizer, renderer.end_of_turn, examples, plan, added_loss=None)
+    work = TrainingWork(tokenizer, renderer.end_of_turn, examples, plan, added_loss=None)
     args = arguments(training, folder / "checkpoints", study.seed)
     args.save_strategy = "no"
     return _timed(make_trainer(model, training, args, work, []), examples)

@@ -15,7 +15,7 @@ from scipy.stats import multinomial
 from coverage_parts.table import Table
 from monitorbench.intervention.statistics import matched
 from monitorbench.intervention.statistics.decision_rule import borne_out
-from monitorbench.intervention.statistics.effect import Rates, rates, transported
+from monitorbench.intervention.statistics.effect import PilotRates, rates, transported
 from monitorbench.intervention.statistics.intervals import (
     EffectIntervals,
     Tails,
@@ -28,7 +28,7 @@ from monitorbench.intervention.statistics.intervals import (
     simultaneous_tails,
 )
 from monitorbench.intervention.statistics.planning import minimum_detectable_effect, tasks_needed
-from monitorbench.intervention.statistics.power import Changes, expected_changes
+from monitorbench.intervention.statistics.power import TaskChanges, expected_changes
 from monitorbench.intervention.statistics.resampling import draw_rates
 from monitorbench.intervention.statistics.unconditional import score_interval, unconditional_test
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
@@ -246,22 +246,22 @@ def plans(n: int, seed: int) -> Table:
     )
 
 
-def _deviation(truth: Changes) -> float:
+def _deviation(truth: TaskChanges) -> float:
     """The standard deviation of a task's mean change."""
     return float((truth.chances @ (truth.values / truth.seeds) ** 2 - truth.effect**2) ** 0.5)
 
 
-def _changes(kind: Kind) -> Changes:
+def _changes(kind: Kind) -> TaskChanges:
     """The chances of a task's changes where all its seeds start alike."""
     down, up = (expected_changes(p, kind.r, kind.d, kind.seeds, 0.0) for p in (0.0, 1.0))
     values = np.arange(-kind.seeds, kind.seeds + 1)
     chances = np.zeros(len(values))
     for share, one in ((1 - kind.p, down), (kind.p, up)):
         chances[one.values + kind.seeds] += share * one.chances
-    return Changes(values[chances > 0], chances[chances > 0], kind.seeds)
+    return TaskChanges(values[chances > 0], chances[chances > 0], kind.seeds)
 
 
-def _delivered(truth: Changes, tasks: int, n: int, seed: list[int]) -> tuple[float, ...]:
+def _delivered(truth: TaskChanges, tasks: int, n: int, seed: list[int]) -> tuple[float, ...]:
     """The share of pilots decided on the side of the true effect, before and now."""
     changes = np.random.default_rng(seed).choice(truth.values, p=truth.chances, size=(n, 1, tasks))
     none = np.zeros_like(changes)
@@ -348,7 +348,7 @@ def both(cells: IntArray, chances: FloatArray) -> tuple[Found, Found]:
     return tuple(Found(one[:, :, 0], one[:, :, 1], chances) for one in (before, now))
 
 
-def decided_before(some: list[matched.Table], drawn: Rates, family: range) -> list[EffectIntervals]:
+def decided_before(some: list[matched.Table], drawn: PilotRates, family: range) -> list[EffectIntervals]:
     """Both bounds hold for all conditions at once, and a conditional exact test has to agree."""
     tails = simultaneous_tails(drawn.delta_success[:, list(family)], CONFIDENCE, -1.0, 1.0)
     tests = holm([group_swap_p(some[i].changes) for i in family])
@@ -358,7 +358,7 @@ def decided_before(some: list[matched.Table], drawn: Rates, family: range) -> li
     ]
 
 
-def decided_now(some: list[matched.Table], drawn: Rates, family: range) -> list[EffectIntervals]:
+def decided_now(some: list[matched.Table], drawn: PilotRates, family: range) -> list[EffectIntervals]:
     """As `analyse` has it."""
     tails = effect_tails(drawn, family, CONFIDENCE)
     tests = [unconditional_test(some[i].changes) for i in family]
@@ -372,7 +372,7 @@ def decided_now(some: list[matched.Table], drawn: Rates, family: range) -> list[
     return found
 
 
-def _p(drawn: Rates, column: int, tails: Tails) -> Interval:
+def _p(drawn: PilotRates, column: int, tails: Tails) -> Interval:
     return bounds(drawn.p[:, column], tails, 0.0, 1.0)
 
 

@@ -22,7 +22,7 @@ from monitorbench.records import Split
 from monitorbench.scoring.calibration_split import calibration_scores
 from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.recommendation.contenders import Contender, contender
-from monitorbench.scoring.recommendation.decide import Answer, answer
+from monitorbench.scoring.recommendation.decide import DeploymentDecision, answer
 from monitorbench.scoring.recommendation.deployment import Deployment, budget_of
 from monitorbench.scoring.recommendation.promised import Promise, promise_of
 
@@ -64,7 +64,7 @@ WORLDS = (
 class Seen(NamedTuple):
     """One world drawn, and the answer."""
 
-    found: Answer
+    found: DeploymentDecision
     regret: float
     """The true expected cost of the choice less that of the best of them, at the thresholds they got."""
     contenders: Sequence[Contender]

@@ -68,7 +68,10 @@ def kinds(shared: Shared) -> list[Kind]:
         return found
 
     def card() -> Any:
-        return [training_facts(judging), model_card(trained, merged=False, evaluations=())]
+        return [
+            training_facts(judging.monitor, judging.engine),
+            model_card(trained, merged=False, evaluations=()),
+        ]
 
     def adapter() -> Any:
         return planned_evaluation(judging, data).run.path.name

@@ -135,7 +135,7 @@ class TestVllm:
 
         given = study("engine=vllm", "monitor=llama_3_1_70b", "engine.tensor_parallel_size=4")
         assert isinstance(given.engine, VllmEngine)
-        command = server._command(given, given.engine, Path("weights"), 8000)
+        command = server._command(given.monitor, given.engine, Path("weights"), 8000)
         read = make_arg_parser(FlexibleArgumentParser()).parse_args(command[3:])
         assert read.tensor_parallel_size == 4
         assert read.max_num_batched_tokens == (16384 if machine else 2048)

@@ -18,7 +18,7 @@ from monitorbench.engines.weights import weights_identity
 from monitorbench.runs.directory import KINDS
 from monitorbench.runs.run_folders import Run
 from monitorbench.runs.selectors import _READS, Wanted, by_beginning, by_description, find, resolved
-from monitorbench.sweeps.expand import expand, load_script
+from monitorbench.sweeps.launch import expand, load_stage
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = st.text("ab-_", min_size=1, max_size=6)
@@ -151,7 +151,7 @@ def test_a_sweep_freezes_the_path(tmp_path: Path):
     """`latest` in a queue of tomorrow would be another run than the one that was meant today."""
     run = evaluated(tmp_path / "runs")
     overrides = ["run=latest", f"paths.runs={tmp_path}/runs", "score.min_coverage=0.5,0.6"]
-    points = expand(load_script(ROOT / "eval" / "score.py"), overrides)
+    points = expand(load_stage("score"), overrides)
     assert [point.study.run for point in points] == [run, run]
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from monitorbench.config.base import UserError
 from monitorbench.metrics.columns import OVERALL, Columns
-from monitorbench.metrics.transfer import Difference, difference
+from monitorbench.metrics.transfer import TransferDifference, difference
 from monitorbench.report.tables.numbers import DASH, p_value, rate_with_interval, signed_with_interval
 from monitorbench.runs.files import read_json
 from monitorbench.runs.listing import Listed, listed, size, size_in_words
@@ -67,7 +67,7 @@ class Comparison(TypedDict):
     n_only_first: int | None
     """Samples that only one of the two judged; None where the runs are no evaluations."""
     n_only_second: int | None
-    difference: Difference | None
+    difference: TransferDifference | None
     """`second` minus `first`: what metrics call `tuned` and `base`."""
 
 

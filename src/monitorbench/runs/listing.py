@@ -24,14 +24,14 @@ _MOST_LOG_BYTES = 2**24
 """Logs that are longer are not read for a list: their run's rates are told once it is scored."""
 
 
-class Rates(NamedTuple):
+class RunRates(NamedTuple):
     """Miss rate and false alarm rate of an evaluation's own answers, over all its samples."""
 
     miss_rate: float | None
     false_alarm_rate: float | None
 
 
-UNKNOWN = Rates(None, None)
+UNKNOWN = RunRates(None, None)
 
 
 class Listed(TypedDict):
@@ -84,7 +84,7 @@ def chosen(
     return matching[:n]
 
 
-def overall_rates(run: Run, datasets: Path) -> Rates:
+def overall_rates(run: Run, datasets: Path) -> RunRates:
     """MR and FAR of an evaluation: from its table where it is scored, else from its log and the dataset.
 
     The table, since the metrics take ten times as long to read.
@@ -96,13 +96,13 @@ def overall_rates(run: Run, datasets: Path) -> Rates:
         with (run.path / "table.csv").open(encoding="utf-8", newline="") as stream:
             for row in csv.DictReader(stream):
                 if row["prompt"] == judge["prompt"] and row["cell"] == OVERALL:
-                    return Rates(*(float(row[key]) if row[key] else None for key in Rates._fields))
+                    return RunRates(*(float(row[key]) if row[key] else None for key in RunRates._fields))
     except (OSError, KeyError, ValueError, TypeError, csv.Error):
         pass
     return _answered(run.path, datasets) if run.state == "done" else UNKNOWN
 
 
-def _answered(directory: Path, datasets: Path) -> Rates:
+def _answered(directory: Path, datasets: Path) -> RunRates:
     """The rates of a finished evaluation's answers; unknown without its dataset, or where the log is long."""
     from monitorbench.metrics.rates import count as confusion
     from monitorbench.metrics.rates import false_alarm_rate, miss_rate
@@ -115,7 +115,7 @@ def _answered(directory: Path, datasets: Path) -> Rates:
     except (OSError, UserError):
         return UNKNOWN
     counts = confusion(judged.is_misbehavior, judged.flagged)
-    return Rates(miss_rate(counts), false_alarm_rate(counts))
+    return RunRates(miss_rate(counts), false_alarm_rate(counts))
 
 
 def size(path: Path) -> int:
