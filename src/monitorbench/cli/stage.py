@@ -52,6 +52,8 @@ class Stage:
     """Does the work and returns the directory it wrote."""
     text: str
     """What `--help` says of the stage, its first line a summary."""
+    reads: Sequence[str] = ()
+    """Top-level settings that the stage reads, which `--help` lists."""
     plan: Callable[[Study, Compose], None] | None = None
     """Prints what `function` would do, and writes nothing."""
     no_plan: str = ""
