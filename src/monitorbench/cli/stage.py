@@ -281,8 +281,9 @@ class _Running:
             self.planned.append(study)  # for one table of all jobs
             return None
         if is_search and self.stage.value is None:
+            sweeper = str(settings.sweeper["_target_"]).rpartition(".")[2]
             raise ConfigError(
-                f"hydra/sweeper: searches by a value of each run, and {self.stage.name} has none; expected "
+                f"hydra/sweeper: {sweeper} needs a value of each run, and {self.stage.name} has none; expected "
                 "hydra/sweeper=basic"
             )
         announce(settings, split_flags(self.arguments)[0])
