@@ -283,8 +283,8 @@ class _Running:
         if is_search and self.stage.value is None:
             sweeper = str(settings.sweeper["_target_"]).rpartition(".")[2]
             raise ConfigError(
-                f"hydra/sweeper: {sweeper} needs a value of each run, and {self.stage.name} has none; expected "
-                "hydra/sweeper=basic"
+                f"hydra/sweeper: {sweeper} needs a value of each run, and {self.stage.name} has none; "
+                "expected hydra/sweeper=basic"
             )
         announce(settings, split_flags(self.arguments)[0])
         self._run(study, lambda more: load(hydra.compose(self.stage.name, [*typed, *more]), experiment))
