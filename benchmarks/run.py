@@ -90,7 +90,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         JUDGED,
     ),
     "guardrail_outage": Benchmark(
-        (Option("seconds", 240.0, 60.0, "seconds of load"), CLIENTS, AT_ONCE), "eval/evaluate.py", JUDGED
+        (Option("seconds", 240.0, 60.0, "seconds of load"), CLIENTS, AT_ONCE),
+        "eval/evaluate.py",
+        (*STARTER, "dataset.test.pairs_per_cell=1"),
     ),
     "import_rows": Benchmark((Option("rows", 1_000_000, 4_000, "rows of the CSV"),)),
     "pilot_statistics": Benchmark(
