@@ -141,7 +141,14 @@ def main(arguments: Sequence[str]) -> int:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     began = time.monotonic()
-    result = importlib.import_module(f"benchmarks.{given.name}").main(work.resolve(), **values)
+    module = importlib.import_module(f"benchmarks.{given.name}")
+    from monitorbench.config.base import UserError
+
+    try:
+        result = module.main(work.resolve(), **values)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     missed = report(result, work, given.tiny)
     print(f"{time.monotonic() - began:.0f} s\n{work}")
     return 1 if missed else 0

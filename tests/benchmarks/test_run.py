@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT))
 
 from benchmarks import run  # noqa: E402
+from benchmarks.judged import composed  # noqa: E402
 from benchmarks.measuring import Ratio, Result  # noqa: E402
 
 HEAVY = "numpy,pyarrow,hydra,torch,transformers,vllm,monitorbench"
@@ -85,6 +86,14 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path, capsys: pytest
     assert run.main(["score", "--tiny", "--work", str(tmp_path)]) == 2
     assert "is not empty" in capsys.readouterr().err
     assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_a_mistyped_setting_ends_in_a_line():
+    """Settings follow a benchmark as they follow a script, and a slip in one ended in a traceback."""
+    with pytest.raises(SystemExit, match=r"^error: .*engine.nonsense"):
+        composed("evaluate", ["engine.nonsense=1"])
+    with pytest.raises(SystemExit, match=r"^error: .*evaluate.split"):
+        composed("evaluate", ["evaluate.split=nowhere"])
 
 
 def test_a_missed_bar_is_marked_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
