@@ -122,8 +122,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 def main(arguments: Sequence[str]) -> int:
     """Parse, run, print and write; returns the exit code."""
     if arguments[:1] == ["--side"]:
-        module, function = arguments[1].split(":")
-        side = getattr(importlib.import_module(f"benchmarks.{module}"), function)
+        file, function = arguments[1].split(":")
+        side = getattr(importlib.import_module(f"benchmarks.{file}"), function)
         print(json.dumps(side(*json.loads(arguments[2]))))
         return 0
     given = _parser().parse_args(arguments)
