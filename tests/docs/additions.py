@@ -86,7 +86,7 @@ def monitor_kind() -> None:
     from monitorbench.intervention.critic.critic import critic_identity, open_critic
 
     pilot = study("monitor=phrases", f"monitor.path={file}", *PATHS, primary="pilot")
-    assert critic_identity(pilot)["weights"].startswith("phrases:")
+    assert critic_identity(pilot.monitor, pilot.engine, pilot.pilot.prompt)["weights"].startswith("phrases:")
     with open_critic(pilot, [], SCRATCH / "critic") as critic:
         assert len(critic.judge(planted_samples(2, 0))) == 4
 

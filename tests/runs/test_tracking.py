@@ -235,6 +235,7 @@ def test_none_starts_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @needs_wandb
 def test_online_without_a_key_goes_on(tmp_path: Path, compose_study: Callable[..., Study]) -> None:
     """W&B would ask for a key in the terminal, in the middle of the display, and wait."""

@@ -6,7 +6,7 @@ import pytest
 from cluster import Cluster
 from launching import few_samples, launch, submitted, until, wait
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 
 def test_a_killed_run_alone_is_started_again_by_the_same_command(slurm: Cluster, tmp_path: Path):

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from monitorbench.sweeps.slurm import RunState, State, overview, states
 from monitorbench.sweeps.sweep import read
 
@@ -83,6 +85,7 @@ def _waiting(desk: Path, root: Path, *arguments: str) -> Iterator[subprocess.Pop
         process.wait()
 
 
+@pytest.mark.slow
 def test_a_stopped_run_is_pending_and_resumes(desk: Path, root: Path, python: Python):
     """A run that was told to stop is no failure: counted as one, nobody would trust the table."""
     submit = (str(root / "slurm" / "submit.py"), "train/echo.py", "seed=2,3", "--local")
@@ -136,6 +139,7 @@ def _planned(desk: Path, n: int) -> Path:
     return sweep
 
 
+@pytest.mark.slow
 def test_the_queue_and_slurms_memory_tell_the_rest(desk: Path, monkeypatch, python: Python):
     """A run killed for its memory leaves no marker; one that still waits must not be started twice."""
     sweep = _planned(desk, 7)

@@ -11,7 +11,7 @@
 What fails needs a p that is significant after Holm's correction over the tests of this check, so an unchanged
 monitor fails with a probability of at most `level`. What passes has refuted three margins, each at `level`
 (an intersection of hypotheses needs no correction; Berger 1982, Technometrics 24:295), so a monitor that is
-worse by a margin passes with at most that. `benchmarks/coverage_parts/gate.py` simulates both.
+worse by a margin passes with at most that. `benchmarks/coverage/gate.py` simulates both.
 """
 
 from typing import Literal, NamedTuple

@@ -12,7 +12,8 @@ import numpy as np
 
 import monitorbench
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.engine import of_any_version
+from monitorbench.config.engine import Engine, of_any_version
+from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Study
 from monitorbench.judging.display import judging
 from monitorbench.judging.evaluate import judge_name
@@ -55,19 +56,21 @@ def gate_judge(study: Study) -> JudgeSpec:
     return judge_spec(study.monitor, study.engine, prompt)
 
 
-def judge_anew(study: Study, spec: JudgeSpec, samples: list[Sample], run: Path) -> JudgedAnchors:
+def judge_anew(
+    engine: Engine, monitor: Monitor, models: Path, spec: JudgeSpec, samples: list[Sample], run: Path
+) -> JudgedAnchors:
     """Ask about every anchor; the verdicts are in `run`'s logs.
 
     Raises what `judging.judge.open_judge` and `Judge.ask` raise. A request that fails is unscored.
     """
-    study.engine.api_key()  # what is missing is an error before anything is asked
-    if study.monitor.verdicts is not None:
-        refuse_missing(study.monitor.verdicts, samples)
-    what, priced = f"{judge_name(study)}, {spec.prompt.name}", study.engine.prices is not None
+    engine.api_key()  # what is missing is an error before anything is asked
+    if monitor.verdicts is not None:
+        refuse_missing(monitor.verdicts, samples)
+    what, priced = f"{judge_name(monitor, engine)}, {spec.prompt.name}", engine.prices is not None
     with (
         open_verdict_log(run / VERDICTS) as log,
         open_failure_log(run / FAILURES) as failures,
-        open_judge(_following(spec), study.paths.models, log, failures, run=run) as judge,
+        open_judge(_following(spec), models, log, failures, run=run) as judge,
     ):
         keys, questions = judge.pending(samples)
         judge.ask(questions, lambda: judging(what, samples, keys, log, Track(), priced=priced))

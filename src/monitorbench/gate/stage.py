@@ -63,7 +63,7 @@ def _check(study: Study, file: Path) -> Path:
     spec = gate_judge(study)
     run = RunDirectory(study.paths.runs / "gate", name, {**identity, "judge": spec.identity})
     with run.recording(study) as results:
-        now = judge_anew(study, spec, frozen.samples, run.path)
+        now = judge_anew(study.engine, study.monitor, study.paths.models, spec, frozen.samples, run.path)
         results |= _write(run.path, frozen, now, dict(spec.identity))
     return _said(run.path)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Study
 from monitorbench.runs.directory import KINDS, read_manifest
 from monitorbench.runs.files import content_hash
@@ -129,9 +130,11 @@ def resolved(study: Study, stage: str) -> Study:
             listed = _listed(_fitting(study.paths.runs, wanted)[:_LISTED], "the latest that fit")
             raise ConfigError(f"run=null: no value given; expected run=RUN, {wanted.words}{listed}")
         if isinstance(given, Path):
-            changed: Any = _found(study, key, given, wanted)
+            changed: Any = _found(study.paths.runs, study.run, study.monitor, key, given, wanted)
         elif isinstance(given, tuple):
-            changed = tuple(_found(study, key, one, wanted) for one in given)
+            changed = tuple(
+                _found(study.paths.runs, study.run, study.monitor, key, one, wanted) for one in given
+            )
         else:
             continue
         if changed != given:
@@ -194,12 +197,12 @@ def by_beginning(name: str, runs: Sequence[Run]) -> list[Run]:
     return [run for run in runs if run.path.name.startswith(name) or run.id.startswith(name)]
 
 
-def _found(study: Study, key: str, given: Path, wanted: Wanted) -> Path:
+def _found(runs: Path, run: Path | None, monitor: Monitor, key: str, given: Path, wanted: Wanted) -> Path:
     if key == "operating_point":
-        wanted = replace(wanted, fits=_of_the_judge(study.run))
+        wanted = replace(wanted, fits=_of_the_judge(run))
     if key in ("monitor.adapter", "adapters"):
-        wanted = replace(wanted, fits=_of_the_base(study))
-    path = find(study.paths.runs, str(given), wanted, key)
+        wanted = replace(wanted, fits=_of_the_base(monitor))
+    path = find(runs, str(given), wanted, key)
     if path != given:
         _log.info("%s=%s: %s", key, given, path)
     return path
@@ -218,14 +221,14 @@ def _of_the_judge(run: Path | None) -> Callable[[Run], bool]:
     return fits
 
 
-def _of_the_base(study: Study) -> Callable[[Run], bool]:
+def _of_the_base(monitor: Monitor) -> Callable[[Run], bool]:
     """Whether an adapter was trained on the weights that it is to be put on."""
 
     @cache
     def weights() -> str:
         from monitorbench.engines.weights import weights_identity
 
-        return weights_identity(study.monitor)
+        return weights_identity(monitor)
 
     return lambda training: bool(training.manifest["identity"]["weights"] == weights())
 

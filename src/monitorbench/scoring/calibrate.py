@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
-from monitorbench.config.evaluation import Calibrate
+from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.config.study import Study
 from monitorbench.metrics.at_point import RatesAt, rates_at
 from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
@@ -58,7 +58,7 @@ def calibrate_run(study: Study) -> Path:
         write_atomically(run.path / _FILE, point.model_dump_json(indent=2) + "\n")
         results["operating_point"] = point.model_dump(mode="json")
         results["judged"] = str(judged.directory)
-        at = _rates_there(judged, scored, point, study)
+        at = _rates_there(judged, scored, point, study.stakes, study.seed, study.transfer.resamples)
         results["rates"] = at
         results["flags_nothing"] = flags_nothing(at)
         for one in thresholds:
@@ -139,12 +139,17 @@ def threshold_for(part: CalibrationScores, settings: Calibrate, mix: Mix | None)
 
 
 def _rates_there(
-    judged: Evaluation, scored: CalibrationScores, point: OperatingPoint, study: Study
+    judged: Evaluation,
+    scored: CalibrationScores,
+    point: OperatingPoint,
+    stakes: Stakes,
+    seed: int,
+    resamples: int,
 ) -> RatesAt:
     """What the point comes to on the samples that the threshold was set beside."""
     at = answers_at(point, judged).judged
     rows = np.isin(at.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
-    return rates_at(at.taking(rows), study.stakes, resamples=study.transfer.resamples, seed=study.seed)
+    return rates_at(at.taking(rows), stakes, resamples=resamples, seed=seed)
 
 
 def _in_words(one: CalibratedThreshold) -> str:

@@ -97,7 +97,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
         cost_fronts=_cost_fronts(found, evaluations),
         scores=_score_facts(evaluations),
         prompts=_prompts(evaluations, drawn),
-        decision=decision_of(study, evaluations, points, baselines.answers, drawn),
+        decision=decision_of(study.stakes, study.calibrate, evaluations, points, baselines.answers, drawn),
     )
     if points:
         results["operating_points"] = facts_of(points, study.stakes, drawn)

@@ -184,7 +184,7 @@ def test_two_monitors_are_compared_in_the_same_draws() -> None:
 def test_the_interval_holds_the_safety_of_the_threshold(
     budget: float, n_tasks: int, of_ten: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A small part of `benchmarks/coverage_parts/control.py`: nominal .95, or no threshold at all."""
+    """A small part of `benchmarks/coverage/control.py`: nominal .95, or no threshold at all."""
     monkeypatch.setattr(budget_module, "_MOST_DRAWN", 0)
     rng = np.random.default_rng(7)
     held, kept, n = 0, 0, 120

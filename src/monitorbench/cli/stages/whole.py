@@ -1,5 +1,6 @@
 """What stands by itself: the main job in one, the pilot, checks of machines, runs and monitors."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,17 +9,28 @@ from monitorbench.cli.stage import Compose
 from monitorbench.config.project import options, trees_of
 from monitorbench.config.study import Study
 
+_log = logging.getLogger(__name__)
+
+
+def _candidates(study: Study, compose: Compose) -> list[Study]:
+    from monitorbench.studies.candidates import candidate_studies
+
+    return candidate_studies(study.monitors, compose, options("monitor", trees_of()))
+
 
 def _choose(study: Study, compose: Compose) -> Path:
-    from monitorbench.studies.choose import choose
+    candidates = _candidates(study, compose)
+    _log.info("choose: %d monitors over dataset=%s", len(candidates), study.dataset.name)
+    from monitorbench.studies.choose import choose  # takes seconds: what is typed was looked at before
 
-    return choose(study, compose, options("monitor", trees_of()))
+    return choose(study, candidates)
 
 
 def _choice_plan(study: Study, compose: Compose) -> None:
+    candidates = _candidates(study, compose)
     from monitorbench.studies.choose import print_choice_plan
 
-    print_choice_plan(study, compose, options("monitor", trees_of()))
+    print_choice_plan(study, candidates)
 
 
 def _asks_a_candidate(study: Study) -> bool:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from monitorbench.config.base import Incomplete, UserError
+from monitorbench.config.engine import Engine
+from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.config.study import Study
 from monitorbench.corpus.classifiers import classifier
 from monitorbench.records import Label, Sample, Verdict
@@ -72,15 +74,15 @@ class JudgeCritic:
         return [_judgement(verdict) for verdict in self._judge.verdicts(samples)]
 
 
-def critic_identity(study: Study) -> dict[str, Any]:
+def critic_identity(monitor: Monitor, engine: Engine, prompt: Prompt) -> dict[str, Any]:
     """What names the study's critic before it is loaded; a bag of words is named by what it is fitted to."""
-    match study.monitor.kind:
+    match monitor.kind:
         case "bag_of_words":
-            return {"kind": study.monitor.kind, "scikit-learn": importlib.metadata.version("scikit-learn")}
+            return {"kind": monitor.kind, "scikit-learn": importlib.metadata.version("scikit-learn")}
         case _:
             from monitorbench.judging.identity import judge_identity
 
-            return judge_identity(study.monitor, study.engine, study.pilot.prompt)
+            return judge_identity(monitor, engine, prompt)
 
 
 @contextmanager

@@ -41,7 +41,7 @@ def evaluate_pair(study: Study) -> Path:
     states_engine(study.monitor, study.engine, study.prompt)
     of_model = study.model_copy(update={"monitor": study.monitor.without_probe()})
     of_probe = study.model_copy(update={"monitor": study.monitor.probe_alone()})
-    data = ensure(study, needed_splits(study))
+    data = ensure(study, needed_splits(study.evaluate, study.monitor.router, study.prompt.shots))
     model, probe = planned_evaluation(of_model, data), planned_evaluation(of_probe, data)
     if not (model.done or probe.done):
         _judge_together(study, of_model, probe, data)

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.control import Control
-from monitorbench.config.study import Study
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import UNPAIRED, Columns
 from monitorbench.metrics.control.results import FarOf
@@ -51,20 +50,21 @@ class JudgedMonitor(NamedTuple):
     """[monitor, prompt] of each, of an ensemble made here."""
 
 
-def read_judges(study: Study) -> tuple[Path, list[JudgedMonitor], list[Evaluation]]:
-    """The dataset's directory, the judges of `study.control` with their ensembles, and their runs.
+def read_judges(
+    control: Control, datasets: Path, min_coverage: float
+) -> tuple[Path, list[JudgedMonitor], list[Evaluation]]:
+    """The dataset's directory, the judges of `control` with their ensembles, and their runs.
 
     Raises `ConfigError` where no run is given, `UserError` where runs don't belong together, have no scores,
     or lack honest or attack samples.
     """
-    settings = study.control
-    if not settings.test:
+    if not control.test:
         raise ConfigError(
             "control.test=[]: no run given; expected a judge's runs over both splits, as in "
             "control.calibration=[RUN] control.test=[RUN]"
         )
-    calibration = _read(study, settings.calibration, Split.CALIBRATION)
-    test = with_distinct_names(_read(study, settings.test, Split.TEST))
+    calibration = _read(datasets, min_coverage, control.calibration, Split.CALIBRATION)
+    test = with_distinct_names(_read(datasets, min_coverage, control.test, Split.TEST))
     data = {one.data for one in (*calibration, *test)}
     if len(data) > 1:
         raise UserError(f"control: runs of {len(data)} datasets; expected one")
@@ -76,9 +76,9 @@ def read_judges(study: Study) -> tuple[Path, list[JudgedMonitor], list[Evaluatio
                 f"{one.directory}: no run of {judge_id(one)} in control.calibration; expected the same "
                 "judges on both splits"
             )
-        judges.append(_judge(held[one.judge_hash], one, settings))
-    _refuse_other_samples([one.test for one in judges], settings.test)
-    return data.pop(), [*judges, *_ensembles(judges, test, settings)], [*calibration, *test]
+        judges.append(_judge(held[one.judge_hash], one, control))
+    _refuse_other_samples([one.test for one in judges], control.test)
+    return data.pop(), [*judges, *_ensembles(judges, test, control)], [*calibration, *test]
 
 
 def far_of(samples: Columns) -> FarOf:
@@ -99,10 +99,10 @@ def counted(scores: FloatArray, policy: str, *, is_attack: bool) -> FloatArray:
     return np.where(np.isnan(scores), np.inf if is_flagged else _UNSCORED_LOW, scores)
 
 
-def _read(study: Study, directories: Sequence[Path], split: Split) -> list[Evaluation]:
+def _read(datasets: Path, min_coverage: float, directories: Sequence[Path], split: Split) -> list[Evaluation]:
     found: dict[str, Evaluation] = {}
     for directory in directories:
-        one = read_covered(study.paths.data, directory, study.score.min_coverage)
+        one = read_covered(datasets, directory, min_coverage)
         if one.split is not split:
             raise UserError(
                 f"{directory}: judged the {one.split} split; control.{split} takes runs over {split}"
