@@ -11,6 +11,7 @@ from pathlib import Path
 from monitorbench.choose.candidates import Compose, candidates
 from monitorbench.choose.plan import print_plan
 from monitorbench.config.base import UserError
+from monitorbench.config.engine import refuse_fast_scores
 from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
@@ -40,6 +41,8 @@ def choose(study: Study, compose: Compose, known: Sequence[str]) -> Path:
     Raises `ConfigError` for entries that are no monitor, and what the stages raise.
     """
     several = candidates(study, compose, known)
+    for one in several:
+        refuse_fast_scores(one.engine, "`choose` calibrates")
     if study.plan:
         print_plan(several, SPLITS)
         return study.paths.runs

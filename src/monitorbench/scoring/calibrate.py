@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Calibrate
 from monitorbench.config.study import Study
+from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.metrics.at_point import RatesAt, rates_at
 from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
 from monitorbench.runs.files import write_atomically
@@ -105,10 +106,13 @@ def flags_nothing(at: RatesAt) -> bool:
 def unseen(judged: Evaluation, strata: list[str] | None) -> CalibrationScores:
     """The samples that a threshold may be set on.
 
-    All of them; of a combination that was fitted on the first half, the second half.
+    All of them; of a combination that was fitted on the first half, the second half. Raises `UserError` where
+    scores depend on what was batched together.
     """
+    manifest = read_finished(judged.directory)
+    refuse_batch_dependent(judged.directory, manifest)
     scored = _calibration_scores(judged, strata)
-    combined = read_finished(judged.directory)["results"].get("combined")
+    combined = manifest["results"].get("combined")
     if not combined or combined["rule"]["fitted_on"] is None:
         return scored
     _, rest = divide(scored)
