@@ -1,14 +1,14 @@
 """The engines that run a model (`conf/engine/*.yaml`, distinguished by `kind`), and in which numeric type.
 
 A score is a function of the sample (`scores: reproducible`): alone, in any batch and order, and tomorrow it
-is the same within `REPRODUCIBLE_WITHIN`. In bfloat16 it is not, since the shape of a batch decides how sums are
-rounded (up to .06 with a model of 135M parameters), so `dtype: auto` is then float32, and bfloat16 only in vLLM
-on a GPU, which has kernels that round alike in every batch.
+is the same within `REPRODUCIBLE_WITHIN`. In bfloat16 it is not, since the shape of a batch decides how sums
+are rounded (up to .06 with a model of 135M parameters), so `dtype: auto` is then float32, and bfloat16 only
+in vLLM on a GPU, which has kernels that round alike in every batch.
 
-With `scores: fast`, and in training, `auto` is bfloat16 on a GPU and on CPUs that multiply it in hardware (AMX
-or AVX512-BF16), float32 elsewhere: a CPU without these units takes five times as long in bfloat16. oneDNN's own
-"bf16 is supported" is no help, it says so of CPUs that emulate it. `ONEDNN_MAX_CPU_ISA` takes the units away,
-here as in oneDNN.
+With `scores: fast`, and in training, `auto` is bfloat16 on a GPU and on CPUs that multiply it in hardware
+(AMX or AVX512-BF16), float32 elsewhere: a CPU without these units takes five times as long in bfloat16.
+oneDNN's own "bf16 is supported" is no help, it says so of CPUs that emulate it. `ONEDNN_MAX_CPU_ISA` takes
+the units away, here as in oneDNN.
 """
 
 import os
@@ -71,7 +71,7 @@ def is_reproducible(precision: str) -> bool | None:
 
 
 def refuse_fast_scores(engine: "Engine", purpose: str) -> None:
-    """Raise `ConfigError` where the engine's scores depend on the batch; `purpose` is what needs a threshold."""
+    """Raise `ConfigError` where the engine's scores depend on the batch; `purpose` says why not."""
     if is_reproducible(engine.precision) is False:
         server = engine.server and f"engine.server={engine.server}: started with engine.scores=fast"
         raise ConfigError(
@@ -138,8 +138,9 @@ class _OnWeights(_InProcess):
 
     scores: Scores = "reproducible"
     """Whether a score is a function of its sample. `reproducible`: alone, in any batch and behind a server it
-    is the same within 1e-4, by float32 or, in vLLM on a GPU, by batch-invariant kernels. `fast`: bfloat16 where
-    the machine multiplies it in hardware; a score then moves with its batch, and nothing can be calibrated."""
+    is the same within 1e-4, by float32 or, in vLLM on a GPU, by batch-invariant kernels. `fast`:
+    bfloat16 where the machine multiplies it in hardware; a score then moves with its batch, and nothing
+    can be calibrated."""
 
 
 class TransformersEngine(_OnWeights):

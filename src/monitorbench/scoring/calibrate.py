@@ -14,10 +14,12 @@ import numpy as np
 from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
+from monitorbench.config.engine import REPRODUCIBLE_WITHIN
 from monitorbench.config.evaluation import Calibrate
 from monitorbench.config.study import Study
 from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.metrics.at_point import RatesAt, rates_at
+from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.missing_scores import IN_A_NAME
@@ -51,7 +53,9 @@ def calibrate_run(study: Study) -> Path:
     scored = unseen(judged, strata)
     parts = per_category(scored) if settings.per_category else (scored,)
     thresholds = [threshold_for(part, settings, mix) for part in parts]
-    point = threshold_point(*thresholds)
+    point = threshold_point(
+        *(clear_of_scores(one, part.scores[:, 0]) for one, part in zip(thresholds, parts, strict=True))
+    )
     identity = {"run": judged.id, "point": point.model_dump(mode="json")}
     name = run_name(judged.monitor, judged.prompt, dataset_name(judged.data.name))
     formerly = f"{judged.monitor}-{judged.prompt}"
@@ -63,7 +67,7 @@ def calibrate_run(study: Study) -> Path:
         at = _rates_there(judged, scored, point, study)
         results["rates"] = at
         results["flags_nothing"] = flags_nothing(at)
-        for one in thresholds:
+        for one in point.thresholds:
             _log.info("calibrate: %s", _in_words(one))
         _log.info("calibrate: %s", _rates_in_words(at, study.stakes.base_rate))
         if results["flags_nothing"]:
@@ -141,6 +145,20 @@ def threshold_for(part: CalibrationScores, settings: Calibrate, mix: Mix | None)
     if settings.method == "conformal_risk":
         return conformal_risk(part, alpha=settings.alpha, mix=mix)
     return neyman_pearson(part, alpha=settings.alpha, delta=settings.delta, mix=mix)
+
+
+def clear_of_scores(one: CalibratedThreshold, scores: FloatArray) -> CalibratedThreshold:
+    """Raise a threshold from the score that it was found at into the gap above that score.
+
+    The sample with that score is then decided alike wherever it is judged again, since scores may differ by
+    their last digits. The step is half of `REPRODUCIBLE_WITHIN`, or half of the gap where that is smaller: no
+    score in `scores` [samples] changes sides, and a promise about false alarms holds at any higher threshold.
+    """
+    if one.threshold is None:
+        return one
+    next_score = scores[scores > one.threshold].min(initial=np.inf)
+    step = min(REPRODUCIBLE_WITHIN, float(next_score) - one.threshold) / 2
+    return one.model_copy(update={"threshold": min(one.threshold + step, max(1.0, one.threshold))})
 
 
 def _rates_there(
