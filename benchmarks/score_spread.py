@@ -1,4 +1,4 @@
-"""Whether one text has one score: asked alone, in batches, in another order, served, and behind the guardrail.
+"""Whether one text has one score: alone, in batches, in another order, served, and behind the guardrail.
 
     python benchmarks/score_spread.py [--samples 16] [--dtypes float32] [--kinds …] [--server] [monitor=…]
 
@@ -207,7 +207,7 @@ def flagged(scores: Scores, limit: float) -> set[str]:
 
 
 def through_guardrail(study: Study, samples: Sequence[Sample], limit: float) -> Scores:
-    """The scores in a guardrail's answers, one request at a time, each action checked against the threshold."""
+    """The scores in a guardrail's answers, one request at a time; actions have to fit the threshold."""
     from monitorbench.config.serving import Serve
     from monitorbench.guardrail.calibrated import Calibrated, ServedJudge
     from monitorbench.guardrail.monitor import open_monitor

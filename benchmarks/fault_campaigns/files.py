@@ -11,6 +11,7 @@ from fault_campaigns.flips import Kind
 from fault_campaigns.stages import JUDGED, LOCAL, PILOT, Shared
 from monitorbench.config.base import UserError
 from monitorbench.corpus.columns import read_columns
+from monitorbench.corpus.elicited import Elicited, open_answer_log, read_answers
 from monitorbench.corpus.store import read_split
 from monitorbench.intervention.critic.training_data import read_critic_data
 from monitorbench.intervention.loop.live import run_live
@@ -19,7 +20,6 @@ from monitorbench.judging.evaluate import planned_evaluation, training_facts
 from monitorbench.prompts.published import published_prompt
 from monitorbench.records import Split
 from monitorbench.report.write import report
-from monitorbench.runs.answer_log import Elicited, open_answer_log, read_answers
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 from monitorbench.scoring.baselines import baselines_of

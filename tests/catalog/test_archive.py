@@ -12,14 +12,15 @@ from monitorbench.catalog.found import read_run
 from monitorbench.config.base import UserError
 
 SECRET = "sk-0123456789abcdef"
+TOKEN = "hush-hush"
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """A scored run with a report, and with what is not to leave the machine."""
-    config = {"engine": {"api_key_env": "MY_KEY", "extra_body": {"access_token": "hush", "user": "kept"}}}
+    config = {"engine": {"api_key_env": "MINE", "extra_body": {"user": "kept"}}}
     path = evaluated(tmp_path / "runs", rates=(0.1, 0.2), config=config)
-    (path / "report.html").write_text(f"<p>said: {SECRET}, and hush</p>")
+    (path / "report.html").write_text(f"<p>said: {SECRET}, and {TOKEN}</p>")
     (path / "samples").mkdir()
     (path / "samples" / "page.js").write_text("[]")
     for name in ("server.json", "code.diff", ".lock", "server.log"):
@@ -56,13 +57,14 @@ def test_the_same_run_gives_the_same_bytes(run: Path, tmp_path: Path):
 
 def test_keys_are_replaced(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """An endpoint that echoes the key it was given puts it into verdicts and report."""
-    monkeypatch.setenv("MY_KEY", SECRET)
+    monkeypatch.setenv("MINE", SECRET)
+    monkeypatch.setenv("SOME_TOKEN", TOKEN)
     made = export(read_run(run, "evaluate"), tmp_path / "a.zip", verdicts=True)
-    assert made.redacted == ["config.json", "report.html"]
+    assert made.redacted == ["report.html"]
     with zipfile.ZipFile(made.file) as archive:
         everything = b"".join(map(archive.read, archive.namelist()))
     assert SECRET.encode() not in everything
-    assert b"hush" not in everything
+    assert TOKEN.encode() not in everything
     assert b"kept" in everything
 
 

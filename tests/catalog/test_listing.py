@@ -13,7 +13,7 @@ from rich.console import Console
 from monitorbench.catalog.command import main
 from monitorbench.catalog.found import age_in_words, read_run, runs_in
 from monitorbench.catalog.listing import print_list, size_in_words
-from monitorbench.runs.lock import DIRECTORY_LOCK, locked
+from monitorbench.runs.files import DIRECTORY_LOCK, locked
 
 
 @pytest.fixture

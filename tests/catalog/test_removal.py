@@ -8,7 +8,7 @@ import pytest
 from made_runs import calibrated, evaluated, trained, transferred
 
 from monitorbench.catalog.command import main
-from monitorbench.runs.lock import DIRECTORY_LOCK, locked
+from monitorbench.runs.files import DIRECTORY_LOCK, locked
 
 
 def rm(runs: Path, *arguments: object) -> int:

@@ -2,13 +2,12 @@
 
 import json
 import logging
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from command import Done, script
 from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import calibrated, evaluated, trained, transferred
@@ -216,9 +215,8 @@ def test_the_scripts_resolve(tmp_path: Path):
     """An empty `run=`, as an unset shell variable gives it, is asked for with what is there."""
     run = evaluated(tmp_path / "runs")
 
-    def score(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        command = [sys.executable, str(ROOT / "eval" / "score.py"), f"paths.runs={tmp_path}/runs", *arguments]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    def score(*arguments: str) -> Done:
+        return script("eval/score.py", f"paths.runs={tmp_path}/runs", *arguments, folder=tmp_path)
 
     for arguments in ((), ("run=",), ("run=null",)):
         done = score(*arguments)

@@ -13,11 +13,16 @@ from monitorbench.config.sources import Cues
 from monitorbench.construct.counterfactual import Trial
 from monitorbench.construct.cues.questions import trials
 from monitorbench.corpus.elicit import Subject, ask_all, chat_ids
-from monitorbench.corpus.elicited import ListedTrial, by_request, pairs_by_source
+from monitorbench.corpus.elicited import (
+    ListedTrial,
+    by_request,
+    open_answer_log,
+    pairs_by_source,
+    read_answers,
+)
 from monitorbench.engines.local_model import LocalModel
 from monitorbench.engines.protocol import Completion, Decoding
 from monitorbench.records import Label, Message, Task
-from monitorbench.runs.answer_log import open_answer_log, read_answers
 from monitorbench.sources.all import SOURCES
 from monitorbench.sources.declaration import Questions
 from monitorbench.upstream import Question

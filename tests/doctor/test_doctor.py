@@ -57,6 +57,7 @@ def test_a_gpu_trains_with_unsloth_and_judges_with_vllm_as_transformers_does(tmp
     assert {name: states[name] for name in wanted} == dict.fromkeys(wanted, "ok")
 
 
+@pytest.mark.slow
 def test_a_broken_driver_fails_and_names_it(tmp_path):
     """The table is asked for where something is wrong: it must not end before it is printed."""
     torch = pytest.importorskip("torch")

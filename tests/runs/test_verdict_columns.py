@@ -17,10 +17,9 @@ from monitorbench.records import (
     UnscoredReason,
     Verdict,
 )
-from monitorbench.runs import verdict_columns
+from monitorbench.runs import verdict_log
 from monitorbench.runs.integrity import sealed_line
-from monitorbench.runs.verdict_columns import read_verdict_columns
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.verdict_log import read_verdict_columns, read_verdicts
 
 PLACE = QuotePlace(message=0, field=QuoteField.CONTENT, start=0, end=3)
 FOUND = GroundedQuote(quote="a", how=Grounding.EXACT, ratio=1, place=PLACE)
@@ -70,7 +69,7 @@ def check(path: Path) -> None:
 @pytest.mark.parametrize("block", [1, 700, 2**24])
 def test_it_reads_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int):
     """A label or score beside another sample's id makes every rate wrong, unseen."""
-    monkeypatch.setattr(verdict_columns, "_BYTES", block)
+    monkeypatch.setattr(verdict_log, "_BYTES", block)
     path = tmp_path / "verdicts.jsonl"
     for n in (0, 1, 60):
         path.write_bytes(b"".join(lines(n)))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from monitorbench.config.base import UserError
-from monitorbench.runs.answer_log import Elicited, open_answer_log, read_answers
+from monitorbench.corpus.elicited import Elicited, open_answer_log, read_answers
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks"))
@@ -21,6 +21,7 @@ from fault_campaigns.flips import Kind, flipped  # noqa: E402
 from fault_campaigns.stages import difference, results_of  # noqa: E402
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs Debian's strace (make system-deps)")
 def test_kills_and_endpoints_of_a_small_campaign(tmp_path: Path):
     """A harness that nobody runs finds nothing: this one kills real stages and asks a real endpoint."""

@@ -1,9 +1,7 @@
 """`runs export`: what a run came to, in one zip that is the same whenever it is made from the same files."""
 
 import io
-import json
 import os
-import re
 import zipfile
 from collections.abc import Iterator
 from fnmatch import fnmatch
@@ -13,6 +11,7 @@ from typing import NamedTuple
 from monitorbench.catalog.found import Run
 from monitorbench.catalog.links import settings
 from monitorbench.config.base import UserError
+from monitorbench.config.secrets import SHORTEST_SECRET, secret_values
 from monitorbench.runs.directory import LOGS, checked_file
 from monitorbench.runs.files import write_atomically
 
@@ -31,11 +30,6 @@ _RESULTS = (
 """Files of a run's folder, and folders, that are always taken. Never `server.json`, which may have a key."""
 _ANSWERS = ("*.jsonl",)
 """Taken by choice: they hold answers of models, and name or quote what was judged."""
-_KEYS = ("WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-"""Variables that hold a key whatever the run; what its engine's key is in, the settings say."""
-_SECRET_FIELD = re.compile(r"key|token$|secret|password|authorization", re.IGNORECASE)
-_SHORTEST_SECRET = 8
-"""Characters; what is shorter is in every text."""
 _REMOVED = b"(removed)"
 _BEGIN = (1980, 1, 1, 0, 0, 0)
 """The first moment that a zip can tell."""
@@ -55,7 +49,7 @@ class Exported(NamedTuple):
 def export(run: Run, target: Path | None, *, verdicts: bool) -> Exported:
     """Write a run's results to a zip: `target`, or in the folder `target`, or `<name>.zip` here.
 
-    Keys that the environment holds, or that a request's fields do, are replaced where a file has them.
+    Keys that the environment holds are replaced where a file has them; settings hold none.
     Raises `UserError` for a file that is not as it was written, or where there is nothing to export.
     """
     name = f"{run.path.name}.zip"
@@ -102,11 +96,8 @@ def _content(run: Run, path: Path, inner: str) -> bytes:
 
 
 def _secrets(run: Run) -> Iterator[bytes]:
-    engine = settings(run).get("engine", {})
-    for name in (engine.get("api_key_env"), *_KEYS):
-        value = os.environ.get(name, "").strip() if name else ""
-        if len(value) >= _SHORTEST_SECRET:
-            yield value.encode()
-    for field, value in (engine.get("extra_body") or {}).items():
-        if isinstance(value, str) and _SECRET_FIELD.search(field) and value:
-            yield json.dumps(value)[1:-1].encode()
+    variable = settings(run).get("engine", {}).get("api_key_env")
+    key = os.environ.get(variable, "").strip() if variable else ""
+    if len(key) >= SHORTEST_SECRET:
+        yield key.encode()
+    yield from (value.encode() for value in secret_values())

@@ -18,7 +18,7 @@ from monitorbench.catalog.found import KINDS, ON_THE_WAY, Run, State, read_run, 
 from monitorbench.catalog.listing import chosen, console, listed, print_list
 from monitorbench.catalog.selectors import ANY_RUN, COMPARED, Wanted, find
 from monitorbench.config.base import UserError
-from monitorbench.config.entry import reporting
+from monitorbench.config.ending import reporting
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,7 +11,7 @@ from monitorbench.catalog.listing import Listed, listed, size, size_in_words
 from monitorbench.config.base import ConfigError
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.report.tables.numbers import DASH, rate_with_interval
-from monitorbench.runs.stored_json import read_json
+from monitorbench.runs.files import read_json
 
 _GROUPS = ("dataset", "monitor", "prompt", "training", "engine")
 """Groups whose option is known by its `name`, an engine without one by its `kind`."""

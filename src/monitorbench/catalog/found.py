@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from monitorbench.config.base import UserError
 from monitorbench.runs.directory import MANIFEST, read_manifest
-from monitorbench.runs.lock import is_locked
+from monitorbench.runs.files import is_locked
 from monitorbench.runs.run_folders import dataset_name
 
 State = Literal["done", "running", "incomplete", "stale", "damaged"]

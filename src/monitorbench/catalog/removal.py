@@ -9,8 +9,7 @@ from monitorbench.catalog.links import readers
 from monitorbench.catalog.listing import size, size_in_words
 from monitorbench.catalog.selectors import find
 from monitorbench.config.base import UserError
-from monitorbench.runs.files import part_of, unwritable
-from monitorbench.runs.lock import DIRECTORY_LOCK, is_locked, locked
+from monitorbench.runs.files import DIRECTORY_LOCK, is_locked, locked, part_of, unwritable
 
 
 def remove(folder: Path, names: Sequence[str], *, force: bool, agreed: Callable[[str], bool]) -> list[Path]:

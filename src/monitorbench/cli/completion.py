@@ -64,7 +64,7 @@ def words(line: str, commands: Sequence[str]) -> list[str]:
         with composing(stage.conf):
             hydra = GlobalHydra.instance().hydra
             assert hydra is not None
-            found = BashCompletion(hydra.config_loader)._query(stage.primary, " ".join(typed[1:]))
+            found = BashCompletion(hydra.config_loader)._query(stage.name, " ".join(typed[1:]))
     finally:
         sys.stderr.close()
         sys.stderr = stderr

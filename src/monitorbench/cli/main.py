@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import monitorbench
 from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError
-from monitorbench.config.entry import reporting
+from monitorbench.config.ending import reporting
 
 _GROUPS = {
     "to begin": ("choose", "init", "doctor"),

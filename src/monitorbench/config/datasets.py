@@ -222,8 +222,6 @@ class PaperDataset(_Dataset):
     """Answers of live subject models (`data_build/elicit.py`), one directory or several; null: none."""
     synthetic_samples: Annotated[int, Field(ge=0)]
     """Nonsense samples for scale tests only; 0 in every real dataset."""
-    plan: bool
-    """Whether `build` only says what each cell could be filled with, by rows counted before."""
 
     @field_validator("elicited", mode="before")
     @classmethod

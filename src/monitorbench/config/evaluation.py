@@ -182,7 +182,7 @@ class Trainings(Config):
 
 
 class Assumed(Config):
-    """What a study's plan takes for granted where nothing is measured yet."""
+    """Values that the plan of a study assumes where nothing is measured yet."""
 
     auroc: Annotated[float, Field(gt=0.5, lt=1)] = 0.8
     """The base's, where it has not judged the test split yet."""
@@ -214,10 +214,8 @@ class Transfer(Trainings):
     """Draws of the paired cluster bootstrap."""
     auroc_margin: Annotated[float, Field(gt=0, le=1)] = 0.05
     """A cell's AUROC is called unchanged where a difference of this size or more is refuted."""
-    plan: bool = False
-    """Print what the study could show in each cell and what it takes, and do nothing."""
     assumed: Assumed = Assumed()
-    """For `plan`."""
+    """Values that `plan=true` assumes where nothing is measured yet."""
 
     @model_validator(mode="after")
     def _heads_have_no_objective(self) -> "Transfer":

@@ -128,7 +128,7 @@ class Study(Config):
     a run each, in one start of the engine; `serve.py` serves each by name. Training runs, or PEFT's
     folders."""
     plan: bool = False
-    """`choose` says what it would do, and does nothing."""
+    """Print what the stage would do and how long it takes, and do nothing."""
     run: Path | None
     """The run directory that `score.py`, `report.py`, `export.py`, `merge.py`, `push.py` and the import of
     `annotate.py` read."""

@@ -17,11 +17,18 @@ from monitorbench.config.study import Reasoning, Study
 from monitorbench.construct.code.incentive_trials import coding_trials
 from monitorbench.construct.counterfactual import SubjectAnswer, Trial, next_request, request_key
 from monitorbench.construct.cues.questions import trials, trials_as_published
-from monitorbench.corpus.elicited import ListedTrial, by_request, pairs_by_source
+from monitorbench.corpus.elicited import (
+    AnswerLog,
+    Elicited,
+    ListedTrial,
+    answer_key,
+    by_request,
+    open_answer_log,
+    pairs_by_source,
+)
 from monitorbench.engines.protocol import Decoding, Model, Request
 from monitorbench.engines.reasoning import ReasoningTokens, think_first
 from monitorbench.records import Category, Message, Role
-from monitorbench.runs.answer_log import AnswerLog, Elicited, answer_key, open_answer_log
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.progress import progress

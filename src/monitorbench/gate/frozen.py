@@ -16,8 +16,8 @@ from monitorbench.config.base import UserError
 from monitorbench.gate.answer import AnchorScores, Rules
 from monitorbench.metrics.bootstrap import FloatArray, group_index
 from monitorbench.records import Label, Sample
+from monitorbench.runs.files import read_json
 from monitorbench.runs.integrity import CHECKSUM, file_sha256, manifest_checksum
-from monitorbench.runs.stored_json import read_json
 from monitorbench.scoring.operating_point import OperatingPoint
 
 FILE, ANCHORS = "gate.json", "anchors.jsonl"

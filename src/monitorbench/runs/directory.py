@@ -19,11 +19,19 @@ from typing import Any
 
 from monitorbench.config.base import Incomplete, UserError
 from monitorbench.config.study import Study
-from monitorbench.runs.files import content_hash, folder_in_the_making, write_atomically, write_json
+from monitorbench.runs.files import (
+    DIRECTORY_LOCK,
+    StoredObject,
+    content_hash,
+    folder_in_the_making,
+    locked,
+    read_json,
+    read_object,
+    write_atomically,
+    write_json,
+)
 from monitorbench.runs.integrity import CHECKSUM, file_sha256, manifest_checksum, refuse_changed
-from monitorbench.runs.lock import DIRECTORY_LOCK, locked
 from monitorbench.runs.provenance import code_state, peak_memory_mib, versions
-from monitorbench.runs.stored_json import StoredObject, read_json, read_object
 
 SCHEMA_VERSION = 1
 """Raised when the meaning of a run's files changes, so that no old run passes for a new one."""

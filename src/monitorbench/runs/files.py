@@ -1,17 +1,83 @@
-"""Files that are there whole or not at all."""
+"""Files of runs and datasets: written whole or not at all, held by one process, read back or refused.
 
+A lock ends with its process, however that ends, and is not inherited by a forked child: an engine's worker
+may outlive a killed parent. A JSON file may have been cut off, edited or mistaken for another; none of that
+is a traceback.
+"""
+
+import fcntl
 import glob
 import hashlib
 import json
 import os
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from monitorbench import strict_json
 from monitorbench.config.base import UserError
+
+DIRECTORY_LOCK = ".lock"
+"""The file whose lock is one on the folder that it lies in."""
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool = False) -> Iterator[int]:
+    """Hold the lock on a file while the body runs; yields a descriptor of it for reading and appending.
+
+    Raises `UserError` where another process holds it and `wait` is False, or where it can't be written.
+    """
+    from filelock import FileLock, Timeout  # takes a quarter of a second, which `--help` has no use for
+
+    make_folder(path.parent)
+    # Where a network folder has no kernel locks, a soft one would outlive its process: it is refused instead.
+    lock = FileLock(path.resolve(), timeout=-1 if wait else 0, thread_local=False, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        owned = path.parent if path.name == DIRECTORY_LOCK else path
+        raise UserError(f"{owned}: another process is writing to it; wait for it or end it") from error
+    except OSError as error:
+        raise unwritable(path, error) from error
+    try:
+        yield from _appending(path)
+    finally:
+        lock.release()
+
+
+def _appending(path: Path) -> Iterator[int]:
+    try:
+        stream = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    try:
+        yield stream
+    finally:
+        os.close(stream)
+
+
+def is_locked(directory: Path) -> bool:
+    """Whether a process is writing to a run's directory now; False where nobody ever did.
+
+    Asked of the kernel itself, by a shared lock: `filelock` has none that two who ask could hold at once, and
+    would write into a folder that one may only read.
+    """
+    try:
+        stream = os.open(directory / DIRECTORY_LOCK, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(stream)
+    return False
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
@@ -113,3 +179,64 @@ def content_hash(value: Any) -> str:
     """The first 12 hex digits of a JSON value's SHA-256; the order of keys does not matter."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+class StoredObject(dict[str, Any]):
+    """A JSON object of a file: a key that it lacks is a `UserError` that names file and key."""
+
+    def __init__(self, found: Mapping[str, Any], file: Path, place: str = "") -> None:
+        """`place` is the dotted path of the object inside the file."""
+        self._file, self._place = file, place
+        super().__init__({key: self._read(key, value) for key, value in found.items()})
+
+    def __missing__(self, key: str) -> Any:
+        raise UserError(
+            f"{self._file}: no {self._place}{key} in it; expected the file of another stage, or one that "
+            "nobody edited"
+        )
+
+    def object(self, key: str) -> "StoredObject":
+        """The object under a key; `UserError` where it is missing or no object."""
+        found = self[key]
+        if not isinstance(found, StoredObject):
+            raise UserError(
+                f"{self._file}: {self._place}{key} is no object; expected the file as a stage wrote it"
+            )
+        return found
+
+    def _read(self, key: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            return StoredObject(value, self._file, f"{self._place}{key}.")
+        if isinstance(value, list):
+            return [self._read(key, one) for one in value]
+        return value
+
+
+def read_json(path: Path) -> Any:
+    """The JSON value in a file; `UserError` where it can't be read or is none."""
+    try:
+        return strict_json.loads(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}; expected a file that a stage wrote") from error
+    except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, a key twice
+        raise UserError(f"{path}: not JSON ({_reason(error)}); expected it as a stage wrote it") from error
+
+
+def read_object(path: Path) -> StoredObject:
+    """The JSON object in a file; `UserError` where it holds none."""
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise UserError(f"{path}: a JSON {type(found).__name__}; expected an object, as a stage wrote it")
+    return StoredObject(found, path)
+
+
+def read_objects(path: Path) -> list[StoredObject]:
+    """The JSON objects that a file lists; `UserError` where it holds no such list."""
+    found = read_json(path)
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise UserError(f"{path}: no list of objects; expected it as a stage wrote it")
+    return [StoredObject(one, path) for one in found]
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split())[:100]

@@ -16,9 +16,8 @@ from typing import Generic, Protocol, Self, TypeVar
 from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
-from monitorbench.runs.files import unwritable
+from monitorbench.runs.files import locked, unwritable
 from monitorbench.runs.integrity import sealed_line, unsealed_line
-from monitorbench.runs.lock import locked
 
 _SECONDS_BETWEEN_SYNCS = 1.0
 

@@ -23,8 +23,6 @@ _INIT_SECONDS = 30.0
 _FINISH_SECONDS = 30.0
 """How long the last numbers may take to be uploaded; what is not is still in the run directory."""
 
-_SECRET = re.compile(r"key|token|secret|passw|auth|credential", re.IGNORECASE)
-"""Fields of `engine.extra_body` whose values stay here."""
 _OURS = "MONITORBENCH_WANDB_DATA_DIR"
 """The environment variable that says which `WANDB_DATA_DIR` was set here."""
 _log = logging.getLogger(__name__)
@@ -202,7 +200,7 @@ def _begin(study: Study, run_path: Path, job: str) -> Any:
         job_type=job,
         name=run_path.name,
         dir=run_path,
-        config=_without_secrets(study.model_dump(mode="json")),
+        config=study.model_dump(mode="json"),
         settings=wandb.Settings(
             silent=True,
             console="off",
@@ -222,17 +220,3 @@ def _begin(study: Study, run_path: Path, job: str) -> Any:
             x_transaction_log_flush_interval=2.0,
         ),
     )
-
-
-def _without_secrets(tree: dict[str, Any]) -> dict[str, Any]:
-    """The settings with the values of fields that a request's own body may hide a key in left out."""
-    body = tree["engine"].get("extra_body")
-    if not body:
-        return tree
-    return {**tree, "engine": {**tree["engine"], "extra_body": _hidden(body)}}
-
-
-def _hidden(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: "hidden" if _SECRET.search(key) else _hidden(inner) for key, inner in value.items()}
-    return [_hidden(inner) for inner in value] if isinstance(value, list) else value

@@ -22,8 +22,8 @@ from monitorbench.metrics.at_point import RatesAt, rates_at
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
 from monitorbench.runs.files import write_atomically
-from monitorbench.runs.missing_scores import IN_A_NAME
 from monitorbench.runs.run_folders import dataset_name, run_name
+from monitorbench.runs.verdict_log import MISSING_SUFFIXES
 from monitorbench.scoring.calibration_split import (
     CalibrationScores,
     FittedOn,
@@ -92,7 +92,7 @@ def judge_id(evaluation: Evaluation) -> str:
     Whether scores are missing in this file of an import, which its name says, is none of it.
     """
     name = evaluation.monitor
-    for how in IN_A_NAME.values():
+    for how in MISSING_SUFFIXES.values():
         name = name.removesuffix(f"_{how}")
     return f"{name}/{evaluation.prompt}/{evaluation.judge_hash}"
 

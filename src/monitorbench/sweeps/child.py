@@ -1,8 +1,7 @@
 """A frozen study in a process of its own: how a sweep's worker and a transfer study both run one.
 
-`run_child` starts the process, sends it the signals that this one gets, and says how it ended. Run as
-`python -m monitorbench.sweeps.child train frozen=FILE`, this module is such a process without a checkout: it
-does what `train/sft.py frozen=FILE` and `eval/evaluate.py frozen=FILE` do.
+`run_child` starts the process, sends it the signals that this one gets, and says how it ended. A stage is
+run by the command, as `python -m monitorbench.cli train frozen=FILE`, which needs no checkout.
 """
 
 import logging
@@ -17,8 +16,6 @@ from types import FrameType
 from typing import NamedTuple
 
 from monitorbench.config.base import Preempted, UserError
-from monitorbench.config.entry import Script
-from monitorbench.config.study import Study
 
 _SECONDS_BETWEEN_LOOKS = 0.2
 _log = logging.getLogger(__name__)
@@ -82,7 +79,7 @@ def run_child(
 
 def stage_command(stage: str, frozen: Path) -> list[str]:
     """The command that runs a stage, `train` or `evaluate`, on a frozen study."""
-    return [sys.executable, "-m", "monitorbench.sweeps.child", stage, f"frozen={frozen}"]
+    return [sys.executable, "-m", "monitorbench.cli", stage, f"frozen={frozen}"]
 
 
 def run_stage(stage: str, frozen: Path, name: str) -> Path:
@@ -160,22 +157,3 @@ def _refuse_failed(ended: Ended, name: str, reason: str) -> None:
         raise KeyboardInterrupt
     if ended.code:
         raise UserError(f"{name}: failed with exit code {ended.code}, {reason}; the same command resumes it")
-
-
-def _train(study: Study) -> Path:
-    """Train as `train/sft.py` does."""
-    from monitorbench.training.stage import train
-
-    return train(study)
-
-
-def _evaluate(study: Study) -> Path:
-    """Judge as `eval/evaluate.py` does."""
-    from monitorbench.judging.adapters import evaluate_each
-
-    return evaluate_each(study)
-
-
-if __name__ == "__main__":
-    _stage = sys.argv.pop(1)
-    Script({"train": _train, "evaluate": _evaluate}[_stage], _stage, Path())()

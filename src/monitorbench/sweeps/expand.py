@@ -14,8 +14,9 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, flag_override
 from omegaconf.errors import OmegaConfBaseException
 
+from monitorbench.cli.refusals import one_line
+from monitorbench.cli.stage import Stage
 from monitorbench.config.base import ConfigError
-from monitorbench.config.entry import Script, one_line
 from monitorbench.config.project import composing
 from monitorbench.config.study import Study
 
@@ -27,7 +28,7 @@ class Point(NamedTuple):
     study: Study
 
 
-def load_script(path: Path) -> Script:
+def load_script(path: Path) -> Stage:
     """The main function of a script such as `train/sft.py`; `ConfigError` where it has none."""
     spec = importlib.util.spec_from_file_location(f"script_{path.stem}", path)
     if not path.is_file() or spec is None or spec.loader is None:
@@ -35,12 +36,12 @@ def load_script(path: Path) -> Script:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     script = getattr(module, "main", None)
-    if not isinstance(script, Script):
+    if not isinstance(script, Stage):
         raise ConfigError(f"{path}: no script with a config; expected one such as train/sft.py")
     return script
 
 
-def expand(script: Script, overrides: Sequence[str]) -> list[Point]:
+def expand(script: Stage, overrides: Sequence[str]) -> list[Point]:
     """The runs in the order of `-m`: comma lists, `choice`, `range`, `glob`, and `hydra.sweeper.params`.
 
     Raises:
@@ -53,7 +54,7 @@ def expand(script: Script, overrides: Sequence[str]) -> list[Point]:
         assert hydra is not None
         try:
             master = hydra.compose_config(
-                script.primary, list(overrides), run_mode=RunMode.MULTIRUN, with_log_configuration=False
+                script.name, list(overrides), run_mode=RunMode.MULTIRUN, with_log_configuration=False
             )
             sweeper = master.hydra.sweeper
             if sweeper["_target_"] != f"{BasicSweeper.__module__}.{BasicSweeper.__name__}":

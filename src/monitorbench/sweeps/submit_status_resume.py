@@ -11,9 +11,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from monitorbench.cli.stage import Stage
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.cluster import Cluster
-from monitorbench.config.entry import Script, reporting
+from monitorbench.config.ending import reporting
 from monitorbench.config.load import read_frozen
 from monitorbench.sweeps import slurm
 from monitorbench.sweeps.expand import Point, expand, load_script
@@ -55,11 +56,11 @@ def submit() -> None:
         _start(sweep, runs, points[0].study.cluster, given, after)
 
 
-def _print_plan(script: Script, points: Sequence[Point]) -> None:
+def _print_plan(script: Stage, points: Sequence[Point]) -> None:
     """What the runs of a sweep will take; `ConfigError` for a script that no forecast is made for."""
     if script.runs is None:
         raise ConfigError("--plan: expected train/sft.py, eval/evaluate.py or eval/transfer.py")
-    from monitorbench.forecast.table import forecast, print_forecast
+    from monitorbench.studies.forecast import forecast, print_forecast
 
     print_forecast(forecast(run for point in points for run in script.runs(point.study)))
 

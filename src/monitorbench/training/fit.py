@@ -10,7 +10,6 @@ from accelerate import PartialState
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
 from monitorbench.engines.stored.adapter import Base
-from monitorbench.forecast.pace import Measured, n_validations
 from monitorbench.runs.tracking import Track, tracked_step, tracked_validation
 from monitorbench.training import processes
 from monitorbench.training.callbacks import (
@@ -23,6 +22,7 @@ from monitorbench.training.checkpoints import SealCheckpoints, last_whole_checkp
 from monitorbench.training.curve import LearningCurve
 from monitorbench.training.display import TrainingDisplay, summary, training_display
 from monitorbench.training.model import restore_adapter, save_adapter
+from monitorbench.training.pace import MeasuredTraining, n_validations
 from monitorbench.training.trainer import Work, arguments, make_trainer
 
 CHECKPOINTS, BEST = "checkpoints", "best"
@@ -47,7 +47,7 @@ class Fitted(NamedTuple):
 
     planned_tokens: int
     planned_validation_tokens: int
-    measured: Measured
+    measured: MeasuredTraining
 
 
 def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> Fitted:
@@ -108,7 +108,7 @@ def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> Fitted:
     return Fitted(
         planned_tokens=sum(tokens[done:]),
         planned_validation_tokens=due * curve.n_tokens,
-        measured=Measured(
+        measured=MeasuredTraining(
             tokens=sum(n for n, _ in stepping),
             seconds=sum(seconds for _, seconds in stepping),
             validation_tokens=len(validating) * curve.n_tokens,

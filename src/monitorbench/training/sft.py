@@ -23,7 +23,6 @@ from monitorbench.engines.stored.adapter import Base
 from monitorbench.engines.stored.load import load_tokenizer
 from monitorbench.engines.stored.model_folder import model_weights_sha256
 from monitorbench.engines.weights import weights_folder, weights_identity
-from monitorbench.forecast.pace import Pace, measured_pace
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory
@@ -37,6 +36,7 @@ from monitorbench.training.fit import BEST, CHECKPOINTS, Fitted, Job, fit
 from monitorbench.training.model import load_model, refuse_idle_adapter, save_adapter
 from monitorbench.training.objectives.all import objective_of
 from monitorbench.training.objectives.base import Context
+from monitorbench.training.pace import TrainingPace, measured_pace
 from monitorbench.training.plan import make_plan
 from monitorbench.training.trainer import Work
 
@@ -181,7 +181,7 @@ def _finish(job: Job, curve: LearningCurve, renderer: Renderer) -> dict[str, Any
     }
 
 
-def _measured(fitted: Fitted, pace: Pace | None) -> dict[str, Any]:
+def _measured(fitted: Fitted, pace: TrainingPace | None) -> dict[str, Any]:
     """What the steps and validations of this process took, beside what was to be expected of earlier runs."""
     done, machine = fitted.measured, processes.machine()
     per_second = round(done.tokens / done.seconds, 2) if done.seconds else None

@@ -17,8 +17,7 @@ from monitorbench.corpus.store import read_split
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_checked, read_manifest
 from monitorbench.runs.integrity import file_sha256
-from monitorbench.runs.verdict_columns import read_verdict_columns
-from monitorbench.runs.verdict_log import VERDICTS, read_verdicts
+from monitorbench.runs.verdict_log import VERDICTS, read_verdict_columns, read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
 from monitorbench.scoring.combination.combine import combine_runs
 from monitorbench.scoring.evaluations import forced_alarms, read_evaluation

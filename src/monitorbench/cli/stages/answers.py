@@ -3,20 +3,21 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monitorbench.cli.script import evaluation, one_table, stage
+from monitorbench.cli.script import one_table, stage
+from monitorbench.cli.stage import Compose
 from monitorbench.config.study import Study
 
 if TYPE_CHECKING:
-    from monitorbench.forecast.work import Run
+    from monitorbench.studies.forecast import PlannedRun
 
 
-def _study_runs(study: Study) -> "list[Run]":
-    from monitorbench.studies.power import coming_runs
+def _transfer_runs(study: Study) -> "list[PlannedRun]":
+    from monitorbench.studies.transfer import coming_runs
 
     return coming_runs(study)
 
 
-def _report(study: Study) -> Path:
+def _report(study: Study, _: Compose) -> Path:
     from monitorbench.intervention.report.write import is_of_a_pilot, report_pilot
     from monitorbench.report.write import is_unscored_evaluation, report
 
@@ -69,7 +70,6 @@ With an operating point metrics.json also has its numbers, and metrics-at-NAME-H
 the same directory as its last line.
 """,
     after_sweep=one_table,
-    runs=evaluation,
 )
 
 COMBINE = stage(
@@ -101,17 +101,18 @@ control.html, and prints the run's directory as its last line.
 
 TRANSFER = stage(
     "transfer",
-    "monitorbench.studies.stage:transfer",
+    "monitorbench.studies.transfer:transfer",
     """Lay evaluation runs side by side: the transfer matrix of adapters, or heads, against their base.
 
     monitorbench transfer 'transfer.runs=[runs/evaluate/A,runs/evaluate/B]'
     monitorbench transfer experiment=transfer/cpu    # a study: its runs are found, or made
     monitorbench transfer experiment=transfer/heads  # the same with probes on hidden states
-    monitorbench transfer experiment=transfer/cpu transfer.plan=true    # what it could show and takes
+    monitorbench transfer experiment=transfer/cpu plan=true    # what it could show and takes
 
 Prints the run directory as its last line.
 """,
-    runs=_study_runs,
+    plan="monitorbench.studies.power:print_transfer_plan",
+    runs=_transfer_runs,
 )
 
 RECOMMEND = stage(

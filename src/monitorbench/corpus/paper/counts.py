@@ -1,6 +1,6 @@
 """How many rows each cell of `dataset=paper` can be filled with: counted on a machine with a mirror.
 
-`counts.yaml`, beside this file, is what `dataset.plan=true` reads. It is written by
+`counts.yaml`, beside this file, is what `plan=true` reads. It is written by
 
     python -m monitorbench.cli.count
 

@@ -1,4 +1,4 @@
-"""What `dataset.plan=true` prints: what each cell could be filled with, before anything is constructed.
+"""What `plan=true` prints: what each cell could be filled with, before anything is constructed.
 
 By rows that were counted on a machine with a mirror (`corpus.paper.counts`), so neither a mirror nor a
 network is needed. A source whose raw files are missing here is named.

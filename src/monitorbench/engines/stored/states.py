@@ -19,9 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from monitorbench.config.base import UserError
 from monitorbench.config.head import Storage
-from monitorbench.runs.files import unwritable
+from monitorbench.runs.files import DIRECTORY_LOCK, locked, unwritable
 from monitorbench.runs.keyed_log import KeyedLog, open_log
-from monitorbench.runs.lock import DIRECTORY_LOCK, locked
 
 ROWS = "rows.jsonl"
 STATES: dict[Storage, str] = {"float16": "states.f16", "int8": "states.i8"}

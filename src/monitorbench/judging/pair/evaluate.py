@@ -24,7 +24,7 @@ from monitorbench.judging.states import states_engine
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.response_span import response_span
 from monitorbench.records import Sample, Split, Verdict
-from monitorbench.runs.lock import DIRECTORY_LOCK, locked
+from monitorbench.runs.files import DIRECTORY_LOCK, locked
 from monitorbench.runs.verdict_log import VERDICTS, VerdictLog, open_verdict_log
 
 _log = logging.getLogger(__name__)

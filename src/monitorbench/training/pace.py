@@ -11,45 +11,44 @@ from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
 from monitorbench.config.cluster import AssumedPace, Cluster
-from monitorbench.config.study import Monitor
 from monitorbench.config.training import Training
 from monitorbench.runs.directory import read_manifest
 
 _DECIDES_PACE = ("dtype", "batching", "micro_batch_size", "loader", "gradient_checkpointing")
-"""What of a training's settings decides how long a token takes."""
+"""Settings of a training that decide how long a token takes."""
 _ENOUGH = 5
-"""Trainings; older ones are not looked at."""
+"""Number of trainings that are read, the newest first."""
 
 
 class Machine(NamedTuple):
-    """What a training runs on."""
+    """The machine that a training runs on."""
 
     kind: str
     """`cpu` or `cuda`."""
     name: str
-    """A GPU's own name; of a CPU the platform."""
+    """The GPU's own name, or the platform of a CPU."""
     n: int
-    """Processes, each with a device."""
+    """Number of processes, each with a device."""
 
 
-class Measured(NamedTuple):
-    """What was done, and how long it took: a training's optimizer steps and its validations."""
+class MeasuredTraining(NamedTuple):
+    """What a training did in its optimizer steps and validations, and how long they took."""
 
     tokens: int
-    """Of the samples in optimizer steps, padding left out."""
+    """Tokens of the samples in optimizer steps, padding left out."""
     seconds: float
     validation_tokens: int
     validation_seconds: float
 
 
-class Pace(NamedTuple):
+class TrainingPace(NamedTuple):
     """Tokens per second of a training as a whole."""
 
     training: float
     validation: float | None
-    """Of prompts of the validation split; None: as in training."""
+    """Tokens per second of prompts of the validation split; None: as in training."""
     n_runs: int = 0
-    """How many trainings it was measured in; 0: it is assumed."""
+    """Number of trainings it was measured in; 0: it is assumed."""
 
     def seconds(self, tokens: float, validation_tokens: float) -> float:
         """How long so many tokens take; loading and saving are not in it."""
@@ -70,39 +69,39 @@ def planned_machine(cluster: Cluster, device: str) -> Machine:
     return Machine("cpu", platform.platform(), 1)
 
 
-def measured_pace(runs: Path, training: Mapping[str, Any], machine: Machine) -> Pace | None:
-    """What earlier trainings in the folder `runs` measured; None: nothing.
+def measured_pace(runs: Path, training: Mapping[str, Any], machine: Machine) -> TrainingPace | None:
+    """The pace that earlier trainings in the folder `runs` measured; None where there is none.
 
     `training` is the run's identity: the same weights, type, batching and loader count, on the same machine.
     Of the newest five all tokens by all seconds. A run that can't be read counts for nothing.
     """
-    found: list[tuple[str, Measured]] = []
+    by_start: list[tuple[str, MeasuredTraining]] = []
     for path in (runs / "train").glob("*/manifest.json"):
         try:
             manifest = read_manifest(path.parent)
             measured = manifest.get("results", {}).get("measured")
             if measured is None or not _is_alike(manifest, training, machine):
                 continue
-            values = Measured(*(measured[name] for name in Measured._fields))
+            values = MeasuredTraining(*(measured[name] for name in MeasuredTraining._fields))
         except (UserError, KeyError, TypeError, AttributeError):
             continue
         if values.tokens > 0 and values.seconds > 0:
-            found.append((str(manifest.get("started", "")), values))
-    if not found:
+            by_start.append((str(manifest.get("started", "")), values))
+    if not by_start:
         return None
-    newest = [values for _, values in sorted(found, reverse=True)[:_ENOUGH]]
-    total = Measured(*map(sum, zip(*newest, strict=True)))
+    newest = [values for _, values in sorted(by_start, reverse=True)[:_ENOUGH]]
+    total = MeasuredTraining(*map(sum, zip(*newest, strict=True)))
     validation = total.validation_tokens / total.validation_seconds if total.validation_seconds else None
-    return Pace(total.tokens / total.seconds, validation or None, len(newest))
+    return TrainingPace(total.tokens / total.seconds, validation or None, len(newest))
 
 
-def assumed_pace(cluster: Cluster, monitor: Monitor) -> Pace | None:
-    """`cluster.assumed` for a model of this size on all GPUs of a run; None: the settings don't say."""
+def assumed_pace(cluster: Cluster, parameters: float | None) -> TrainingPace | None:
+    """`cluster.assumed` for a model of so many parameters on all GPUs of a run; None where it is not set."""
     assumed = cluster.assumed
-    if assumed is None or monitor.parameters is None:
+    if assumed is None or parameters is None:
         return None
-    factor = _factor(assumed, cluster, monitor.parameters)
-    return Pace(
+    factor = _factor(assumed, cluster, parameters)
+    return TrainingPace(
         assumed.training_tokens_per_second * factor, assumed.evaluation_prompt_tokens_per_second * factor
     )
 
@@ -112,9 +111,9 @@ def _factor(assumed: AssumedPace, cluster: Cluster, parameters: float) -> float:
 
 
 def _is_alike(manifest: Mapping[str, Any], training: Mapping[str, Any], machine: Machine) -> bool:
-    other, ran_on = manifest["identity"], manifest["results"]["measured"]["machine"]
-    same = other["weights"] == training["weights"] and all(
-        other["training"].get(name) == training["training"].get(name) for name in _DECIDES_PACE
+    identity, ran_on = manifest["identity"], manifest["results"]["measured"]["machine"]
+    same = identity["weights"] == training["weights"] and all(
+        identity["training"].get(name) == training["training"].get(name) for name in _DECIDES_PACE
     )
     kind, name, n = ran_on["kind"], str(ran_on["name"]), ran_on["n"]
     # Slurm's `h100` is part of what the card calls itself; a CPU's platform is compared as a whole.

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
-from monitorbench.forecast.pace import Pace, assumed_pace, n_validations
-from monitorbench.forecast.samples import Counter
-from monitorbench.forecast.table import forecast, lines, print_forecast
-from monitorbench.forecast.work import Run, Work
 from monitorbench.records import Split
+from monitorbench.studies.forecast import PlannedRun, RunCost, forecast, forecast_lines, print_forecast
+from monitorbench.studies.prompt_lengths import PromptCounter
+from monitorbench.training.pace import TrainingPace, assumed_pace, n_validations
 
 
 @given(steps=st.integers(1, 300), every=st.integers(1, 100), data=st.data())
@@ -36,9 +35,9 @@ def test_validations_are_those_that_a_training_makes(steps: int, every: int, dat
 def test_no_hours_are_said_where_some_are_not_known(seconds: list[float | None], gpus: int):
     """A sum that leaves out what nobody timed would be taken for all of it."""
     works = [
-        Work("m", "train sft", False, 1, 2.0, 1.0, value, gpus, None, (), "by nobody") for value in seconds
+        RunCost("m", "train sft", False, 1, 2.0, 1.0, value, gpus, None, (), "by nobody") for value in seconds
     ]
-    (line,) = lines(works)
+    (line,) = forecast_lines(works)
     assert (line.tokens, line.cost) == (3.0 * len(works), None)
     if None in seconds:
         assert line.hours is line.gpu_hours is None
@@ -52,17 +51,19 @@ def test_what_is_assumed_goes_by_parameters_and_gpus(compose_study: Callable[...
     """An 8B model would be planned as fast as one of 4B."""
     one = compose_study("train", "monitor=qwen3_4b", "cluster=h100")
     four = compose_study("train", "monitor=qwen3_8b", "cluster=h100x4")
-    fast, other = assumed_pace(one.cluster, one.monitor), assumed_pace(four.cluster, four.monitor)
+    fast, other = (
+        assumed_pace(one.cluster, one.monitor.parameters),
+        assumed_pace(four.cluster, four.monitor.parameters),
+    )
     assert fast is not None
     assert other is not None
     assert one.monitor.parameters is not None
     assert four.monitor.parameters is not None
     ratio = 4 * one.monitor.parameters / four.monitor.parameters
     assert other.training == pytest.approx(ratio * fast.training)
-    unknown = one.monitor.model_copy(update={"parameters": None})
-    assert assumed_pace(one.cluster, unknown) is None
-    assert Pace(2.0, 4.0).seconds(10, 20) == 10.0
-    assert Pace(2.0, None).seconds(10, 20) == 15.0
+    assert assumed_pace(one.cluster, None) is None
+    assert TrainingPace(2.0, 4.0).seconds(10, 20) == 10.0
+    assert TrainingPace(2.0, None).seconds(10, 20) == 15.0
 
 
 def test_the_paper_s_counts_stand_in_for_data_that_are_not_built(
@@ -79,7 +80,7 @@ def test_the_paper_s_counts_stand_in_for_data_that_are_not_built(
             *overrides,
         )
 
-    counter = Counter()
+    counter = PromptCounter()
     whole = counter.count(asked(), Split.TRAIN)
     assert whole.n == 153_581
     assert "not built" in whole.how
@@ -100,7 +101,7 @@ def test_other_data_that_are_not_built_are_one_line(compose_study: Callable[...,
     """A forecast of samples that nobody counted would be made up."""
     study = compose_study("evaluate", "dataset=starter", f"paths.data={tmp_path}")
     with pytest.raises(UserError, match=r"dataset=starter is not built.*data_build/build\.py"):
-        forecast([Run("evaluate", study)])
+        forecast([PlannedRun("evaluate", study)])
 
 
 def test_an_endpoint_s_cost_is_by_its_prices(
@@ -117,7 +118,7 @@ def test_an_endpoint_s_cost_is_by_its_prices(
         "paths.sources=null",
         "engine.prices={prompt: 2.0, cached_prompt: null, completion: 10.0}",
     )
-    works = forecast([Run("evaluate", study)])
+    works = forecast([PlannedRun("evaluate", study)])
     (work,) = works
     assert work.cost == pytest.approx((2.0 * work.tokens + 10.0 * work.samples) / 1e6)
     assert work.seconds is None

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from command import ROOT, monitorbench
 
-from monitorbench.choose.wording import choose_a_wording
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Prompt, Study
 from monitorbench.report.write import report
 from monitorbench.runs.directory import read_manifest
 from monitorbench.scoring.score import transfer
 from monitorbench.scoring.wordings import read_wording
+from monitorbench.studies.wording import choose_a_wording
 
 PROMPTS = ("direct", "direct_swapped")
 DATA = (

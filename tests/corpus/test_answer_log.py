@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from monitorbench.config.base import UserError
-from monitorbench.runs.answer_log import Elicited, answer_key, open_answer_log, read_answers
+from monitorbench.corpus.elicited import Elicited, answer_key, open_answer_log, read_answers
 
 
 def answer(key: str) -> Elicited:

@@ -8,7 +8,13 @@ from studies import study
 from monitorbench.config.base import ConfigError
 from monitorbench.config.load import validate
 from monitorbench.config.study import Study
-from monitorbench.studies.points import Point, evaluation_study, folder_of, points, training_study
+from monitorbench.studies.transfer import (
+    TrainingPoint,
+    evaluation_study,
+    frozen_folder,
+    training_points,
+    training_study,
+)
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +25,7 @@ def small() -> Study:
 
 def test_the_small_study_is_the_issues(small: Study):
     """Eight train subsets with one seed, three seeds for two of them, 240 and 600 samples."""
-    found = points(small.transfer)
+    found = training_points(small.transfer)
     assert len({point.subset for point in found}) == 8
     assert len(found) == 12
     seeds = {s: sorted(p.seed for p in found if p.subset == s) for s in {p.subset for p in found}}
@@ -37,16 +43,16 @@ def test_a_training_is_named_once():
         "+transfer.also={more: {subsets: [all], seeds: [0, 1], objectives: [sft]}}",
         primary="transfer",
     )
-    assert points(asked.transfer) == [
-        Point("all", 0, "sft"),
-        Point("safety_permission/code", 0, "sft"),
-        Point("all", 1, "sft"),
+    assert training_points(asked.transfer) == [
+        TrainingPoint("all", 0, "sft"),
+        TrainingPoint("safety_permission/code", 0, "sft"),
+        TrainingPoint("all", 1, "sft"),
     ]
 
 
 def test_a_points_study_is_what_the_script_composes(small: Study):
     """If it failed: the adapters that `train/sft.py experiment=…` made would be trained a second time."""
-    ours = training_study(small, Point("safety_permission/code", 2, "sft"))
+    ours = training_study(small, TrainingPoint("safety_permission/code", 2, "sft"))
     typed = study("experiment=transfer/cpu", "dataset.train.subset=safety_permission/code", "seed=2")
     same = {"tracking", "transfer", "run"}
     assert ours.model_dump(exclude=same) == typed.model_dump(exclude=same)
@@ -57,8 +63,8 @@ def test_a_points_study_is_what_the_script_composes(small: Study):
 
 def test_runs_of_a_study_are_grouped_in_tracking(small: Study):
     """Forty runs of a study among everybody else's are found by nobody."""
-    group = folder_of(small).name
-    assert training_study(small, Point("all", 0, "sft")).tracking.group == group
+    group = frozen_folder(small).name
+    assert training_study(small, TrainingPoint("all", 0, "sft")).tracking.group == group
     assert evaluation_study(small, None).tracking.group == group
     tree = json.loads(small.model_dump_json())
     tree["tracking"]["group"] = "mine"

@@ -9,9 +9,8 @@ import pytest
 from small_models import tiny_model
 
 from monitorbench.config.study import Study
-from monitorbench.forecast.table import forecast, lines
-from monitorbench.forecast.work import Run
 from monitorbench.judging.evaluate import evaluate
+from monitorbench.studies.forecast import PlannedRun, forecast, forecast_lines
 from monitorbench.training.sft import train
 
 
@@ -51,8 +50,8 @@ def asked(
 def test_a_run_is_forecast_from_the_one_before(asked: Callable[..., Study]):
     """If it failed: hours of a study would be wrong though all of it had been measured."""
     first, second = asked("seed=0"), asked("seed=1")
-    (before,) = forecast([Run("train", first)])
-    assert not before.is_there
+    (before,) = forecast([PlannedRun("train", first)])
+    assert not before.is_finished
     assert "assumed" in before.paced
     assert not first.paths.runs.exists(), "a forecast writes nothing"
 
@@ -64,23 +63,23 @@ def test_a_run_is_forecast_from_the_one_before(asked: Callable[..., Study]):
         "steps draw the samples that they have"
     )
 
-    there, coming = forecast([Run("train", first), Run("train", second)])
-    assert there.is_there
-    assert not coming.is_there
+    there, coming = forecast([PlannedRun("train", first), PlannedRun("train", second)])
+    assert there.is_finished
+    assert not coming.is_finished
     assert coming.seconds == pytest.approx(
         coming.tokens / measured["tokens"] * measured["seconds"] + measured["validation_seconds"], rel=1e-3
     )
     assert "measured in 1 trainings" in coming.paced
-    (line,) = lines([there, coming])
-    assert (line.runs, line.there, line.samples) == (2, 1, coming.samples)
+    (line,) = forecast_lines([there, coming])
+    assert (line.runs, line.finished, line.samples) == (2, 1, coming.samples)
 
     base, tuned = asked(), asked(f"monitor.adapter={run}")
     not_trained = asked(f"monitor.adapter={run.parent / 'none-0123456789ab'}")
     judged = evaluate(base)
     took = results(judged)["measured"]
     assert results(judged)["forecast"] is None
-    three = forecast([Run("evaluate", one) for one in (base, tuned, not_trained)])
-    assert [one.is_there for one in three] == [True, False, False]
+    three = forecast([PlannedRun("evaluate", one) for one in (base, tuned, not_trained)])
+    assert [one.is_finished for one in three] == [True, False, False]
     assert {one.tokens for one in three} == {took["tokens"]}, "each prompt by the model's own tokenizer"
     assert three[1].seconds == pytest.approx(took["seconds"], abs=0.02)
 
@@ -94,7 +93,7 @@ def test_characters_stand_in_for_a_tokenizer_that_is_not_here(asked: Callable[..
     exact = asked()
     absent = exact.monitor.model_copy(update={"path": None, "package": None, "hub_id": "nobody/no-model"})
     without = exact.model_copy(update={"monitor": absent})
-    (counted,), (estimated,) = (forecast([Run("evaluate", one)]) for one in (exact, without))
+    (counted,), (estimated,) = (forecast([PlannedRun("evaluate", one)]) for one in (exact, without))
     assert "by its tokenizer" in counted.counted[0]
     assert "by characters" in estimated.counted[0]
     assert estimated.samples == counted.samples
