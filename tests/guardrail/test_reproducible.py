@@ -9,21 +9,19 @@ from typing import Any
 
 import pytest
 from scripted_monitor import running
-from sealed import seal
-from small_models import PHRASE, sample, smollm2_folder, tiny_model
+from small_models import PHRASE, smollm2_folder, tiny_model
 from studies import study as composed
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.engine import REPRODUCIBLE_WITHIN
 from monitorbench.config.study import Study
-from monitorbench.corpus.store import write_split
+from monitorbench.corpus.store import read_split
 from monitorbench.gate.judged import gate_judge
 from monitorbench.guardrail.calibrated import read_calibrated
 from monitorbench.guardrail.monitor import open_monitor
-from monitorbench.judging import evaluate as evaluating
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.judging.reproducible import refuse_batch_dependent
-from monitorbench.records import Label, Sample, Split
+from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import read_manifest
 from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
@@ -34,30 +32,33 @@ FAST = ("engine.scores=fast", "engine.dtype=bfloat16")
 BATCHES = (1, 2, 7, 32)
 
 
-def samples() -> list[Sample]:
+def write_exchanges(file: Path) -> None:
     """Twenty pairs of texts of 3 to 60 words, so that batches pad them differently."""
     draw = random.Random(5)
-    made = []
+    rows = []
     for number in range(20):
         words = draw.choices(WORDS, k=draw.randint(3, 60))
-        made.append(sample(f"pair-{number}", " ".join([*words, PHRASE]), Label.MISBEHAVIOR))
-        made.append(sample(f"pair-{number}", " ".join(words), Label.BENIGN))
-    return made
+        asked = f"Question {number}: tell me about the {words[0]} and the {words[1]}."
+        for label, text in (("misbehavior", [*words, PHRASE]), ("benign", words)):
+            row = {"request": asked, "response": " ".join(text), "label": label, "pair_id": f"p{number}"}
+            rows.append(
+                json.dumps({**row, "category": "sycophancy_bias", "task": "qa", "split": "calibration"})
+            )
+    file.write_text("\n".join(rows) + "\n")
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Study]:
+def asked(tmp_path: Path) -> Callable[..., Study]:
     """Studies on a tiny model whose scores are far apart, over one calibration split."""
-    tiny = louder(tiny_model(tmp_path / "tiny"))
-    data = tmp_path / "data" / "own-0"
-    write_split(data, Split.CALIBRATION, samples())
-    seal(data)
-    monkeypatch.setattr(evaluating, "ensure", lambda study, splits: data)
+    tiny, file = louder(tiny_model(tmp_path / "tiny")), tmp_path / "own.jsonl"
+    write_exchanges(file)
 
     def made(*overrides: str, primary: str = "evaluate") -> Study:
+        data = ("dataset=jsonl", f"dataset.path={file}", "dataset.splits=[calibration]")
         fixed = (f"paths.data={tmp_path / 'data'}", f"monitor.path={tiny}", "engine.device=cpu")
         split = ("evaluate.split=calibration",) if primary == "evaluate" else ()
-        return composed(f"paths.runs={tmp_path / 'runs'}", *fixed, *split, *overrides, primary=primary)
+        runs = f"paths.runs={tmp_path / 'runs'}"
+        return composed(*data, *fixed, runs, *split, *overrides, primary=primary)
 
     return made
 
@@ -92,6 +93,8 @@ def test_batches_and_the_guardrail_give_one_score_and_one_decision(
 ):
     """If it failed: other samples would be flagged than the threshold was calibrated to flag."""
     runs = {n: evaluate(asked(f"engine.batch_size={n}", f"paths.runs={tmp_path / str(n)}")) for n in BATCHES}
+    (data,) = (tmp_path / "data").glob("jsonl-*")
+    samples = read_split(data, Split.CALIBRATION)
     alone = scores_of(runs[1])
     assert len({round(score, 3) for score in alone.values()}) > 20
     for n, run in runs.items():
@@ -112,7 +115,7 @@ def test_batches_and_the_guardrail_give_one_score_and_one_decision(
             open_monitor(calibrated, 600) as monitor,
             running(monitor, tmp_path / f"log-{n}", timeout_seconds=600) as served,
         ):
-            answers = {one.id: served.post(body_of(one))[1] for one in reversed(samples())}
+            answers = {one.id: served.post(body_of(one))[1] for one in reversed(samples)}
         assert largest_difference({name: one["score"] for name, one in answers.items()}, alone) <= 1e-4
         assert {name for name, one in answers.items() if one["action"] == "flag"} == flagged
 
