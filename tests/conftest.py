@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from matplotlib.figure import Figure
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when huggingface_hub is imported
 
@@ -41,6 +42,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
+SAVE = Figure.savefig
+
+
+def _save_empty(figure: Figure, file: Any, **_: Any) -> None:
+    width, height = figure.get_size_inches() * 72
+    file.write(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}pt" height="{height}pt"><g id="empty"/></svg>'
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Write figures empty, which saves four fifths of a page's work, unless the test is about them."""
+    Figure.savefig = SAVE if item.get_closest_marker("figures") else _save_empty  # type: ignore[method-assign]
 
 
 @pytest.fixture(scope="session")

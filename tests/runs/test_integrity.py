@@ -22,11 +22,11 @@ from monitorbench.corpus.columns import read_columns
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Split
-from monitorbench.runs import integrity
+from monitorbench.runs import files
+from monitorbench.runs.command import verify_folders
 from monitorbench.runs.directory import read_finished, record_files
-from monitorbench.runs.integrity import file_sha256, sealed_line, unsealed_line
+from monitorbench.runs.files import file_sha256, sealed_line, unsealed_line
 from monitorbench.runs.verdict_log import read_verdict_columns, read_verdicts
-from monitorbench.runs.verify import verified
 from monitorbench.scoring.evaluations import read_evaluation
 
 
@@ -65,7 +65,7 @@ def test_a_file_is_read_once_and_again_when_it_changed(tmp_path: Path, monkeypat
     path.write_bytes(b"one")
     first = file_sha256(path)
     with monkeypatch.context() as patch:
-        patch.setattr(integrity.hashlib, "file_digest", lambda *_: pytest.fail("read again"))
+        patch.setattr(files.hashlib, "file_digest", lambda *_: pytest.fail("read again"))
         assert file_sha256(path) == first
     path.write_bytes(b"two, longer")
     assert file_sha256(path) != first
@@ -169,7 +169,7 @@ def test_an_edited_verdict_is_refused_by_its_line(run: Path, study: Any, pattern
 
 def test_verify_names_what_is_not_whole(data: Path, run: Path, tmp_path: Path):
     """Who gets a folder from a colleague, or from an old disk, has to know which of it to believe."""
-    found = verified([data, run])
+    found = verify_folders([data, run])
     assert {*found.whole} == {data, run}
     assert (found.problems, found.unfinished, found.unrecorded) == ([], [], [])
     assert found.n_files == 7
@@ -183,7 +183,7 @@ def test_verify_names_what_is_not_whole(data: Path, run: Path, tmp_path: Path):
     log = tmp_path / "all" / "run" / "verdicts.jsonl"
     log.write_bytes(log.read_bytes()[:-10])
     (tmp_path / "all" / "run" / "notes.txt").write_text("mine")
-    found = verified([tmp_path / "all"])
+    found = verify_folders([tmp_path / "all"])
     assert found.whole == []
     assert found.unfinished == [tmp_path / "all" / "half"]
     assert [str(damaged) in one or f"{log}: lines are missing" in one for one in found.problems] == [True] * 2

@@ -78,6 +78,7 @@ def test_the_table_and_the_page_are_there(tmp_path: Path, compose_study: Callabl
     assert found[-1].exit.exit_code == 0
 
 
+@pytest.mark.slow
 @needs_wandb
 def test_an_adapter_is_an_artifact(tmp_path: Path, compose_study: Callable[..., Study]) -> None:
     """The weights of the run that one chose in W&B would have to be looked for on a cluster's disk."""

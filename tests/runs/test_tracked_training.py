@@ -30,6 +30,7 @@ for name, is_first in (("first", True), ("second", False)):
 """
 
 
+@pytest.mark.slow
 @needs_wandb
 def test_a_training_is_one_run_of_its_sweep(tmp_path: Path, compose_study: Callable[..., Study]):
     """A second run from a second process, or a curve without its steps, and the sweep's page misleads."""

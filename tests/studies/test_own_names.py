@@ -103,6 +103,7 @@ def test_own_names_reach_the_page(folder: Path):
     assert rows == IN_ORDER
 
 
+@pytest.mark.slow
 def test_a_threshold_for_each_own_category(folder: Path):
     """Otherwise: the stages would number other categories than the thresholds are for."""
     recorded = ("monitor=recorded", "monitor.verdicts=knows.jsonl", "monitor.name=knows")
@@ -127,6 +128,7 @@ def test_a_threshold_for_each_own_category(folder: Path):
     assert facts["dataset"]["positive_means"] == "contains personal data"  # as the dataset was built
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("subset", "cells"),
     [

@@ -33,6 +33,7 @@ def plugin() -> None:
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="the extra `tune` is not installed")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("plugin")
 def test_a_search_trains_and_names_the_best_on_validation(starter, tmp_path, tiny):
     """A search that is told nothing, or the test split's numbers, picks settings at random, or by what

@@ -22,7 +22,7 @@ _GROUPS = {
 
 
 def _runs(arguments: Sequence[str]) -> int:
-    from monitorbench.catalog.command import main as runs
+    from monitorbench.runs.command import main as runs
 
     return runs(arguments)
 

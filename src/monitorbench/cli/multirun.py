@@ -99,7 +99,7 @@ def without_folders(arguments: Sequence[str]) -> Iterator[list[str]]:
         yield list(arguments)
         return
     # A launcher would start the runs elsewhere, which a plan doesn't.
-    own = ("hydra.run.dir=", "hydra.sweep.dir=", "hydra/launcher=")
+    own = ("hydra.run.dir=", "hydra.sweep.dir=", "hydra/launcher=", "hydra.launcher.")
     kept = [word for word in arguments if not word.startswith(own)]
     with TemporaryDirectory() as scratch:
         yield [*kept, f"hydra.run.dir='{scratch}'", f"hydra.sweep.dir='{scratch}'"]

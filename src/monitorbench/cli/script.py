@@ -64,7 +64,7 @@ def _imported(path: str) -> Callable[[Study, Compose], Any]:
 
 
 def _resolved(study: Study, stage_name: str) -> Study:
-    from monitorbench.catalog.selectors import resolved
+    from monitorbench.runs.selectors import resolved
 
     return resolved(study, stage_name)
 

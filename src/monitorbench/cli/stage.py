@@ -227,6 +227,7 @@ class _Running:
             with reporting():  # in here: Hydra adds a line to whatever leaves this function
                 return self._job(cfg)
 
+        vars(job).update(stage=self.stage, done=self.done)  # for launchers, which start other processes
         with without_folders(self.arguments) as arguments:
             overrides, flags = split_flags(arguments)
             sys.argv[1:] = [*overrides, *flags]

@@ -51,7 +51,7 @@ class Cluster(Config):
     setup: tuple[Annotated[str, Field(pattern=r"^[^\r\n]+$")], ...]
     """Lines of bash before a run, such as `module load cuda/12.8`. One that fails ends the run."""
     assumed: AssumedPace | None = None
-    """What a forecast (`--plan`) takes where no such run was timed before; null: it gives no hours then."""
+    """What a plan (`plan=true`) takes where no such run was timed before; null: it gives no hours then."""
 
 
 class Tracking(Config):

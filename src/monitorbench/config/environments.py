@@ -55,7 +55,7 @@ class AlfworldGames(_FromSource):
     """CPU time of one plan; a run that needs a longer one ends, with that reason."""
 
 
-class Questions(_FromSource):
+class ToolQuestions(_FromSource):
     """Questions that are answered with tools."""
 
     side_by_side: ClassVar[bool] = True
@@ -68,7 +68,7 @@ class Questions(_FromSource):
     """The token F1 from which a searched answer counts as a success; None: only the exact match does."""
 
 
-Environments = Annotated[TextWorldGames | AlfworldGames | Questions, Field(discriminator="kind")]
+Environments = Annotated[TextWorldGames | AlfworldGames | ToolQuestions, Field(discriminator="kind")]
 """Every environment; `intervention/environments/open.py` opens each."""
 
 

@@ -34,7 +34,7 @@ class Wording(Config):
         return value
 
 
-class Score(Config):
+class Scoring(Config):
     """Which runs `score.py`, `transfer.py`, `calibrate.py` and `combine.py` take."""
 
     min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.9

@@ -36,7 +36,7 @@ override: `seed=1`, `dataset.test.subset=safety_permission`. A group such as `en
 _PLAIN = {int: "whole number", float: "number", str: "text", bool: "true or false", Path: "path"}
 
 
-class Row(NamedTuple):
+class SettingRow(NamedTuple):
     """One key."""
 
     key: str
@@ -77,7 +77,7 @@ def reference(conf: Path) -> str:
     return "\n\n".join((_HEAD.rstrip(), top, *groups)) + "\n"
 
 
-def _of_mapping(rows: list[Row], name: str, field: FieldInfo) -> list[Row]:
+def _of_mapping(rows: list[SettingRow], name: str, field: FieldInfo) -> list[SettingRow]:
     """The rows of a mapping's values have `NAME` in their keys."""
     if get_origin(field.annotation) is not dict:
         return rows
@@ -105,7 +105,7 @@ def _group(folder: Path, models: list[type[BaseModel]], options: list[str], defa
     return "\n\n".join(parts)
 
 
-def _rows(model: type[BaseModel], prefix: str, values: Any) -> Iterator[Row]:
+def _rows(model: type[BaseModel], prefix: str, values: Any) -> Iterator[SettingRow]:
     meanings = _meanings(model)
     seen: dict[Any, str] = {}
     for name, field in model.model_fields.items():
@@ -113,13 +113,13 @@ def _rows(model: type[BaseModel], prefix: str, values: Any) -> Iterator[Row]:
             continue  # the section's title
         first = seen.setdefault(field.annotation, name) if _models(field.annotation) else name
         if first != name and field.annotation is SplitView:
-            yield Row(f"{prefix}.{name}", "settings", "", f"As `{prefix}.{first}`, of this split.")
+            yield SettingRow(f"{prefix}.{name}", "settings", "", f"As `{prefix}.{first}`, of this split.")
             continue
         value = values.get(name, _MISSING) if isinstance(values, Mapping) else _MISSING
         yield from _field_rows(f"{prefix}.{name}", field, value, meanings.get(name, ""))
 
 
-def _field_rows(key: str, field: FieldInfo, value: Any, meaning: str) -> Iterator[Row]:
+def _field_rows(key: str, field: FieldInfo, value: Any, meaning: str) -> Iterator[SettingRow]:
     if value is _MISSING and not field.is_required():
         value = field.get_default(call_default_factory=True)
     models = _models(field.annotation)
@@ -131,10 +131,10 @@ def _field_rows(key: str, field: FieldInfo, value: Any, meaning: str) -> Iterato
         ),
         "",
     ):
-        yield Row(key, f"as [{group}](#{group})", "", meaning)
+        yield SettingRow(key, f"as [{group}](#{group})", "", meaning)
         return
     if meaning or not models:
-        yield Row(key, _type(field.annotation, field.metadata), _shown(value, bool(models)), meaning)
+        yield SettingRow(key, _type(field.annotation, field.metadata), _shown(value, bool(models)), meaning)
     is_mapping = get_origin(_without_none(field.annotation)) is dict
     for model in models:
         inner: Any = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
@@ -259,7 +259,7 @@ def _shown(value: Any, is_group: bool) -> str:
     return f"`{text if len(text) <= 60 else text[:57] + '...'}`"
 
 
-def _table(rows: list[Row]) -> str:
+def _table(rows: list[SettingRow]) -> str:
     def cell(text: str) -> str:
         return " ".join(text.split()).replace("|", "\\|")
 

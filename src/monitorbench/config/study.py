@@ -25,7 +25,7 @@ from monitorbench.config.evaluation import (
     Evaluate,
     Export,
     Report,
-    Score,
+    Scoring,
     Stakes,
     Stress,
     Transfer,
@@ -92,7 +92,7 @@ class Study(Config):
     tracking: Tracking
     cluster: Cluster
     transfer: Transfer
-    score: Score = Score()
+    score: Scoring = Scoring()
     stakes: Stakes
     evaluate: Evaluate
     wording: Wording = Wording()

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
-from monitorbench.construct.counterfactual import SubjectAnswer, Trial, counterfactual_pairs
+from monitorbench.construct.counterfactual import CounterfactualTrial, SubjectAnswer, counterfactual_pairs
 from monitorbench.construct.pair import Constructed
 from monitorbench.records import Sample
 from monitorbench.runs.directory import checked_file, read_finished
@@ -32,7 +32,7 @@ class ListedTrial(BaseModel):
 
     source: str
     licence: str
-    trial: Trial
+    trial: CounterfactualTrial
 
 
 class Elicited(BaseModel):

@@ -81,7 +81,7 @@ def read_calibrated(study: Study) -> Calibrated:
     point = read_operating_point(directory)
     if point.rule != "threshold":
         raise ConfigError(f"operating_point={directory}: no threshold; expected a calibrated one")
-    run = _found(Path(read_finished(directory)["results"]["judged"]), study)
+    run = _found(Path(read_finished(directory)["results"]["judged"]), study.paths.runs)
     manifest = read_finished(run)
     results, name = manifest["results"], point.thresholds[0].monitor
     if content_hash(manifest["identity"]["judge"]) != _hash(name):
@@ -104,9 +104,9 @@ def _rule(dumped: Any) -> Ensemble | Cascade:
     return kind.model_validate_json(json.dumps(dumped))
 
 
-def _found(run: Path, study: Study) -> Path:
+def _found(run: Path, runs: Path) -> Path:
     """An evaluation run where it was, or among this project's runs."""
-    here = study.paths.runs / "evaluate" / run.name
+    here = runs / "evaluate" / run.name
     return here if not run.is_dir() and here.is_dir() else run
 
 

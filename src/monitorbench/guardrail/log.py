@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import UserError
-from monitorbench.runs.files import locked
-from monitorbench.runs.integrity import unsealed_line
+from monitorbench.runs.files import locked, unsealed_line
 from monitorbench.runs.keyed_log import append_line, synced
 
 _PIECE = 2**16

@@ -16,8 +16,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
-from monitorbench.runs.files import locked, unwritable
-from monitorbench.runs.integrity import sealed_line, unsealed_line
+from monitorbench.runs.files import locked, sealed_line, unsealed_line, unwritable
 
 _SECONDS_BETWEEN_SYNCS = 1.0
 

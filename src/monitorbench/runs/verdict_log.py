@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from monitorbench.records import Label, UnscoredReason, Verdict
-from monitorbench.runs.integrity import unsealed_line
+from monitorbench.runs.files import unsealed_line
 from monitorbench.runs.keyed_log import KeyedLog, open_log, read_log
 
 VERDICTS, FAILURES = "verdicts.jsonl", "failures.jsonl"
@@ -133,7 +133,7 @@ class VerdictColumns(NamedTuple):
     scores: NDArray[np.float64]
     """In [0, 1], NaN where there is none."""
     censored: NDArray[np.bool_]
-    """Whether the score is a bound only; False in logs of older versions."""
+    """Whether the score is a bound only."""
     n_quotes: NDArray[np.int64]
     """Quotes of the evidence, and how many of them have a place."""
     n_grounded: NDArray[np.int64]

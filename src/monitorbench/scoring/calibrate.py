@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
 from monitorbench.config.engine import REPRODUCIBLE_WITHIN
-from monitorbench.config.evaluation import Calibrate
+from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.config.study import Study
 from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.metrics.at_point import RatesAt, rates_at
@@ -58,13 +58,12 @@ def calibrate_run(study: Study) -> Path:
     )
     identity = {"run": judged.id, "point": point.model_dump(mode="json")}
     name = run_name(judged.monitor, judged.prompt, dataset_name(judged.data.name))
-    formerly = f"{judged.monitor}-{judged.prompt}"
-    run = RunDirectory(study.paths.runs / "calibrate", name, identity, formerly=formerly)
+    run = RunDirectory(study.paths.runs / "calibrate", name, identity)
     with run.recording(study) as results:
         write_atomically(run.path / _FILE, point.model_dump_json(indent=2) + "\n")
         results["operating_point"] = point.model_dump(mode="json")
         results["judged"] = str(judged.directory)
-        at = _rates_there(judged, scored, point, study)
+        at = _rates_there(judged, scored, point, study.stakes, study.seed, study.transfer.resamples)
         results["rates"] = at
         results["flags_nothing"] = flags_nothing(at)
         for one in point.thresholds:
@@ -162,12 +161,17 @@ def clear_of_scores(one: CalibratedThreshold, scores: FloatArray) -> CalibratedT
 
 
 def _rates_there(
-    judged: Evaluation, scored: CalibrationScores, point: OperatingPoint, study: Study
+    judged: Evaluation,
+    scored: CalibrationScores,
+    point: OperatingPoint,
+    stakes: Stakes,
+    seed: int,
+    resamples: int,
 ) -> RatesAt:
     """What the point comes to on the samples that the threshold was set beside."""
     at = answers_at(point, judged).judged
     rows = np.isin(at.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
-    return rates_at(at.taking(rows), study.stakes, resamples=study.transfer.resamples, seed=study.seed)
+    return rates_at(at.taking(rows), stakes, resamples=resamples, seed=seed)
 
 
 def _in_words(one: CalibratedThreshold) -> str:

@@ -10,7 +10,7 @@ from monitorbench.config.evaluation import Stakes
 from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.drift import DRIFTED, Drift, drift
-from monitorbench.metrics.results import PointFacts, ThresholdFacts
+from monitorbench.metrics.results import OperatingPointFacts, ThresholdFacts
 from monitorbench.report.tables.points import drift_in_words
 from monitorbench.runs.directory import read_finished
 from monitorbench.scoring.calibrate import (
@@ -94,13 +94,15 @@ def points_at(
     return found
 
 
-def facts_of(points: Sequence[PointAt], stakes: Stakes, drawn: Drawn) -> dict[str, dict[str, PointFacts]]:
+def facts_of(
+    points: Sequence[PointAt], stakes: Stakes, drawn: Drawn
+) -> dict[str, dict[str, OperatingPointFacts]]:
     """Monitor, prompt: the point and its numbers on the test split."""
-    found: dict[str, dict[str, PointFacts]] = {}
+    found: dict[str, dict[str, OperatingPointFacts]] = {}
     for one in points:
         e = one.evaluation
         rates, there = rates_at(e.judged, stakes, **drawn), calibration_rates(one.directory)
-        found.setdefault(e.monitor, {})[e.prompt] = PointFacts(
+        found.setdefault(e.monitor, {})[e.prompt] = OperatingPointFacts(
             name=one.name,
             calibrated_on=one.calibrated_on,
             thresholds=one.thresholds,

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.engine import refuse_fast_scores
+from monitorbench.config.engine import Engine, refuse_fast_scores
 from monitorbench.config.load import freeze, read_frozen
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of, ensure
@@ -34,7 +34,7 @@ from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.recommendation.deployment import deployment_of
 from monitorbench.scoring.recommendation.stage import recommend
 from monitorbench.scoring.score import transfer
-from monitorbench.sweeps.child import run_stage
+from monitorbench.sweeps.worker import run_stage
 
 Compose = Callable[[Sequence[str]], Study]
 """Composes the study of what was typed, with more overrides behind it."""
@@ -84,15 +84,18 @@ def candidate_studies(monitors: Sequence[str], compose: Compose, configured: Seq
     if not monitors:
         raise ConfigError(f"monitors=[]: nothing to choose from; {_EXPECTED}, as 'monitors=[a,b]'")
     studies = [_candidate(entry, compose, configured) for entry in monitors]
-    names = Counter((judge_name(study), _prompt_name(study)) for study in studies)
+    names = Counter(
+        (judge_name(study.monitor, study.engine), _prompt_name(study.monitor.verdicts, study.prompt.name))
+        for study in studies
+    )
     for (judge, prompt), n in names.items():
         if n > 1:
             raise ConfigError(f"monitors: two of them are {judge} with prompt {prompt}; expected each once")
     return studies
 
 
-def _prompt_name(study: Study) -> str:
-    return "recorded" if study.monitor.verdicts else study.prompt.name
+def _prompt_name(verdicts: Path | None, prompt_name: str) -> str:
+    return "recorded" if verdicts else prompt_name
 
 
 def _candidate(entry: str, compose: Compose, configured: Sequence[str]) -> Study:
@@ -165,19 +168,30 @@ def print_choice_plan(study: Study, compose: Compose, configured: Sequence[str])
 
 def _plan_row(study: Study, split: Split, data: Path | None) -> tuple[str, ...]:
     if data is None:
-        return study.monitor.name, _prompt_name(study), split.value, "?", "to be judged", "not measured"
+        return (
+            study.monitor.name,
+            _prompt_name(study.monitor.verdicts, study.prompt.name),
+            split.value,
+            "?",
+            "to be judged",
+            "not measured",
+        )
     planned = planned_evaluation(described(study), data)
     n = len(read_split(data, split, study.dataset.view(split.value)))
-    state, takes = ("done", "") if planned.done else ("to be judged", _duration(study, planned, n))
+    state, takes = (
+        ("done", "")
+        if planned.done
+        else ("to be judged", _duration(study.monitor.verdicts, study.paths.runs, study.engine, planned, n))
+    )
     return planned.name, planned.judge.prompt.name, split.value, f"{n}", state, takes
 
 
-def _duration(study: Study, planned: Planned, n: int) -> str:
+def _duration(verdicts: Path | None, runs: Path, engine: Engine, planned: Planned, n: int) -> str:
     """How long judging n samples takes by earlier runs of the same judge, and what it costs."""
-    if study.monitor.verdicts is not None:
+    if verdicts is not None:
         return "a moment"
-    pace = measured_pace(study.paths.runs, planned.judge.identity)
+    pace = measured_pace(runs, planned.judge.identity)
     if pace is None:
         return "not measured"
     paid = f", ${n * pace.cost:.2f}" if pace.cost else ""
-    return f"{clock_time(expected_seconds(pace, n, study.engine))}{paid}"
+    return f"{clock_time(expected_seconds(pace, n, engine))}{paid}"

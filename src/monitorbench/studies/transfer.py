@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.engine import with_states
 from monitorbench.config.evaluation import Transfer
+from monitorbench.config.head import Head
 from monitorbench.config.load import freeze, validate
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of, ensure
@@ -28,7 +29,7 @@ from monitorbench.runs.files import content_hash, write_atomically
 from monitorbench.runs.run_folders import fit_run, training_run
 from monitorbench.studies.forecast import PlannedRun
 from monitorbench.studies.prompt_lengths import dataset_here, weights_here
-from monitorbench.sweeps.child import run_stage, run_stages
+from monitorbench.sweeps.worker import run_stage, run_stages
 
 _SPLITS = (Split.TRAIN, Split.VALIDATION, Split.TEST)
 _log = logging.getLogger(__name__)
@@ -81,13 +82,12 @@ def training_points(transfer: Transfer) -> list[TrainingPoint]:
     )
 
 
-def fitted_points(study: Study) -> list[TrainingPoint]:
+def fitted_points(head: Head, transfer: Transfer) -> list[TrainingPoint]:
     """The fits of a study of heads, in the order they are named.
 
     Raises `ConfigError` where its seeds would all give the same head.
     """
-    head = study.head
-    points = [point._replace(objective=head.name) for point in training_points(study.transfer)]
+    points = [point._replace(objective=head.name) for point in training_points(transfer)]
     if head.kind == "linear" and head.draw == "all" and len({point.seed for point in points}) > 1:
         raise ConfigError(
             "transfer.seeds: a linear head is the same with every seed; expected one seed, or "
@@ -99,7 +99,11 @@ def fitted_points(study: Study) -> list[TrainingPoint]:
 def frozen_folder(study: Study) -> Path:
     """The folder `runs/studies/<dataset>-<hash>/` with the frozen studies of the study's runs."""
     settings = study.model_dump(mode="json", exclude={"paths", "cluster", "tracking", "transfer", "run"})
-    points = training_points(study.transfer) if study.transfer.by == "adapter" else fitted_points(study)
+    points = (
+        training_points(study.transfer)
+        if study.transfer.by == "adapter"
+        else fitted_points(study.head, study.transfer)
+    )
     return study.paths.runs / "studies" / f"{study.dataset.name}-{content_hash([settings, points])}"
 
 
@@ -150,7 +154,7 @@ def planned_runs(study: Study, dataset_name: str, weights: str) -> list[PlannedR
     runs = [PlannedRun("evaluate", evaluation_study(study, None), "base")]
     if study.transfer.by == "head":
         dtype = with_states(study.engine).resolved_dtype
-        for point in fitted_points(study):
+        for point in fitted_points(study.head, study.transfer):
             fit = fit_study(study, point)
             head = fit_run(fit, dataset_name, weights, dtype).path
             evaluation = evaluation_study(study, None, head)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.engine import in_process
+from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.judging.adapters import one_start
@@ -34,7 +35,7 @@ def choose_a_wording(study: Study, prompt: Callable[[str], Prompt]) -> Path:
     Raises `ConfigError` for a monitor that is asked nothing in words, `UserError` where no prompt has both
     labels scored on the validation split, and what `evaluate` raises.
     """
-    _refuse_wordless(study)
+    _refuse_wordless(study.monitor, study.adapters)
     by_prompt = _study_by_prompt(study, prompt)
     ensure(study, [Split.VALIDATION, *([] if study.wording.test == "none" else [Split.TEST])])
     with _judging(study) as judge:
@@ -77,7 +78,7 @@ def choose_a_wording(study: Study, prompt: Callable[[str], Prompt]) -> Path:
 
 def print_wording_plan(study: Study, prompt: Callable[[str], Prompt]) -> None:
     """Print what judging the prompts takes. Which is chosen is not known yet: the first stands for it."""
-    _refuse_wordless(study)
+    _refuse_wordless(study.monitor, study.adapters)
     by_prompt = list(_study_by_prompt(study, prompt).values())
     tested = {"none": [], "chosen": by_prompt[:1], "all": by_prompt}[study.wording.test]
     runs = [on_split(asking, Split.VALIDATION) for asking in by_prompt]
@@ -89,13 +90,12 @@ def _study_by_prompt(study: Study, prompt: Callable[[str], Prompt]) -> dict[str,
     return {name: study.model_copy(update={"prompt": prompt(name)}) for name in study.wording.prompts}
 
 
-def _refuse_wordless(study: Study) -> None:
-    monitor = study.monitor
+def _refuse_wordless(monitor: Monitor, adapters: tuple[Path, ...]) -> None:
     if monitor.head is not None:
         raise ConfigError("monitor.head: a probe is fitted under one prompt; expected monitor.head=null")
     if monitor.kind != "language_model":
         raise ConfigError(f"monitor.kind={monitor.kind}: it reads no prompt; expected a language model")
-    if study.adapters:
+    if adapters:
         raise ConfigError("adapters: a wording is chosen for one monitor; expected monitor.adapter alone")
 
 

@@ -23,14 +23,14 @@ from monitorbench.training.curve import LearningCurve
 from monitorbench.training.display import TrainingDisplay, summary, training_display
 from monitorbench.training.model import restore_adapter, save_adapter
 from monitorbench.training.pace import MeasuredTraining, n_validations
-from monitorbench.training.trainer import Work, arguments, make_trainer
+from monitorbench.training.trainer import TrainingWork, arguments, make_trainer
 
 CHECKPOINTS, BEST = "checkpoints", "best"
 """What an unfinished run has beside its results."""
 _log = logging.getLogger(__name__)
 
 
-class Job(NamedTuple):
+class TrainingJob(NamedTuple):
     """One training: where it is kept, what is trained, how, and on what."""
 
     directory: Path
@@ -39,7 +39,7 @@ class Job(NamedTuple):
     model: Any
     training: Training
     seed: int
-    work: Work
+    work: TrainingWork
 
 
 class Fitted(NamedTuple):
@@ -50,7 +50,7 @@ class Fitted(NamedTuple):
     measured: MeasuredTraining
 
 
-def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> Fitted:
+def fit(job: TrainingJob, curve: LearningCurve, track: Track, name: str) -> Fitted:
     """Take the optimizer steps, from the last checkpoint on; the kept adapter is in the model afterwards."""
     training, patience = job.training, job.training.early_stopping_patience
     tokens = _tokens_by_step(job.work, training)
@@ -137,7 +137,7 @@ def _refuse_no_auroc(curve: LearningCurve, patience: int | None) -> None:
         )
 
 
-def _tokens_by_step(work: Work, training: Training) -> list[int]:
+def _tokens_by_step(work: TrainingWork, training: Training) -> list[int]:
     """Tokens of the samples of each optimizer step, over all processes; padding is none."""
     passes = training.batch_size // training.micro_batch_size
     tokens = [sum(work.examples[i].n_tokens for unit in row for i in unit) for row in work.plan]

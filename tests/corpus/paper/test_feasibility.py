@@ -7,7 +7,7 @@ from command import script
 from small_mirror import CODE, CORPUS, GAMING, QA, built, overrides, write_mirror
 from studies import study
 
-from monitorbench.corpus.paper.counts import STATED, STATED_QUESTIONS, Counts, count, counts
+from monitorbench.corpus.paper.counts import STATED, STATED_QUESTIONS, CellCounts, count, counts
 from monitorbench.corpus.paper.plan import plan
 from monitorbench.corpus.paper.units import paper_inputs
 from monitorbench.corpus.store import read_split
@@ -18,7 +18,7 @@ from monitorbench.sources.all import SOURCES
 
 def test_the_plan_of_a_cell_is_what_its_quotas_take_of_what_was_counted():
     """Else a plan promises pairs with a trace for those without, or one source beyond its share."""
-    known = Counts(
+    known = CellCounts(
         pairs={QA: {"without_thinking": 300, "with_thinking": 25}},
         samples={
             QA: {"diasafety": 90_000, "jailbreakbench": 500, "sycon_bench": 10**6},

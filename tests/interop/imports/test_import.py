@@ -16,7 +16,7 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_checked, read_manifest
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import file_sha256
 from monitorbench.runs.verdict_log import VERDICTS, read_verdict_columns, read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
 from monitorbench.scoring.combination.combine import combine_runs

@@ -52,7 +52,7 @@ answer's sentence, and prints the directory with `report.html` as its last line.
 
 VERIFY = stage(
     "verify",
-    "monitorbench.runs.verify:verify",
+    "monitorbench.runs.command:verify",
     """Compare datasets and runs with the checksums that were written with them.
 
     monitorbench verify

@@ -20,8 +20,7 @@ from monitorbench.corpus.paper.pool import worker_pool
 from monitorbench.corpus.paper.units import PaperInputs, Unit, construct, unit_identity
 from monitorbench.records import SAMPLE_SCHEMA, Sample, to_table
 from monitorbench.runs.directory import checked_file, is_finished, read_manifest, write_manifest
-from monitorbench.runs.files import content_hash, folder_in_the_making
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import content_hash, file_sha256, folder_in_the_making
 from monitorbench.runs.progress import progress
 
 _ROWS_PER_GROUP = 2048

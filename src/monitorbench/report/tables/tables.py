@@ -12,7 +12,7 @@ from monitorbench.metrics.summary import CellMetrics
 from monitorbench.metrics.wordings import WordingChoice
 from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
-from monitorbench.report.reading import Compared
+from monitorbench.report.reading import ComparedTraining
 from monitorbench.report.sections.decision import decision, turned
 from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.costs import cost_row, measured, sent_on_in_words
@@ -365,7 +365,7 @@ def _numbers(found: CellMetrics) -> list[str]:
     ]
 
 
-def _difference_row(one: Compared) -> list[str]:
+def _difference_row(one: ComparedTraining) -> list[str]:
     bounds = one.difference["auroc_difference_ci"]
     return [
         f" {where(one)}",
@@ -376,12 +376,12 @@ def _difference_row(one: Compared) -> list[str]:
     ]
 
 
-def where(one: Compared) -> str:
+def where(one: ComparedTraining) -> str:
     """The cells of a comparison, in words of at most 17 characters."""
     return f"{_WHERE[one.where]}, {one.n_cells} cell{'s' if one.n_cells != 1 else ''}"
 
 
-def bag_of_words_text(one: Compared) -> str:
+def bag_of_words_text(one: ComparedTraining) -> str:
     """Bag of words' AUROC beside a difference, with its interval or as the mean it is."""
     beside = one.bag_of_words
     if beside.is_mean and beside.auroc is not None:
