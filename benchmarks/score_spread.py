@@ -209,7 +209,7 @@ def flagged(scores: Scores, limit: float) -> set[str]:
 def through_guardrail(study: Study, samples: Sequence[Sample], limit: float) -> Scores:
     """The scores in a guardrail's answers, one request at a time; actions have to fit the threshold."""
     from monitorbench.config.serving import Serve
-    from monitorbench.guardrail.calibrated import Calibrated, ServedJudge
+    from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge
     from monitorbench.guardrail.monitor import open_monitor
     from monitorbench.guardrail.service import PATH, serving
     from monitorbench.judging.judge import judge_spec
@@ -217,7 +217,7 @@ def through_guardrail(study: Study, samples: Sequence[Sample], limit: float) -> 
 
     spec = judge_spec(study.monitor, study.engine, study.prompt)
     threshold = threshold_at(limit)
-    parts = {threshold.monitor: ServedJudge(spec, study)}
+    parts: dict[str, ServedJudge | ServedBaseline] = {threshold.monitor: ServedJudge(spec, study)}
     WORK.mkdir(parents=True, exist_ok=True)
     settings = Serve(guardrail=True, timeout_seconds=600, at_once=1000)
     found: Scores = {}

@@ -50,8 +50,9 @@ def measure_spread(judge: Judge, questions: Sequence[Question], spec: JudgeSpec)
     differences = judge.differences_alone(_across_lengths(questions, spec.monitor.reasoning is not None))
     if not differences:
         return spread
-    spread["largest"], spread["n"] = max(differences), len(differences)
-    if kind == "reproducible" and spread["largest"] > REPRODUCIBLE_WITHIN:
+    largest = max(differences)
+    spread["largest"], spread["n"] = largest, len(differences)
+    if kind == "reproducible" and largest > REPRODUCIBLE_WITHIN:
         _log.warning("scores are not reproducible on this machine: %s", _in_words(spread))
     else:
         _log.info("%s", _in_words(spread))
