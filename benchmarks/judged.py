@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
 
 from benchmarks.measuring import ROOT
+from monitorbench.config.base import ConfigError
 from monitorbench.config.load import load
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
@@ -35,9 +37,12 @@ class Judged(NamedTuple):
 
 
 def composed(primary: str, settings: Sequence[str]) -> Study:
-    """Compose the study of a script: `evaluate` for `eval/evaluate.py`."""
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return load(compose(primary, list(settings)))
+    """Compose the study of a script: `evaluate` for `eval/evaluate.py`. Raises `SystemExit` of one line."""
+    try:
+        with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+            return load(compose(primary, list(settings)))
+    except (HydraException, ConfigError) as error:
+        raise SystemExit(f"error: {str(error).splitlines()[0]}") from None
 
 
 def judged_samples(settings: Sequence[str]) -> Judged:

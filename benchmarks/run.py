@@ -90,7 +90,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         JUDGED,
     ),
     "guardrail_outage": Benchmark(
-        (Option("seconds", 240.0, 60.0, "seconds of load"), CLIENTS, AT_ONCE), "eval/evaluate.py", JUDGED
+        (Option("seconds", 240.0, 60.0, "seconds of load"), CLIENTS, AT_ONCE),
+        "eval/evaluate.py",
+        (*STARTER, "dataset.test.pairs_per_cell=1"),
     ),
     "import_rows": Benchmark((Option("rows", 1_000_000, 4_000, "rows of the CSV"),)),
     "pilot_statistics": Benchmark(
@@ -120,8 +122,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 def main(arguments: Sequence[str]) -> int:
     """Parse, run, print and write; returns the exit code."""
     if arguments[:1] == ["--side"]:
-        module, function = arguments[1].split(":")
-        side = getattr(importlib.import_module(f"benchmarks.{module}"), function)
+        file, function = arguments[1].split(":")
+        side = getattr(importlib.import_module(f"benchmarks.{file}"), function)
         print(json.dumps(side(*json.loads(arguments[2]))))
         return 0
     given = _parser().parse_args(arguments)
@@ -139,7 +141,14 @@ def main(arguments: Sequence[str]) -> int:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     began = time.monotonic()
-    result = importlib.import_module(f"benchmarks.{given.name}").main(work.resolve(), **values)
+    module = importlib.import_module(f"benchmarks.{given.name}")
+    from monitorbench.config.base import UserError
+
+    try:
+        result = module.main(work.resolve(), **values)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     missed = report(result, work, given.tiny)
     print(f"{time.monotonic() - began:.0f} s\n{work}")
     return 1 if missed else 0

@@ -282,6 +282,7 @@ TRANSPORT: dict[str, Mode] = {
 }
 """Modes that show in how bytes come, or that none come."""
 
+_CONTENTS = {"null": None, "empty": "", "blank": " \n\t", "a number": 0, "true": True}
 BODIES: dict[str, Mode] = {
     "html": lambda wire, right, opposite: wire.answer(_HTML, kind="text/html"),
     "empty body": _raw(lambda body: b""),
@@ -326,11 +327,7 @@ BODIES: dict[str, Mode] = {
     "finish content_filter": _choice(finish_reason="content_filter"),
     "finish unknown": _choice(finish_reason="insufficient_system_resource"),
     "finish a number": _choice(finish_reason=0),
-    "content null": _message(content=None),
-    "content empty": _message(content=""),
-    "content blank": _message(content=" \n\t"),
-    "content a number": _message(content=0),
-    "content true": _message(content=True),
+    **{f"content {name}": _message(content=content) for name, content in _CONTENTS.items()},
     "content an object": _message(content={"answer": "no"}),
     "content in parts": _message(content=[{"type": "text", "text": "no"}]),
     "content half a character": _message(of_right=True, content="no\ud800"),
@@ -349,16 +346,11 @@ BODIES: dict[str, Mode] = {
 
 _TRILLION = {"prompt_tokens": 10**12, "completion_tokens": 10**12, "total_tokens": 2 * 10**12}
 _NEGATIVE = {"prompt_tokens": -5, "completion_tokens": -5, "total_tokens": -10}
+_LITERALS = ("NaN", "Infinity", "-Infinity", "1e999")
+_VALUES = {"above 0": 2.5, "in words": "-0.1", "true": True, "null": None, "all 0": 0.0}
 NUMBERS: dict[str, Mode] = {
-    "logprobs NaN": _literal(b"NaN"),
-    "logprobs Infinity": _literal(b"Infinity"),
-    "logprobs minus Infinity": _literal(b"-Infinity"),
-    "logprobs 1e999": _literal(b"1e999"),
-    "logprobs above 0": _every(2.5),
-    "logprobs in words": _every("-0.1"),
-    "logprobs true": _every(True),
-    "logprobs null": _every(None),
-    "logprobs all 0": _every(0.0),
+    **{f"logprobs {text.replace('-', 'minus ')}": _literal(text.encode()) for text in _LITERALS},
+    **{f"logprobs {name}": _every(value) for name, value in _VALUES.items()},
     "logprobs one-sided": _logprobs(lambda top: top[:1]),
     "logprobs of other words": _logprobs(lambda top: [{**token, "token": "x"} for token in top]),
     "logprobs empty": _logprobs(lambda top: []),
@@ -381,9 +373,9 @@ def _as_token(body: Body, key: str) -> None:
     body["choices"][0]["logprobs"]["content"][0].update(token=key, top_logprobs=key)
 
 
+_FIELDS = ("content", "reasoning_content", "reasoning", "refusal")
 ECHOES: dict[str, Mode] = {
-    **{f"key in {field}": _echo(_in_message(field)) for field in ("content", "reasoning_content")},
-    **{f"key in {field}": _echo(_in_message(field)) for field in ("reasoning", "refusal")},
+    **{f"key in {field}": _echo(_in_message(field)) for field in _FIELDS},
     "key in finish_reason": _echo(lambda body, key: body["choices"][0].update(finish_reason=f"stop {key}")),
     "key in model": _echo(lambda body, key: body.update(model=f"m {key}")),
     "key in a log-probability": _echo(_as_token),

@@ -33,7 +33,7 @@ class Stage(NamedTuple):
     """Arguments, given the folder that the command writes into."""
     share: float
     """The stage's share of the kills."""
-    before: Callable[[Path], None] = lambda _: None
+    before: Callable[[Path], object] = lambda _: None
     """Puts into the folder what the command reads there."""
 
 
@@ -63,27 +63,14 @@ STARTER = ("dataset.generated_pairs=8", "tracking=none")
 JUDGED = (*STARTER, "dataset.test.pairs_per_cell=2", "dataset.calibration.pairs_per_cell=4")
 LOCAL = ("monitor.context_tokens=2048", "engine.dtype=float32", "engine.device=cpu", "engine.batch_size=4")
 TRAINED = (
-    "training.max_steps=3",
-    "training.validate_every=1",
-    "training.dtype=float32",
-    "training.device=cpu",
-    "training.learning_rate=1e-2",
-    "training.max_tokens=512",
-    "monitor.context_tokens=2048",
+    *("training.max_steps=3", "training.validate_every=1", "training.dtype=float32", "training.device=cpu"),
+    *("training.learning_rate=1e-2", "training.max_tokens=512", "monitor.context_tokens=2048"),
     "dataset.validation.pairs_per_cell=1",
 )
+_GAME = ("environment.rooms=2", "environment.objects=2", "environment.quest_length=2")
 PILOT = (
-    "tracking=none",
-    "monitor=bag_of_words",
-    "agent.error_rate=0.5",
-    "pilot.step_budget=5",
-    "pilot.tasks=3",
-    "pilot.training_tasks=6",
-    "pilot.validation_tasks=3",
-    "pilot.statistics.draws=1000",
-    "environment.rooms=2",
-    "environment.objects=2",
-    "environment.quest_length=2",
+    *("tracking=none", "monitor=bag_of_words", "agent.error_rate=0.5", *_GAME, "pilot.step_budget=5"),
+    *("pilot.tasks=3", "pilot.training_tasks=6", "pilot.validation_tasks=3", "pilot.statistics.draws=1000"),
 )
 """Settings of the stages, small enough for seconds."""
 
@@ -114,7 +101,9 @@ def stages(shared: Shared, base_url: str) -> dict[str, Stage]:
         Stage("build jsonl", "data_build/build.py", own, 0.18),
         Stage("evaluate local", "eval/evaluate.py", with_runs(data, model, *JUDGED, *LOCAL), 0.2),
         Stage("evaluate endpoint", "eval/evaluate.py", endpoint, 0.18),
-        Stage("score", "eval/score.py", score, 0.08, lambda root: copy_run(shared.evaluation, root / run)),
+        Stage(
+            "score", "eval/score.py", score, 0.08, lambda root: shutil.copytree(shared.evaluation, root / run)
+        ),
         Stage("train", "train/sft.py", with_runs(data, model, *STARTER, *TRAINED), 0.18),
         Stage("pilot live", "eval/pilot.py", games, 0.06),
         Stage("pilot outcomes", "eval/pilot.py", with_runs(*outcomes), 0.06),
@@ -226,30 +215,24 @@ def _in_child(script: str, arguments: list[str], said: Path, ready: int) -> NoRe
         os._exit(code if isinstance(code, int) else 1)
 
 
-def copy_run(source: Path, target: Path) -> None:
-    """Copy a run to where a stage looks for it."""
-    shutil.copytree(source, target)
-
-
 def results_of(root: Path) -> dict[str, Any]:
     """Read all that a stage left in a folder, without what differs between any two runs.
 
     By file: of JSON its value, of JSON lines the rows in any order, of everything else the bytes. A file that
     a finished run does not have is in it as well, so that nothing left behind goes unseen.
     """
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for path in sorted(path for path in root.rglob("*") if path.is_file()):
-        name = str(path.relative_to(root))
+        name, is_hidden = str(path.relative_to(root)), path.name.startswith(".")
         if path.name in ("config.json", "code.diff"):
-            found[name] = None
-        elif path.suffix == ".json" and not path.name.startswith("."):
-            found[name] = _without_times(_parsed(path.read_text(encoding="utf-8")), root)
-        elif path.suffix == ".jsonl" and not path.name.startswith("."):
-            lines = path.read_text(encoding="utf-8").splitlines()
-            found[name] = sorted((_without_times(_parsed(line), root) for line in lines), key=json.dumps)
+            results[name] = None
+        elif path.suffix not in (".json", ".jsonl") or is_hidden:
+            results[name] = path.read_bytes()
         else:
-            found[name] = path.read_bytes()
-    return found
+            text = path.read_text(encoding="utf-8")
+            lines = text.splitlines() if path.suffix == ".jsonl" else [text]
+            results[name] = sorted((_without_times(_parsed(line), root) for line in lines), key=json.dumps)
+    return results
 
 
 def _parsed(text: str) -> Any:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_models import tiny_model
@@ -16,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT))
 
 from benchmarks import run  # noqa: E402
+from benchmarks.judged import composed  # noqa: E402
 from benchmarks.measuring import Ratio, Result  # noqa: E402
 
 HEAVY = "numpy,pyarrow,hydra,torch,transformers,vllm,monitorbench"
@@ -86,6 +88,14 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path, capsys: pytest
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
+def test_a_mistyped_setting_ends_in_a_line():
+    """Settings follow a benchmark as they follow a script, and a slip in one ended in a traceback."""
+    with pytest.raises(SystemExit, match=r"^error: .*engine.nonsense"):
+        composed("evaluate", ["engine.nonsense=1"])
+    with pytest.raises(SystemExit, match=r"^error: .*evaluate.split"):
+        composed("evaluate", ["evaluate.split=nowhere"])
+
+
 def test_a_missed_bar_is_marked_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """A ratio below its bar would pass unseen; at the tiny size it says nothing, and is not applied."""
     ratios = {"slow": Ratio(2, most=1), "fast": Ratio(2, least=1), "none": Ratio(math.nan, most=1)}
@@ -105,18 +115,31 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_model(tmp_path_factory.mktemp("model"))
 
 
+def written_by(name: str, work: Path, *more: str) -> dict[str, Any]:
+    """Run a benchmark at its smallest size, and read what it wrote."""
+    command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), name, "--tiny", "--work", str(work)]
+    done = subprocess.run([*command, *more], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.strip().splitlines()[-1] == str(work)
+    written: dict[str, Any] = json.loads((work / "ratios.json").read_text())
+    assert written["measured"]
+    return written
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_benchmark_runs_at_its_smallest_size(name: str, model: Path, tmp_path: Path):
     """Else a benchmark ends in a traceback once a column, a setting or a name changes, and nobody knows."""
-    command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), name, "--tiny", "--work"]
-    command.append(str(tmp_path / "work"))
-    if run.BENCHMARKS[name].settings_of:
-        command += [f"monitor.path={model}", "monitor.context_tokens=2048"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.strip().splitlines()[-1] == str(tmp_path / "work")
-    written = json.loads((tmp_path / "work" / "ratios.json").read_text())
-    assert written["measured"]
-    assert written["ratios"] or name == "coverage"
-    assert all(isinstance(value, int | float) for value in written["ratios"].values())
+    is_small = name in ("guardrail", "probe_latency", "states", "train")  # vLLM takes no model so small
+    settings = [f"monitor.path={model}", "monitor.context_tokens=2048"] if is_small else []
+    ratios = written_by(name, tmp_path / "work", *settings)["ratios"]
+    assert ratios or name == "coverage"
+    assert all(isinstance(value, int | float) for value in ratios.values())
+
+
+@pytest.mark.slow
+@pytest.mark.vllm
+def test_judging_runs_beside_raw_vllm(tmp_path: Path):
+    """The part of `evaluate` that starts vLLM is left out of its smallest size, and would rot unseen."""
+    ratios = written_by("evaluate", tmp_path / "work", "--parts", "engine")["ratios"]
+    assert "rate, ours / raw at the same settings" in ratios

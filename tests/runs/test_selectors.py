@@ -133,6 +133,8 @@ def test_each_stage_finds_its_own_kind(study: Callable[..., Study], tmp_path: Pa
     assert scored.operating_point == point, "of the same judge, not the newest"
     both = resolved(study("transfer.runs=[latest,@small]"), "transfer").transfer.runs
     assert both == (test, test)
+    every = resolved(study("transfer.runs=[@*]"), "transfer").transfer.runs
+    assert set(every) == {old, test}, "finished evaluations over the test split"
     combined = resolved(study("combine.calibration=[@other]", "combine.test=[@small]"), "combine").combine
     assert (combined.calibration, combined.test) == ((evaluated_of(other),), (test,))
 

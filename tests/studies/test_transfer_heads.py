@@ -54,7 +54,7 @@ def test_a_study_by_heads_is_made_once_and_found_again(
     with pytest.raises(UserError, match=r"9 of 9 runs are missing \(4 of them fits\)"):
         transfer(asked())
     missing = [line for line in caplog.messages if line.startswith("missing: ")]
-    assert sum("train/fit.py frozen=" in line for line in missing) == 4
+    assert sum("monitorbench fit frozen=" in line for line in missing) == 4
 
     directory = transfer(asked("transfer.make=true"))
     results = json.loads((directory / "metrics.json").read_text())

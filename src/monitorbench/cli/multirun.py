@@ -22,6 +22,11 @@ _TAKE_A_VALUE = frozenset(
 _MAY_TAKE_A_VALUE = frozenset({"--info", "-i", "--shell-completion", "-sc"})
 """Flags of Hydra's that may have a value behind them."""
 
+PRINTING = frozenset(
+    "--cfg -c --info -i --shell-completion -sc --hydra-help --version --experimental-rerun".split()
+)
+"""Flags of Hydra's with which it composes nothing that is run."""
+
 
 def split_flags(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Overrides, and Hydra's flags with their values: its parser takes overrides only in one row."""
@@ -64,11 +69,21 @@ def run_overrides(overrides: Sequence[str], params: Mapping[str, str] | None = N
     return [list(words) for words in itertools.product(*values.values())]
 
 
+def first_run(overrides: Sequence[str]) -> list[str]:
+    """The overrides of a sweep's first run; what a search would draw from an interval is left out."""
+    searched = [override.input_line for override in _parsed(overrides) if _is_interval(override)]
+    return run_overrides([word for word in overrides if word not in searched])[0]
+
+
+def _is_interval(override: Override) -> bool:
+    return override.is_sweep_override() and not override.is_discrete_sweep()
+
+
 def _values(override: Override) -> list[str]:
     key = override.get_key_element()
     if not override.is_sweep_override():
         return [f"{key}={override.get_value_element_as_str()}"]
-    if not override.is_discrete_sweep():
+    if _is_interval(override):
         raise HydraException(f"{override.input_line}: no grid; expected choice(…) or range(…)")
     return [f"{key}={value}" for value in override.sweep_string_iterator()]
 

@@ -8,7 +8,6 @@ Hydra's: its own run directory holds the settings. What only Hydra does (`-m`, `
 """
 
 import gc
-import logging
 import os
 import sys
 import textwrap
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.ending import reporting, stop
+from monitorbench.config.ending import reporting, show_log, stop
 from monitorbench.config.extras import require
 from monitorbench.config.load import read_frozen
 from monitorbench.config.preemption import watch
@@ -53,6 +52,8 @@ class Stage:
     """Does the work and returns the directory it wrote."""
     text: str
     """What `--help` says of the stage, its first line a summary."""
+    reads: Sequence[str] = ()
+    """Top-level settings that the stage reads, which `--help` lists."""
     plan: Callable[[Study, Compose], None] | None = None
     """Prints what `function` would do, and writes nothing."""
     no_plan: str = ""
@@ -139,10 +140,15 @@ class Stage:
     def study_of(self, cfg: "DictConfig", experiment: str | None = None) -> Study:
         """What a composed config means: validated, with paths in the place of short names of runs.
 
-        `experiment` is the name of the experiment that was chosen, if any.
+        Raises what `validated` raises, and `UserError` for a name that is of no run, or of several.
+        """
+        return self.resolve(self.validated(cfg, experiment), self.name)
 
-        Raises what `load` raises, `ConfigError` for `plan=true` where the stage has no plan, and `UserError`
-        for a name that is of no run, or of several.
+    def validated(self, cfg: "DictConfig", experiment: str | None = None) -> Study:
+        """What a composed config means, short names of runs as they are.
+
+        `experiment` is the name of the experiment that was chosen, if any. Raises what `load` raises, and
+        `ConfigError` for `plan=true` where the stage has no plan.
         """
         from omegaconf import OmegaConf
 
@@ -154,7 +160,7 @@ class Stage:
         study = load(cfg, experiment)
         if study.plan and self.plan is None and self.runs is None:
             raise ConfigError(f"plan=true: {self.name} has no plan: {self.no_plan}")
-        return self.resolve(study, self.name)
+        return study
 
     def print_plan(self, studies: Sequence[Study], compose: Compose) -> None:
         """Print what the stage would do for some studies; nothing is started and nothing written."""
@@ -173,13 +179,6 @@ def chosen_experiment(overrides: Sequence[str]) -> str | None:
     pairs = [word.lstrip("+").partition("=") for word in overrides]
     chosen = next((value for key, _, value in reversed(pairs) if key == "experiment"), None)
     return None if chosen in (None, "null") else chosen
-
-
-def show_log() -> None:
-    """Send our own log lines to stderr, as plain text."""
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s", force=True)
-    # Third parties narrate; what a person needs of them comes through our own lines.
-    logging.getLogger("monitorbench").setLevel(logging.INFO)
 
 
 @dataclass
@@ -213,7 +212,7 @@ class _Running:
         """Let `hydra.main` do what was asked for: a sweep, or what its flags print."""
         import hydra
 
-        from monitorbench.cli.multirun import flag_value, split_flags, without_folders
+        from monitorbench.cli.multirun import PRINTING, flag_value, split_flags, without_folders
         from monitorbench.cli.refusals import HYDRA_ERRORS, YAML_ERRORS, one_line
         from monitorbench.config.project import find_projects
 
@@ -230,14 +229,34 @@ class _Running:
         vars(job).update(stage=self.stage, done=self.done)  # for launchers, which start other processes
         with without_folders(self.arguments) as arguments:
             overrides, flags = split_flags(arguments)
+            added = flag_value(flags, "--config-dir", "-cd")
+            if added is not None and not Path(added).is_dir():
+                raise ConfigError(f"--config-dir={added}: no such folder; expected a folder of settings")
+            if not PRINTING & {flag.partition("=")[0] for flag in flags}:
+                self._refuse_bad_settings(overrides, added)
             sys.argv[1:] = [*overrides, *flags]
             try:
                 hydra.main(version_base="1.3", config_path=tree, config_name=self.stage.name)(job)()
             except (*HYDRA_ERRORS, *YAML_ERRORS) as error:
                 if not is_composing and not isinstance(error, HYDRA_ERRORS):
                     raise  # the stage's own failure: its traceback is what helps
-                added = flag_value(arguments, "--config-dir", "-cd")
                 stop(one_line(error, overrides, self.stage.conf, added), 2)
+
+    def _refuse_bad_settings(self, overrides: Sequence[str], added: str | None) -> None:
+        """Validate the first run before Hydra makes a folder, in which it copies the settings."""
+        import hydra
+
+        from monitorbench.cli.multirun import first_run
+        from monitorbench.cli.refusals import HYDRA_ERRORS, YAML_ERRORS, one_line
+        from monitorbench.config.project import composing
+
+        search = [] if added is None else [f"hydra.searchpath=['file://{Path(added).resolve()}']"]
+        try:
+            with composing(self.stage.conf):
+                composed = hydra.compose(self.stage.name, [*first_run(overrides), *search])
+        except (*HYDRA_ERRORS, *YAML_ERRORS) as error:
+            stop(one_line(error, overrides, self.stage.conf, added), 2)
+        self.stage.validated(composed)
 
     def _job(self, cfg: "DictConfig") -> float | None:
         """Do one job of Hydra's; returns the value that its sweeper searches by, if it does."""
@@ -262,9 +281,10 @@ class _Running:
             self.planned.append(study)  # for one table of all jobs
             return None
         if is_search and self.stage.value is None:
+            sweeper = str(settings.sweeper["_target_"]).rpartition(".")[2]
             raise ConfigError(
-                f"hydra/sweeper: searches by a value of each run, and {self.stage.name} has none; expected "
-                "hydra/sweeper=basic"
+                f"hydra/sweeper: {sweeper} needs a value of each run, and {self.stage.name} has none; "
+                "expected hydra/sweeper=basic"
             )
         announce(settings, split_flags(self.arguments)[0])
         self._run(study, lambda more: load(hydra.compose(self.stage.name, [*typed, *more]), experiment))

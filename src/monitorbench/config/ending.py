@@ -1,12 +1,14 @@
-"""How a process ends: a foreseen failure is one line on stderr and an exit code of its own.
+"""What a process says on stderr, and how it ends.
 
-A bad setting ends with 2, any other foreseen failure with 1, a run stopped to be resumed with 75, Ctrl-C
-with 130. A reader that closes our stdout early (`… --help | head -1`) ends the process quietly with 141, as
-a shell reports a program that SIGPIPE ended.
+A foreseen failure is one line and an exit code of its own: 2 for a bad setting, 1 for any other, 75 for a run
+that was stopped to be resumed, 130 for Ctrl-C. A reader that closes our stdout early (`… --help | head -1`)
+ends the process quietly with 141, as a shell reports a program that SIGPIPE ended.
 """
 
+import logging
 import os
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -16,6 +18,8 @@ from monitorbench.config.extras import extra_of, installing
 from monitorbench.config.secrets import without_secrets
 
 CLOSED_PIPE = 141
+_SENTENCE = 10
+"""Words that make a line a sentence."""
 
 
 @contextmanager
@@ -45,7 +49,7 @@ def reporting() -> Iterator[None]:
 def _end_unread() -> None:
     """End the process where its stdout has no reader any more; return where it still has one."""
     try:
-        sys.stdout.flush()
+        print(flush=True)
     except BrokenPipeError:
         # What is left can't be flushed when the interpreter ends either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -53,7 +57,36 @@ def _end_unread() -> None:
 
 
 def stop(message: str, code: int) -> NoReturn:
-    """End the process with one line on stderr, in which no key is shown."""
+    """End the process with one line on stderr, in which no key is shown; a terminal gets it wrapped."""
     sys.stdout.flush()
-    print(f"error: {without_secrets(message)}", file=sys.stderr, flush=True)
+    line = f"error: {without_secrets(message)}"
+    print(wrapped(line) if sys.stderr.isatty() else line, file=sys.stderr, flush=True)
     raise SystemExit(code)
+
+
+def show_log() -> None:
+    """Send our own log lines to stderr, as plain text; long sentences are wrapped."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Sentences())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    # Third parties narrate; what a person needs of them comes through our own lines.
+    logging.getLogger("monitorbench").setLevel(logging.INFO)
+
+
+class _Sentences(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return wrapped(super().format(record))
+
+
+def wrapped(text: str) -> str:
+    """Wrap each line that is a long sentence at the terminal's width, 80 columns where there is none.
+
+    A line of few words is left whole: it is a path, a command or a number to copy.
+    """
+    width = os.get_terminal_size(sys.stderr.fileno()).columns if sys.stderr.isatty() else 80
+    return "\n".join(
+        textwrap.fill(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        if len(line) > width and len(line.split()) >= _SENTENCE
+        else line
+        for line in text.splitlines()
+    )

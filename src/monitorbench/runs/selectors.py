@@ -1,5 +1,7 @@
 """Runs by short names: a path, `latest`, `@NAME` or `@NAME/SPLIT`, or how a folder's name or hash begins.
 
+In a list `@*` stands for every run that fits.
+
 `resolved` puts paths in the place of such names before a stage sees its study, so that its `config.json`
 holds the path. Promises: a short name never gives a run of a kind, split or state that the stage can't read;
 one that fits several runs is refused with their names.
@@ -25,6 +27,8 @@ from monitorbench.runs.run_folders import Run, age_in_words, runs_in
 
 LATEST = "latest"
 BY_NAME = "@"
+EVERY = "@*"
+"""In a setting that takes several runs: every run that fits, the oldest first."""
 _LISTED, _MOST_LISTED = 3, 10
 _NAMED_IN_RESULTS = ("judged", "runs", "tested", "episodes", "combined.runs")
 """Where the manifests of some kinds of runs name the runs that they were made from."""
@@ -133,7 +137,10 @@ def resolved(study: Study, stage: str) -> Study:
             changed: Any = _found(study.paths.runs, study.run, study.monitor, key, given, wanted)
         elif isinstance(given, tuple):
             changed = tuple(
-                _found(study.paths.runs, study.run, study.monitor, key, one, wanted) for one in given
+                path
+                for entry in given
+                for path in _every(study.paths.runs, study.monitor, key, entry, wanted)
+                or [_found(study.paths.runs, study.run, study.monitor, key, entry, wanted)]
             )
         else:
             continue
@@ -195,6 +202,19 @@ def by_beginning(name: str, runs: Sequence[Run]) -> list[Run]:
     if exact := [run for run in runs if run.path.name == name]:
         return exact
     return [run for run in runs if run.path.name.startswith(name) or run.id.startswith(name)]
+
+
+def _every(runs: Path, monitor: Monitor, key: str, entry: Path, wanted: Wanted) -> list[Path]:
+    """The runs that `@*` stands for; none for any other entry. `UserError` where no run fits."""
+    if str(entry) != EVERY:
+        return []
+    if key == "adapters":
+        wanted = replace(wanted, fits=_of_the_base(monitor))
+    paths = [run.path for run in reversed(_fitting(runs, wanted))]
+    if not paths:
+        raise UserError(f"{key}={EVERY}: no such run in {runs}; expected {wanted.words}")
+    _log.info("%s=%s: %d runs", key, EVERY, len(paths))
+    return paths
 
 
 def _found(runs: Path, run: Path | None, monitor: Monitor, key: str, given: Path, wanted: Wanted) -> Path:

@@ -119,7 +119,8 @@ def tracking(study: Study, run_path: Path, job: str, *, is_first: bool = True) -
     if settings.mode == "disabled" or not is_first:
         track = Track()
     elif importlib.util.find_spec("wandb") is None:
-        _say_not_installed()
+        if job == "train" or not settings.after_seconds:  # elsewhere nobody asked for it
+            _say_not_installed()
         track = Track()
     else:
         track = Track(lambda: _begin(study, run_path, job), settings.after_seconds)

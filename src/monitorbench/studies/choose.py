@@ -4,24 +4,21 @@ Each step is the stage of that name, so finished runs are reused, and the same c
 in a process of its own, so that none stays in memory.
 """
 
-import difflib
 import logging
-import re
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.base import UserError
 from monitorbench.config.engine import Engine, refuse_fast_scores
-from monitorbench.config.load import freeze, read_frozen
+from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of, ensure
 from monitorbench.corpus.store import read_split
-from monitorbench.judging.evaluate import Planned, evaluate, judge_name, planned_evaluation
+from monitorbench.judging.evaluate import Planned, evaluate, planned_evaluation
 from monitorbench.judging.expected import expected_seconds, measured_pace
 from monitorbench.judging.served import described
 from monitorbench.metrics.choice.facts import FILE
@@ -32,26 +29,21 @@ from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.runs.progress import clock_time
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.recommendation.deployment import deployment_of
-from monitorbench.scoring.recommendation.stage import recommend
+from monitorbench.scoring.recommendation.stage import recommendation_run
 from monitorbench.scoring.score import transfer
+from monitorbench.studies.candidates import prompt_name
 from monitorbench.sweeps.worker import run_stage
 
-Compose = Callable[[Sequence[str]], Study]
-"""Composes the study of what was typed, with more overrides behind it."""
-
 SPLITS = (Split.CALIBRATION, Split.TEST)
-_EXPECTED = "expected a monitor's name, NAME:PROMPT, a .jsonl file of verdicts, or a training run"
 _log = logging.getLogger(__name__)
 
 
-def choose(study: Study, compose: Compose, configured: Sequence[str]) -> Path:
-    """Answer which of `study.monitors` to deploy; returns the run directory of the comparison.
+def choose(study: Study, candidates: Sequence[Study]) -> Path:
+    """Answer which of some candidates to deploy; returns the run directory of the comparison.
 
-    The sentence of `recommend` stands on top of its page. `compose` gives the study of what was typed with
-    more overrides, `configured` are the names of monitors in `conf/`. Raises `ConfigError` for entries that
-    are no monitor, and what the stages raise.
+    The sentence of `recommend` stands on top of its page. Raises `ConfigError` for an engine on whose scores nothing is
+    calibrated, and what the stages raise.
     """
-    candidates = candidate_studies(study.monitors, compose, configured)
     deployment_of(study.stakes, study.recommend, study.calibrate)  # refused before hours of judging
     for candidate in candidates:
         refuse_fast_scores(candidate.engine, "`choose` calibrates")
@@ -70,57 +62,12 @@ def choose(study: Study, compose: Compose, configured: Sequence[str]) -> Path:
     )
     directory = transfer(study.model_copy(update={"transfer": compared}), decides=False)
     candidates_runs = study.recommend.model_copy(update={"runs": tuple(evaluations)})
-    recommendation = recommend(study.model_copy(update={"recommend": candidates_runs}))
+    recommendation = recommendation_run(study.model_copy(update={"recommend": candidates_runs}))
     write_json(directory / FILE, read_checked(recommendation, FILE))
     record_files(directory, FILE)
-    return report(study.model_copy(update={"run": directory}))
-
-
-def candidate_studies(monitors: Sequence[str], compose: Compose, configured: Sequence[str]) -> list[Study]:
-    """The study of each entry of `monitors=[…]`, in their order.
-
-    Raises `ConfigError` for an entry that is no monitor, and for two of one name.
-    """
-    if not monitors:
-        raise ConfigError(f"monitors=[]: nothing to choose from; {_EXPECTED}, as 'monitors=[a,b]'")
-    studies = [_candidate(entry, compose, configured) for entry in monitors]
-    names = Counter(
-        (judge_name(study.monitor, study.engine), _prompt_name(study.monitor.verdicts, study.prompt.name))
-        for study in studies
-    )
-    for (judge, prompt), n in names.items():
-        if n > 1:
-            raise ConfigError(f"monitors: two of them are {judge} with prompt {prompt}; expected each once")
-    return studies
-
-
-def _prompt_name(verdicts: Path | None, prompt_name: str) -> str:
-    return "recorded" if verdicts else prompt_name
-
-
-def _candidate(entry: str, compose: Compose, configured: Sequence[str]) -> Study:
-    path = Path(entry)
-    if path.suffix == ".jsonl":
-        return _recorded(path, compose)
-    if (path / "config.json").is_file():
-        base = read_frozen(path / "config.json").monitor
-        return compose([]).model_copy(update={"monitor": base.model_copy(update={"adapter": path})})
-    name, _, prompt = entry.partition(":")
-    if name not in configured:
-        near = difflib.get_close_matches(name, configured, n=1)
-        expected = f"did you mean {near[0]}?" if near else f"{_EXPECTED}; configured are "
-        names = "" if near else ", ".join(configured)
-        raise ConfigError(f"monitors: {entry}: no such monitor; {expected}{names}")
-    return compose([f"monitor={name}", *([f"prompt={prompt}"] if prompt else [])])
-
-
-def _recorded(path: Path, compose: Compose) -> Study:
-    """The study of recorded verdicts, whose monitor has the file's name without `verdicts-`."""
-    if not path.is_file():
-        raise ConfigError(f"monitors: {path}: no such file; {_EXPECTED}")
-    name = re.sub(r"[^A-Za-z0-9._-]+", "_", path.stem.removeprefix("verdicts-"))[:80] or "recorded"
-    quoted = str(path).replace("\\", "\\\\").replace("'", "\\'")
-    return compose(["monitor=recorded", f"monitor.verdicts='{quoted}'", f"monitor.name='{name}'"])
+    report(study.model_copy(update={"run": directory}), is_brief=True)
+    print(f"all tables: monitorbench report run={directory}\nthe page: {directory / 'report.html'}")
+    return directory
 
 
 def on_split(study: Study, split: Split) -> Study:
@@ -147,7 +94,7 @@ def _calibrated(study: Study, run: Path) -> Path | None:
         return None
 
 
-def print_choice_plan(study: Study, compose: Compose, configured: Sequence[str]) -> None:
+def print_choice_plan(study: Study, candidates: Sequence[Study]) -> None:
     """Print what `choose` would judge, what of it is finished, and how long the rest takes.
 
     Durations come from the seconds a sample in earlier runs of the same monitor and prompt. Nothing is built,
@@ -157,7 +104,7 @@ def print_choice_plan(study: Study, compose: Compose, configured: Sequence[str])
     for name in ("monitor", "prompt", "split", "samples", "state", "takes about"):
         table.add_column(name, justify="right" if name == "samples" else "left")
     data = directory_of(study)
-    for candidate in candidate_studies(study.monitors, compose, configured):
+    for candidate in candidates:
         for split in SPLITS:
             table.add_row(*_plan_row(on_split(candidate, split), split, data.path if data.done else None))
     console = Console(width=80)
@@ -170,7 +117,7 @@ def _plan_row(study: Study, split: Split, data: Path | None) -> tuple[str, ...]:
     if data is None:
         return (
             study.monitor.name,
-            _prompt_name(study.monitor.verdicts, study.prompt.name),
+            prompt_name(study.monitor.verdicts, study.prompt.name),
             split.value,
             "?",
             "to be judged",

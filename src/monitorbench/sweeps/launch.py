@@ -26,11 +26,11 @@ from omegaconf import DictConfig, OmegaConf, flag_override
 
 from monitorbench.cli.multirun import is_searching, run_overrides
 from monitorbench.cli.refusals import HYDRA_ERRORS, YAML_ERRORS, one_line
-from monitorbench.cli.stage import Stage, show_log
+from monitorbench.cli.stage import Stage
 from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.cluster import Cluster
-from monitorbench.config.ending import reporting
+from monitorbench.config.ending import reporting, show_log
 from monitorbench.config.load import read_frozen
 from monitorbench.config.project import composing
 from monitorbench.runs.progress import progress

@@ -50,6 +50,18 @@ _log = logging.getLogger(__name__)
 def recommend(study: Study) -> Path:
     """Recommend one of the monitors of `study.recommend.runs`, or none; returns the run directory.
 
+    Raises what `recommendation_run` raises.
+    """
+    directory = recommendation_run(study)
+    found = read_checked(directory, FILE)
+    for line in (found["sentence"], *found["remarks"]):
+        _log.info("recommend: %s", line)
+    return directory
+
+
+def recommendation_run(study: Study) -> Path:
+    """Write the recommendation among `study.recommend.runs` and its page; returns the run directory.
+
     Raises what `deployment_of` and `pairs_of` raise, `UserError` where `recommend.pilot` is no pilot.
     """
     deployment = deployment_of(study.stakes, study.recommend, study.calibrate)
@@ -84,10 +96,6 @@ def recommend(study: Study) -> Path:
         write_atomically(run.path / PAGE, render_recommendation(found, read_finished(run.path)))
         record_files(run.path, PAGE)
         track_results(study, run.path, "recommend", files=[run.path / PAGE])
-    found = read_checked(run.path, FILE)
-    for remark in found["remarks"]:
-        _log.info("recommend: %s", remark)
-    _log.info("recommend: %s", found["sentence"])
     return run.path
 
 
