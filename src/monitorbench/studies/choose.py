@@ -41,8 +41,8 @@ _log = logging.getLogger(__name__)
 def choose(study: Study, candidates: Sequence[Study]) -> Path:
     """Answer which of some candidates to deploy; returns the run directory of the comparison.
 
-    The sentence of `recommend` stands on top of its page. Raises `ConfigError` for an engine on whose scores nothing is
-    calibrated, and what the stages raise.
+    The sentence of `recommend` stands on top of its page. Raises `ConfigError` for an engine on whose scores
+    nothing is calibrated, and what the stages raise.
     """
     deployment_of(study.stakes, study.recommend, study.calibrate)  # refused before hours of judging
     for candidate in candidates:
