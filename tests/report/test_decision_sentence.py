@@ -1,12 +1,16 @@
 """The page's first sentence, word for word, and the terminal's last line."""
 
 import copy
+import io
 from typing import Any
 
+import pytest
 from fake_results import BASE, MANIFEST, fake_results
+from rich.console import Console
 
 from monitorbench.report.html import render_report
-from monitorbench.report.sections.decision import decision
+from monitorbench.report.sections.decision import decision, short
+from monitorbench.report.tables.tables import print_tables
 
 RESULTS = fake_results()
 POINT = RESULTS["operating_points"][BASE]["direct"]
@@ -150,6 +154,30 @@ def test_none_and_too_few() -> None:
     )
     assert few.n_more == 9
     assert few.remarks[0].startswith("Without a promise: Deploy smollm2_135m by its own answers")
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_the_terminal_begins_with_it_in_80_columns(ascii_only: bool) -> None:
+    """Otherwise: the answer stands behind seventy lines of tables."""
+    out = io.StringIO()
+    console = Console(file=out, width=80)
+    if ascii_only:
+        console = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"), width=80)
+    with console.capture() as captured:
+        print_tables(console, results())
+    text = captured.get()
+    assert max(map(len, text.splitlines())) <= 80
+    assert " ".join(text.split()).startswith("Deploy smollm2_135m, flag above .629: misses 18 %")
+    if ascii_only:
+        text.encode("ascii")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.3, ".3"), (0.0002, ".0002"), (12.34, "12"), (1.26, "1.3"), (1234, "1,234")]
+)
+def test_short_numbers(value: float, text: str) -> None:
+    """$2e-04 is no price."""
+    assert short(value) == text
 
 
 def test_what_voids_a_promise_stands_behind_it() -> None:
