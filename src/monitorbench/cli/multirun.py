@@ -41,7 +41,9 @@ def split_flags(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def flag_value(arguments: Sequence[str], *names: str) -> str | None:
     """The value of a flag, behind it or behind its `=`; None where the flag is not given."""
-    for argument, following in zip(arguments, [*arguments[1:], None], strict=True):
+    for argument, following in itertools.pairwise([*arguments, None]):
+        if argument is None:
+            break
         if argument in names:
             return following
         name, _, value = argument.partition("=")
