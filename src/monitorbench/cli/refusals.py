@@ -42,7 +42,7 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path, added: str 
         return refusal
     cause = error.__cause__
     key = getattr(cause if isinstance(cause, OmegaConfBaseException) else error, "full_key", None)
-    if key:
+    if key and not is_setting(key):
         typed = [word.partition("=")[2] for word in overrides if word.lstrip("+~").partition("=")[0] == key]
         return unknown_key(key, typed[-1] if typed else "")
     # Hydra wraps OmegaConf's grammar errors without their text.
