@@ -23,6 +23,7 @@ def stage(
     function: str | Callable[[Study, Compose], Path],
     text: str,
     *,
+    reads: str,
     plan: str | Callable[[Study, Compose], None] | None = None,
     no_plan: str = FROM_FILES,
     runs: Callable[[Study], Sequence["PlannedRun"]] | None = None,
@@ -37,12 +38,13 @@ def stage(
     """The stage whose primary config is `name`.
 
     `function` and `plan` take the study and what composes others, or are named as `module:function`, which
-    takes the study alone.
+    takes the study alone. `reads` are the top-level settings that the stage reads.
     """
     return Stage(
         name,
         _imported(function) if isinstance(function, str) else function,
         text,
+        reads=tuple(reads.split()),
         plan=_imported(plan) if isinstance(plan, str) else plan,
         no_plan=no_plan,
         runs=runs,

@@ -52,6 +52,8 @@ class Stage:
     """Does the work and returns the directory it wrote."""
     text: str
     """What `--help` says of the stage, its first line a summary."""
+    reads: Sequence[str] = ()
+    """Top-level settings that the stage reads, which `--help` lists."""
     plan: Callable[[Study, Compose], None] | None = None
     """Prints what `function` would do, and writes nothing."""
     no_plan: str = ""
@@ -279,9 +281,10 @@ class _Running:
             self.planned.append(study)  # for one table of all jobs
             return None
         if is_search and self.stage.value is None:
+            sweeper = str(settings.sweeper["_target_"]).rpartition(".")[2]
             raise ConfigError(
-                f"hydra/sweeper: searches by a value of each run, and {self.stage.name} has none; expected "
-                "hydra/sweeper=basic"
+                f"hydra/sweeper: {sweeper} needs a value of each run, and {self.stage.name} has none; "
+                "expected hydra/sweeper=basic"
             )
         announce(settings, split_flags(self.arguments)[0])
         self._run(study, lambda more: load(hydra.compose(self.stage.name, [*typed, *more]), experiment))

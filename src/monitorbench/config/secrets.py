@@ -32,7 +32,8 @@ _KEY_FORMS = (
 )
 _IS_KEY = re.compile(rf"(?:Bearer|Basic)\s+\S+|sk-(?=[\w-]*\d)[\w-]{{16,}}|{_KEY_FORMS}")
 """A setting that is nothing but a key."""
-_HAS_KEY = re.compile(rf"(?<![\w-])(?:(?:Bearer|Basic)\s+[\w+/=.~-]{{6,}}|sk-[\w-]{{6,}}|{_KEY_FORMS})")
+_KEY = re.compile(rf"(?<![\w-])(?:sk-[\w-]{{6,}}|{_KEY_FORMS})")
+_HAS_KEY = re.compile(rf"(?<![\w-])(?:Bearer|Basic)\s+[\w+/=.~-]{{6,}}|{_KEY.pattern}")
 """A text with something in it that looks like a key."""
 SHORTEST_SECRET = 8
 """Characters of a variable's value; a shorter one is a placeholder, and a word like others."""
@@ -70,11 +71,16 @@ def refuse_secrets(tree: Any) -> None:
             )
 
 
-def without_secrets(text: str) -> str:
-    """A message with everything hidden that is, by its name or its form, a key."""
+def without_keys(text: str) -> str:
+    """Hide in a text what has the form of a provider's key, or is the value of a secret's variable."""
     for value in secret_values():
         text = text.replace(value, HIDDEN)
-    return _ASSIGNED.sub(_hide_assigned, _IN_URL.sub(HIDDEN, _HAS_KEY.sub(HIDDEN, text)))
+    return _KEY.sub(HIDDEN, text)
+
+
+def without_secrets(text: str) -> str:
+    """Hide in a message everything that is, by its name or its form, a key."""
+    return _ASSIGNED.sub(_hide_assigned, _IN_URL.sub(HIDDEN, _HAS_KEY.sub(HIDDEN, without_keys(text))))
 
 
 def _hide_assigned(match: re.Match[str]) -> str:

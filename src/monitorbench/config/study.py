@@ -76,6 +76,7 @@ class Study(Config):
     seed: Annotated[int, Field(ge=0, lt=2**31)]
     """Draws whatever a training draws; each dataset has one of its own."""
     dataset: Dataset
+    """Samples to train on and to judge, in their splits."""
     source: dict[str, Source]
     """Every upstream data set that a dataset may draw from, by name."""
     cue: Cues
@@ -84,11 +85,13 @@ class Study(Config):
     export: Export
     push: Push
     monitor: Monitor
+    """The model that judges, with its adapter or head."""
     prompt: Prompt
     training: Training
     head: Head
     """Of a probe, which `fit.py` fits."""
     engine: Engine
+    """What runs the model: in this process, a server, or a provider's endpoint."""
     tracking: Tracking
     cluster: Cluster
     transfer: Transfer

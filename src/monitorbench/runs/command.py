@@ -77,11 +77,11 @@ def _list(options: argparse.Namespace) -> None:
 def _show(options: argparse.Namespace) -> None:
     from monitorbench.runs.comparison import details, in_words
 
-    shown = details(_run(options, options.run), options.runs, options.data)
+    run = details(_run(options, options.run), options.runs, options.data)
     if options.json:
-        _print_json(shown)
+        _print_json(run)
     else:
-        _console().print(Text(in_words(shown)), soft_wrap=True)
+        _console().print(Text(in_words(run)), soft_wrap=True)
 
 
 def _compare(options: argparse.Namespace) -> None:
@@ -234,7 +234,7 @@ def _files(folder: Path, patterns: tuple[str, ...]) -> Iterator[Path]:
         parts = path.relative_to(folder).parts
         fits = any(fnmatch(parts[0], pattern) for pattern in patterns)
         is_linked = any(folder.joinpath(*parts[: i + 1]).is_symlink() for i in range(len(parts)))
-        if fits and not is_linked and path.is_file() and not any(part.startswith(".") for part in parts):
+        if fits and not is_linked and path.is_file() and not any(name.startswith(".") for name in parts):
             yield path
 
 
@@ -271,12 +271,12 @@ def verify(study: Study) -> Path:
         ("unrecorded", verified.unrecorded),
     ):
         print("".join(f"{word:<12}{entry}\n" for entry in entries), end="")
-    whole, unfinished, problems = len(verified.whole), len(verified.unfinished), len(verified.problems)
+    n_whole, n_unfinished, n_problems = len(verified.whole), len(verified.unfinished), len(verified.problems)
     compared = f"{verified.n_files} files and {verified.n_lines} lines of logs compared"
-    print(f"{whole} whole, {unfinished} unfinished, {problems} problems: {compared}")
-    if problems:
+    print(f"{n_whole} whole, {n_unfinished} unfinished, {n_problems} problems: {compared}")
+    if n_problems:
         raise UserError(
-            f"{problems} not as written, named above; restore them, or remove the folders and run the same "
+            f"{n_problems} not as written, named above; restore them, or remove the folders and run the same "
             "commands again"
         )
     return folders[-1]

@@ -142,7 +142,7 @@ def flat(tree: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 
 def print_comparison(to: Console, comparison: Comparison) -> None:
-    """In words and tables of at most 80 columns."""
+    """Print a comparison as sentences and tables of at most 80 columns."""
     to.print(Text(f"A  {comparison['first']}\nB  {comparison['second']}\n"))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in ("setting", "A", "B"):
@@ -190,13 +190,13 @@ class Details(TypedDict):
 def details(run: Run, folder: Path, datasets: Path) -> Details:
     """Everything that `runs show` says of a run in a folder of runs, over one of the `datasets`."""
     everything = runs_in(folder)
-    names = {other.path.name for other in everything}
+    names = {run.path.name for run in everything}
     return Details(
         run=listed(run, datasets),
         settings=overrides(run),
         results=_results(run),
         made_from=sorted(sources(run) & names - {run.path.name}),
-        read_by=sorted(other.path.name for other in readers(run, everything)),
+        read_by=sorted(reader.path.name for reader in readers(run, everything)),
         files=_files(run.path),
     )
 
@@ -220,20 +220,20 @@ def overrides(run: Run) -> list[str]:
     return chosen + [f"{key}={_typed(ours[key])}" for key in differ]
 
 
-def in_words(shown: Details) -> str:
+def in_words(run_details: Details) -> str:
     """Lines for a terminal."""
-    run = shown["run"]
+    run = run_details["run"]
     head = [
         f"{run['run']}",
         f"{run['kind']}, {run['state']}, {size_in_words(run['bytes'])}"
         + (f", started {run['started']}" if run["started"] else ""),
     ]
     parts = [
-        ("settings other than the defaults", shown["settings"] or ["none"]),
-        ("results", [f"{key}: {value}" for key, value in shown["results"].items()] or ["none yet"]),
-        ("made from", shown["made_from"]),
-        ("read by", shown["read_by"]),
-        ("files", [f"{size_in_words(n):>6}  {name}" for name, n in shown["files"].items()]),
+        ("settings other than the defaults", run_details["settings"] or ["none"]),
+        ("results", [f"{key}: {value}" for key, value in run_details["results"].items()] or ["none yet"]),
+        ("made from", run_details["made_from"]),
+        ("read by", run_details["read_by"]),
+        ("files", [f"{size_in_words(n):>6}  {name}" for name, n in run_details["files"].items()]),
     ]
     return "\n".join([*head, *(f"\n{title}\n  " + "\n  ".join(lines) for title, lines in parts if lines)])
 
@@ -296,19 +296,19 @@ def _typed(value: object) -> str:
 
 def _results(run: Run) -> dict[str, str]:
     results = run.manifest.get("results", {})
-    shown = {
+    lines = {
         key: short(", ".join(map(str, value)) if isinstance(value, list) else value, 70)
         for key, value in results.items()
         if key not in _NO_RESULTS and not isinstance(value, Mapping)
     }
     if unscored := results.get("unscored"):
-        shown["unscored"] = ", ".join(f"{n} {reason}" for reason, n in unscored.items())
+        lines["unscored"] = ", ".join(f"{n} {reason}" for reason, n in unscored.items())
     for point in results.get("operating_point", {}).get("thresholds", ()):
         threshold = DASH if point["threshold"] is None else f"{point['threshold']:.6g}"
         category = point["category"] or "all categories"
         promised = f"FAR <= {point['alpha']:g} on {point['n']} benign questions"
-        shown[f"threshold, {category}"] = f"{threshold}, {promised}"
-    return {**_rates(run), **shown}
+        lines[f"threshold, {category}"] = f"{threshold}, {promised}"
+    return {**_rates(run), **lines}
 
 
 def _rates(run: Run) -> dict[str, str]:
@@ -326,7 +326,7 @@ def _rates(run: Run) -> dict[str, str]:
 
 
 def _files(folder: Path) -> dict[str, int]:
-    """What lies in a run's folder: a folder inside it as one, hidden files not at all."""
+    """List what a run's folder holds: a folder inside it as one entry, hidden files not at all."""
     entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
     return {
         f"{entry.name}/" if entry.is_dir() and not entry.is_symlink() else entry.name: size(entry)

@@ -43,7 +43,7 @@ SCHEMA_VERSION = 1
 
 MANIFEST = "manifest.json"
 CODE_DIFF = "code.diff"
-"""What of monitorbench's checkout differs from its commit; datasets, which others get, have none."""
+"""Differences of monitorbench's checkout from its commit; datasets, which others get, have none."""
 LOGS = frozenset(
     (
         "verdicts.jsonl",
@@ -75,7 +75,7 @@ KINDS = {
 }
 """The folders that stages write runs into, in the order they are shown, and what lies there."""
 _UNRECORDED = frozenset(("wandb", "server.log"))
-"""What others write, and nothing here reads."""
+"""Files of other programs, which nothing here reads."""
 _REMEDY = "restore it, or remove the folder and run the same command again"
 
 
@@ -199,7 +199,7 @@ def _recorded_files(directory: Path, temporary: Collection[str]) -> list[str]:
     return [
         file.as_posix()
         for file in files
-        if file.parts[0] not in left_out and not any(part.startswith(".") for part in file.parts)
+        if file.parts[0] not in left_out and not any(name.startswith(".") for name in file.parts)
     ]
 
 
@@ -212,8 +212,8 @@ def record_files(directory: Path, *names: str) -> None:
     """Take files that a later stage put into a finished run into its manifest, as they are now."""
     with locked(directory / DIRECTORY_LOCK, wait=True):
         manifest = read_manifest(directory)
-        found = {name: file_sha256(directory / name) for name in names}
-        write_manifest(directory, {**manifest, "files": {**manifest.get("files", {}), **found}})
+        digests = {name: file_sha256(directory / name) for name in names}
+        write_manifest(directory, {**manifest, "files": {**manifest.get("files", {}), **digests}})
 
 
 def checked_file(directory: Path, name: str) -> Path:
@@ -268,7 +268,7 @@ def is_finished(directory: Path) -> bool:
 
 
 def kind_of(directory: Path) -> str:
-    """What kind of run a directory is, in words, as far as the folder it is in says it."""
+    """Say what kind of run a directory is, as far as the folder that it lies in tells."""
     return {**KINDS, "sweeps": "a sweep"}.get(directory.resolve().parent.name, "another kind of directory")
 
 
@@ -282,7 +282,7 @@ def read_finished(directory: Path) -> StoredObject:
 
 @dataclass
 class Verified:
-    """What comparing datasets and runs with their checksums came to."""
+    """Outcome of comparing datasets and runs with their checksums."""
 
     whole: list[Path] = field(default_factory=list)
     unfinished: list[Path] = field(default_factory=list)

@@ -94,18 +94,18 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     """
     data = content.encode() if isinstance(content, str) else content
     make_folder(path.parent)
-    part = part_of(path)
+    unfinished = part_of(path)
     try:
-        with part.open("wb") as stream:
+        with unfinished.open("wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        part.replace(path)
+        unfinished.replace(path)
     except OSError as error:
         raise unwritable(path, error) from error
     finally:
         with suppress(OSError):  # what stays is swept by the next write
-            part.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
 
 
 def make_folder(path: Path) -> None:
@@ -137,17 +137,17 @@ def folder_in_the_making(target: Path) -> Iterator[Path]:
     `UserError` where the folder can't be made or put into its place.
     """
     make_folder(target.parent)
-    part = part_of(target)
-    make_folder(part)
+    unfinished = part_of(target)
+    make_folder(unfinished)
     try:
-        yield part
+        yield unfinished
         shutil.rmtree(target, ignore_errors=True)
         try:
-            part.rename(target)
+            unfinished.rename(target)
         except OSError as error:
             raise unwritable(target, error) from error
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def part_of(target: Path) -> Path:
@@ -191,10 +191,10 @@ def content_hash(value: Any) -> str:
 class StoredObject(dict[str, Any]):
     """A JSON object of a file: a key that it lacks is a `UserError` that names file and key."""
 
-    def __init__(self, found: Mapping[str, Any], file: Path, place: str = "") -> None:
+    def __init__(self, content: Mapping[str, Any], file: Path, place: str = "") -> None:
         """`place` is the dotted path of the object inside the file."""
         self._file, self._place = file, place
-        super().__init__({key: self._read(key, value) for key, value in found.items()})
+        super().__init__({key: self._read(key, value) for key, value in content.items()})
 
     def __missing__(self, key: str) -> Any:
         raise UserError(
@@ -204,18 +204,18 @@ class StoredObject(dict[str, Any]):
 
     def object(self, key: str) -> "StoredObject":
         """The object under a key; `UserError` where it is missing or no object."""
-        found = self[key]
-        if not isinstance(found, StoredObject):
+        inner = self[key]
+        if not isinstance(inner, StoredObject):
             raise UserError(
                 f"{self._file}: {self._place}{key} is no object; expected the file as a stage wrote it"
             )
-        return found
+        return inner
 
     def _read(self, key: str, value: Any) -> Any:
         if isinstance(value, dict):
             return StoredObject(value, self._file, f"{self._place}{key}.")
         if isinstance(value, list):
-            return [self._read(key, one) for one in value]
+            return [self._read(key, item) for item in value]
         return value
 
 
@@ -231,18 +231,18 @@ def read_json(path: Path) -> Any:
 
 def read_object(path: Path) -> StoredObject:
     """The JSON object in a file; `UserError` where it holds none."""
-    found = read_json(path)
-    if not isinstance(found, dict):
-        raise UserError(f"{path}: a JSON {type(found).__name__}; expected an object, as a stage wrote it")
-    return StoredObject(found, path)
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: a JSON {type(content).__name__}; expected an object, as a stage wrote it")
+    return StoredObject(content, path)
 
 
 def read_objects(path: Path) -> list[StoredObject]:
     """The JSON objects that a file lists; `UserError` where it holds no such list."""
-    found = read_json(path)
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    content = read_json(path)
+    if not isinstance(content, list) or not all(isinstance(item, dict) for item in content):
         raise UserError(f"{path}: no list of objects; expected it as a stage wrote it")
-    return [StoredObject(one, path) for one in found]
+    return [StoredObject(item, path) for item in content]
 
 
 def _reason(error: Exception) -> str:
@@ -258,9 +258,9 @@ def file_sha256(path: Path) -> str:
     path = path.resolve()
     stat = path.stat()
     state = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
-    known = _digests.get(path)
-    if known is not None and known[0] == state:
-        return known[1]
+    remembered = _digests.get(path)
+    if remembered is not None and remembered[0] == state:
+        return remembered[1]
     with path.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     _digests[path] = state, digest
@@ -299,8 +299,8 @@ def refuse_changed(path: Path, recorded: str | None, remedy: str) -> None:
     if recorded is None:
         raise UserError(f"{path}: no checksum of it is recorded; {remedy}")
     try:
-        found = file_sha256(path)
+        digest = file_sha256(path)
     except OSError as error:
         raise UserError(f"{path}: can't be read ({error.strerror or error}); {remedy}") from error
-    if found != recorded:
+    if digest != recorded:
         raise UserError(f"{path}: not as it was written, edited or damaged; {remedy}")

@@ -44,7 +44,7 @@ class Listed(TypedDict):
     dataset: str
     split: str
     n: int | None
-    """Samples of an evaluation or a training; of a calibration benign questions; else runs."""
+    """Samples of an evaluation or a training, benign questions of a calibration, else runs."""
     miss_rate: float | None
     false_alarm_rate: float | None
     state: State
@@ -53,7 +53,7 @@ class Listed(TypedDict):
 
 
 def listed(run: Run, datasets: Path) -> Listed:
-    """What the list says of a run over a dataset in the folder `datasets`."""
+    """Describe a run, over a dataset in the folder `datasets`, as the list does."""
     rates = overall_rates(run, datasets)
     return Listed(
         run=str(run.path),

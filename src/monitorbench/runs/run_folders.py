@@ -1,6 +1,6 @@
-"""Where runs lie, what they are called, which there are, and what each says of itself.
+"""Folders of runs: their place and name, which there are, and what each says of itself.
 
-The stages write where this says, and studies and lists look there, with nothing heavy imported. A folder's
+Stages write where this module says, and studies and lists look there, with nothing heavy imported. A folder's
 name says what the run is of, and ends in the hash of its identity. A list is read from manifests alone; a
 damaged one is a run like the others, in the state `damaged`: a list that stops at one hides the rest.
 """
@@ -26,12 +26,12 @@ _LONGEST_NAME = 160
 
 
 def run_name(*parts: str) -> str:
-    """What a run is of, as a folder's name: `smollm2_135m-direct-starter-test`; long parts are cut."""
-    name = "-".join(part for part in parts if part)
+    """Join what a run is of to a folder's name: `smollm2_135m-direct-starter-test`; long parts are cut."""
+    name = "-".join(filter(None, parts))
     if len(name.encode()) <= _LONGEST_NAME:
         return name
     each = _LONGEST_NAME // len(parts) - 1
-    return "-".join(part.encode()[:each].decode(errors="ignore") for part in parts if part)
+    return "-".join(name.encode()[:each].decode(errors="ignore") for name in filter(None, parts))
 
 
 def dataset_name(directory: str) -> str:
@@ -51,8 +51,7 @@ def training_run(study: Study, data: str, weights: str) -> RunDirectory:
         "weights": weights,
         "prompt": study.prompt.model_dump(mode="json"),
         "opening": study.monitor.opening,
-        "training": _without_none(study.training.model_dump(mode="json"), "epochs", "max_steps")
-        | {"dtype": study.training.resolved_dtype},
+        "training": study.training.model_dump(mode="json") | {"dtype": study.training.resolved_dtype},
         "seed": study.seed,
     }
     if study.training.extra_source:
@@ -83,11 +82,6 @@ def fit_run(study: Study, data: str, weights: str, dtype: str) -> RunDirectory:
     return RunDirectory(study.paths.runs / "fit", name, identity)
 
 
-def _without_none(settings: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Without these where they are None: the run of before the setting came is found again."""
-    return {name: value for name, value in settings.items() if value is not None or name not in names}
-
-
 def subset_name(subset: Sequence[str]) -> str:
     """A train subset as a name: `safety_permission_code`, `all-sycophancy_bias`."""
     return "+".join(subset).replace("/", "_")
@@ -113,7 +107,7 @@ class Run:
     kind: str
     """The folder it is in, such as `evaluate`."""
     parts: tuple[str, ...]
-    """What it is of, such as monitor, prompt, dataset and split."""
+    """Names of what the run is of, such as monitor, prompt, dataset and split."""
     dataset: str
     """The name alone; "" where it is of none."""
     split: str
@@ -134,9 +128,9 @@ class Run:
 
     @property
     def title(self) -> str:
-        """What it is of, without dataset and split: `smollm2_135m-direct`."""
-        parts = [part for part in self.parts if part not in (self.dataset, self.split)]
-        return "-".join(parts) or self.parts[0]
+        """Names of what the run is of, without dataset and split: `smollm2_135m-direct`."""
+        names = [name for name in self.parts if name not in (self.dataset, self.split)]
+        return "-".join(names) or self.parts[0]
 
     @property
     def age(self) -> tuple[datetime, int, str]:
@@ -165,7 +159,7 @@ def _folders(parent: Path, beginning: str) -> Iterator[Path]:
 
 
 def read_run(path: Path, kind: str) -> Run:
-    """What a run's folder says of it, whatever its state."""
+    """Read a run from its folder, whatever its state."""
     state: State = "damaged"
     changed = 0
     try:
@@ -187,7 +181,7 @@ def read_run(path: Path, kind: str) -> Run:
         state = _state(path, "running")
     except (UserError, KeyError, ValueError, TypeError, AttributeError, IndexError):
         pass
-    return Run(path, kind, (_named(path),), "", "", state, None, changed, {})
+    return Run(path, kind, (_name_of(path),), "", "", state, None, changed, {})
 
 
 def _state(path: Path, status: str) -> State:
@@ -198,13 +192,13 @@ def _state(path: Path, status: str) -> State:
     return "incomplete" if status == "incomplete" else "stale"
 
 
-def _named(path: Path) -> str:
+def _name_of(path: Path) -> str:
     """A folder's name without the hash at its end."""
     return path.name.rpartition("-")[0] or path.name
 
 
 def _described(path: Path, kind: str, manifest: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
-    """What a run is of, and the name of the dataset that it read; "" of one that read none."""
+    """Tell what a run is of, and the name of the dataset that it read; "" where it read none."""
     identity, results = manifest["identity"], manifest["results"]
     dataset = dataset_name(str(identity.get("data") or results.get("data") or ""))
     if kind == "evaluate" and "judge" in results:
@@ -222,9 +216,9 @@ def _described(path: Path, kind: str, manifest: Mapping[str, Any]) -> tuple[tupl
         head = f"{identity['head']['name']}-" if kind == "fit" else ""
         subset, seed = f"{head}{results['name']}", f"seed{identity['seed']}"
         # The monitor's name is nowhere but in the folder's.
-        return (_named(path).removesuffix(f"-{subset}-{dataset}-{seed}"), subset, dataset, seed), dataset
+        return (_name_of(path).removesuffix(f"-{subset}-{dataset}-{seed}"), subset, dataset, seed), dataset
     # Of a transfer study and of baselines the folder's name is the dataset's.
-    return (_named(path),), _named(path) if kind in ("transfer", "baselines") else dataset
+    return (_name_of(path),), _name_of(path) if kind in ("transfer", "baselines") else dataset
 
 
 def age_in_words(started: datetime | None, now: datetime | None = None) -> str:

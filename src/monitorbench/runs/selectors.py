@@ -31,7 +31,7 @@ EVERY = "@*"
 """In a setting that takes several runs: every run that fits, the oldest first."""
 _LISTED, _MOST_LISTED = 3, 10
 _NAMED_IN_RESULTS = ("judged", "runs", "tested", "episodes", "combined.runs")
-"""Where the manifests of some kinds of runs name the runs that they were made from."""
+"""Keys of the manifests of some kinds of runs that name the runs they were made from."""
 _log = logging.getLogger(__name__)
 
 
@@ -41,17 +41,17 @@ def _any(_: Run) -> bool:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a setting reads."""
+    """The runs that a setting can name."""
 
     kinds: tuple[str, ...]
     words: str
-    """In an error: what was expected."""
+    """The words of an error for what was expected."""
     split: str = ""
-    """Of evaluations; "" for any."""
+    """The split that an evaluation must have judged; "" for any."""
     is_done: bool = True
     """Whether only a finished run will do."""
     fits: Callable[[Run], bool] = _any
-    """What `latest` and `@` look for besides; who types a name means that run."""
+    """A further test of the runs that `latest` and `@` mean; who types a name means that run."""
 
     def takes(self, run: Run) -> bool:
         """Whether a run is of the kind, the split and the state."""
@@ -81,7 +81,7 @@ _CHOSEN_FROM = Wanted(
 )
 _PILOTED = Wanted(("pilot",), "a finished pilot")
 _WORDED = Wanted(("wording",), "a finished choice of a wording")
-_SHOWN = Wanted(
+_REPORTED = Wanted(
     ("evaluate", "transfer", "pilot"),
     "a scored evaluation run, a transfer run or a pilot",
     fits=lambda run: (
@@ -111,7 +111,7 @@ _READS: dict[str, dict[str, Wanted]] = {
         "transfer.operating_points": _THRESHOLD,
         "transfer.wordings": _WORDED,
     },
-    "report": {"run": _SHOWN, "operating_point": _THRESHOLD},
+    "report": {"run": _REPORTED, "operating_point": _THRESHOLD},
     "recommend": {"recommend.runs": _CHOSEN_FROM, "recommend.pilot": _PILOTED},
     "export": {"run": _JUDGED, "operating_point": _THRESHOLD},
     "merge": {"run": _TRAINED},
@@ -129,22 +129,22 @@ def resolved(study: Study, stage: str) -> Study:
     or several; both list runs that fit.
     """
     for key, wanted in _READS.get(stage, {}).items():
-        given = _value(study, key)
-        if key == "run" and given is None and stage in _NEEDS_A_RUN:
+        value = _value(study, key)
+        if key == "run" and value is None and stage in _NEEDS_A_RUN:
             listed = _listed(_fitting(study.paths.runs, wanted)[:_LISTED], "the latest that fit")
             raise ConfigError(f"run=null: no value given; expected run=RUN, {wanted.words}{listed}")
-        if isinstance(given, Path):
-            changed: Any = _found(study.paths.runs, study.run, study.monitor, key, given, wanted)
-        elif isinstance(given, tuple):
+        if isinstance(value, Path):
+            changed: Any = _path_of(study.paths.runs, study.run, study.monitor, key, value, wanted)
+        elif isinstance(value, tuple):
             changed = tuple(
                 path
-                for entry in given
+                for entry in value
                 for path in _every(study.paths.runs, study.monitor, key, entry, wanted)
-                or [_found(study.paths.runs, study.run, study.monitor, key, entry, wanted)]
+                or [_path_of(study.paths.runs, study.run, study.monitor, key, entry, wanted)]
             )
         else:
             continue
-        if changed != given:
+        if changed != value:
             study = _with(study, key, changed)
     return study
 
@@ -155,13 +155,13 @@ def find(runs: Path, name: str, wanted: Wanted = ANY_RUN, key: str = "") -> Path
     What has a slash in it and is not there is given back: the stage says what it misses. Raises `UserError`
     where no run fits, or several do.
     """
-    said = f"{key}={name}" if key else name
+    setting = f"{key}={name}" if key else name
     if name == LATEST or name.startswith(BY_NAME):
         candidates = _fitting(runs, wanted)
-        if not (found := by_description(name, candidates)):
+        if not (described := by_description(name, candidates)):
             listed = _listed(candidates[:_LISTED], "the latest that fit")
-            raise UserError(f"{said}: no such run in {runs}; expected {wanted.words}{listed}")
-        return found.path
+            raise UserError(f"{setting}: no such run in {runs}; expected {wanted.words}{listed}")
+        return described.path
     path = Path(name)
     if path.exists() or len(path.parts) != 1:
         return path
@@ -170,12 +170,12 @@ def find(runs: Path, name: str, wanted: Wanted = ANY_RUN, key: str = "") -> Path
     if len(candidates) == 1:
         return candidates[0].path
     if candidates:
-        raise UserError(f"{said}: {len(candidates)} runs begin so; expected one{_listed(candidates)}")
+        raise UserError(f"{setting}: {len(candidates)} runs begin so; expected one{_listed(candidates)}")
     if of_all_kinds:
         listed = _listed(of_all_kinds)
-        raise UserError(f"{said}: no run that begins so fits; expected {wanted.words}{listed}")
+        raise UserError(f"{setting}: no run that begins so fits; expected {wanted.words}{listed}")
     listed = _listed(_fitting(runs, wanted)[:_LISTED], "the latest that fit")
-    raise UserError(f"{said}: no such folder, and no run begins so; expected {wanted.words}{listed}")
+    raise UserError(f"{setting}: no such folder, and no run begins so; expected {wanted.words}{listed}")
 
 
 def by_description(name: str, newest_first: Sequence[Run]) -> Run | None:
@@ -217,14 +217,14 @@ def _every(runs: Path, monitor: Monitor, key: str, entry: Path, wanted: Wanted) 
     return paths
 
 
-def _found(runs: Path, run: Path | None, monitor: Monitor, key: str, given: Path, wanted: Wanted) -> Path:
+def _path_of(runs: Path, run: Path | None, monitor: Monitor, key: str, typed: Path, wanted: Wanted) -> Path:
     if key == "operating_point":
         wanted = replace(wanted, fits=_of_the_judge(run))
     if key in ("monitor.adapter", "adapters"):
         wanted = replace(wanted, fits=_of_the_base(monitor))
-    path = find(runs, str(given), wanted, key)
-    if path != given:
-        _log.info("%s=%s: %s", key, given, path)
+    path = find(runs, str(typed), wanted, key)
+    if path != typed:
+        _log.info("%s=%s: %s", key, typed, path)
     return path
 
 
@@ -254,8 +254,7 @@ def _of_the_base(monitor: Monitor) -> Callable[[Run], bool]:
 
 
 def _fitting(runs: Path, wanted: Wanted) -> list[Run]:
-    found = runs_in(runs, wanted.kinds)
-    return [run for run in found if wanted.takes(run) and wanted.fits(run)]
+    return [run for run in runs_in(runs, wanted.kinds) if wanted.takes(run) and wanted.fits(run)]
 
 
 def _listed(runs: Sequence[Run], title: str = "") -> str:
@@ -270,8 +269,8 @@ def _listed(runs: Sequence[Run], title: str = "") -> str:
 
 def _value(study: Study, key: str) -> Any:
     value: Any = study
-    for part in key.split("."):
-        value = getattr(value, part, None)
+    for name in key.split("."):
+        value = getattr(value, name, None)
     return value
 
 
@@ -302,16 +301,16 @@ def sources(run: Run) -> set[str]:
         Path(text) for value in values for text in (value if isinstance(value, list) else [value]) if text
     ]
     # An adapter is a folder inside its run, a sweep's link leads to the run.
-    whole = {place for path in paths for place in ((path, path.resolve()) if path.is_symlink() else (path,))}
-    return {name for path in whole for name in (path.name, path.parent.name)}
+    places = {place for path in paths for place in ((path, path.resolve()) if path.is_symlink() else (path,))}
+    return {name for path in places for name in (path.name, path.parent.name)}
 
 
-def readers(run: Run, others: Sequence[Run]) -> list[Run]:
-    """The other runs that were made from this one."""
-    return [other for other in others if other.path != run.path and run.path.name in sources(other)]
+def readers(run: Run, candidates: Sequence[Run]) -> list[Run]:
+    """The candidates that were made from a run."""
+    return [reader for reader in candidates if reader.path != run.path and run.path.name in sources(reader)]
 
 
 def _inner(tree: Any, key: str) -> Any:
-    for part in key.split("."):
-        tree = tree.get(part) if isinstance(tree, Mapping) else None
+    for name in key.split("."):
+        tree = tree.get(name) if isinstance(tree, Mapping) else None
     return tree if isinstance(tree, str | list) else None

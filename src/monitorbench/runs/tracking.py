@@ -41,8 +41,8 @@ class Track:
 
     def log(self, numbers: Mapping[str, float | None], step: int) -> None:
         """Hand numbers over; those that are None are left out. Steps may repeat but never decrease."""
-        known = {name: value for name, value in numbers.items() if value is not None}
-        self._put(lambda run: run.log(known, step=step))
+        numbers_there = {name: value for name, value in numbers.items() if value is not None}
+        self._put(lambda run: run.log(numbers_there, step=step))
 
     def table(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Hand a table over; its columns are the keys of all rows, in their order."""
@@ -157,27 +157,6 @@ def track_results(
 def _say_not_installed() -> None:
     """Once a process: a command may have many stages."""
     _log.warning("W&B: wandb is not installed; continuing without it (tracking=none turns it off)")
-
-
-def tracked_step(loss: float, learning_rate: float | None, tokens: int, seconds: float) -> dict[str, float]:
-    """What training logs of an optimizer step: `track.log(tracked_step(…), step)`.
-
-    `tokens` are the step's, of all processes together, and went through the model in `seconds`.
-    """
-    found = {"train/loss": loss}
-    if learning_rate is not None:
-        found["train/learning_rate"] = learning_rate
-    if seconds > 0:
-        found["train/tokens_per_second"] = tokens / seconds
-    return found
-
-
-def tracked_validation(point: Mapping[str, Any]) -> dict[str, float | None]:
-    """What training logs of a point of its learning curve (`metrics.results.CurvePoint`)."""
-    low, high = point.get("auroc_ci") or (None, None)
-    named = {name: point.get(name) for name in ("auroc", "miss_rate", "false_alarm_rate")}
-    named |= {"auroc_low": low, "auroc_high": high}
-    return {f"validation/{name}": value for name, value in named.items()}
 
 
 def _begin(study: Study, run_path: Path, job: str) -> Any:

@@ -10,7 +10,7 @@ from accelerate import PartialState
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
 from monitorbench.engines.stored.adapter import Base
-from monitorbench.runs.tracking import Track, tracked_step, tracked_validation
+from monitorbench.runs.tracking import Track
 from monitorbench.training import processes
 from monitorbench.training.callbacks import (
     EveryFewSteps,
@@ -20,7 +20,13 @@ from monitorbench.training.callbacks import (
 )
 from monitorbench.training.checkpoints import SealCheckpoints, last_whole_checkpoint, step_of
 from monitorbench.training.curve import LearningCurve
-from monitorbench.training.display import TrainingDisplay, summary, training_display
+from monitorbench.training.display import (
+    TrainingDisplay,
+    summary,
+    tracked_step,
+    tracked_validation,
+    training_display,
+)
 from monitorbench.training.model import restore_adapter, save_adapter
 from monitorbench.training.pace import MeasuredTraining, n_validations
 from monitorbench.training.trainer import TrainingWork, arguments, make_trainer

@@ -43,6 +43,7 @@ IMPORT = stage(
 No model is run. A bad row is refused with its line and field, and nothing is written then. Prints the run
 over the test split as its last line.
 """,
+    reads="from import paths",
 )
 
 CALIBRATE = stage(
@@ -56,6 +57,7 @@ CALIBRATE = stage(
 
 Prints the run's directory (operating_point.json) as its last line.
 """,
+    reads="calibrate run score stakes paths",
 )
 
 SCORE = stage(
@@ -69,6 +71,7 @@ SCORE = stage(
 With an operating point metrics.json also has its numbers, and metrics-at-NAME-HASH.json all of them. Prints
 the same directory as its last line.
 """,
+    reads="score run operating_point stakes paths",
     after_sweep=one_table,
 )
 
@@ -83,6 +86,7 @@ COMBINE = stage(
 
 Writes two evaluation runs, one a split, and prints the test run's directory as its last line.
 """,
+    reads="combine seed score paths",
 )
 
 CONTROL = stage(
@@ -96,6 +100,7 @@ CONTROL = stage(
 Several judges are compared at one budget, with their mean and maximum. Writes control.json, control.csv and
 control.html, and prints the run's directory as its last line.
 """,
+    reads="control seed score stakes paths",
     needs=("matplotlib",),
 )
 
@@ -111,6 +116,7 @@ TRANSFER = stage(
 
 Prints the run directory as its last line.
 """,
+    reads="transfer seed dataset monitor prompt training head engine stakes score tracking paths",
     plan="monitorbench.studies.power:print_transfer_plan",
     runs=_transfer_runs,
 )
@@ -126,6 +132,7 @@ RECOMMEND = stage(
 Chosen on the calibration split, measured on the test split. Prints the run's directory (recommendation.json,
 recommendation.html) as its last line.
 """,
+    reads="recommend calibrate stakes score seed paths",
     needs=("matplotlib",),
 )
 
@@ -141,5 +148,6 @@ REPORT = stage(
 An evaluation run that has no metrics yet, or is given a threshold, is scored first. Prints the run's
 directory as its last line.
 """,
+    reads="report run operating_point stakes score paths",
     needs=("matplotlib",),
 )

@@ -23,6 +23,7 @@ BUILD = stage(
 
 Prints the dataset's directory as its last line.
 """,
+    reads="dataset source cue paths",
     plan="monitorbench.corpus.build:print_plan",
 )
 
@@ -36,6 +37,7 @@ ELICIT = stage(
 Interrupted, it resumes with the questions that have no answer yet.
 Prints the answers' directory, for `dataset.elicited=DIR`.
 """,
+    reads="elicit monitor engine source cue paths",
     is_live=True,
     no_plan="its questions are known once the sources are read; expected a small elicit.max_questions",
 )
@@ -50,6 +52,7 @@ ANNOTATE = stage(
 Prints the batch's directory; with `annotation.action=import run=BATCH annotation.returned=[FILE,FILE]`
 the directory of the kept samples.
 """,
+    reads="annotation dataset run paths",
     no_plan="it writes batches for people, and runs no model",
 )
 
@@ -62,6 +65,7 @@ MIRROR = stage(
 
 Prints a line a source, what could not be had and why, and the mirror's folder as its last line.
 """,
+    reads="dataset source paths",
     no_plan="it fetches what `build dataset=paper plan=true` names as missing, and nothing twice",
 )
 
@@ -74,6 +78,7 @@ AUDIT = stage(
 
 Builds the dataset where it is not there. Prints its directory as its last line.
 """,
+    reads="dataset source cue paths",
     no_plan="it builds the dataset and reads it; expected `build … plan=true`",
 )
 
@@ -88,4 +93,5 @@ EXPORT = stage(
 
 Prints the directory with what was written as its last line.
 """,
+    reads="export dataset run operating_point paths",
 )

@@ -52,6 +52,7 @@ TRAIN = stage(
 
 Prints the training run's directory as its last line: the value for monitor.adapter.
 """,
+    reads="seed dataset monitor prompt training tracking cluster paths",
     is_live=True,
     after_sweep=_trials,
     value=_validation_auroc,
@@ -68,6 +69,7 @@ FIT = stage(
 
 Prints the run's directory as its last line: the value for monitor.head.
 """,
+    reads="seed dataset monitor prompt head engine paths",
     no_plan="it reads hidden states once, about as long as `evaluate` takes for the same samples",
     is_live=True,
 )
@@ -81,6 +83,7 @@ MERGE = stage(
 
 Prints that folder as its last line.
 """,
+    reads="run paths",
     no_plan="it reads the adapter and its base once and writes one model folder",
 )
 
@@ -94,6 +97,7 @@ PUSH = stage(
 That is a dry run; push.dry_run=false uploads. Prints the run's directory, where the card
 is `README.md`, as its last line.
 """,
+    reads="push run paths",
     no_plan="push.dry_run=true, the default, writes the card and uploads nothing",
 )
 
@@ -107,6 +111,7 @@ EVALUATE = stage(
 
 Prints the evaluation run's directory as its last line.
 """,
+    reads="evaluate dataset monitor adapters prompt engine tracking paths",
     is_live=True,
     judges=asks_a_model,
     after_sweep=one_table,
@@ -125,6 +130,7 @@ WORDING = stage(
 The test split is judged under the chosen prompt afterwards (`wording.test`: none, chosen, all), and these
 runs are printed. Prints the run's directory (wording.json) as its last line.
 """,
+    reads="wording seed dataset monitor prompt engine score tracking paths",
     plan=_wording_plan,
     is_live=True,
     judges=asks_a_model,
@@ -140,6 +146,7 @@ STRESS = stage(
 
 Prints what is shown to make it worse, a row a change, and the run's directory (stress.json) as its last line.
 """,
+    reads="stress run operating_point engine score paths",
     no_plan="what a change alters is known once it is made; expected stress.pairs_per_cell=2 first",
     is_live=True,
 )
@@ -156,6 +163,7 @@ SERVE = stage(
 With a probe (a run of fit.py) model and probe answer POST /judge from one pass.
 Prints the run's directory (server.json has the address) once the server is healthy.
 """,
+    reads="serve monitor adapters prompt engine operating_point paths",
     no_plan="it serves until it is stopped",
     is_live=True,
 )

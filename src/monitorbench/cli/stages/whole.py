@@ -55,6 +55,7 @@ A monitor is a name, `NAME:PROMPT`, a file of recorded verdicts, or a training r
 would do and how long that takes. What is done is reused; interrupted, the same command goes on. Ends in the
 answer's sentence, and prints the directory with `report.html` as its last line.
 """,
+    reads="monitors dataset prompt engine calibrate stakes recommend report tracking paths",
     plan=_choice_plan,
     is_live=True,
     judges=_asks_a_candidate,
@@ -73,6 +74,7 @@ VERIFY = stage(
 Without `run` all of `paths.data` and `paths.runs`. Prints what is not whole, a line each, and the folder
 as its last line; exits with 1 where something is not whole. Changes nothing.
 """,
+    reads="run paths",
     no_plan="it reads the files of all runs and changes nothing",
 )
 
@@ -87,6 +89,7 @@ DOCTOR = stage(
 Prints a table with what failed and what to do, and exits with 1 where something failed; on a machine
 without a GPU it checks what a CPU can. Prints the folder with the logs as its last line.
 """,
+    reads="doctor monitor paths",
     no_plan="it takes at most doctor.seconds",
 )
 
@@ -103,6 +106,7 @@ Exits with 0 (PASS), 3 (THRESHOLD_STALE), 4 (DEGRADED) or 5 (INCONCLUSIVE); the 
 a multirun (`-m`) with the code of its most severe answer.
 Prints the answer with its reason, and the run's directory (gate.json or answer.json) as its last line.
 """,
+    reads="gate run operating_point monitor engine score paths",
     no_plan="it freezes or judges its anchors alone, gate.questions of them",
     is_live=True,
     exit_code=_gate_exit_code,
@@ -119,6 +123,7 @@ PILOT = stage(
 
 Prints the decision, and the run's directory (decision.json, outcomes.jsonl) as its last line.
 """,
+    reads="pilot environment agent recorded outcomes monitor engine seed paths",
     no_plan="how long an agent's runs are is known once it acts; expected a small pilot.tasks first",
     is_live=True,
     needs=("matplotlib",),

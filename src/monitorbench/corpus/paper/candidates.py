@@ -72,11 +72,11 @@ def prepare(inputs: PaperInputs, units: Sequence[Unit], *, workers: int) -> list
         worker_pool(min(workers, len(missing))) as pool,
     ):
         pending = {pool.submit(_write, inputs, one): one.unit.label for one in missing}
-        ticker.at(_running(pending.values(), workers))
+        ticker.doing(_running(pending.values(), workers))
         for done in as_completed(list(pending)):
             done.result()
             del pending[done]
-            ticker.at(_running(pending.values(), workers))
+            ticker.doing(_running(pending.values(), workers))
             ticker.advance()
     return prepared
 
