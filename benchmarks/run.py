@@ -114,7 +114,6 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "train": Benchmark(
         (Option("samples", 64, 8, "samples of about 400 tokens"), Option("rounds", 2, 1, "rounds")),
         "train/sft.py",
-        ("training.dtype=float32",),
     ),
 }
 
