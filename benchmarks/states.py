@@ -69,7 +69,7 @@ def main(work: Path, *, prompts: int, settings: list[str]) -> Result:
         on_disk = 1000 * disk[name] / len(texts)
         rows[name] = {"tokens/s": n_tokens / taken, "peak_mib": peak, "mib_of_1000_prompts": on_disk}
     ratios = {name: Ratio(seconds[plain] / seconds[name], least=BAR) for name, (plain, _) in WAYS.items()}
-    details = {"monitor": study.monitor.name, "dtype": study.engine.resolved_dtype}
+    details = {"monitor": study.monitor.name, "dtype": study.engine.precision}
     return Result(rows, ratios, {**details, "prompts": len(texts), "tokens": n_tokens})
 
 
@@ -119,7 +119,7 @@ def _states_of(study: Study, models: Path) -> States:
 def _plain_pass(study: Study, *, is_cut: bool) -> Callable[[StatesPrompt], object]:
     """The model's own forward pass, of one prompt and without a cache."""
     weights = weights_folder(study.monitor, study.paths.models)
-    model = load_causal_lm(weights, getattr(torch, study.engine.resolved_dtype)).eval()
+    model = load_causal_lm(weights, getattr(torch, study.engine.precision)).eval()
     decoder: Any = model.get_decoder()
     if is_cut:
         (layer,) = layer_numbers(load_config(weights).num_hidden_layers, study.head.layers)

@@ -25,6 +25,8 @@ DATA = (
 )
 
 
+@pytest.mark.slow
+@pytest.mark.figures
 def test_the_choice_is_made_on_validation_and_shown_on_the_page(
     tmp_path: Path, compose_study: Callable[..., Study]
 ):

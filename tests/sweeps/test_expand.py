@@ -29,6 +29,16 @@ def test_the_runs_are_those_of_hydras_multirun(desk: Path, python: Python):
     assert swept([point.overrides for point in points])[1] == ("monitor=qwen3_0_6b", "training.max_steps=4")
 
 
+def test_values_set_on_a_shared_tree_are_those_that_hydra_sets():
+    """A run composed from what is left of the one before it would train on that one's settings."""
+    stage = load_stage("train")
+    given = ["dataset.train.subset=all", "prompt=direct,evidence", "seed=4,5"]
+    given += ["++training.max_tokens=64", "dataset.seed=${seed}", "training.max_steps=3,4"]
+    points = expand(stage, given)
+    assert len(points) == 8
+    assert [point.study for point in points] == [stage.composed_study(point.overrides) for point in points]
+
+
 REFUSED = {
     "a value": (["seed=0,-1"], ["run 2 of 2, seed=-1: seed=-1", "greater than or equal to 0"]),
     "an option": (

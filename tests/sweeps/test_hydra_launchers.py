@@ -17,6 +17,7 @@ def _frozen(sweep: Path) -> dict[str, str]:
     return {file.name: file.read_text() for file in sweep.glob("run-???.json")}
 
 
+@pytest.mark.slow
 def test_runs_here_and_the_same_command_again_does_what_is_missing(desk: Path, python: Python):
     """A sweep on a laptop that begins anew after each failure is a sweep nobody finishes."""
     command = ("train/echo.py", "seed=0,1,3", *LOCAL)

@@ -23,7 +23,7 @@ class Served(Config):
     adapter: str
     """Its hash; empty for none."""
     dtype: str
-    """What they run in."""
+    """The precision that its scores are computed in."""
     training: dict[str, Any] | None
     """What is known of the adapter's training."""
 
@@ -88,8 +88,8 @@ class OpenAiEngine(Config):
     """It is sent chat messages, and has its own weights."""
 
     @property
-    def resolved_dtype(self) -> str:
-        """What a server of ours runs in; empty where nobody says."""
+    def precision(self) -> str:
+        """What a server of ours computes scores in; empty where nobody says."""
         return self.serves.dtype if self.serves else ""
 
     def api_key(self) -> str | None:
@@ -142,7 +142,7 @@ class OpenAiEngine(Config):
             "weights": f"served:{served.weights}" if served else f"endpoint:{self.base_url}:{self.model}",
             "adapter": served.adapter if served else "",
             "engine": self.kind,
-            "dtype": self.resolved_dtype,
+            "dtype": self.precision,
             "request": {"by_token_ids": True}
             if self.by_token_ids
             else {

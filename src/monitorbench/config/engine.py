@@ -1,8 +1,14 @@
 """The engines that run a model (`conf/engine/*.yaml`, distinguished by `kind`), and in which numeric type.
 
-`dtype: auto` is bfloat16 on a GPU and on CPUs that multiply it in hardware (AMX or AVX512-BF16), float32
-elsewhere: a CPU without these units takes five times as long in bfloat16. oneDNN's own "bf16 is supported" is
-no help, it says so of CPUs that emulate it. `ONEDNN_MAX_CPU_ISA` takes the units away, here as in oneDNN.
+A score is a function of the sample (`scores: reproducible`): alone, in any batch and order, and tomorrow it
+is the same within `REPRODUCIBLE_WITHIN`. In bfloat16 it is not, since the shape of a batch decides how sums
+are rounded (up to .06 with a model of 135M parameters), so `dtype: auto` is then float32, and bfloat16 only
+in vLLM on a GPU, which has kernels that round alike in every batch.
+
+With `scores: fast`, and in training, `auto` is bfloat16 on a GPU and on CPUs that multiply it in hardware
+(AMX or AVX512-BF16), float32 elsewhere: a CPU without these units takes five times as long in bfloat16.
+oneDNN's own "bf16 is supported" is no help, it says so of CPUs that emulate it. `ONEDNN_MAX_CPU_ISA` takes
+the units away, here as in oneDNN.
 """
 
 import os
@@ -19,6 +25,11 @@ from monitorbench.config.monitor import Monitor
 
 Dtype = Literal["auto", "float32", "bfloat16"]
 ResolvedDtype = Literal["float32", "bfloat16"]
+Precision = Literal["float32", "bfloat16", "bfloat16_batch_invariant"]
+Scores = Literal["reproducible", "fast"]
+
+REPRODUCIBLE_WITHIN = 1e-4
+"""The largest difference between two scores of one text that still counts as the same score."""
 
 _WITHOUT_BF16 = frozenset(
     ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX10_1_256")
@@ -33,8 +44,44 @@ def resolved_dtype(dtype: Dtype, device: Device) -> ResolvedDtype:
     """
     if dtype != "auto":
         return dtype
-    on_gpu = device == "cuda" or (device == "auto" and has_gpu())
-    return "bfloat16" if on_gpu or cpu_multiplies_bf16() else "float32"
+    return "bfloat16" if _is_gpu(device) or cpu_multiplies_bf16() else "float32"
+
+
+def scoring_precision(dtype: Dtype, device: Device, scores: Scores, *, invariant_on_gpu: bool) -> Precision:
+    """The precision in which an engine computes scores on this machine; it is part of a judge's identity.
+
+    `invariant_on_gpu` says that the engine's GPU kernels can give results that no batch changes. Raises
+    `ConfigError` for bfloat16 where scores are to be reproducible and the engine has no such kernels.
+    """
+    if scores == "fast":
+        return resolved_dtype(dtype, device)
+    if dtype != "float32" and invariant_on_gpu and _is_gpu(device):
+        return "bfloat16_batch_invariant"
+    if dtype == "bfloat16":
+        raise ConfigError(
+            "engine.dtype=bfloat16: a score would depend on what its sample is batched with; expected "
+            "engine.dtype=auto, or engine.scores=fast, with which no threshold can be calibrated"
+        )
+    return "float32"
+
+
+def is_reproducible(precision: str) -> bool | None:
+    """Whether scores of this precision are functions of the sample; None where nothing is known of it."""
+    return precision != "bfloat16" if precision else None
+
+
+def refuse_fast_scores(engine: "Engine", purpose: str) -> None:
+    """Raise `ConfigError` where the engine's scores depend on the batch; `purpose` says why not."""
+    if is_reproducible(engine.precision) is False:
+        server = engine.server and f"engine.server={engine.server}: started with engine.scores=fast"
+        raise ConfigError(
+            f"{server or 'engine.scores=fast'}: in {engine.precision} a score depends on what its sample is "
+            f"batched with, and {purpose} a threshold; expected engine.scores=reproducible"
+        )
+
+
+def _is_gpu(device: Device) -> bool:
+    return device == "cuda" or (device == "auto" and has_gpu())
 
 
 def cpu_multiplies_bf16() -> bool:
@@ -86,12 +133,22 @@ class _InProcess(Config):
         return None
 
 
-class TransformersEngine(_InProcess):
+class _OnWeights(_InProcess):
+    """What an engine that runs a model's weights in this process promises of its scores."""
+
+    scores: Scores = "reproducible"
+    """Whether a score is a function of its sample. `reproducible`: alone, in any batch and behind a server it
+    is the same within 1e-4, by float32 or, in vLLM on a GPU, by batch-invariant kernels. `fast`:
+    bfloat16 where the machine multiplies it in hardware; a score then moves with its batch, and nothing
+    can be calibrated."""
+
+
+class TransformersEngine(_OnWeights):
     """`engine=transformers`: in process, installs anywhere; as a server for `serve.py` with a probe."""
 
     kind: Literal["transformers"]
     dtype: Dtype
-    """Of the weights; `auto` by what the machine multiplies in hardware."""
+    """Numeric type of the weights; `auto` by `scores` and by what the machine multiplies in hardware."""
     device: Device
     """Where it runs; `auto`: a GPU where there is one."""
     batch_size: Annotated[int, Field(ge=1)]
@@ -102,9 +159,14 @@ class TransformersEngine(_InProcess):
     """Of the server; 0 takes a free one."""
 
     @property
+    def precision(self) -> Precision:
+        """What scores are computed in on this machine; raises as `scoring_precision`."""
+        return scoring_precision(self.dtype, self.device, self.scores, invariant_on_gpu=False)
+
+    @property
     def resolved_dtype(self) -> ResolvedDtype:
-        """What `dtype` is on this machine."""
-        return resolved_dtype(self.dtype, self.device)
+        """What `dtype` is on this machine; raises as `scoring_precision`."""
+        return "float32" if self.precision == "float32" else "bfloat16"
 
 
 class VllmForm(Config):
@@ -120,7 +182,7 @@ class VllmForm(Config):
     """Neither compiled nor with CUDA graphs."""
 
 
-class VllmEngine(_InProcess):
+class VllmEngine(_OnWeights):
     """`engine=vllm`: in process for `evaluate.py`, as a server for `serve.py`.
 
     What is null of its form is `on_gpu`'s where the process that loads the model sees a GPU, else `on_cpu`'s.
@@ -129,7 +191,7 @@ class VllmEngine(_InProcess):
 
     kind: Literal["vllm"]
     dtype: Dtype
-    """Of the weights; `auto` by what the machine multiplies in hardware."""
+    """Numeric type of the weights; `auto` by `scores` and by what the machine multiplies in hardware."""
     device: Device = "auto"
     """Where it runs; `auto`: a GPU where there is one. `cuda` (`engine=vllm_gpu`) refuses to run without."""
     batch_size: Annotated[int, Field(ge=1)] | None
@@ -162,9 +224,14 @@ class VllmEngine(_InProcess):
     """How long the server may take until it is healthy."""
 
     @property
+    def precision(self) -> Precision:
+        """What scores are computed in on this machine; raises as `scoring_precision`."""
+        return scoring_precision(self.dtype, self.device, self.scores, invariant_on_gpu=True)
+
+    @property
     def resolved_dtype(self) -> ResolvedDtype:
-        """What `dtype` is on this machine."""
-        return resolved_dtype(self.dtype, self.device)
+        """What `dtype` is on this machine; raises as `scoring_precision`."""
+        return "float32" if self.precision == "float32" else "bfloat16"
 
     @property
     def form(self) -> VllmForm:

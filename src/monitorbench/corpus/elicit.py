@@ -72,7 +72,7 @@ def elicit(study: Study) -> Path:
     subject = {
         "weights": weights_identity(study.monitor),
         "engine": study.engine.kind,
-        "dtype": study.engine.resolved_dtype,
+        "dtype": study.engine.precision,
         "context_tokens": study.monitor.context_tokens,
         "opening": study.monitor.opening,
         "max_new_tokens": study.elicit.max_new_tokens,

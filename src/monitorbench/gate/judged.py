@@ -12,7 +12,7 @@ import numpy as np
 
 import monitorbench
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.engine import Engine, of_any_version
+from monitorbench.config.engine import Engine, of_any_version, refuse_fast_scores
 from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Study
 from monitorbench.judging.display import judging
@@ -42,7 +42,11 @@ class JudgedAnchors(NamedTuple):
 
 
 def gate_judge(study: Study) -> JudgeSpec:
-    """The configured judge; runs no model. Raises `ConfigError` for one that reads other samples first."""
+    """The configured judge; runs no model.
+
+    Raises `ConfigError` for one that reads other samples first, and for one whose scores depend on the batch.
+    """
+    refuse_fast_scores(study.engine, "a gate applies")
     if study.prompt.shots:
         raise ConfigError(
             f"prompt={study.prompt.name}: its examples are of a training split, which a gate does not have; "

@@ -16,6 +16,7 @@ from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.config.study import Study
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.judge import JudgeSpec, judge_spec
+from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.judging.served import described
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.files import content_hash
@@ -124,6 +125,7 @@ def _hash(name: str) -> str:
 
 def _judge(study: Study, run: Path, name: str) -> ServedJudge:
     manifest = read_finished(run)
+    refuse_batch_dependent(run, manifest)
     identity = manifest["identity"]["judge"]
     refused: list[str] = []
     for one, typed in _candidates(study, run):

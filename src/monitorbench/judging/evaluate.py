@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from monitorbench.config.base import Incomplete, UserError
 from monitorbench.config.datasets import Dataset
-from monitorbench.config.engine import Engine
+from monitorbench.config.engine import Engine, is_reproducible
 from monitorbench.config.evaluation import Evaluate
 from monitorbench.config.monitor import Monitor, Router
 from monitorbench.config.study import Prompt, Study
@@ -31,6 +31,7 @@ from monitorbench.judging.identity import RECORDED_PROMPT, adapter_base
 from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, judge_spec, open_judge, served_models
 from monitorbench.judging.known_verdicts import is_done, take_known_verdicts
 from monitorbench.judging.recorded import refuse_missing
+from monitorbench.judging.reproducible import measure_spread
 from monitorbench.judging.route import OWN_CATEGORY, Route, predicted_category
 from monitorbench.judging.served import described, reach
 from monitorbench.judging.unanswered import refuse_incomplete, unscored_reasons
@@ -70,6 +71,8 @@ def evaluate(study: Study, shared: "SharedEngine | None" = None) -> Path:
     if (reached := reach(study)) is not study:
         study, planned = reached, planned_evaluation(reached, data)
     run = planned.run
+    if study.evaluate.split == "calibration" and is_reproducible(planned.judge.identity["dtype"]) is False:
+        _log.warning("evaluate: no threshold can be calibrated on these scores: engine.scores=fast")
     if run.done:
         _log.info("evaluate: %s has lost verdicts; these samples are judged again", run.path)
     _judge(study, data, planned, run.recording(study), shared)
@@ -124,6 +127,8 @@ def _judge(
         if "forecast" in results:
             asked = [log.entries[one.key] for one in questions if one.key in log.entries]
             results["measured"] = measured_facts(asked, study.engine)
+        if questions or not run.done:
+            results["score_spread"] = measure_spread(judge, questions, spec)
         if judge.adapter_change is not None:
             results["adapter_gate"] = judge.adapter_change
         if spec.route is not None:

@@ -44,7 +44,7 @@ def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
         "adapter": _on_top(monitor),
         "opening": monitor.opening,
         "engine": engine.kind,
-        "dtype": engine.resolved_dtype,
+        "dtype": engine.precision,
         **thinks,
         **({"readout": "probe"} if monitor.head else {}),
     }

@@ -210,7 +210,7 @@ def _served(study: Study, engine: VllmEngine) -> Served:
     return Served(
         weights=weights_identity(study.monitor),
         adapter=adapter_sha256(adapter) if adapter else "",
-        dtype=engine.resolved_dtype,
+        dtype=engine.precision,
         training=training_facts(study.monitor, study.engine),
     )
 

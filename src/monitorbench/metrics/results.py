@@ -174,8 +174,8 @@ class Results(TypedDict):
     wordings: NotRequired[dict[str, WordingChoice]]
     """Monitors whose prompt was chosen on the validation split; absent without a choice, and in older
     files."""
-    decision: NotRequired[DecisionFacts]
-    """Which monitor to deploy; absent in older files."""
+    decision: DecisionFacts
+    """Which monitor to deploy."""
     learning_curves: NotRequired[dict[str, list[CurvePoint]]]
     """By adapter."""
 

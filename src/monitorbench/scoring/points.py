@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Stakes
+from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.drift import DRIFTED, Drift, drift
 from monitorbench.metrics.results import OperatingPointFacts, ThresholdFacts
@@ -61,7 +62,8 @@ def points_at(
     """Each calibration at the evaluation of the same judge.
 
     Raises `UserError` for a directory that is none, where a point was calibrated for none of these judges,
-    where two are for one judge, and, unless `other_dataset`, for one that was calibrated on another dataset.
+    where two are for one judge, where the run's scores depend on what was batched together, and, unless
+    `other_dataset`, for one that was calibrated on another dataset.
     """
     # By hash: of several seeds the runs here may have longer names than calibrations know.
     of_judge = {e.judge_hash: e for e in evaluations}
@@ -80,6 +82,7 @@ def points_at(
         if judge in taken:
             raise UserError(f"{directory} and {taken[judge]}: two points for {calibrated}; expected one")
         taken[judge] = directory
+        refuse_batch_dependent(of_judge[judge].directory, read_finished(of_judge[judge].directory))
         one = PointAt(directory, point, answers_at(point, of_judge[judge]))
         if one.is_elsewhere and not other_dataset:
             raise UserError(

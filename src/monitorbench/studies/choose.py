@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from monitorbench.config.base import UserError
-from monitorbench.config.engine import Engine
+from monitorbench.config.engine import Engine, refuse_fast_scores
 from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of, ensure
@@ -41,9 +41,12 @@ _log = logging.getLogger(__name__)
 def choose(study: Study, candidates: Sequence[Study]) -> Path:
     """Answer which of some candidates to deploy; returns the run directory of the comparison.
 
-    The sentence of `recommend` stands on top of its page. Raises what the stages raise.
+    The sentence of `recommend` stands on top of its page. Raises `ConfigError` for an engine on whose scores
+    nothing is calibrated, and what the stages raise.
     """
     deployment_of(study.stakes, study.recommend, study.calibrate)  # refused before hours of judging
+    for candidate in candidates:
+        refuse_fast_scores(candidate.engine, "`choose` calibrates")
     data = ensure(study, SPLITS)
     tested: list[Path] = []
     evaluations: list[Path] = []

@@ -7,7 +7,6 @@ other foreseen failure one line and exit code 1. The last line on stdout is the 
 """
 
 import argparse
-import copy
 import importlib.util
 import logging
 import os
@@ -144,9 +143,10 @@ def compose_points(
 
 
 def _composer(loader: ConfigLoader, master: DictConfig) -> Callable[[Sequence[str]], DictConfig]:
-    """Give what composes a run of a sweep: Hydra once for each choice of groups, else values set on a copy.
+    """Give what composes a run of a sweep: once for each choice of groups, on which values are then set.
 
-    Hydra sets values last, too, and in the order of the overrides.
+    Hydra sets values last, too, and in the order of the overrides. All runs of one choice set the same
+    keys, so that they share a tree: each is to be read before the next is composed.
     """
     composed: dict[tuple[str, ...], DictConfig] = {}
 
@@ -170,10 +170,9 @@ def _composer(loader: ConfigLoader, master: DictConfig) -> Callable[[Sequence[st
             with flag_override(cfg, ["struct", "readonly"], False):  # as Hydra does before it calls a script
                 del cfg["hydra"]
             composed[choice] = cfg
-        cfg = copy.deepcopy(composed[choice])
         for override in values:
-            OmegaConf.update(cfg, override.key_or_group, override.value(), merge=True)
-        return cfg
+            OmegaConf.update(composed[choice], override.key_or_group, override.value(), merge=True)
+        return composed[choice]
 
     return compose
 

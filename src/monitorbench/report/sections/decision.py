@@ -22,8 +22,7 @@ _NAMED = 3
 class PageDecision(NamedTuple):
     """The answer, for a page, a terminal or a program."""
 
-    kind: Literal["deploy", "none", "too_few", "unknown"]
-    """`unknown`: of a `metrics.json` by an older version, which has no decision."""
+    kind: Literal["deploy", "none", "too_few"]
     monitor: str | None
     """The one to deploy, and its prompt; None unless `kind` is `deploy`."""
     prompt: str | None
@@ -38,10 +37,7 @@ class PageDecision(NamedTuple):
 
 def decision(results: Results) -> PageDecision:
     """The answer of a `metrics.json`; the same words on the page and in the terminal."""
-    facts = results.get("decision")
-    if facts is None:
-        said = "No decision is in these numbers: score them with this version."
-        return PageDecision("unknown", None, None, {}, 0, said, ())
+    facts = results["decision"]
     if facts["kind"] == "deploy":
         return _deploy(results, facts)
     if facts["kind"] == "none":

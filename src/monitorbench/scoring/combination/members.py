@@ -18,6 +18,7 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.config.evaluation import Baseline
 from monitorbench.corpus.store import read_split
+from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.results import NO_PROMPT
 from monitorbench.records import Label, Sample, Split, Verdict
@@ -75,6 +76,7 @@ def runs_over(split: Split, directories: Sequence[Path], datasets: Path, min_cov
         manifest = read_finished(directory)
         if run.split is not split:
             raise UserError(f"{directory}: judged the {run.split} split; {key} takes runs over {split}")
+        refuse_batch_dependent(directory, manifest)
         if "combined" in manifest["results"]:
             raise UserError(f"{directory}: a combination itself; combine the runs it was made of")
         if judge_id(run) in runs:
