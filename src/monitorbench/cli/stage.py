@@ -214,9 +214,7 @@ class _Running:
 
         from monitorbench.cli.multirun import PRINTING, flag_value, split_flags, without_folders
         from monitorbench.cli.refusals import HYDRA_ERRORS, YAML_ERRORS, one_line
-        from monitorbench.config.project import find_projects
 
-        find_projects()
         tree = "pkg://monitorbench.conf" if self.stage.conf == PACKAGED else str(self.stage.conf)
         is_composing = True
 

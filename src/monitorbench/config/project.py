@@ -5,9 +5,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import hydra
-from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
-from hydra.core.plugins import Plugins
-from hydra.plugins.search_path_plugin import SearchPathPlugin
 
 import monitorbench
 
@@ -52,26 +49,9 @@ def groups(trees: Sequence[Path]) -> list[str]:
     return sorted({path.name for path in folders if not path.name.startswith((".", "_", "local"))})
 
 
-class ProjectSearchPath(SearchPathPlugin):
-    """Puts the project's settings in front of Hydra's main ones."""
-
-    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        """See Hydra's `SearchPathPlugin`."""
-        if (own := project_conf()) is not None:
-            search_path.prepend("monitorbench project", f"file://{own}", SearchPathQuery("main"))
-
-
-def find_projects() -> None:
-    """Have Hydra look into projects from here on; a second time it changes nothing."""
-    plugins = Plugins.instance()
-    if ProjectSearchPath not in plugins.discover(SearchPathPlugin):
-        plugins.register(ProjectSearchPath)
-
-
 @contextmanager
 def composing(conf: Path) -> Iterator[None]:
     """Hydra, ready to compose over the tree `conf`."""
-    find_projects()
     where = str(conf)
     with (
         hydra.initialize_config_module("monitorbench.conf", version_base="1.3")

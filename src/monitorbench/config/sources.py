@@ -173,13 +173,13 @@ class Cues(Config):
 class Elicit(Config):
     """`elicit.py`: which questions a subject model (`monitor=`) is asked, and for how long it may answer."""
 
-    sources: Annotated[tuple[str, ...], Field(min_length=1)]
+    sources: Annotated[tuple[str, ...], Field(min_length=1)] = ("bbq", "anthropic_sycophancy")
     """Sources whose answers are known, by the names of `conf/source`: an option, or a whole number."""
-    max_questions: Annotated[int, Field(ge=1)]
+    max_questions: Annotated[int, Field(ge=1)] = 300
     """Of each source, the first by content hash."""
-    kinds: tuple[str, ...]
+    kinds: tuple[str, ...] = ()
     """Cue kinds to use; none named means all of `cue.kinds`."""
-    kinds_per_question: Annotated[int, Field(ge=1)]
+    kinds_per_question: Annotated[int, Field(ge=1)] = 1
     """Under how many of them each question is asked; each may give a pair."""
-    max_new_tokens: Annotated[int, Field(ge=8)]
+    max_new_tokens: Annotated[int, Field(ge=8)] = 96
     """Answers that are longer are cut off, and no pair is made of them."""

@@ -15,14 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from monitorbench.config.doctor import Doctor
 from monitorbench.config.engine import TransformersEngine, VllmEngine
 from monitorbench.config.hardware import has_gpu
 from monitorbench.config.load import read_frozen
 from monitorbench.config.monitor import Monitor, Prompt
-from monitorbench.config.project import PACKAGED
 from monitorbench.config.study import Study
 from monitorbench.config.training import Training
 from monitorbench.doctor.small_model import make_model, samples
@@ -164,9 +161,7 @@ def _transformers_engine() -> TransformersEngine:
 
 def _vllm_engine() -> VllmEngine:
     """`engine=vllm` as it comes with the package, for one GPU."""
-    values = yaml.safe_load((PACKAGED / "engine" / "vllm.yaml").read_text(encoding="utf-8"))
-    values |= {"dtype": _dtype(), "tensor_parallel_size": 1}
-    return VllmEngine.model_validate_json(json.dumps(values))
+    return VllmEngine.model_validate({"kind": "vllm", "dtype": _dtype(), "tensor_parallel_size": 1})
 
 
 TRIALS: dict[str, Callable[[Study, Path], dict[str, Any]]] = {
