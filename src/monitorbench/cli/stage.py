@@ -51,7 +51,7 @@ class Stage:
     function: Callable[[Study, Compose], Path]
     """Does the work and returns the directory it wrote."""
     text: str
-    """What `--help` says of the stage, its first line a summary."""
+    """The help text of the stage; its first line is a summary."""
     reads: Sequence[str] = ()
     """Top-level settings that the stage reads, which `--help` lists."""
     plan: Callable[[Study, Compose], None] | None = None
@@ -122,7 +122,7 @@ class Stage:
         return load(self._composed(overrides), chosen_experiment(overrides))
 
     def composed_study(self, overrides: Sequence[str]) -> Study:
-        """As `study`, with paths in the place of short names of runs."""
+        """Compose and validate a study, with paths in the place of short names of runs."""
         return self.study_of(self._composed(overrides), chosen_experiment(overrides))
 
     def _composed(self, overrides: Sequence[str]) -> "DictConfig":
@@ -138,14 +138,14 @@ class Stage:
             raise ConfigError(one_line(error, overrides, self.conf)) from error
 
     def study_of(self, cfg: "DictConfig", experiment: str | None = None) -> Study:
-        """What a composed config means: validated, with paths in the place of short names of runs.
+        """Validate a composed config, and put paths in the place of short names of runs.
 
         Raises what `validated` raises, and `UserError` for a name that is of no run, or of several.
         """
         return self.resolve(self.validated(cfg, experiment), self.name)
 
     def validated(self, cfg: "DictConfig", experiment: str | None = None) -> Study:
-        """What a composed config means, short names of runs as they are.
+        """Validate a composed config; short names of runs stay as they are.
 
         `experiment` is the name of the experiment that was chosen, if any. Raises what `load` raises, and
         `ConfigError` for `plan=true` where the stage has no plan.
