@@ -200,13 +200,23 @@ class _Running:
             self._run_by_hydra()
         else:
             show_log()
-            study = self.stage.composed_study(self.arguments)
+            study = self._single_study()
             self._run(study, lambda more: self.stage.study([*self.arguments, *more]))
         if self.planned:
             self.stage.print_plan(self.planned, _refuse_to_compose)
         if self.stage.after_sweep is not None and len(self.done) > 1:
             self.stage.after_sweep(self.done)
         return [run for _, run in self.done]
+
+    def _single_study(self) -> Study:
+        """The study of the arguments; a refusal also says what a shell may have done to them."""
+        try:
+            return self.stage.composed_study(self.arguments)
+        except ConfigError as error:
+            from monitorbench.cli.refusals import shell_hint
+
+            hint = shell_hint(self.arguments)
+            raise ConfigError(f"{error}{'' if hint in str(error) else hint}") from error
 
     def _run_by_hydra(self) -> None:
         """Let `hydra.main` do what was asked for: a sweep, or what its flags print."""
@@ -230,6 +240,9 @@ class _Running:
             added = flag_value(flags, "--config-dir", "-cd")
             if added is not None and not Path(added).is_dir():
                 raise ConfigError(f"--config-dir={added}: no such folder; expected a folder of settings")
+            launcher = next((word for word in overrides if word.startswith("hydra/launcher=")), "")
+            if launcher and not {"-m", "--multirun"} & set(flags):
+                raise ConfigError(f"{launcher}: starts the runs of a sweep; expected -m beside it")
             if not PRINTING & {flag.partition("=")[0] for flag in flags}:
                 self._refuse_bad_settings(overrides, added)
             sys.argv[1:] = [*overrides, *flags]
