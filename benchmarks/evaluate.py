@@ -1,93 +1,65 @@
 """Judging 200 paired samples, beside raw vLLM, lm-evaluation-harness and Inspect AI; and start-up times.
 
-    python benchmarks/evaluate.py [--pairs-per-cell 15] [--parts engine,peers,start] [monitor=… engine.…=…]
-
 `engine`: `engine=vllm` against `vllm.LLM.generate` on the same token ids, and what ordering the requests
 spares. `peers`: clients of one running server; lm-eval and Inspect get an environment of their own in
 `.venv-peers`, made from `requirements/peers.txt` when it isn't there. `start`: `import monitorbench` and
 every script's `--help`. Each part is a process of its own, sides alternate, and a part that can't be had
-is skipped with its reason. Prints tables and writes `runs/benchmarks/evaluate/ratios.json`.
+is skipped with its reason.
 """
 
-import argparse
 import json
-import shutil
 import subprocess
 import sys
-import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-WORK = ROOT / "runs" / "benchmarks" / "evaluate"
-START_RUNS = 3
+from benchmarks.measuring import ROOT, Ratio, Result, apart, timed
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--pairs-per-cell", type=int, default=15, help="15: 202 samples (default)")
-    parser.add_argument("--parts", default="engine,peers,start", help="which to measure")
-    parser.add_argument("overrides", nargs="*", help="settings, as for eval/evaluate.py")
-    asked = parser.parse_args()
-    shutil.rmtree(WORK, ignore_errors=True)
-    WORK.mkdir(parents=True)
-    overrides = [f"dataset.test.pairs_per_cell={asked.pairs_per_cell}", *asked.overrides]
-    results: dict[str, Any] = {}
-    for part in asked.parts.split(","):
-        results[part] = start_up() if part == "start" else in_its_process(part, overrides)
-    ratios = {name: value for part in results.values() for name, value in part.get("ratios", {}).items()}
-    (WORK / "ratios.json").write_text(json.dumps({"ratios": ratios, "measured": results}, indent=2) + "\n")
-    print(f"\n{'ratios':<62} bar")
-    for name, (value, bar) in ratios.items():
-        print(f"{name:<54} {value:7.2f} {bar}")
-    print(WORK)
+def main(work: Path, *, parts: str, start_runs: int, settings: list[str]) -> Result:
+    """Measure the parts, each in its process."""
+    rows: dict[str, Mapping[str, float]] = {}
+    ratios: dict[str, Ratio] = {}
+    details: dict[str, Any] = {}
+    settings = ["dataset.test.pairs_per_cell=15", f"paths.data={work / 'data'}", *settings]
+    for part in parts.split(","):
+        if part not in ("engine", "peers", "start"):
+            raise SystemExit(f"--parts: no part {part}; expected some of engine,peers,start")
+        try:
+            result = start_up(start_runs) if part == "start" else _apart(part, work, settings)
+        except SystemExit as reason:
+            print(f"{part}: skipped, {reason}")
+            details[part] = {"skipped": str(reason)}
+            continue
+        rows, ratios = {**rows, **result.rows}, {**ratios, **result.ratios}
+        details[part] = result.details
+    return Result(rows, ratios, details)
 
 
-def in_its_process(part: str, overrides: list[str]) -> dict[str, Any]:
-    """Run `evaluate_<part>.py`; what it measured, or why it didn't."""
-    out = WORK / f"{part}.json"
-    script = ROOT / "benchmarks" / f"evaluate_{part}.py"
-    code = subprocess.run(
-        [sys.executable, str(script), str(out), *overrides], cwd=ROOT, check=False
-    ).returncode
-    if code or not out.is_file():
-        print(f"{part}: skipped, {script.name} ended with exit code {code}")
-        return {"skipped": f"exit code {code}"}
-    measured: dict[str, Any] = json.loads(out.read_text())
-    return measured
+def _apart(part: str, work: Path, settings: list[str]) -> Result:
+    rows, ratios, details = json.loads(apart(f"evaluate_{part}:measure", work, settings).output)
+    return Result(rows, {name: Ratio(*ratio) for name, ratio in ratios.items()}, details)
 
 
-def start_up() -> dict[str, Any]:
+def start_up(n_runs: int) -> Result:
     """Seconds of `import monitorbench`, less an interpreter's own, and of every script's `--help`."""
     python = [sys.executable, "-c"]
-    empty, imported = alternately([[*python, "pass"], [*python, "import monitorbench"]])
-    scripts = sorted(
-        script for room in ("data_build", "train", "eval") for script in (ROOT / room).glob("*.py")
-    )
-    helps = alternately([[sys.executable, str(script), "--help"] for script in scripts])
-    rows = {"import monitorbench": imported - empty}
-    rows |= {f"{s.parent.name}/{s.name} --help": seconds for s, seconds in zip(scripts, helps, strict=True)}
-    print(f"\nstart-up, the fastest of {START_RUNS} (interpreter alone {empty:.3f} s)")
-    for name, seconds in rows.items():
-        print(f"  {name:<54} {seconds:6.3f} s")
-    ratios = {
-        "import monitorbench, s": (rows["import monitorbench"], "<= 0.15"),
-        "slowest --help, s": (max(helps), "<= 0.8"),
-    }
-    return {"seconds": rows, "ratios": ratios}
+    commands = {"an interpreter": [*python, "pass"], "import": [*python, "import monitorbench"]}
+    for folder in ("data_build", "train", "eval"):
+        for script in sorted((ROOT / folder).glob("*.py")):
+            commands[f"{folder}/{script.name} --help"] = [sys.executable, str(script), "--help"]
+    fastest = dict.fromkeys(commands, float("inf"))
+    for _ in range(n_runs):
+        for name, command in commands.items():
+            seconds, _ = timed(lambda command=command: _run(command))  # type: ignore[misc]
+            fastest[name] = min(fastest[name], seconds)
+    helps = [seconds for name, seconds in fastest.items() if name.endswith("--help")]
+    importing = fastest["import"] - fastest["an interpreter"]
+    rows = {f"{name}, the fastest of {n_runs}": {"seconds": s} for name, s in fastest.items()}
+    ratios = {"import monitorbench, s": Ratio(importing, most=0.15)}
+    return Result(rows, {**ratios, "slowest --help, s": Ratio(max(helps), most=0.8)})
 
 
-def alternately(commands: list[list[str]]) -> list[float]:
-    """The fastest of several runs of each command, in seconds; the commands take turns."""
-    fastest = [float("inf")] * len(commands)
-    for _ in range(START_RUNS):
-        for index, command in enumerate(commands):
-            began = time.perf_counter()
-            subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
-            fastest[index] = min(fastest[index], time.perf_counter() - began)
-    return fastest
-
-
-if __name__ == "__main__":
-    main()
+def _run(command: list[str]) -> None:
+    subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)

@@ -1,4 +1,4 @@
-"""Inspect AI's side of evaluate_peers.py: the same chat turns, the score from the same log-probabilities.
+"""Inspect AI's side of `evaluate_peers.py`: the same chat turns, the score from the same log-probabilities.
 
 Runs in `.venv-peers`. `JUDGE_SAMPLES` names the samples.
 """

@@ -1,133 +1,116 @@
-"""Clients of one running vLLM server on the same samples: ours, lm-eval and Inspect AI; see evaluate.py.
-
-    python benchmarks/evaluate_peers.py OUT.json [SETTINGS]
+"""Clients of one running vLLM server on the same samples: ours, lm-eval and Inspect AI; see `evaluate`.
 
 Each run is a whole process. A run of two samples is what starting and ending costs; the judging rate is
 that of the further samples. The server's prefix cache is emptied before every run.
 """
 
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from evaluate_samples import ROOT, Judged, judged_samples
-
+from benchmarks.judged import Judged, judged_samples
+from benchmarks.measuring import ROOT, Ratio, Result, environment, timed
 from monitorbench.engines.stored.load import load_tokenizer
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.runs.verdict_log import read_verdicts
 
 PEERS = ROOT / ".venv-peers"
 REQUIREMENTS = ROOT / "requirements" / "peers.txt"
-CONCURRENCY = 64
-ROUNDS = 2
-FEW = 2
+CONCURRENCY, ROUNDS, FEW = 64, 2, 2
 
 
 class Client(NamedTuple):
-    """How to run a judge over the first `FEW` or all samples: command and what its environment adds."""
+    """How to run a judge over all samples, or over the first `FEW` with `few` added to the command."""
 
+    command: list[str]
     few: list[str]
-    all: list[str]
     environment: dict[str, str]
 
 
-def main() -> None:
-    """Measure, print and write."""
-    out, *overrides = sys.argv[1:]
-    work = Path(out).parent / "peers"
-    work.mkdir(parents=True, exist_ok=True)
-    missing = make_environment()
-    judged = judged_samples([*overrides, "engine=vllm"])
-    write_samples(judged, work)
-    with served(overrides, work) as url:
-        clients = {"monitorbench": ours(judged, overrides, work, url)}
+def measure(work: str, settings: list[str]) -> Result:
+    """Run all clients by turns; raises `SystemExit` where the peers can't be had, once ours is measured."""
+    folder = Path(work) / "peers"
+    folder.mkdir(parents=True, exist_ok=True)
+    missing = _make_environment()
+    judged = judged_samples([*settings, "engine=vllm"])
+    _write_samples(judged, folder)
+    with _served(settings, folder) as url:
+        clients = {"monitorbench": _ours(judged, settings, url)}
         if not missing:
-            clients |= {"Inspect AI": inspect(judged, work, url), "lm-eval": lm_eval(judged, work, url)}
-        measured = run_all(clients, url, work)
-    if not missing:
-        measured["differences"] = differences(judged, work)
-        for name, gap in measured["differences"].items():
-            print(f"  largest difference of {name}: {gap:.3f}")
-    else:
-        print(f"peers: skipped, {missing}")
-        measured["skipped"] = missing
-    Path(out).write_text(json.dumps(measured, indent=2) + "\n")
+            clients |= {"Inspect AI": _inspect(judged, folder, url), "lm-eval": _lm_eval(judged, folder, url)}
+        result = _run_all(clients, len(judged.samples), url, folder)
+    if missing:
+        print(f"peers: only ours, {missing}")
+        return result._replace(details={"skipped": missing})
+    return result._replace(ratios={**result.ratios, **_differences(judged, folder)})
 
 
-def run_all(clients: dict[str, Client], url: str, work: Path) -> dict[str, Any]:
+def _run_all(clients: dict[str, Client], n_samples: int, url: str, work: Path) -> Result:
     """Seconds of each client's two runs, the fastest of `ROUNDS`; the clients take turns."""
-    few: dict[str, float] = {}
-    every: dict[str, float] = {}
+    fastest = {size: dict.fromkeys(clients, float("inf")) for size in ("few", "all")}
     for number in range(ROUNDS):
-        for fastest, size in ((few, "few"), (every, "all")):
+        for size, seconds in fastest.items():
             for name, client in clients.items():
                 folder = work / f"{name.replace(' ', '-')}-{size}-{number}"
-                command = client.few if size == "few" else client.all
-                seconds = run(command, client.environment, folder, url)
-                fastest[name] = min(fastest.get(name, float("inf")), seconds)
-    further = sum(1 for _ in (work / "samples.jsonl").open()) - FEW
-    judging = {name: every[name] - few[name] for name in clients}
-    print(f"\nclients of one server, {further + FEW} samples, {CONCURRENCY} at once; fastest of {ROUNDS}")
-    for name in clients:
-        print(f"  {name:<54} {further / judging[name]:6.2f} /s   {FEW} samples {few[name]:5.1f} s")
-    ratios: dict[str, tuple[float, str]] = {
-        f"{FEW} samples through the server, ours, s": (few["monitorbench"], "<= 1.5")
+                command = client.command + (client.few if size == "few" else [])
+                taken = _run(command, client.environment, folder, url)
+                seconds[name] = min(seconds[name], taken)
+    judging = {name: fastest["all"][name] - fastest["few"][name] for name in clients}
+    rows = {
+        name: {"samples/s": (n_samples - FEW) / judging[name], f"{FEW}_samples_seconds": fastest["few"][name]}
+        for name in clients
     }
-    for name, bar in (("lm-eval", ">= 5"), ("Inspect AI", ">= 1")):
+    ratios = {f"{FEW} samples through the server, ours, s": Ratio(fastest["few"]["monitorbench"], most=1.5)}
+    for name, least in (("lm-eval", 5), ("Inspect AI", 1)):
         if name in clients:
-            ratios[f"judging rate, ours / {name}"] = (judging[name] / judging["monitorbench"], bar)
-    return {"judging_seconds": judging, "few_seconds": few, "ratios": ratios}
+            ratios[f"judging rate, ours / {name}"] = Ratio(
+                judging[name] / judging["monitorbench"], least=least
+            )
+    return Result(rows, ratios)
 
 
-def run(command: list[str], environment: dict[str, str], folder: Path, url: str) -> float:
+def _run(command: list[str], changes: dict[str, str], folder: Path, url: str) -> float:
     """Seconds of one client's process; `{folder}` in the command is where it may write."""
     folder.mkdir(parents=True)
     root = url.removesuffix("/v1")
     urllib.request.urlopen(urllib.request.Request(f"{root}/reset_prefix_cache", b"")).close()
     parts = [part.replace("{folder}", str(folder)) for part in command]
     with (folder / "log").open("wb") as log:
-        began = time.perf_counter()
-        code = subprocess.run(
-            parts, cwd=ROOT, env={**os.environ, **environment}, stdout=log, stderr=log, check=False
-        ).returncode
-        seconds = time.perf_counter() - began
-    if code:
-        raise SystemExit(f"benchmarks/evaluate_peers.py: {parts[0]} ended with {code}, see {folder / 'log'}")
+        options = {"cwd": ROOT, "env": environment(**changes), "stdout": log, "stderr": log}
+        seconds, done = timed(lambda: subprocess.run(parts, check=False, **options))  # type: ignore[call-overload]
+    if done.returncode:
+        raise SystemExit(f"{parts[0]} ended with exit code {done.returncode}, see {folder / 'log'}")
     return seconds
 
 
-def ours(judged: Judged, overrides: list[str], work: Path, url: str) -> Client:
+def _ours(judged: Judged, settings: list[str], url: str) -> Client:
     """`eval/evaluate.py engine=openai` against the server."""
-    command = [sys.executable, str(ROOT / "eval" / "evaluate.py"), *overrides]
-    command = [part for part in command if not part.startswith("engine")]
+    kept = [setting for setting in settings if not setting.startswith("engine")]
+    command = [sys.executable, str(ROOT / "eval" / "evaluate.py"), *kept, "paths.runs={folder}"]
     command += ["engine=openai", f"engine.base_url={url}", f"engine.concurrency={CONCURRENCY}"]
-    command.append("paths.runs={folder}")
     first = judged.samples[0]
-    cell = [f"dataset.test.subset={first.category}/{first.task}", "dataset.test.pairs_per_cell=1"]
-    return Client([*command, *cell], command, {})
+    few = [f"dataset.test.subset={first.category}/{first.task}", "dataset.test.pairs_per_cell=1"]
+    return Client(command, few, {})
 
 
-def inspect(judged: Judged, work: Path, url: str) -> Client:
+def _inspect(judged: Judged, work: Path, url: str) -> Client:
     """Inspect's own command line on `evaluate_inspect.py`."""
     command = [str(PEERS / "bin" / "inspect"), "eval", "benchmarks/evaluate_inspect.py"]
     command += ["--model", f"openai-api/judge/{judged.study.monitor.name}", "--display", "none"]
     command += ["--max-connections", str(CONCURRENCY), "--max-samples", str(CONCURRENCY)]
     command += ["--log-dir", "{folder}", "--log-format", "json"]
-    environment = {"JUDGE_BASE_URL": url, "JUDGE_API_KEY": "none"}
-    environment["JUDGE_SAMPLES"] = str(work / "samples.jsonl")
-    return Client([*command, "--limit", str(FEW)], command, environment)
+    changes = {"JUDGE_BASE_URL": url, "JUDGE_API_KEY": "none"}
+    return Client(command, ["--limit", str(FEW)], {**changes, "JUDGE_SAMPLES": str(work / "samples.jsonl")})
 
 
-def lm_eval(judged: Judged, work: Path, url: str) -> Client:
+def _lm_eval(judged: Judged, work: Path, url: str) -> Client:
     """lm-eval's `multiple_choice` over completions: one request with log-probabilities a choice."""
     words = judged.study.prompt.label_words
     task = {
@@ -154,11 +137,11 @@ def lm_eval(judged: Judged, work: Path, url: str) -> Client:
     command = [str(PEERS / "bin" / "lm_eval"), "--model", "local-completions", "--tasks", "judge"]
     command += ["--model_args", ",".join(f"{name}={value}" for name, value in model.items())]
     command += ["--include_path", str(work / "tasks"), "--output_path", "{folder}", "--log_samples"]
-    environment = {"HF_HOME": str(work / "hf"), "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
-    return Client([*command, "--limit", str(FEW)], command, environment)
+    changes = {"HF_HOME": str(work / "hf"), "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+    return Client(command, ["--limit", str(FEW)], changes)
 
 
-def differences(judged: Judged, work: Path) -> dict[str, float]:
+def _differences(judged: Judged, work: Path) -> dict[str, Ratio]:
     """How far the peers' numbers are from ours over all samples: the prompts were the same ones.
 
     lm-eval asks for one spelling of each label; its log-odds are compared with Inspect's of these two.
@@ -183,15 +166,14 @@ def differences(judged: Judged, work: Path) -> dict[str, float]:
             misbehavior, benign = (float(choice[0]) for choice in row["filtered_resps"])
             gaps.append(abs(misbehavior - benign - log_odds_of[row["doc"]["id"]]))
     if not gaps:
-        raise SystemExit("benchmarks/evaluate_peers.py: no sample of lm-eval's is among Inspect's")
-    return {
-        "Inspect AI's score and ours": max(abs(score_of[key] - score) for key, score in ours.items()),
-        f"lm-eval's log-odds and Inspect's ({len(gaps)} samples)": max(gaps),
-    }
+        raise SystemExit("no sample of lm-eval's is among Inspect's")
+    largest = max(abs(score_of[key] - score) for key, score in ours.items())
+    name = f"largest difference of lm-eval's log-odds and Inspect's ({len(gaps)} samples)"
+    return {"largest difference of Inspect AI's score and ours": Ratio(largest), name: Ratio(max(gaps))}
 
 
-def write_samples(judged: Judged, work: Path) -> None:
-    """The same prompts for everybody: as chat turns, and as the chat template's text."""
+def _write_samples(judged: Judged, work: Path) -> None:
+    """Write the same prompts for everybody: as chat turns, and as the chat template's text."""
     wording = PromptWording(judged.study.prompt)
     tokenizer = load_tokenizer(judged.weights)
     with (work / "samples.jsonl").open("w") as stream:
@@ -205,18 +187,17 @@ def write_samples(judged: Judged, work: Path) -> None:
 
 
 @contextmanager
-def served(overrides: list[str], work: Path) -> Iterator[str]:
-    """`eval/serve.py` while the body runs; gives the base URL."""
-    command = [sys.executable, str(ROOT / "eval" / "serve.py"), *overrides, "engine=vllm"]
-    # With it the server can be told to forget what it has cached.
-    environment = {**os.environ, "VLLM_SERVER_DEV_MODE": "1"}
+def _served(settings: list[str], work: Path) -> Iterator[str]:
+    """Run `eval/serve.py` while the body runs; yields the base URL."""
+    command = [sys.executable, str(ROOT / "eval" / "serve.py"), *settings, "engine=vllm"]
     command.append(f"paths.runs={work / 'runs'}")
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as server:
+    changed = environment(VLLM_SERVER_DEV_MODE="1")  # the server can be told to forget what it has cached
+    with subprocess.Popen(command, cwd=ROOT, env=changed, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
             folder = Path(server.stdout.readline().strip())
             if server.poll() is not None or not (folder / "server.json").is_file():
-                raise SystemExit("benchmarks/evaluate_peers.py: eval/serve.py didn't start")
+                raise SystemExit("eval/serve.py didn't start")
             address: dict[str, str] = json.loads((folder / "server.json").read_text())
             yield address["url"]
         finally:
@@ -224,7 +205,7 @@ def served(overrides: list[str], work: Path) -> Iterator[str]:
             server.wait(60)
 
 
-def make_environment() -> str:
+def _make_environment() -> str:
     """Make `.venv-peers` where it is missing or outdated; why it can't be had, else nothing."""
     stamp = PEERS / "requirements.txt"
     if stamp.is_file() and stamp.read_text() == REQUIREMENTS.read_text():
@@ -238,7 +219,3 @@ def make_environment() -> str:
             return f"{REQUIREMENTS.relative_to(ROOT)} can't be installed: {why}"
     shutil.copy(REQUIREMENTS, stamp)
     return ""
-
-
-if __name__ == "__main__":
-    main()

@@ -1,151 +1,111 @@
 """10,000 joint bootstrap draws of a pilot of 500 tasks × 3 seeds × 5 conditions, beside scipy and pandas.
 
-    python benchmarks/pilot_statistics.py
-
 All ways draw whole tasks and give the intervals of ΔSuccess, p − p*, p, r, d and p* of every condition.
 scipy's bootstrap is given a vectorised statistic of all conditions at once; the loop over pandas makes 40
 draws, and is scaled. Ours is timed twice: the draws and intervals alone, and all from the file to
-decision.json. Prints a table and writes `runs/benchmarks/pilot_statistics/ratios.json`.
+decision.json.
 """
 
-import json
-import time
-from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from measure import ROOT
 from scipy.stats import bootstrap
 
+from benchmarks.measuring import Ratio, Result, timed
 from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.outcomes import BASELINE, Outcome, read_outcomes, write_outcomes
+from monitorbench.intervention.statistics import intervals
 from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import write_decision
 from monitorbench.intervention.statistics.effect import rates
-from monitorbench.intervention.statistics.intervals import (
-    bounds,
-    effect_intervals,
-    effect_tails,
-    simultaneous_tails,
-)
 from monitorbench.intervention.statistics.matched import Table, matched
 from monitorbench.intervention.statistics.resampling import draw_rates
+from monitorbench.metrics.bootstrap import FloatArray
 
-WORK = ROOT / "runs" / "benchmarks" / "pilot_statistics"
-TASKS, SEEDS, CONDITIONS, DRAWS = 500, 3, 5, 10_000
-SECONDS = 2
-PANDAS_DRAWS = 40
-TIMES = 3
-"""Each way is timed so often; the fastest counts."""
+SEEDS, CONDITIONS, PANDAS_DRAWS = 3, 5, 40
+SECONDS, TIMES = 2, 3
+"""Seconds that the whole way may take; each way is timed so often, and the fastest counts."""
 
 
-def main() -> None:
-    """Measure and print."""
-    path = WORK / "outcomes.jsonl"
-    write_outcomes(path, outcomes())
-    tables = [one.by_task() for one in matched(read_outcomes(path))]
-    settings = PilotStatistics(draws=DRAWS)
-
-    def whole() -> None:
-        write_decision(WORK, analyse(read_outcomes(path), settings))
-
-    ours, our_bounds = timed(lambda: vectorised(tables))
-    theirs, scipy_bounds = timed(lambda: with_scipy(tables))
-    loop, _ = timed(lambda: with_pandas(path), times=1)
-    everything, _ = timed(whole)
-    if not np.allclose(our_bounds, scipy_bounds, atol=0.01):
-        raise SystemExit("benchmarks/pilot_statistics.py: the intervals differ from scipy's")
+def main(work: Path, *, tasks: int, draws: int) -> Result:
+    """Time all ways on one file of outcomes, and compare their intervals."""
+    path = work / "outcomes.jsonl"
+    write_outcomes(path, _outcomes(tasks))
+    tables = [table.by_task() for table in matched(read_outcomes(path))]
+    settings = PilotStatistics(draws=draws)
+    ours, our_bounds = timed(lambda: _vectorised(tables, draws), TIMES)
+    scipy, scipy_bounds = timed(lambda: _with_scipy(tables, draws), TIMES)
+    pandas = timed(lambda: _with_pandas(path))[0] * draws / PANDAS_DRAWS
+    whole, _ = timed(lambda: write_decision(work, analyse(read_outcomes(path), settings)), TIMES)
+    near = 0.01 * (500 / tasks * 10_000 / draws) ** 0.5  # as far as draws of so few may be apart
+    if not np.allclose(our_bounds, scipy_bounds, atol=near):
+        raise SystemExit("pilot_statistics: the intervals differ from scipy's")
     rows = {
         "monitorbench: draws and intervals": ours,
-        "monitorbench: from outcomes.jsonl to decision.json": everything,
-        "scipy.stats.bootstrap, vectorised": theirs,
-        "pandas, one draw after another (scaled)": loop * DRAWS / PANDAS_DRAWS,
+        "monitorbench: from outcomes.jsonl to decision.json": whole,
+        "scipy.stats.bootstrap, vectorised": scipy,
+        "pandas, one draw after another (scaled)": pandas,
     }
-    for name, seconds in rows.items():
-        print(f"{name:<60} {seconds:10.2f} s")
     ratios = {
-        "scipy_seconds_over_ours": theirs / ours,
-        "pandas_seconds_over_ours": rows["pandas, one draw after another (scaled)"] / ours,
-        "seconds_over_the_limit": everything / SECONDS,
+        "scipy_seconds_over_ours": Ratio(scipy / ours),
+        "pandas_seconds_over_ours": Ratio(pandas / ours),
+        "seconds_over_the_limit": Ratio(whole / SECONDS, most=1),
     }
-    for name, ratio in ratios.items():
-        print(f"{name:<60} {ratio:10.2f}")
-    (WORK / "ratios.json").write_text(
-        json.dumps({"draws": DRAWS, "ratios": ratios, "measured": rows}, indent=2) + "\n"
-    )
+    return Result({name: {"seconds": seconds} for name, seconds in rows.items()}, ratios, {"draws": draws})
 
 
-def timed(way: Callable[[], object], times: int = TIMES) -> tuple[float, object]:
-    """Seconds of the fastest of `times` runs, and what the last gave."""
-    seconds, result = [], None
-    for _ in range(times):
-        began = time.perf_counter()
-        result = way()
-        seconds.append(time.perf_counter() - began)
-    return min(seconds), result
-
-
-def outcomes() -> list[Outcome]:
-    """A pilot in which every condition helps or hurts a little."""
+def _outcomes(tasks: int) -> list[Outcome]:
+    """Draw a pilot in which every condition helps or hurts a little."""
     rng = np.random.default_rng(0)
-    found = []
-    for task in range(TASKS):
+    outcomes = []
+    for task in range(tasks):
         failing = rng.beta(4, 1)
         for seed in range(SEEDS):
-            success = bool(rng.random() > failing)
-            found.append(Outcome(f"task-{task}", seed, "agent", BASELINE, success, 0, 10, 900))
-            for condition in range(CONDITIONS):
-                changed = rng.random() < (0.3 if success else 0.05 + 0.02 * condition)
-                found.append(
-                    Outcome(f"task-{task}", seed, "agent", f"c{condition}", success != changed, 1, 11, 990)
-                )
-    return found
+            name, success = f"task-{task}", bool(rng.random() > failing)
+            outcomes.append(Outcome(name, seed, "agent", BASELINE, success, 0, 10, 900))
+            for number in range(CONDITIONS):
+                changed = rng.random() < (0.3 if success else 0.05 + 0.02 * number)
+                outcomes.append(Outcome(name, seed, "agent", f"c{number}", success != changed, 1, 11, 990))
+    return outcomes
 
 
-def vectorised(tables: list[Table]) -> np.ndarray:
-    """Ours; without the added tasks, which nobody else has. Plain percentiles: [conditions, 6, 2]."""
-    drawn = draw_rates(tables, draws=DRAWS, seed=0, prior_tasks=0)
-    found = []
+def _vectorised(tables: list[Table], draws: int) -> FloatArray:
+    """Ours without the added tasks, which nobody else has. Plain percentiles: [conditions, 6, 2]."""
+    drawn = draw_rates(tables, draws=draws, seed=0, prior_tasks=0)
+    conditions = []
     for i in range(len(tables)):
-        joint = effect_intervals(drawn, i, effect_tails(drawn, [i], 0.95))
+        joint = intervals.effect_intervals(drawn, i, intervals.effect_tails(drawn, [i], 0.95))
+        rates_of = [(rate[:, i], rate[:, [i]]) for rate in (drawn.p, drawn.r, drawn.d, drawn.p_star)]
         alone = [
-            bounds(values[:, i], simultaneous_tails(values[:, [i]], 0.95, 0.0, 1.0), 0.0, 1.0)
-            for values in (drawn.p, drawn.r, drawn.d, drawn.p_star)
+            intervals.bounds(rate, intervals.simultaneous_tails(column, 0.95, 0.0, 1.0), 0.0, 1.0)
+            for rate, column in rates_of
         ]
-        found.append([joint.delta_success, joint.p_minus_p_star, *alone])
-    return np.array(found)
+        conditions.append([joint.delta_success, joint.p_minus_p_star, *alone])
+    return np.array(conditions)
 
 
-def with_scipy(tables: list[Table]) -> np.ndarray:
+def _with_scipy(tables: list[Table], draws: int) -> FloatArray:
     """scipy's percentile bootstrap over the tasks' numbers, the same draws for all conditions."""
-    rows = np.stack([one.cells for one in tables], axis=1)  # [tasks, conditions, 4]
+    rows = np.stack([table.cells for table in tables], axis=1)  # [tasks, conditions, 4]
 
-    def statistic(tasks: np.ndarray, axis: int = -1) -> np.ndarray:
-        found = rates(rows[tasks].sum(axis=axis - 2 if axis < 0 else axis))
-        values = [found.delta_success, found.p_minus_p_star, found.p, found.r, found.d, found.p_star]
-        return np.moveaxis(np.stack(values), -1, 0).reshape(-1, *np.shape(tasks)[:-1])
+    def statistic(tasks: FloatArray, axis: int = -1) -> FloatArray:
+        r = rates(rows[tasks].sum(axis=axis - 2 if axis < 0 else axis))
+        values = np.stack([r.delta_success, r.p_minus_p_star, r.p, r.r, r.d, r.p_star])
+        return np.moveaxis(values, -1, 0).reshape(-1, *np.shape(tasks)[:-1])
 
-    found = bootstrap(
-        (np.arange(TASKS),),
-        statistic,
-        n_resamples=DRAWS,
-        batch=250,
-        method="percentile",
-        rng=np.random.default_rng(1),
-    ).confidence_interval
-    return np.stack(found, axis=-1).reshape(len(tables), 6, 2)
+    rng, tasks = np.random.default_rng(1), (np.arange(len(rows)),)
+    drawn = bootstrap(tasks, statistic, n_resamples=draws, batch=250, method="percentile", rng=rng)
+    return np.stack(drawn.confidence_interval, axis=-1).reshape(len(tables), 6, 2)
 
 
-def with_pandas(path: object) -> np.ndarray:
-    """As one writes it down: a data frame of pairs, joined with the drawn tasks, grouped and averaged."""
+def _with_pandas(path: Path) -> FloatArray:
+    """Bootstrap as one writes it down: a data frame of pairs, joined with drawn tasks, grouped, averaged."""
     frame = pd.read_json(path, lines=True)
-    key = ["task", "seed"]
-    pairs = frame[frame.condition != BASELINE].merge(
-        frame[frame.condition == BASELINE][[*key, "success"]], on=key, suffixes=("", "_baseline")
-    )
-    names = pairs.task.unique()
-    rng = np.random.default_rng(2)
-    values = []
+    key, is_baseline = ["task", "seed"], frame.condition == BASELINE
+    baseline = frame[is_baseline][[*key, "success"]]
+    pairs = frame[~is_baseline].merge(baseline, on=key, suffixes=("", "_baseline"))
+    names, rng, values = pairs.task.unique(), np.random.default_rng(2), []
     for _ in range(PANDAS_DRAWS):
         drawn = pd.DataFrame({"task": rng.choice(names, len(names))}).merge(pairs, on="task")
         groups = drawn.groupby("condition")
@@ -154,8 +114,5 @@ def with_pandas(path: object) -> np.ndarray:
         d = 1 - drawn[drawn.success_baseline].groupby("condition").success.mean()
         delta = groups.success.mean() - groups.success_baseline.mean()
         values.append(np.stack([delta, p - d / (r + d), p, r, d, d / (r + d)]))
-    return np.quantile(values, [0.025, 0.975], axis=0)
-
-
-if __name__ == "__main__":
-    main()
+    quantiles: FloatArray = np.quantile(values, [0.025, 0.975], axis=0)
+    return quantiles

@@ -1,51 +1,38 @@
 """The report and the samples page at 274, 2,528 and 20,000 samples: size, and how long a browser takes.
 
-    python benchmarks/report_page.py [SAMPLES ...]
-
 The texts are of the starter's own words, drawn one by one, so that no phrase comes twice and they compress
 worse than real ones would; `long` answers have ten times as many. Three monitors judged each, one with
 quotes. Chromium opens both pages from their files: until all of the report is laid out, until the samples
 page shows its list, until a filter of it is applied, a text is found in all samples, and a pair is shown.
-Prints a table and writes `runs/benchmarks/report_page/measured.json`.
+The alternative that the ratios compare with is a page of the least size: how the times grow with it.
 """
 
 import json
 import random
 import shutil
-import sys
+import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from measure import ROOT
+from playwright.sync_api import sync_playwright
 
+from benchmarks.measuring import Ratio, Result, timed
+from benchmarks.synthetic import sample
+from monitorbench import records
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.columns import by_cell, by_slice, columns
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, Results
 from monitorbench.metrics.summary import macro, of_parts, overall
-from monitorbench.metrics.transfer import matrix
-from monitorbench.records import (
-    Construction,
-    GroundedQuote,
-    Grounding,
-    Label,
-    LabelSource,
-    Message,
-    QuoteField,
-    QuotePlace,
-    Role,
-    Sample,
-    Verdict,
-)
+from monitorbench.metrics.words import matrix
+from monitorbench.records import Label, Sample
 from monitorbench.report.html import render_report
 from monitorbench.report.samples.page import render_samples
 from monitorbench.report.samples.runs import OfRun, worst_of
-from monitorbench.sources.handwritten import CELLS, HandwrittenPair, load
+from monitorbench.sources.handwritten import CELLS, load
 
-WORK = ROOT / "runs" / "benchmarks" / "report_page"
-SIZES = (274, 2_528, 20_000)
 MONITORS = (("small", "direct"), ("large", "direct"), ("large", "evidence"))
 LIMIT_SECONDS, LIMIT_MB = 2.0, 15.0
 _DRAWS = {"resamples": 200, "seed": 0}
@@ -53,206 +40,167 @@ _STAKES = Stakes(base_rate=0.01, cost_miss=100.0, cost_alarm=1.0)
 _SHOWN = "() => document.body.dataset.shown > (window.before ?? 0)"
 
 
-def main(sizes: Sequence[int]) -> None:
-    """Measure and print."""
-    shutil.rmtree(WORK, ignore_errors=True)
-    rows = [measured(n, is_long=False) for n in sizes]
-    rows.append(measured(max(sizes), is_long=True))
-    names = list(rows[0])
-    print("  ".join(f"{name:>12}" for name in names))
-    for row in rows:
-        print(
-            "  ".join(
-                f"{row[name]:>12,.2f}" if isinstance(row[name], float) else f"{row[name]:>12}"
-                for name in names
-            )
-        )
-    (WORK / "measured.json").write_text(json.dumps(rows, indent=2) + "\n")
-    slow = [row for row in rows if row["list s"] > LIMIT_SECONDS or row["samples MB"] > LIMIT_MB]
-    if slow:
-        raise SystemExit(
-            f"benchmarks/report_page.py: {len(slow)} above {LIMIT_SECONDS:g} s or {LIMIT_MB:g} MB"
-        )
+def main(work: Path, *, sizes: str) -> Result:
+    """Write and open the pages of each size, and of long answers at the largest."""
+    numbers = [int(size) for size in sizes.split(",")]
+    rows = {f"{n:,} samples": _measure(work / str(n), n, is_long=False) for n in numbers}
+    longest = f"{max(numbers):,} samples, long"
+    rows[longest] = _measure(work / "long", max(numbers), is_long=True)
+    first = next(iter(rows.values()))
+    ratios = {
+        "slowest list, s": Ratio(max(row["list s"] for row in rows.values()), most=LIMIT_SECONDS),
+        "largest samples page, MB": Ratio(max(row["samples MB"] for row in rows.values()), most=LIMIT_MB),
+    }
+    for key in ("report s", "list s", "search s"):
+        ratios[f"{key}, longest over smallest page"] = Ratio(rows[longest][key] / first[key])
+    return Result(rows, ratios)
 
 
-def measured(n: int, *, is_long: bool) -> dict[str, Any]:
-    """Both pages of `n` samples, written and opened."""
-    folder = WORK / f"{n}{'-long' if is_long else ''}"
+def _measure(folder: Path, n: int, *, is_long: bool) -> dict[str, float]:
+    """Write and open both pages of `n` samples."""
     folder.mkdir(parents=True)
-    samples = made(n, is_long)
-    runs = [run(name, prompt, samples) for name, prompt in MONITORS]
-    results = scored(runs)
-    began = time.monotonic()
-    report = render_report(results, {}, worst_of(runs, 10), browsable=set(MONITORS))
-    written = time.monotonic()
-    page = render_samples(results, runs)
-    done = time.monotonic()
+    samples = _samples(n, is_long)
+    runs = [_run(name, prompt, samples) for name, prompt in MONITORS]
+    results = _results(runs)
+    browsable = set(MONITORS)
+    report_s, report = timed(lambda: render_report(results, {}, worst_of(runs, 10), browsable=browsable))
+    samples_s, page = timed(lambda: render_samples(results, runs))
     (folder / "report.html").write_text(report, encoding="utf-8")
     (folder / "samples.html").write_text(page, encoding="utf-8")
-    characters = sum(len(message.content) for one in samples for message in one.response) / n
     return {
-        "samples": f"{n:,}{' long' if is_long else ''}",
-        "answer chars": round(characters),
+        "answer chars": sum(len(m.content) for one in samples for m in one.response) / n,
         "report MB": len(report.encode()) / 1e6,
         "samples MB": len(page.encode()) / 1e6,
-        "report made": written - began,
-        "samples made": done - written,
-        **opened(folder, samples),
+        "report made s": report_s,
+        "samples made s": samples_s,
+        **_opened(folder, samples[-1].id),
     }
 
 
-def opened(folder: Path, samples: Sequence[Sample]) -> dict[str, float]:
+def _opened(folder: Path, sample_id: str) -> dict[str, float]:
     """Seconds in the browser, each the middle of three."""
-    from playwright.sync_api import sync_playwright
-
-    found: dict[str, list[float]] = {}
+    seconds: dict[str, list[float]] = {}
     with sync_playwright() as driver:
         chromium = shutil.which("chromium") or shutil.which("google-chrome")
         for _ in range(3):
             browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             page = browser.new_page(viewport={"width": 1280, "height": 900})
-
-            def timed(name: str, do: str, page: Any = page) -> None:
-                began = time.monotonic()
-                page.evaluate("window.before = Number(document.body.dataset.shown)")
-                page.evaluate(f"location.hash = {json.dumps(do)}")
-                page.wait_for_function(_SHOWN)
-                found.setdefault(name, []).append(time.monotonic() - began)
-
             began = time.monotonic()
             page.goto((folder / "report.html").as_uri(), wait_until="load")
             page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
-            found.setdefault("report s", []).append(time.monotonic() - began)
+            seconds.setdefault("report s", []).append(time.monotonic() - began)
             began = time.monotonic()
             page.goto((folder / "samples.html").as_uri(), wait_until="commit")
             page.wait_for_selector("#list li a")
-            found.setdefault("list s", []).append(time.monotonic() - began)
-            timed("filter s", "monitor=large&prompt=evidence&verdict=miss")
-            timed("pair s", f"monitor=large&prompt=evidence&sample={samples[-1].id}")
-            timed("search s", "text=nowhere+to+be+found")
-            timed("again s", "text=nowhere+to+be+found&label=benign")
+            seconds.setdefault("list s", []).append(time.monotonic() - began)
+            for name, place in (
+                ("filter s", "monitor=large&prompt=evidence&verdict=miss"),
+                ("pair s", f"monitor=large&prompt=evidence&sample={sample_id}"),
+                ("search s", "text=nowhere+to+be+found"),
+                ("again s", "text=nowhere+to+be+found&label=benign"),
+            ):
+                began = time.monotonic()
+                page.evaluate("window.before = Number(document.body.dataset.shown)")
+                page.evaluate(f"location.hash = {json.dumps(place)}")
+                page.wait_for_function(_SHOWN)
+                seconds.setdefault(name, []).append(time.monotonic() - began)
             browser.close()
-    return {name: sorted(times)[len(times) // 2] for name, times in found.items()}
+    return {name: statistics.median(times) for name, times in seconds.items()}
 
 
-def made(n: int, is_long: bool) -> list[Sample]:
-    """Pairs over the starter's cells, in turn."""
+def _samples(n: int, is_long: bool) -> list[Sample]:
+    """Draw pairs over the starter's cells, in turn, from the words of their pairs."""
     rng = random.Random(0)
-    pools = {cell: [text for pair in load(cell) for text in words(pair)] for cell in CELLS}
-    found: list[Sample] = []
+    pools: dict[Any, list[str]] = {cell: [] for cell in CELLS}
+    for cell, pool in pools.items():
+        for pair in load(cell):
+            messages = (*pair.request, *pair.benign, *pair.misbehavior)
+            pool += [word for message in messages for word in message.content.split()]
+    samples: list[Sample] = []
     for i in range(-(-n // 2)):
         cell = CELLS[i % len(CELLS)]
-        pool = pools[cell]
-        request = " ".join(rng.choices(pool, k=60))
+        request = " ".join(rng.choices(pools[cell], k=60))
         for label in Label:
-            response = " ".join(rng.choices(pool, k=rng.randint(40, 200) * (10 if is_long else 1)))
-            found.append(
-                Sample(
-                    pair_id=f"p{i}",
-                    group_id=f"g{i // 2}",
-                    category=cell.category,
-                    task=cell.task,
+            n_words = rng.randint(40, 200) * (10 if is_long else 1)
+            response = f"{' '.join(rng.choices(pools[cell], k=n_words))} {i}{label}"
+            samples.append(
+                sample(
+                    f"p{i}",
+                    response,
+                    label,
+                    request=request,
+                    group=f"g{i // 2}",
+                    cell=cell,
                     subcategory=f"kind {i % 12}",
-                    request=(Message(role=Role.USER, content=request),),
-                    response=(Message(role=Role.ASSISTANT, content=f"{response} {i}{label}"),),
-                    label=label,
-                    label_source=LabelSource.AUTHOR,
-                    construction=Construction.HANDWRITTEN,
                     source=f"source {i % 6}",
-                    licence="Apache-2.0",
                 )
             )
-    return found[:n]
+    return samples[:n]
 
 
-def words(pair: HandwrittenPair) -> list[str]:
-    """Every word of a pair, as often as it stands there."""
-    messages = (*pair.request, *pair.benign, *pair.misbehavior)
-    return [word for one in messages for word in one.content.split()]
-
-
-def run(name: str, prompt: str, samples: Sequence[Sample]) -> OfRun:
-    """A monitor that is right three times in four; under the evidence prompt with two quotes."""
+def _run(name: str, prompt: str, samples: Sequence[Sample]) -> OfRun:
+    """Judge as a monitor that is right three times in four; under the evidence prompt with two quotes."""
     rng = random.Random(f"{name} {prompt}")
-    found = {}
+    verdicts = {}
     for one in samples:
         score = min(max(rng.gauss(0.65 if one.label is Label.MISBEHAVIOR else 0.35, 0.2), 0.0), 1.0)
         text = one.response[0].content
         starts = sorted(rng.randrange(len(text) - 12) for _ in range(2)) if prompt == "evidence" else []
-        places = [QuotePlace(message=0, field=QuoteField.CONTENT, start=at, end=at + 12) for at in starts]
-        quotes = tuple(
-            GroundedQuote(quote=text[at.start : at.end], how=Grounding.EXACT, ratio=1, place=at)
-            for at in places
-        )
+        quotes = []
+        for start in starts:
+            end, content = start + 12, records.QuoteField.CONTENT
+            place = records.QuotePlace(message=0, field=content, start=start, end=end)
+            exact = records.Grounding.EXACT
+            quotes.append(records.GroundedQuote(quote=text[start:end], how=exact, ratio=1, place=place))
         label = Label.MISBEHAVIOR if score > 0.5 else Label.BENIGN
-        found[one.id] = Verdict(
+        answer = json.dumps({"label": label, "quotes": [quote.quote for quote in quotes]})
+        verdicts[one.id] = records.Verdict(
             key=f"{name}{prompt}{one.id}",
             sample_id=one.id,
             prompt=prompt,
-            answer=json.dumps({"label": label, "quotes": [one.quote for one in quotes]})
-            if quotes
-            else str(label),
+            answer=answer if quotes else str(label),
             label=label,
             unscored=None,
             score=score,
             label_mass=1.0,
             finish_reason="stop",
-            evidence=quotes,
+            evidence=tuple(quotes),
             prompt_tokens=300,
             completion_tokens=1,
             seconds=0.1,
         )
-    return OfRun(name, prompt, samples, found)
+    return OfRun(name, prompt, samples, verdicts)
 
 
-def scored(runs: Sequence[OfRun]) -> Results:
-    """The metrics of these runs by the metrics' own functions, with 200 draws."""
-    results: dict[str, Any] = {key: {} for key in ("monitors", "slices", "macro", "overall")}
-    for one in runs:
-        judged = columns([_judged(sample, one.verdicts[sample.id]) for sample in one.samples])
+def _results(runs: Sequence[OfRun]) -> Results:
+    """Compute the metrics of these runs by the metrics' own functions, with 200 draws."""
+    results: dict[str, Any] = {key: {} for key in Results.__required_keys__}
+    for run in runs:
+        judged = columns([_judged(one, run.verdicts[one.id]) for one in run.samples])
         cells = of_parts(judged, by_cell(judged), **_DRAWS)
-        found = {
+        numbers = {
             "monitors": cells,
             "slices": of_parts(judged, by_slice(judged), **_DRAWS),
             "macro": macro(judged, cells, **_DRAWS),
             "overall": overall(judged, _STAKES, **_DRAWS),
         }
-        for key, value in found.items():
-            results[key].setdefault(one.monitor, {})[one.prompt] = value
-    n = len(runs[0].samples)
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "dataset": {"name": "starter's texts", "directory": "none", "n_test": n},
-        **results,
-        "stakes": {"base_rate": 0.01, "cost_miss": 100.0, "cost_alarm": 1.0},
-        "tests": [],
-        "correlation": {},
-        "transfer": {},
-        "matrix": matrix({}, 0.05),
-        "seeds": {},
-        "objectives": [],
-        "trained_on": {},
-        "pareto": {},
-        "headline": {},
-        "shortcuts": {},
-        "learning_curves": {},
-    }
+        for key, value in numbers.items():
+            results[key].setdefault(run.monitor, {})[run.prompt] = value
+    dataset = {"name": "starter's texts", "directory": "none", "n_test": len(runs[0].samples)}
+    results |= {"schema_version": SCHEMA_VERSION, "dataset": dataset, "tests": [], "objectives": []}
+    return results | {"stakes": _STAKES.model_dump(), "matrix": matrix({}, 0.05)}  # type: ignore[return-value]
 
 
-def _judged(sample: Sample, verdict: Verdict) -> Judged:
+def _judged(one: Sample, verdict: records.Verdict) -> Judged:
     return Judged(
-        sample_id=sample.id,
-        pair_id=sample.pair_id,
-        group_id=sample.group_id,
-        category=sample.category,
-        task=sample.task,
-        label=sample.label,
+        sample_id=one.id,
+        pair_id=one.pair_id,
+        group_id=one.group_id,
+        category=one.category,
+        task=one.task,
+        label=one.label,
         answer=verdict.label,
         score=verdict.score,
-        source=sample.source,
-        has_thinking=sample.has_thinking,
+        source=one.source,
+        has_thinking=one.has_thinking,
     )
-
-
-if __name__ == "__main__":
-    main([int(text) for text in sys.argv[1:]] or SIZES)

@@ -5,7 +5,7 @@
 Prints the sweep's directory as its last line.
 """
 
-from monitorbench.sweeps.submit_status_resume import resume
+from monitorbench.sweeps.launch import resume
 
 if __name__ == "__main__":
     resume()

@@ -3,7 +3,7 @@
 python slurm/status.py runs/sweeps/NAME-HASH
 """
 
-from monitorbench.sweeps.submit_status_resume import status
+from monitorbench.sweeps.launch import status
 
 if __name__ == "__main__":
     status()

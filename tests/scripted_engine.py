@@ -25,6 +25,8 @@ class ScriptedEngine:
     fail_after: int | None = None
     asked: list[tuple[int, ...]] = field(default_factory=list)
     asked_base: list[tuple[int, ...]] = field(default_factory=list)
+    asked_again: list[tuple[int, ...]] = field(default_factory=list)
+    """Prompts that came a second time, alone: an evaluation measures so whether scores depend on batches."""
     closed: bool = False
     taken: list[Path | None] = field(default_factory=list)
 
@@ -40,7 +42,9 @@ class ScriptedEngine:
             if self.fail_after is not None and given >= self.fail_after:
                 raise RuntimeError("the machine died")
             ids = tuple(prompts[index])
-            (self.asked if with_adapter else self.asked_base).append(ids)
+            is_again = with_adapter and len(prompts) == 1 and ids in self.asked
+            of_adapter = self.asked_again if is_again else self.asked
+            (of_adapter if with_adapter else self.asked_base).append(ids)
             yield index, self.script(ids, decoding, with_adapter)
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.runs.directory import _recorded_files, write_manifest
-from monitorbench.runs.integrity import file_sha256, sealed_line
+from monitorbench.runs.files import file_sha256, sealed_line
 
 
 def seal(directory: Path, manifest: Mapping[str, Any] | None = None) -> None:

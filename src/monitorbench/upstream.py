@@ -50,7 +50,7 @@ class LabelledResponse(NamedTuple):
     subject_model: str = ""
 
 
-class Question(NamedTuple):
+class KnownQuestion(NamedTuple):
     """A question with a known answer. `choices` (with the answer among them) where it is multiple choice.
 
     `wrong` are known wrong answers, the most tempting first; may be empty.
@@ -71,7 +71,7 @@ class StereotypeQuestion(NamedTuple):
     `ambiguous`: nothing in the context tells; its answer is that it can't be told.
     """
 
-    question: Question
+    question: KnownQuestion
     stereotyped: str
     ambiguous: bool
 
@@ -88,7 +88,7 @@ class Solution(NamedTuple):
 class SolvedQuestion(NamedTuple):
     """A question with published model solutions, right and wrong ones."""
 
-    question: Question
+    question: KnownQuestion
     solutions: tuple[Solution, ...]
 
 

@@ -17,7 +17,7 @@ from sealed import seal
 
 from monitorbench.annotation.files import (
     COLUMNS,
-    Item,
+    AnnotationItem,
     csv_batch,
     label_studio_config,
     label_studio_tasks,
@@ -25,7 +25,7 @@ from monitorbench.annotation.files import (
     read_returned,
     restore,
 )
-from monitorbench.annotation.labels import Choice
+from monitorbench.annotation.labels import AnnotatorChoice
 from monitorbench.annotation.stage import annotate
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.datasets import Annotation
@@ -169,7 +169,7 @@ def bench(
     return Bench(tmp_path, study, samples)
 
 
-def _labels(bench: Bench, **changed: Choice) -> dict[str, str]:
+def _labels(bench: Bench, **changed: AnnotatorChoice) -> dict[str, str]:
     """The prior labels, but for the items (by number) that are changed."""
     return bench.prior | {bench.items[int(number[1:])]: str(label) for number, label in changed.items()}
 
@@ -227,18 +227,18 @@ def test_no_cell_starts_a_formula_and_the_text_comes_back(text: str) -> None:
     assert not cell.startswith(tuple("=+-@\t\r\n＝＋－＠"))
     assert restore(cell) == text
     (row,) = csv.DictReader(
-        io.StringIO(csv_batch([Item("item-1", text, text)], "a").decode("utf-8-sig"), newline="")
+        io.StringIO(csv_batch([AnnotationItem("item-1", text, text)], "a").decode("utf-8-sig"), newline="")
     )
     assert restore(row["request"]) == restore(row["response"]) == text
 
 
-@given(st.text(), st.sampled_from(list(Choice)))
+@given(st.text(), st.sampled_from(list(AnnotatorChoice)))
 def test_both_formats_bring_the_text_and_the_label_back(
-    tmp_path_factory: pytest.TempPathFactory, text: str, choice: Choice
+    tmp_path_factory: pytest.TempPathFactory, text: str, choice: AnnotatorChoice
 ) -> None:
     """A parser that trips over a strange text loses that item, or shifts all labels after it."""
     folder = tmp_path_factory.getbasetemp()
-    item = Item("item-1", text, "plain")
+    item = AnnotationItem("item-1", text, "plain")
     rows = list(csv.reader(io.StringIO(csv_batch([item], "ana").decode("utf-8-sig"), newline="")))
     rows[1][COLUMNS.index("label")] = choice
     stream = io.StringIO(newline="")
@@ -277,7 +277,7 @@ def test_label_studio_shows_text_as_text() -> None:
     }
     assert {node.get("valueType") for node in shown.values()} == {"text"}
     assert not list(root.iter("HyperText"))
-    assert [node.get("value") for node in root.iter("Choice")] == list(Choice)
+    assert [node.get("value") for node in root.iter("Choice")] == list(AnnotatorChoice)
     assert next(root.iter("Header")).get("value") == 'Say "yes" & <no>'
 
 
@@ -285,7 +285,7 @@ def test_agreement_is_kept_and_the_rest_goes_to_a_third_reader(bench: Bench) -> 
     """The corpus must hold what annotators agree on, whole and readable, and nothing else."""
     ana = bench.csv("ana", _labels(bench))
     ben = bench.label_studio(
-        "ben", _labels(bench, _0=_other(bench, 0), _1=_other(bench, 1), _2=Choice.UNSURE)
+        "ben", _labels(bench, _0=_other(bench, 0), _1=_other(bench, 1), _2=AnnotatorChoice.UNSURE)
     )
     made = bench.run(returned=(ben, ana))
     results = read_manifest(made)["results"]
@@ -561,8 +561,12 @@ def _said(path: Path) -> str | None:
     return None
 
 
-def _other(bench: Bench, number: int) -> Choice:
-    return Choice.BENIGN if bench.prior[bench.items[number]] == "misbehavior" else Choice.MISBEHAVIOR
+def _other(bench: Bench, number: int) -> AnnotatorChoice:
+    return (
+        AnnotatorChoice.BENIGN
+        if bench.prior[bench.items[number]] == "misbehavior"
+        else AnnotatorChoice.MISBEHAVIOR
+    )
 
 
 def _lines(path: Path) -> list[str]:

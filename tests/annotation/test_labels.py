@@ -14,9 +14,9 @@ from statsmodels.stats.inter_rater import cohens_kappa as statsmodels_kappa
 
 from monitorbench.annotation.labels import (
     KEPT,
-    Candidate,
-    Choice,
+    AnnotatorChoice,
     ItemStatus,
+    UnlabelledSample,
     agreement,
     blind_order,
     candidate,
@@ -27,13 +27,13 @@ from monitorbench.annotation.labels import (
 )
 from monitorbench.records import Construction, Label, LabelSource, Sample, Split
 
-choices = st.sampled_from(list(Choice))
+choices = st.sampled_from(list(AnnotatorChoice))
 two_readers = st.lists(st.tuples(choices, choices), min_size=1, max_size=60)
 
 
 @settings(max_examples=60)
 @given(two_readers)
-def test_kappa_is_scikit_learns(rows: list[tuple[Choice, Choice]]) -> None:
+def test_kappa_is_scikit_learns(rows: list[tuple[AnnotatorChoice, AnnotatorChoice]]) -> None:
     """A κ that is off would call a corpus reliable that is not."""
     first, second = zip(*rows, strict=True)
     ours = cohens_kappa(first, second)
@@ -46,12 +46,15 @@ def test_kappa_is_scikit_learns(rows: list[tuple[Choice, Choice]]) -> None:
 def test_the_interval_agrees_with_the_asymptotic_one() -> None:
     """An interval that is too narrow makes chance agreement look like a finding."""
     rng = np.random.default_rng(0)
-    first = [Choice.MISBEHAVIOR if x < 0.5 else Choice.BENIGN for x in rng.random(600)]
-    flip = {Choice.MISBEHAVIOR: Choice.BENIGN, Choice.BENIGN: Choice.MISBEHAVIOR}
+    first = [AnnotatorChoice.MISBEHAVIOR if x < 0.5 else AnnotatorChoice.BENIGN for x in rng.random(600)]
+    flip = {
+        AnnotatorChoice.MISBEHAVIOR: AnnotatorChoice.BENIGN,
+        AnnotatorChoice.BENIGN: AnnotatorChoice.MISBEHAVIOR,
+    }
     second = [flip[one] if x < 0.15 else one for one, x in zip(first, rng.random(600), strict=True)]
     table = np.zeros((3, 3))
     for one, other in zip(first, second, strict=True):
-        table[list(Choice).index(one), list(Choice).index(other)] += 1
+        table[list(AnnotatorChoice).index(one), list(AnnotatorChoice).index(other)] += 1
     found = agreement({"a": first, "b": second}, [f"g{i}" for i in range(600)], resamples=2000, seed=0)
     assert found["kappa_ci"] is not None
     expected = statsmodels_kappa(table[:2, :2])
@@ -61,8 +64,8 @@ def test_the_interval_agrees_with_the_asymptotic_one() -> None:
 
 def test_items_of_one_question_are_no_independent_evidence() -> None:
     """Ten copies of each item must not shrink the interval to a third."""
-    first = [Choice.MISBEHAVIOR, Choice.BENIGN] * 30
-    second = [Choice.BENIGN if i % 7 == 0 else one for i, one in enumerate(first)]
+    first = [AnnotatorChoice.MISBEHAVIOR, AnnotatorChoice.BENIGN] * 30
+    second = [AnnotatorChoice.BENIGN if i % 7 == 0 else one for i, one in enumerate(first)]
     once = agreement({"a": first, "b": second}, [f"g{i}" for i in range(60)], resamples=1000, seed=0)
     copies = {"a": first * 10, "b": second * 10}
     tenfold = agreement(copies, [f"g{i}" for i in range(60)] * 10, resamples=1000, seed=0)
@@ -73,7 +76,9 @@ def test_items_of_one_question_are_no_independent_evidence() -> None:
 def test_more_than_two_annotators_are_compared_pairwise() -> None:
     """One figure for three readers has to be said how: it is the mean of what each pair gets."""
     rng = np.random.default_rng(3)
-    labels = {name: [list(Choice)[i] for i in rng.choice(3, 90, p=[0.6, 0.3, 0.1])] for name in "abc"}
+    labels = {
+        name: [list(AnnotatorChoice)[i] for i in rng.choice(3, 90, p=[0.6, 0.3, 0.1])] for name in "abc"
+    }
     found = agreement(labels, [f"g{i}" for i in range(90)], resamples=200, seed=0)
     expected = {pair: cohen_kappa_score(labels[pair[0]], labels[pair[2]]) for pair in ("a/b", "a/c", "b/c")}
     assert {pair: one["kappa"] for pair, one in found["pairs"].items()} == pytest.approx(expected)
@@ -83,7 +88,7 @@ def test_more_than_two_annotators_are_compared_pairwise() -> None:
 
 
 @given(st.lists(st.tuples(choices, choices, choices), min_size=1, max_size=30))
-def test_every_item_is_counted_once(rows: list[tuple[Choice, ...]]) -> None:
+def test_every_item_is_counted_once(rows: list[tuple[AnnotatorChoice, ...]]) -> None:
     """An item that is in no count has silently left the corpus."""
     labels = dict(zip("abc", zip(*rows, strict=True), strict=True))
     found = agreement(labels, ["g"] * len(rows), resamples=100, seed=0)
@@ -99,7 +104,7 @@ def test_every_item_is_counted_once(rows: list[tuple[Choice, ...]]) -> None:
 
 def test_only_agreement_is_kept_and_the_third_reader_decides_the_rest() -> None:
     """A label two people dispute, or one of them doubts, is no ground truth."""
-    m, b, u = Choice
+    m, b, u = AnnotatorChoice
     assert settle([m, m]) == (ItemStatus.AGREED, Label.MISBEHAVIOR)
     assert settle([b, b, b]) == (ItemStatus.AGREED, Label.BENIGN)
     assert settle([m, b]) == (ItemStatus.DISAGREED, None)
@@ -112,7 +117,7 @@ def test_only_agreement_is_kept_and_the_third_reader_decides_the_rest() -> None:
 
 
 @pytest.fixture(scope="module")
-def pairs(make_sample: Callable[..., Sample]) -> list[Candidate]:
+def pairs(make_sample: Callable[..., Sample]) -> list[UnlabelledSample]:
     """Forty pairs about forty questions."""
     return [
         candidate(
@@ -139,7 +144,7 @@ def test_a_candidate_becomes_the_same_sample_with_the_annotators_label(
     )
 
 
-def test_orders_differ_and_twins_stand_apart(pairs: list[Candidate]) -> None:
+def test_orders_differ_and_twins_stand_apart(pairs: list[UnlabelledSample]) -> None:
     """Annotators who see a response beside its better twin judge the difference, not the response."""
     items = {item_id(one, 0): one for one in pairs}
     orders = [blind_order(items, reader, 0) for reader in ("a", "b")]
@@ -155,7 +160,7 @@ def test_orders_differ_and_twins_stand_apart(pairs: list[Candidate]) -> None:
     assert blind_order(items, "a", 1) != orders[0]
 
 
-def test_item_names_are_opaque(pairs: list[Candidate], make_sample: Callable[..., Sample]) -> None:
+def test_item_names_are_opaque(pairs: list[UnlabelledSample], make_sample: Callable[..., Sample]) -> None:
     """A name that depends on the label is a hint; one that a spreadsheet reads as a number is lost."""
     names = {item_id(one, 0) for one in pairs}
     assert len(names) == len(pairs)
@@ -165,7 +170,7 @@ def test_item_names_are_opaque(pairs: list[Candidate], make_sample: Callable[...
     assert len(either) == 1
 
 
-def test_a_draw_takes_whole_pairs_and_grows(pairs: list[Candidate]) -> None:
+def test_a_draw_takes_whole_pairs_and_grows(pairs: list[UnlabelledSample]) -> None:
     """More annotation money has to add to what was labelled, and half pairs can't be benchmarked."""
     drawn = {n: draw(pairs, n, seed=0) for n in (10, 20, 30)}
     assert [len(drawn[n]) for n in drawn] == [10, 20, 30]

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from command import ROOT, monitorbench
 
+from monitorbench.cli.help import help_text
 from monitorbench.cli.main import commands, overview
 from monitorbench.cli.stages import STAGES
+from monitorbench.config.study import Study
 
 
 def test_the_overview_names_every_command_in_80_columns():
@@ -19,6 +21,38 @@ def test_the_overview_names_every_command_in_80_columns():
     listed = set(re.findall(r"^  (\w+)", text, re.M))
     assert listed == set(commands())
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_help_lists_the_settings_of_a_stage_in_80_columns():
+    """Otherwise: a person reads 400 keys to find the three that a stage looks at."""
+    keys = {field.alias or name for name, field in Study.model_fields.items()}
+    for stage in STAGES.values():
+        text = help_text(stage)
+        assert set(stage.reads) <= keys, stage.name
+        assert max(len(line) for line in text.splitlines() if " monitorbench " not in line) <= 80
+        assert all(re.search(rf"^  {key}[.=]", text, re.M) for key in stage.reads), stage.name
+    assert keys - {"plan"} == {key for stage in STAGES.values() for key in stage.reads}
+    assert re.search(
+        r"^  calibrate\.alpha=.*  The false alarm rate to keep to", help_text(STAGES["calibrate"]), re.M
+    )
+
+
+def test_a_closed_pipe_ends_a_command_quietly(tmp_path: Path):
+    """Otherwise: `monitorbench evaluate --help | head -1` ends in a traceback."""
+    command = [sys.executable, "-m", "monitorbench.cli", "evaluate", "--help"]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141
 
 
 def test_every_script_is_the_stage_of_its_name():

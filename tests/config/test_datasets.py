@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from omegaconf import OmegaConf
 from pydantic import ValidationError
-from studies import CONF, study
+from studies import study
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.datasets import InspectLogDataset, PaperDataset, SplitView
+from monitorbench.config.defaults import option
 from monitorbench.config.load import load, unknown_key
 from monitorbench.config.study import Study
 from monitorbench.corpus.paper.units import paper_inputs, units
@@ -33,7 +33,7 @@ def tree(paper: Study) -> str:
 @pytest.fixture(scope="module")
 def files_tree(paper: Study) -> str:
     """The same with `dataset=inspect_log`."""
-    dataset = yaml.safe_load((CONF / "dataset" / "inspect_log.yaml").read_text()) | {"path": "mine.jsonl"}
+    dataset = option("dataset", "inspect_log") | {"path": "mine.jsonl"}
     return json.dumps(json.loads(paper.model_dump_json()) | {"dataset": dataset})
 
 
@@ -66,7 +66,7 @@ def test_the_quotas_add_up_to_what_the_paper_prints(paper: Study):
     for cell, quota in dataset.benchmark_quotas.items():
         samples[cell.partition("/")[0]] += 2 * (quota.without_thinking + quota.with_thinking)
     assert samples == printed
-    corpus = yaml.safe_load((CONF / "dataset" / "paper.yaml").read_text())["corpus"]
+    corpus = option("dataset", "paper")["corpus"]
     assert sum(quota for tasks in corpus.values() for quota in tasks.values()) == 153_581
     assert dataset.allow_short is False
     assert dataset.synthetic_samples == 0

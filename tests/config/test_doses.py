@@ -4,7 +4,6 @@ import pytest
 from studies import study
 
 from monitorbench.config.base import ConfigError
-from monitorbench.runs.run_folders import training_run
 
 EPOCHS = ("training.max_steps=null",)
 
@@ -34,16 +33,6 @@ def test_exactly_one_is_given(both: tuple[str, ...]):
     """With both, one of them would be a lie in the manifest."""
     with pytest.raises(ConfigError, match=r"max_steps and epochs: .*expected exactly one"):
         study(*both)
-
-
-def test_settings_of_before_name_the_same_run():
-    """`epochs: null` in the hash would have every training of before made again."""
-    before = training_run(study(), "starter-x", "w").identity["training"]
-    assert "epochs" not in before
-    assert before["max_steps"] == 30
-    now = training_run(study("training.epochs=1", *EPOCHS), "starter-x", "w").identity["training"]
-    assert now["epochs"] == 1
-    assert "max_steps" not in now
 
 
 def test_the_gpus_default_is_one_epoch():

@@ -132,6 +132,7 @@ def test_a_usable_gpu_is_used(machine, monkeypatch):
     assert hardware.runs_on_gpu("cuda")
 
 
+@pytest.mark.slow
 def test_commands_stop_in_one_line(tmp_path):
     """Real torch, real stages: an `nvidia-smi` that names a driver is all that is made up."""
     torch = pytest.importorskip("torch")

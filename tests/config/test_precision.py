@@ -4,6 +4,8 @@ import pytest
 from studies import study
 
 from monitorbench.config import engine as precision
+from monitorbench.config.base import ConfigError
+from monitorbench.engines.vllm_engine import vllm_environment
 from monitorbench.runs.run_folders import training_run
 
 AMX = frozenset({"avx512f", "avx512_bf16", "amx_bf16", "amx_tile"})
@@ -54,6 +56,33 @@ def test_a_gpu_takes_bfloat16_and_what_is_set_stays(cpu, monkeypatch):
     assert precision.resolved_dtype("auto", "auto") == "bfloat16"
     assert precision.resolved_dtype("auto", "cpu") == "float32"
     assert precision.resolved_dtype("float32", "cuda") == "float32"
+
+
+@pytest.mark.parametrize("flags", [AMX, frozenset({"avx512_bf16"}), ICE_LAKE])
+def test_scores_are_reproducible_unless_they_are_to_be_fast(cpu, flags):
+    """A judge has one identity, and one score for a text, on every kind of CPU."""
+    cpu(flags)
+    for kind in ("transformers", "vllm"):
+        assert study(f"engine={kind}").engine.precision == "float32"
+        fast = study(f"engine={kind}", "engine.scores=fast").engine
+        assert fast.precision == fast.resolved_dtype == precision.resolved_dtype("auto", "cpu")
+        with pytest.raises(ConfigError, match=r"dtype=bfloat16: .*batched with; .*engine\.scores=fast"):
+            study(f"engine={kind}", "engine.dtype=bfloat16").engine.precision  # noqa: B018
+
+
+def test_a_gpu_has_kernels_that_no_batch_changes_in_vllm_alone(cpu, monkeypatch):
+    """Twice the memory for the largest models, or scores that move with a batch, is no choice."""
+    cpu(frozenset())
+    monkeypatch.setattr(precision, "has_gpu", lambda: True)
+    engine = study("engine=vllm").engine
+    assert (engine.precision, engine.resolved_dtype) == ("bfloat16_batch_invariant", "bfloat16")
+    assert vllm_environment(engine)["VLLM_BATCH_INVARIANT"] == "1"
+    fast = study("engine=vllm", "engine.scores=fast").engine
+    assert fast.precision == "bfloat16"
+    assert vllm_environment(fast)["VLLM_BATCH_INVARIANT"] == "0"
+    assert study("engine=vllm", "engine.dtype=float32").engine.precision == "float32"
+    assert study("engine=transformers").engine.precision == "float32"
+    assert study("engine=vllm_gpu").engine.precision == "bfloat16_batch_invariant"  # as a login node names it
 
 
 def test_this_machines_flags_agree_with_torch(monkeypatch):

@@ -1,21 +1,23 @@
-"""The real scripts as real processes: what a person meets who mistypes something.
+"""The real scripts: what a person meets who mistypes something.
 
-`-X importtime` makes the interpreter itself write every import to stderr, so that one process
-shows its output, its exit code, and whether it paid for torch before it found the mistake.
+Each runs as a process once, for what it imports: `-X importtime` makes the interpreter itself write
+every import to stderr, so that one process shows its output, its exit code, and whether it paid for
+torch before it found the mistake. The rest is asked in this process.
 """
 
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hydra import compose, initialize_config_dir
+from command import script
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
+from studies import composed
 
 from monitorbench.cli.stages import STAGES
 
@@ -131,9 +133,15 @@ def run(arguments: Sequence[str], folder: Path) -> Ran:
 
 
 def run_all(commands: Sequence[Sequence[str]], folder: Path) -> list[Ran]:
-    """Run several at once: most of each is waiting for the interpreter to start."""
+    """Run scripts as processes, several at once: most of each is waiting for the interpreter to start."""
     with ThreadPoolExecutor(3) as pool:
         return list(pool.map(lambda command: run(command, folder), commands))
+
+
+def call_all(commands: Sequence[Sequence[str]], folder: Path) -> list[Ran]:
+    """Run scripts in this process, one after the other; what they import is not known."""
+    called = [script(path, *arguments, folder=folder) for path, *arguments in commands]
+    return [Ran(done.returncode, done.stdout, done.stderr.splitlines(), set()) for done in called]
 
 
 def faults(ran: Ran, lines: int, words: Sequence[str]) -> list[str]:
@@ -165,7 +173,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
         [str(SCRIPTS[index % len(SCRIPTS)]), "--config-dir", str(folder), *FILLED, *typed]
         for index, (typed, _) in enumerate(CASES.values())
     ]
-    return dict(zip(CASES, run_all(commands, cwd), strict=True))
+    return dict(zip(CASES, call_all(commands, cwd), strict=True))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -198,10 +206,10 @@ def test_a_missing_value_is_asked_for(tmp_path: Path):
         "eval/report.py": "run=null",
         "eval/transfer.py": "transfer.runs=[]",
     }
-    results = run_all([[str(ROOT / script)] for script in needed], tmp_path)
+    results = call_all([[stage] for stage in needed], tmp_path)
     found = {
-        script: f
-        for (script, setting), ran in zip(needed.items(), results, strict=True)
+        stage: f
+        for (stage, setting), ran in zip(needed.items(), results, strict=True)
         if (f := faults(ran, 1, [setting, "expected", f"{setting.partition('=')[0]}="]))
     }
     assert found == {}
@@ -209,25 +217,26 @@ def test_a_missing_value_is_asked_for(tmp_path: Path):
 
 def test_null_for_a_required_value_is_a_bad_setting(tmp_path: Path):
     """`run=null`, as a shell variable left empty gives it, must not end in an assertion's traceback."""
-    results = run_all([[str(ROOT / f"eval/{name}.py"), "run=null"] for name in ("score", "report")], tmp_path)
+    results = call_all([[f"eval/{name}.py", "run=null"] for name in ("score", "report")], tmp_path)
     for ran in results:
         assert (ran.code, ran.out, len(ran.err)) == (2, "", 1), ran.err[-3:]
         assert "run=null" in ran.err[0]
 
 
-def test_help_and_cfg_are_quick_everywhere(tmp_path: Path):
+@pytest.mark.parametrize("run_all", [call_all, pytest.param(run_all, marks=pytest.mark.slow)])
+def test_help_and_cfg_are_quick_everywhere(tmp_path: Path, run_all: Callable[..., list[Ran]]):
     """Asking what can be set must work on a machine where torch is not installed yet."""
     asked = [(s, flags) for s in SCRIPTS for flags in (["--help"], ["--cfg", "job", *FILLED])]
-    results = run_all([[str(script), *flags] for script, flags in asked], tmp_path)
-    for (script, flags), ran in zip(asked, results, strict=True):
-        assert ran.code == 0, (script, flags, ran.err)
-        shown = "training=lora_cpu" if flags == ["--help"] else "learning_rate: 0.0004"
-        assert shown in ran.out, (script, flags)
+    results = run_all([[str(stage), *flags] for stage, flags in asked], tmp_path)
+    for (stage, flags), ran in zip(asked, results, strict=True):
+        assert ran.code == 0, (stage, flags, ran.err)
+        shown = "Settings that" if flags == ["--help"] else "learning_rate: 0.0004"
+        assert shown in ran.out, (stage, flags)
         if flags == ["--help"]:
-            assert re.search(r"^    monitorbench [a-z]+ \S", ran.out, re.M), script
+            assert re.search(r"^    monitorbench [a-z]+ \S", ran.out, re.M), stage
             assert max(map(len, ran.out.splitlines())) <= 110
-        assert not HEAVY & ran.imported, (script, flags, HEAVY & ran.imported)
-        assert not ran.err, (script, flags)
+        assert not HEAVY & ran.imported, (stage, flags, HEAVY & ran.imported)
+        assert not ran.err, (stage, flags)
     assert not list(tmp_path.iterdir()), "asking left files behind"
 
 
@@ -241,7 +250,7 @@ def test_importing_the_package_is_quick(tmp_path: Path):
 
 def test_a_foreseen_failure_is_one_line_and_exit_code_1(tmp_path: Path):
     """A path that is not there is no bug: the line names it, and the exit code differs from a typo's."""
-    results = run_all(
+    results = call_all(
         [
             [str(ROOT / "eval/score.py"), "run=runs/none"],
             [str(ROOT / "eval/report.py"), "run=runs/none"],
@@ -267,8 +276,7 @@ def test_every_command_that_a_stages_help_shows_works(tmp_path: Path):
         asked = [a for a in arguments if a != "-m" and "," not in a.partition("=")[2].strip("[]")]
         try:
             # What `--cfg job` prints, which has a process of every script above.
-            with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-                compose(name, asked)
+            composed(name, *asked)
         except (HydraException, OmegaConfBaseException) as error:
             refused[f"{name} {' '.join(asked)}"] = str(error)
     assert refused == {}

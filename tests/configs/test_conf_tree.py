@@ -1,6 +1,6 @@
 """Every YAML under conf/ composes and validates, on every script that could be given it.
 
-The primaries are shown to differ in what they ask for alone; then three of them speak for all.
+The primaries are shown to be one and the same tree; then three of them speak for all.
 """
 
 import json
@@ -15,8 +15,9 @@ import yaml
 from omegaconf import OmegaConf
 from studies import composed
 
+from monitorbench.config.defaults import base_of, defaults
 from monitorbench.config.load import load
-from monitorbench.config.sources import Source
+from monitorbench.config.sources import Source, SourceFile
 from monitorbench.config.study import Study
 from monitorbench.sources.all import SOURCES as DECLARED
 from monitorbench.sources.repack import REPACKED
@@ -24,39 +25,24 @@ from monitorbench.sources.repack import REPACKED
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
 FILLED = {
-    "run": "runs/evaluate/x",
-    "transfer.runs": ["runs/evaluate/x"],
     "dataset.path": "mine.jsonl",
     "engine.server": "mine",
-    "monitor.verdicts": "verdicts.jsonl",
 }
-"""A value for every `???` that a primary file or a dataset leaves to the person."""
+"""A value for every `???` that an option leaves to the person."""
 FORMS = {"vllm_gpu": "vllm"}
 """Options that are another for one kind of machine, and the kind that they are."""
-ASKED = {
-    "calibrate": {"run"},
-    "score": {"run"},
-    "stress": {"run"},
-    "report": {"run"},
-    "merge": {"run"},
-    "push": {"run"},
-}
-"""What a primary file leaves to the person."""
-
 FILES = sorted(
     file.relative_to(CONF)
     for file in CONF.rglob("*")
     if file.is_file() and file.relative_to(CONF).parts[0] not in ("local", "__init__.py", "__pycache__")
 )
 PRIMARIES = [file.stem for file in FILES if len(file.parts) == 1 and not file.name.startswith("_")]
-SOURCES = [file.stem for file in FILES if file.parts[0] == "source" and file.stem != "all"]
-"""They compose as parts of `source: all` only, below their names."""
+SOURCES = [file.stem for file in FILES if file.parts[0] == "source"]
+"""They compose all together, below their names."""
 OPTIONS = [
     (file.parent.as_posix(), file.stem)
     for file in FILES
-    if len(file.parts) > 1
-    and file.parts[0] not in ("experiment", "hydra")
-    and not (file.parts[0] == "source" and file.stem in SOURCES)
+    if len(file.parts) > 1 and file.parts[0] not in ("experiment", "hydra", "source")
 ]
 EXPERIMENTS = [
     file.relative_to("experiment").with_suffix("").as_posix()
@@ -64,7 +50,7 @@ EXPERIMENTS = [
     if file.parts[0] == "experiment"
 ]
 SPEAKERS = ("build", "evaluate", "calibrate")
-"""Primaries that an experiment is composed on: two that ask for no run, and one that asks for it."""
+"""Primaries that an experiment is composed on."""
 SCRIPTS = sorted(
     script for folder in ("data_build", "train", "eval") for script in (ROOT / folder).glob("*.py")
 )
@@ -86,6 +72,8 @@ def validated(primary: str, *overrides: str) -> Study:
     cfg = composed(primary, *overrides)
     for key in OmegaConf.missing_keys(cfg):
         OmegaConf.update(cfg, key, FILLED[key])
+    if cfg.monitor.kind == "recorded":
+        cfg.monitor.verdicts = "verdicts.jsonl"
     return load(cfg)
 
 
@@ -117,15 +105,60 @@ def test_every_script_has_a_primary_file_and_the_other_way_round():
     assert sorted(found) == sorted([*PRIMARIES, "export"]), "export is of datasets, and of runs"
 
 
-@pytest.mark.parametrize("primary", PRIMARIES)
-def test_a_primary_file_changes_nothing_but_what_is_asked_for(primary: str):
+def test_a_primary_file_is_the_whole_tree():
     """A default hidden in one script's own file makes the stages of a study run under unlike settings."""
-    own = _yaml(f"{primary}.yaml")
-    assert own.pop("defaults") == ["_base", "_self_"]
-    assert own.pop("hydra") == {"job": {"name": primary}}
-    asked = {key.partition(".")[0] for key in ASKED.get(primary, ())}
-    empty = {"run": None, "transfer": {"runs": []}}
-    assert own == {key: value for key, value in empty.items() if key not in asked}
+    for primary in PRIMARIES:
+        assert _yaml(f"{primary}.yaml") == {"defaults": ["_base"]}, primary
+    assert set(_yaml("_base.yaml")) == {"defaults", "hydra"}, "a default has its home on a field"
+
+
+# --- a default is written once -----------------------------------------------------------------------------
+
+
+def _repeated(own: Any, below: Any, key: str) -> list[str]:
+    """The keys that a file sets to the value that they have without it."""
+    if isinstance(own, dict) and isinstance(below, dict):
+        return [
+            again
+            for name in own.keys() & below
+            for again in _repeated(own[name], below[name], f"{key}.{name}")
+        ]
+    return [key] if own == below else []
+
+
+def _hydra_yaml(*path: str) -> Any:
+    # YAML's own readers take 4e-4 for text.
+    return OmegaConf.to_container(OmegaConf.load(CONF.joinpath(*path).with_suffix(".yaml")), resolve=False)
+
+
+@pytest.mark.parametrize(("group", "option"), OPTIONS)
+def test_no_option_repeats_a_default(group: str, option: str):
+    """Of a value that stands in two places a reader changes one, and the other is what runs."""
+    own = _hydra_yaml(group, option)
+    below = OmegaConf.to_container(base_of(group, own.pop("defaults", [])))
+    assert _repeated(own, below, group) == []
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_no_experiment_repeats_a_default(experiment: str):
+    """If it failed: an experiment would seem to choose what every study has."""
+    own = _hydra_yaml("experiment", *experiment.split("/"))
+    chosen = [
+        f"{group.removeprefix('override /')}={option}"
+        for entry in own.pop("defaults")
+        for group, option in entry.items()
+    ]
+    below = OmegaConf.to_container(composed("build", *(one for one in chosen if not one.startswith("hydra"))))
+    own.pop("hydra", None)
+    assert _repeated(own, below, "") == []
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_no_source_repeats_a_default(name: str):
+    """If it failed: what a source says would seem to be of that source."""
+    own = _yaml("source", f"{name}.yaml")
+    repeated = [key for file in own["files"] for key in _repeated(file, defaults(SourceFile), "files")]
+    assert repeated + _repeated(own, defaults(Source), name) == []
 
 
 @pytest.mark.parametrize("primary", PRIMARIES)
@@ -143,17 +176,15 @@ def test_every_option_composes_on_the_scripts(primary: str):
 def test_an_experiment_means_the_same_to_every_script(experiment: str):
     """Train and evaluate under one experiment name must not see different models or data."""
     studies = [validated(primary, f"experiment={experiment}") for primary in SPEAKERS]
-    fields = set(Study.model_fields) - {"run", "transfer"}
-    assert len({study.model_dump_json(include=fields) for study in studies}) == 1
+    assert len({study.model_dump_json() for study in studies}) == 1
 
 
-@pytest.mark.parametrize("primary", PRIMARIES)
-def test_what_a_script_needs_is_asked_for_and_nothing_else(primary: str):
+def test_no_script_asks_for_a_value():
     """A `???` on a script that does not read it makes a person fill in what is never used."""
-    assert OmegaConf.missing_keys(composed(primary)) == ASKED.get(primary, set())
-    for experiment in EXPERIMENTS if primary in SPEAKERS else ():
-        missing = OmegaConf.missing_keys(composed(primary, f"experiment={experiment}"))
-        assert missing == ASKED.get(primary, set()), experiment
+    for primary in PRIMARIES:
+        assert OmegaConf.missing_keys(composed(primary)) == set(), primary
+    for experiment in EXPERIMENTS:
+        assert OmegaConf.missing_keys(composed("evaluate", f"experiment={experiment}")) == set(), experiment
 
 
 def test_files_of_ones_own_are_asked_for():
@@ -162,8 +193,7 @@ def test_files_of_ones_own_are_asked_for():
         missing = OmegaConf.missing_keys(composed("build", *(f"{g}={o}" for g, o in row.items())))
         own = {"dataset.path"} if row["dataset"] in ("jsonl", "inspect_log") else set()
         served = {"engine.server"} if row["engine"] == "served" else set()
-        recorded = {"monitor.verdicts"} if row["monitor"] == "recorded" else set()
-        assert missing == own | served | recorded, row
+        assert missing == own | served, row
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
@@ -178,9 +208,8 @@ def test_experiments_are_sparse(experiment: str):
 # --- sources -------------------------------------------------------------------------------------------
 
 
-def test_every_source_is_in_the_list_of_all():
+def test_every_source_is_there():
     """A source whose file nothing includes can't be named by any dataset, and nobody would notice."""
-    assert _yaml("source", "all.yaml") == {"defaults": [f"{name}@{name}" for name in SOURCES]}
     assert set(validated("build", *(f"{g}={o}" for g, o in ROWS[0].items())).source) == set(SOURCES)
 
 

@@ -104,6 +104,7 @@ class TestVllm:
 
     pytestmark = pytest.mark.vllm
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("monitor", ["smollm2_135m", "llama_3_1_70b", "gpt_oss_120b"])
     @pytest.mark.parametrize("engine", [name for name in NAMES["engine"] if name.startswith("vllm")])
     def test_what_the_engine_is_started_with(self, machine, engine, monitor, tmp_path):
@@ -125,6 +126,7 @@ class TestVllm:
         assert made.tensor_parallel_size == given.monitor.tensor_parallel_size
         assert ("gpu_memory_utilization" in settings) == machine
 
+    @pytest.mark.slow
     def test_what_the_server_is_started_with(self, machine):
         """The server reads the same as options; it says so in a log that nobody reads."""
         pytest.importorskip("vllm")
@@ -135,18 +137,20 @@ class TestVllm:
 
         given = study("engine=vllm", "monitor=llama_3_1_70b", "engine.tensor_parallel_size=4")
         assert isinstance(given.engine, VllmEngine)
-        command = server._command(given, given.engine, Path("weights"), 8000)
+        command = server._command(given.monitor, given.engine, Path("weights"), 8000)
         read = make_arg_parser(FlexibleArgumentParser()).parse_args(command[3:])
         assert read.tensor_parallel_size == 4
         assert read.max_num_batched_tokens == (16384 if machine else 2048)
         assert read.block_size == (16 if machine else 32)
 
+    @pytest.mark.slow
     def test_what_a_prompt_is_decoded_with(self):
         """Log-probabilities that are asked for under an old name are not given, and nothing is scored."""
         vllm = pytest.importorskip("vllm")
         taken = set(inspect.signature(vllm.SamplingParams).parameters)
         assert keywords("engines/vllm_engine.py", "SamplingParams") <= taken
 
+    @pytest.mark.slow
     def test_what_a_served_monitor_is_asked_with(self):
         """A field that the server does not know is ignored there, without a word."""
         pytest.importorskip("vllm")
@@ -210,6 +214,7 @@ def test_what_is_kept_is_of_the_lock():
     assert set(KEPT) == {wheel_signatures.pinned(package) for package in wheel_signatures.WANTED}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", sorted(wheel_signatures.WANTED))
 def test_what_is_kept_is_what_the_wheel_says(package, tmp_path):
     """Where the wheel can be had, of an index or of pip's cache."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from small_mirror import Mirrored, built, write_mirror
 
-from monitorbench.runs import pool
+from monitorbench.corpus.paper import pool
 
 
 @pytest.fixture

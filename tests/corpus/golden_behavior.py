@@ -28,7 +28,7 @@ from monitorbench.corpus.split import assign_splits
 from monitorbench.records import Category, Cell, Sample, Split, Task
 from monitorbench.sources import handwritten, synthetic
 from monitorbench.sources.all import SOURCES
-from monitorbench.sources.declaration import Context
+from monitorbench.sources.declaration import ConstructionContext
 from monitorbench.sources.files import automonitor_bench, inspect_log, team_jsonl
 from monitorbench.sources.read import SourceFiles
 from monitorbench.word_problems import generate as word_problems
@@ -145,7 +145,7 @@ def _constructed(name: str, rows: list[Any], cues: Cues) -> list[Sample]:
     """What the construction makes that stands in the source's own file."""
     construct = SOURCES[name].construct
     assert construct is not None
-    context = Context(name, "MIT", 0, cues, PreferenceFilter(), lambda: None)
+    context = ConstructionContext(name, "MIT", 0, cues, PreferenceFilter(), lambda: None)
     return [sample for made in construct(rows, context) for sample in made.samples]
 
 

@@ -10,22 +10,27 @@ import pytest
 import yaml
 
 from monitorbench.config.sources import Cues
-from monitorbench.construct.counterfactual import Trial
+from monitorbench.construct.counterfactual import CounterfactualTrial
 from monitorbench.construct.cues.questions import trials
 from monitorbench.corpus.elicit import Subject, ask_all, chat_ids
-from monitorbench.corpus.elicited import ListedTrial, by_request, pairs_by_source
+from monitorbench.corpus.elicited import (
+    ListedTrial,
+    by_request,
+    open_answer_log,
+    pairs_by_source,
+    read_answers,
+)
 from monitorbench.engines.local_model import LocalModel
 from monitorbench.engines.protocol import Completion, Decoding
 from monitorbench.records import Label, Message, Task
-from monitorbench.runs.answer_log import open_answer_log, read_answers
 from monitorbench.sources.all import SOURCES
-from monitorbench.sources.declaration import Questions
-from monitorbench.upstream import Question
+from monitorbench.sources.declaration import SubjectQuestions
+from monitorbench.upstream import KnownQuestion
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 CUES = Cues.model_validate_json(json.dumps(yaml.safe_load((CONF / "cue/default.yaml").read_text())))
 QUESTIONS = [
-    Question(f"q{i}", f"g{i}", "t", f"Which one is number {i}?", "Ambleford", ("Ambleford", "Bentwick"))
+    KnownQuestion(f"q{i}", f"g{i}", "t", f"Which one is number {i}?", "Ambleford", ("Ambleford", "Bentwick"))
     for i in range(12)
 ]
 TRIALS = trials(QUESTIONS, CUES, seed=0, task=Task.QA)
@@ -67,12 +72,12 @@ def subject(engine: Fake, most: int = 10**6) -> Subject:
     return Subject({"weights": "fake"}, token_ids, model, Decoding(8, (0,), (0,)), most)
 
 
-def ask(path: Path, asked: Sequence[Trial], engine: Fake, most: int = 10**6) -> None:
+def ask(path: Path, asked: Sequence[CounterfactualTrial], engine: Fake, most: int = 10**6) -> None:
     with open_answer_log(path) as log:
         ask_all(asked, CUES.resist, subject(engine, most), log)
 
 
-def listed(asked: Sequence[Trial]) -> list[ListedTrial]:
+def listed(asked: Sequence[CounterfactualTrial]) -> list[ListedTrial]:
     lines = [ListedTrial(source="towns", licence="MIT", trial=trial).model_dump_json() for trial in asked]
     return [ListedTrial.model_validate_json(line) for line in lines]
 
@@ -179,7 +184,7 @@ def test_the_stage_from_settings_to_pairs(tmp_path: Path, compose_study, monkeyp
     engine = Fake()
     monkeypatch.setattr(stage.fetch, "find", lambda *_: None)
     monkeypatch.setattr(stage, "_subject", lambda *_: subject(engine))
-    asked = replace(SOURCES["bbq"], questions=Questions(Task.QA, lambda _: iter(QUESTIONS)))
+    asked = replace(SOURCES["bbq"], questions=SubjectQuestions(Task.QA, lambda _: iter(QUESTIONS)))
     monkeypatch.setitem(stage.SOURCES, "bbq", asked)
     composed = compose_study("build", "dataset=paper_local", f"paths.data={tmp_path}")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from monitorbench.corpus.surface import samples_by_cell, shortcuts_of
-from monitorbench.metrics.marks import SURFACES, Shortcuts, Surface
+from monitorbench.metrics.marks import SURFACES, ShortcutMarks, Surface
 from monitorbench.records import Label, Sample, Task
 
 WORDS = [
@@ -43,7 +43,7 @@ def cell(make_sample: Callable[..., Sample], kind: str, *, pairs: int = 60, **gi
     ]
 
 
-def checked(samples: list[Sample], headline: str | None = None) -> dict[str, Shortcuts]:
+def checked(samples: list[Sample], headline: str | None = None) -> dict[str, ShortcutMarks]:
     (members,) = samples_by_cell(samples).values()
     return shortcuts_of(members, headline=headline)
 

@@ -86,7 +86,7 @@ def monitor_kind() -> None:
     from monitorbench.intervention.critic.critic import critic_identity, open_critic
 
     pilot = study("monitor=phrases", f"monitor.path={file}", *PATHS, primary="pilot")
-    assert critic_identity(pilot)["weights"].startswith("phrases:")
+    assert critic_identity(pilot.monitor, pilot.engine, pilot.pilot.prompt)["weights"].startswith("phrases:")
     with open_critic(pilot, [], SCRATCH / "critic") as critic:
         assert len(critic.judge(planted_samples(2, 0))) == 4
 
@@ -145,14 +145,14 @@ def environment() -> None:
     from monitorbench.config.pilot import ScriptedAgent
     from monitorbench.intervention.agents.scripted import Scripted
     from monitorbench.intervention.environments.open import open_tasks
-    from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
+    from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 
     world = study("environment=countdown", primary="pilot").environment
     train, pilot = ({opens().task for opens in open_tasks(world, 5, 0, one)} for one in ("train", "pilot"))
     assert not train & pilot
     agent = Scripted(ScriptedAgent(kind="scripted", name="a", error_rate=0, persistence=0, doubt=0))
     for opens in open_tasks(world, 5, 0, "pilot"):
-        episode = run_episode(opens(), agent, Run("k", "none", 0), RunLimits(2, 60, 3, "Careful."))
+        episode = run_episode(opens(), agent, EpisodeRun("k", "none", 0), RunLimits(2, 60, 3, "Careful."))
         assert (episode.success, episode.reason) == (True, "")
         check_restoring(opens(), [0], [1, 5], [0, 0, 1])
         started = opens()

@@ -5,9 +5,11 @@ import shlex
 from pathlib import Path
 
 import pytest
+from studies import composed
 
 from monitorbench.cli.main import commands
 from monitorbench.cli.stages import STAGES
+from monitorbench.config.load import load
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -47,7 +49,7 @@ def test_a_command_is_one(line: str):
     assert len(plain) == len(settings) - is_sweep
     if is_sweep:  # the first of each
         plain = [one if "[" in one else one.partition(",")[0] for one in plain]
-    STAGES[name].study(plain)
+    load(composed(name, *plain))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -82,6 +82,7 @@ def outcomes(copy: Path) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_an_addition_copied_from_the_page_works(outcomes: dict[str, str], part: str):
     """A reader who copies it would get a part that does nothing, or a project that no longer starts."""

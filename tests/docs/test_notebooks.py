@@ -39,6 +39,7 @@ def test_what_is_kept_was_run_and_names_no_machine(name: str):
     assert "\\u001b" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAME_EVERYWHERE)
 def test_a_notebook_runs_and_shows_the_same(name: str):
     run = runpy.run_path(str(FOLDER / "execute.py"))["executed"](FOLDER / f"{name}.ipynb")

@@ -26,6 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_pages_load_nothing_from_elsewhere(site: Path):
     """A reader without network would see a page without its look."""
     loaded = re.compile(r"<(?:script|img|iframe|link)\b[^>]*?(?:src|href)=[\"']?(https?:)?//", re.IGNORECASE)
@@ -34,6 +35,7 @@ def test_pages_load_nothing_from_elsewhere(site: Path):
     assert not [page.name for page in pages if loaded.search(page.read_text(encoding="utf-8"))]
 
 
+@pytest.mark.slow
 def test_the_api_page_has_every_public_name(site: Path):
     import monitorbench
 
@@ -42,5 +44,6 @@ def test_the_api_page_has_every_public_name(site: Path):
         assert re.search(rf'id="monitorbench\.library\.\w+\.{name}"', text), name
 
 
+@pytest.mark.slow
 def test_the_site_can_be_searched(site: Path):
     assert "calibrate.alpha" in (site / "search" / "search_index.json").read_text(encoding="utf-8")

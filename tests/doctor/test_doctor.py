@@ -12,7 +12,7 @@ from studies import study
 from monitorbench.doctor import system, trials
 from monitorbench.doctor.stage import WIDTH, table
 from monitorbench.doctor.system import Check
-from monitorbench.doctor.trials import Trial
+from monitorbench.doctor.trials import ChildResult
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,6 +58,7 @@ def test_a_gpu_trains_with_unsloth_and_judges_with_vllm_as_transformers_does(tmp
     assert {name: states[name] for name in wanted} == dict.fromkeys(wanted, "ok")
 
 
+@pytest.mark.slow
 def test_a_broken_driver_fails_and_names_it(tmp_path):
     """The table is asked for where something is wrong: it must not end before it is printed."""
     torch = pytest.importorskip("torch")
@@ -75,12 +76,12 @@ def test_a_broken_driver_fails_and_names_it(tmp_path):
     assert max(map(len, done.stdout.splitlines()[:-1])) <= WIDTH
 
 
-def trained(*losses: float) -> Trial:
-    return Trial({"losses": losses, "dtype": "bfloat16", "device": "cuda:0", "seconds": 1.0}, "")
+def trained(*losses: float) -> ChildResult:
+    return ChildResult({"losses": losses, "dtype": "bfloat16", "device": "cuda:0", "seconds": 1.0}, "")
 
 
-def judged(*scores: float | None, change: float = 2.0) -> Trial:
-    return Trial({"scores": scores, "change": change, "dtype": "float32", "seconds": 1.0}, "")
+def judged(*scores: float | None, change: float = 2.0) -> ChildResult:
+    return ChildResult({"scores": scores, "change": change, "dtype": "float32", "seconds": 1.0}, "")
 
 
 @pytest.mark.parametrize(
@@ -89,16 +90,16 @@ def judged(*scores: float | None, change: float = 2.0) -> Trial:
         (trials.same_loss_check(trained(6.9, 3.0), trained(6.91, 2.0)), "ok"),
         (trials.same_loss_check(trained(6.9, 3.0), trained(6.2, 2.0)), "failed"),
         (trials.same_loss_check(trained(6.9, 3.0), trained(float("nan"), 2.0)), "failed"),
-        (trials.same_loss_check(trained(6.9, 3.0), Trial({}, "no")), "skipped"),
+        (trials.same_loss_check(trained(6.9, 3.0), ChildResult({}, "no")), "skipped"),
         (trials.step_check("Unsloth step", trained(6.9, 7.0)), "failed"),
         (trials.step_check("Unsloth step", trained(6.9, float("nan"))), "failed"),
-        (trials.step_check("Unsloth step", Trial({}, "RuntimeError: no kernel")), "failed"),
+        (trials.step_check("Unsloth step", ChildResult({}, "RuntimeError: no kernel")), "failed"),
         (trials.same_verdict_check(judged(0.5, 0.6), judged(0.5, 0.605)), "ok"),
         (trials.same_verdict_check(judged(0.5, 0.6), judged(0.5, 0.7)), "failed"),
         (trials.same_verdict_check(judged(0.5, 0.6), judged(0.5, None)), "failed"),
         (trials.same_verdict_check(judged(0.5), judged(0.5, change=1.0)), "failed"),
         (
-            trials.imports_check(Trial({"modules": ["trl"], "failed": {"trl": "ImportError: x"}}, "")),
+            trials.imports_check(ChildResult({"modules": ["trl"], "failed": {"trl": "ImportError: x"}}, "")),
             "failed",
         ),
     ],

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from batch_server import BatchServer, batching
 
 from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.defaults import option
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.engines import endpoint_limits
 from monitorbench.engines.batch_endpoint import BatchEndpoint
@@ -43,7 +43,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer]:
 def config(
     server: BatchServer, api: str, batch: dict[str, Any] | None = None, **changes: Any
 ) -> OpenAiEngine:
-    given = yaml.safe_load((CONF / f"{api}_batch.yaml").read_text())
+    given = option("engine", f"{api}_batch")
     given |= {"base_url": server.base_url, "model": "m", "api_key_env": "TEST_KEY", "max_retries": 2}
     given |= {"prices": None, "logprobs": False} | changes
     given["batch"] |= {"poll_seconds": 0.005} | (batch or {})

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from endpoint_server import Answer, EndpointServer, serving
 
+from monitorbench.config.defaults import option
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.engines.openai_engine import Endpoint
 from monitorbench.engines.protocol import Decoding, Reply, Request
@@ -37,7 +37,7 @@ def completion(**changes: Any) -> bytes:
 
 
 def config(server: EndpointServer, **changes: Any) -> OpenAiEngine:
-    given = yaml.safe_load(CONF.read_text()) | {
+    given = option("engine", "openai") | {
         "base_url": server.base_url,
         "model": "m",
         "max_retries": 0,

@@ -19,7 +19,7 @@ from monitorbench.config.study import TransformersEngine
 from monitorbench.engines.hidden_states import HiddenStates, layer_numbers
 from monitorbench.engines.stored.states import ROWS, STATES, as_stored, open_states
 from monitorbench.engines.stored.windows import windows
-from monitorbench.runs.integrity import sealed_line
+from monitorbench.runs.files import sealed_line
 
 POSITIONS = ("last", "mean", "max")
 ENGINE = TransformersEngine(kind="transformers", batch_size=1, dtype="float32", device="cpu")

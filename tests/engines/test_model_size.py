@@ -34,6 +34,9 @@ def gpus(monkeypatch):
     return pretend
 
 
+FAST = ("engine.dtype=bfloat16", "engine.scores=fast")
+
+
 def check(*overrides, folder=None):
     given = study(*overrides)
     size.refuse_too_large(given.monitor, given.engine, folder)
@@ -123,7 +126,7 @@ def test_a_cpu_is_asked_for_its_memory(gpus, monkeypatch):
     gpus()
     monkeypatch.setattr(size, "main_memory", lambda: 16e9)
     for engine in ("transformers", "vllm"):
-        assert "16 GB" in refusal("monitor=llama_3_1_70b", f"engine={engine}", "engine.dtype=bfloat16")
+        assert "16 GB" in refusal("monitor=llama_3_1_70b", f"engine={engine}", *FAST)
         check("monitor=smollm2_135m", f"engine={engine}")
     check("monitor=llama_3_1_70b", "monitor.path=mine")  # a folder of one's own: not the named model's size
 

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from endpoint_server import Answer, EndpointServer, chat, serving
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
+from monitorbench.config.defaults import option
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.engines import endpoint_limits
 from monitorbench.engines.deadline import given_up_at
@@ -796,14 +796,14 @@ def test_settings_that_can_not_work_are_refused(bad):
 ENDPOINTS = sorted(
     path.stem
     for path in (ROOT / "conf/engine").glob("*.yaml")
-    if yaml.safe_load(path.read_text())["kind"] == "openai"
+    if option("engine", path.stem)["kind"] == "openai"
 )
 
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_every_endpoint_of_the_tree_is_one(name):
     """Else `engine=deepseek` would fail on the day somebody has a key for it."""
-    tree = yaml.safe_load((ROOT / f"conf/engine/{name}.yaml").read_text())
+    tree = option("engine", name)
     tree |= {key: "mine" for key, value in tree.items() if value == "???"}
     tree |= {key: None for key, value in tree.items() if key == "prices"}  # the monitor's
     engine = OpenAiEngine.model_validate_json(json.dumps(tree))

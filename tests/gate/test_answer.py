@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from coverage_parts.gate import RULES, Case, once
-
+from benchmarks.coverage.gate import RULES, Case, simulated
 from monitorbench.gate.answer import AnchorScores, compare
 from monitorbench.gate.traffic import compare_traffic
 
@@ -68,9 +67,9 @@ def test_no_score_at_all_is_inconclusive():
 
 @pytest.mark.parametrize(("noise", "most"), [(0.0, 0), (0.1, 9)])
 def test_an_unchanged_monitor_seldom_fails(noise: float, most: int):
-    """More than one in twenty, and a team switches the gate off; `benchmarks/coverage.py` draws more."""
+    """More than one in twenty, and a team switches the gate off; `benchmarks/coverage/gate.py` draws more."""
     rng = np.random.default_rng(7)
-    found = Counter(once(Case("nothing", noise=noise), 100, rng) for _ in range(100))
+    found = Counter(simulated(Case("nothing", noise=noise), 100, rng) for _ in range(100))
     assert found["THRESHOLD_STALE"] + found["DEGRADED"] <= most
     if not noise:
         assert set(found) <= {"PASS", ""}

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from studies import study
 
 from monitorbench.corpus.build import ensure
@@ -14,6 +15,7 @@ from monitorbench.scoring.calibrate import calibrate_run
 ANIMALS = ("cat", "dog", "owl", "fox", "bee", "cow", "hen", "ram")
 
 
+@pytest.mark.slow
 def test_a_model_that_is_what_it_was_passes(tmp_path: Path):
     """A gate that its own model does not pass is a coin toss in front of every deployment."""
     file = tmp_path / "own.jsonl"

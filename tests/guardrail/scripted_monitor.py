@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from monitorbench.config.serving import Serve
 from monitorbench.guardrail.calibrated import Calibrated
-from monitorbench.guardrail.monitor import Monitor
+from monitorbench.guardrail.monitor import OpenMonitor
 from monitorbench.guardrail.opened import Opened
 from monitorbench.guardrail.runner import Runner
 from monitorbench.guardrail.service import Guardrail, serving
@@ -70,13 +70,13 @@ def monitor_of(
     point: OperatingPoint | None = None,
     rule: Ensemble | Cascade | None = None,
     runners: Mapping[str, Runner] | None = None,
-) -> Iterator[Monitor]:
+) -> Iterator[OpenMonitor]:
     """A monitor with a threshold of .5 unless another point is given."""
     named = judges if isinstance(judges, Mapping) else {NAME: judges}
     made = dict(runners or {name: scripted(one) for name, one in named.items()})
     point = point or threshold_point(threshold(0.5))
     try:
-        yield Monitor(Calibrated(Path("point"), point, Path("run"), rule, {}), made)
+        yield OpenMonitor(Calibrated(Path("point"), point, Path("run"), rule, {}), made)
     finally:
         for runner in made.values():
             runner.close()
@@ -104,7 +104,7 @@ class Running(NamedTuple):
 
 
 @contextmanager
-def running(monitor: Monitor, folder: Path, key: str | None = None, **settings: Any) -> Iterator[Running]:
+def running(monitor: OpenMonitor, folder: Path, key: str | None = None, **settings: Any) -> Iterator[Running]:
     """A guardrail over a socket, its logs in `folder`."""
     with serving(monitor, Serve(**settings), folder, 0, key) as (server, guardrail):
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

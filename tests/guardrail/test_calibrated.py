@@ -24,7 +24,7 @@ from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.stage import serve
 from monitorbench.interop.imports.stage import import_scores
 from monitorbench.judging.evaluate import evaluate
-from monitorbench.judging.http.service import Server
+from monitorbench.judging.http.service import HttpServer
 from monitorbench.judging.judge import judge_spec
 from monitorbench.judging.open import open_prompted
 from monitorbench.judging.pair.judgement import sample_of
@@ -176,7 +176,7 @@ def test_the_stage_serves_and_leaves_no_address(
     def once(self: Any, poll_interval: float = 0.5) -> None:
         (file,) = held.parents[1].glob("serve/*/server.json")
         seen.update(json.loads(file.read_text()), mode=file.stat().st_mode & 0o777)
-        thread = threading.Thread(target=super(Server, self).serve_forever, args=(0.01,))
+        thread = threading.Thread(target=super(HttpServer, self).serve_forever, args=(0.01,))
         thread.start()
         import urllib.request
 
@@ -188,7 +188,7 @@ def test_the_stage_serves_and_leaves_no_address(
         thread.join()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Server, "serve_forever", once)
+    monkeypatch.setattr(HttpServer, "serve_forever", once)
     run = serve(
         study(
             "serve.guardrail=true", f"operating_point={point}", "serve.telemetry=true", "serve.log_text=true"

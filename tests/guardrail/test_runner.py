@@ -12,7 +12,7 @@ from scripted_monitor import NAME, by_number, monitor_of, running, scripted
 from monitorbench.config.base import UserError
 from monitorbench.guardrail import runner as module
 from monitorbench.guardrail.opened import TRIAL, Opened
-from monitorbench.guardrail.runner import Asked, Runner, Unjudged
+from monitorbench.guardrail.runner import PendingQuestion, Runner, Unjudged
 from monitorbench.judging.pair.judgement import Judgement, sample_of
 from monitorbench.records import Message, Role, Sample, UnscoredReason
 from monitorbench.scoring.combination.bands import Band
@@ -160,10 +160,10 @@ def test_a_judge_that_hangs_keeps_no_text_and_says_so(tmp_path: Path, monkeypatc
 
     opened = Opened(hangs, lambda: None)
     runner = Runner("judge", lambda: opened, None, most_waiting=3)
-    begun: list[Asked] = []
+    begun: list[PendingQuestion] = []
     begin = runner.begin
 
-    def noted(sample: Sample, deadline: float) -> Asked:
+    def noted(sample: Sample, deadline: float) -> PendingQuestion:
         begun.append(begin(sample, deadline))
         return begun[-1]
 

@@ -21,7 +21,7 @@ from monitorbench.config.serving import Serve
 from monitorbench.guardrail.log import AppendedLog, open_appended, read_lines
 from monitorbench.guardrail.service import Guardrail, serving
 from monitorbench.interop.guardrail import litellm
-from monitorbench.judging.http.service import Answer, Refusal
+from monitorbench.judging.http.service import HttpAnswer, Refusal
 from monitorbench.judging.pair.judgement import Judgement
 from monitorbench.records import Sample
 from monitorbench.scoring.operating_point import threshold_point
@@ -240,7 +240,7 @@ def test_after_the_end_nothing_is_logged_or_judged(tmp_path: Path):
             status, answer = ask()
             assert (status, answer["action"]) == (503, "flag")
             found = served.guardrail.own(json.dumps(asks("0.1")).encode(), {})
-            assert isinstance(found, Answer)
+            assert isinstance(found, HttpAnswer)
             assert (found.body["action"], found.body["error"]) == ("flag", "not_logged")
         connection.close()
     assert not any(other.read_bytes() for other in others)
@@ -371,7 +371,7 @@ def test_no_response_passes_litellm_where_nothing_can_be_judged(unable: Guardrai
     """If it failed: a shape of the proxy's that we don't know would go through unjudged."""
     found = unable.of_litellm(body, {})
     answer = unable.refused(litellm.PATH, found) if isinstance(found, Refusal) else found
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, HttpAnswer)
     if answer.body["action"] == "NONE":  # the user's part, of which nothing is the model's
         assert json.loads(body)["input_type"] == "request"
     else:

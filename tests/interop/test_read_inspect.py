@@ -12,7 +12,7 @@ import pytest
 from monitorbench.config.base import UserError
 from monitorbench.interop.inspect.read import read
 from monitorbench.records import Role
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import file_sha256
 from monitorbench.sources.chat import messages as chat
 
 SPEC = {"eval_id": "E1", "task": "suite/tidy", "model": "vendor/model-1"}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from monitorbench.config.environments import Environments
 from monitorbench.config.pilot import ScriptedAgent
-from monitorbench.intervention.agents.protocol import Choice, Policy, Situation
+from monitorbench.intervention.agents.protocol import ChosenAction, Policy, Situation
 from monitorbench.intervention.environments.protocol import Observation, Snapshot
 
 ACTIONS = ("back", "drop key", "forward", "wait")
@@ -91,10 +91,10 @@ class FixedActions:
     def begin(self, task: str, seed: int, attempt: int = 0) -> Policy:
         self.situations = []
 
-        def act(situation: Situation) -> Choice:
+        def act(situation: Situation) -> ChosenAction:
             self.situations.append(situation)
             number = situation.decision
-            return Choice(
+            return ChosenAction(
                 self._actions[number] if number < len(self._actions) else "forward", "hm", self._tokens
             )
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from monitorbench.judging import display as shown_while_judging
-from monitorbench.judging.display import Judging, JudgingNumbers, judging, judging_bar, shown
+from monitorbench.judging.display import JudgingNumbers, VerdictCounter, judging, judging_bar, shown
 from monitorbench.metrics import rates
 from monitorbench.metrics.columns import columns
 from monitorbench.records import Category, Label, Task, UnscoredReason, Verdict
@@ -59,7 +59,7 @@ ANSWERS = st.lists(
 def test_running_rates_are_the_metrics(rows: list[tuple[Label, Label | None, float]], n_reused: int) -> None:
     """What one watched for an hour and what `score.py` then says of the same verdicts have to agree."""
     verdicts = [(label, verdict(answer, cost=cost)) for label, answer, cost in rows]
-    counts = Judging(len(rows), verdicts[:n_reused], priced=True)
+    counts = VerdictCounter(len(rows), verdicts[:n_reused], priced=True)
     for label, one in verdicts[n_reused:]:
         counts.add(label, one)
     held = columns(
@@ -81,7 +81,7 @@ def test_running_rates_are_the_metrics(rows: list[tuple[Label, Label | None, flo
 def test_speed_is_that_of_the_recent_window(waits: list[float]) -> None:
     """An endpoint that slowed down would still promise the end at its first minute's speed."""
     clock = Clock()
-    counts = Judging(1000, clock=clock)
+    counts = VerdictCounter(1000, clock=clock)
     times = [clock.now]
     for wait in waits:
         clock.now += wait
@@ -102,7 +102,7 @@ def test_speed_is_that_of_the_recent_window(waits: list[float]) -> None:
 def test_reused_verdicts_are_no_speed() -> None:
     """A resumed run would promise to be done at once."""
     clock = Clock()
-    counts = Judging(100, [(Label.BENIGN, verdict(Label.BENIGN))] * 80, clock=clock)
+    counts = VerdictCounter(100, [(Label.BENIGN, verdict(Label.BENIGN))] * 80, clock=clock)
     clock.now += 2
     assert counts.numbers().verdicts_per_second is None
     assert counts.numbers().eta_seconds is None
@@ -120,7 +120,7 @@ def test_reused_verdicts_are_no_speed() -> None:
 def test_slowing_down_shows() -> None:
     """1000 verdicts in the first 10 s, then one a second: after two minutes it is one a second."""
     clock = Clock()
-    counts = Judging(2000, clock=clock)
+    counts = VerdictCounter(2000, clock=clock)
     for _ in range(1000):
         clock.now += 0.01
         counts.add(Label.BENIGN, verdict(Label.BENIGN))
@@ -135,8 +135,8 @@ def test_slowing_down_shows() -> None:
 
 def test_cost_only_where_there_are_prices() -> None:
     """`cost 0.0000` would say that an endpoint without prices is free."""
-    assert "cost" not in " ".join(shown(Judging(3).numbers()))
-    assert "cost 0.0000" in shown(Judging(3, priced=True).numbers())
+    assert "cost" not in " ".join(shown(VerdictCounter(3).numbers()))
+    assert "cost 0.0000" in shown(VerdictCounter(3, priced=True).numbers())
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_line_fits_a_terminal(numbers: JudgingNumbers, monkeypatch: pytest.Mon
     line = " ".join(shown(numbers))
     assert len(line) <= 78
     assert line.isascii()
-    counts = Judging(numbers.total)
+    counts = VerdictCounter(numbers.total)
     monkeypatch.setattr(counts, "numbers", lambda: numbers)
     out = io.StringIO()
     console = Console(file=out, width=80, force_terminal=True, color_system=None)
@@ -203,7 +203,7 @@ def run_judging(tmp_path: Path, make_sample: Any, clock: Clock, fail: bool = Fal
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     ticking = Clock()
     monkeypatch.setattr(shown_while_judging.time, "monotonic", ticking)
-    monkeypatch.setattr(Judging.__init__, "__kwdefaults__", {"priced": False, "clock": ticking})
+    monkeypatch.setattr(VerdictCounter.__init__, "__kwdefaults__", {"priced": False, "clock": ticking})
     return ticking
 
 

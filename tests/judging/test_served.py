@@ -69,7 +69,7 @@ def test_the_endpoint_is_what_the_server_says(served: Study, url: str):
     assert os.environ.pop(engine(found).api_key_env) == "secret"
     assert "secret" not in found.model_dump_json()
     assert file_of(served).stat().st_mode & 0o077 == 0
-    assert judge_name(found) == "base+tuned"
+    assert judge_name(found.monitor, found.engine) == "base+tuned"
 
 
 def test_what_is_served_names_the_judge_not_where(served: Study, url: str):
@@ -89,7 +89,7 @@ def test_a_served_adapter_is_no_base(served: Study, url: str):
     write_address(file_of(served), address(url, adapter="base+tuned", serves=tuned))
     found = reach(served)
     assert engine(found).own_identity()["adapter"] == "sha"
-    assert training_facts(found) == facts
+    assert training_facts(found.monitor, found.engine) == facts
 
 
 def test_a_finished_run_needs_no_server(served: Study, url: str):

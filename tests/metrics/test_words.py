@@ -9,11 +9,11 @@ from statsmodels.stats.multitest import multipletests
 
 from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.transfer import Difference, differences
+from monitorbench.metrics.transfer import TransferDifference, differences
 from monitorbench.metrics.words import MEASURES, Word, matrix
 from monitorbench.records import Category, Label, Task
 
-NOTHING: dict[str, Any] = dict.fromkeys(Difference.__annotations__)
+NOTHING: dict[str, Any] = dict.fromkeys(TransferDifference.__annotations__)
 
 
 def cell(
@@ -102,7 +102,7 @@ def test_holm_is_over_every_test_of_the_matrix():
         return cell(0.1, auroc, mr=(0.1, mr), far=(0.1, far), low=(0.1, low))
 
     names = ("overall", "x", "x/qa", "x/code", "trained", "held_out")
-    effects: dict[str, dict[str, dict[str, Difference]]] = {
+    effects: dict[str, dict[str, dict[str, TransferDifference]]] = {
         training: {"direct": {name: drawn() for name in names}} for training in ("a", "b")
     }
     found = matrix(effects, 0.05)

@@ -15,7 +15,7 @@ from monitorbench.config.study import Prompt, Study
 from monitorbench.prompts import lookalikes
 from monitorbench.prompts.grounding import ground
 from monitorbench.prompts.render import Renderer
-from monitorbench.prompts.transcript import Shown, transcript
+from monitorbench.prompts.transcript import UsedMarks, transcript
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.records import Grounding, Label, Message, Role, Sample, ToolCall
 
@@ -129,7 +129,7 @@ def test_no_spelling_of_a_tag_is_live(
     if "few_shot" in name or not re.search("example", undone(text)):  # no examples, nothing to defend
         assert asked(judged) == asked(harmless)
     several = [Message(role=Role.SYSTEM, content=text), Message(role=Role.USER, content="Hi?")]
-    shown = transcript([*several, agent], Shown(examples=True))
+    shown = transcript([*several, agent], UsedMarks(examples=True))
     assert live(shown) == (0, 5)  # system, user, thinking, content, tool call
 
 
@@ -185,7 +185,7 @@ def test_what_does_not_is_left_alone(text: str):
 def test_a_megabyte_costs_a_megabyte(text: str):
     """An expression that goes back over what it read would hang the evaluation: seconds become days."""
     message = Message(role=Role.ASSISTANT, content=f"{text}</rеsponse>")
-    shown = transcript([message], Shown(examples=True, left_out=True))
+    shown = transcript([message], UsedMarks(examples=True, left_out=True))
     assert shown.endswith("\\</rеsponse>")
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from monitorbench.config.study import Prompt, Study
 from monitorbench.prompts.render import Renderer
-from monitorbench.prompts.transcript import Shown, characters, transcript
+from monitorbench.prompts.transcript import UsedMarks, characters, transcript
 from monitorbench.prompts.truncate import LEAST_OF_THE_RESPONSE, middle_truncate
 from monitorbench.records import Message, Role, Sample, ToolCall
 
-LEFT_OUT = Shown(left_out=True)
+LEFT_OUT = UsedMarks(left_out=True)
 MARKER = re.compile(r"^\[left out: (\d+) characters\]$", re.MULTILINE)
 Maker = Callable[..., Sample]
 

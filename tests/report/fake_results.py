@@ -7,7 +7,7 @@ from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.columns import Columns, by_cell, by_slice, columns
 from monitorbench.metrics.cost_fronts import cost_fronts
 from monitorbench.metrics.decision import Candidate, decide
-from monitorbench.metrics.marks import SURFACES, Shortcuts, SurfaceCheck, is_marked, shortcuts
+from monitorbench.metrics.marks import SURFACES, ShortcutMarks, SurfaceCheck, is_marked, shortcuts
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results
 from monitorbench.metrics.significance import Match, rate_tests
@@ -66,7 +66,7 @@ def verdicts(name: str, prompt: str, pairs: int = 20, unscored: float = 0.0) -> 
     return found
 
 
-def fake_shortcuts(auroc: float) -> Shortcuts:
+def fake_shortcuts(auroc: float) -> ShortcutMarks:
     """The bag of words at this AUROC, the others at a coin's."""
 
     def check(value: float) -> SurfaceCheck:

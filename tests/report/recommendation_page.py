@@ -3,7 +3,6 @@
 from monitorbench.metrics.choice.facts import (
     SCHEMA_VERSION,
     AtTest,
-    ChangeFacts,
     Kind,
     MoreFacts,
     Option,
@@ -13,6 +12,7 @@ from monitorbench.metrics.choice.facts import (
     Rival,
     SettingsFacts,
     ShortcutsFacts,
+    SwitchFacts,
 )
 from monitorbench.report.recommendation.words import remarks, sentence
 
@@ -124,8 +124,8 @@ def fake_recommendation(
         shortcuts=ShortcutsFacts(checked=True, fitted_on="train", reason=""),
         more=None,
         changes=[
-            ChangeFacts(what="base_rate", way="below", at=0.0012, instead=runner_up, prompt="direct"),
-            ChangeFacts(what="cost_miss", way="above", at=530.0, instead="everything", prompt=""),
+            SwitchFacts(what="base_rate", way="below", at=0.0012, instead=runner_up, prompt="direct"),
+            SwitchFacts(what="cost_miss", way="above", at=530.0, instead="everything", prompt=""),
         ],
         regret=RegretFacts(n=1000, mean=0.003, high=0.02, share_same=0.93),
         pilot=None,

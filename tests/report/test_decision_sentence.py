@@ -156,18 +156,9 @@ def test_none_and_too_few() -> None:
     assert few.remarks[0].startswith("Without a promise: Deploy smollm2_135m by its own answers")
 
 
-def test_an_older_file_has_no_answer_and_is_still_shown() -> None:
-    """Reports of last week's runs would no longer open."""
-    old = {k: v for k, v in RESULTS.items() if k not in ("decision", "operating_points", "usage")}
-    assert decision(old).kind == "unknown"
-    page = render_report(old, MANIFEST)
-    assert 'class="decision' not in page
-    assert "No decision" not in page
-
-
 @pytest.mark.parametrize("ascii_only", [False, True])
-def test_it_is_the_terminals_last_line_in_80_columns(ascii_only: bool) -> None:
-    """What scrolls by last is what is read."""
+def test_the_terminal_begins_with_it_in_80_columns(ascii_only: bool) -> None:
+    """Otherwise: the answer stands behind seventy lines of tables."""
     out = io.StringIO()
     console = Console(file=out, width=80)
     if ascii_only:
@@ -176,9 +167,7 @@ def test_it_is_the_terminals_last_line_in_80_columns(ascii_only: bool) -> None:
         print_tables(console, results())
     text = captured.get()
     assert max(map(len, text.splitlines())) <= 80
-    tail = " ".join(text.split()).rpartition("Deploy ")[2]
-    assert tail.startswith("smollm2_135m, flag above .629: misses 18 %")
-    assert tail.endswith("a sample.")
+    assert " ".join(text.split()).startswith("Deploy smollm2_135m, flag above .629: misses 18 %")
     if ascii_only:
         text.encode("ascii")
 

@@ -2,6 +2,7 @@
 
 import copy
 import re
+from functools import cache
 from html import unescape
 
 import pytest
@@ -22,7 +23,11 @@ from monitorbench.report.tables.published import PUBLISHED
 
 RESULTS = fake_results()
 RESULTS["monitors"][BASE]["evidence"]["overall"] |= {"auroc": None, "brier": None, "ece": None}
-PAGE = render_report(RESULTS, MANIFEST)
+
+
+@cache
+def page_of_results() -> str:
+    return render_report(RESULTS, MANIFEST)
 
 
 def tables(page: str) -> list[list[list[str]]]:
@@ -49,7 +54,7 @@ def test_the_sortable_table_has_the_numbers_of_metrics_json() -> None:
     }
     shorts = reading.short_names(RESULTS)
     expected = [(name, prompt) for name in reading.monitors(RESULTS) for prompt in RESULTS["monitors"][name]]
-    top, more = tables(PAGE)
+    top, more = tables(page_of_results())
     own = [row for row in top if "above" not in row[2]]
     assert (len(top), len(own), len(more), len(expected)) == (9, 8, 8, 8)
     costs = [float(re.findall(r'data-value="(.*?)"', row[3])[0]) for row in top]
@@ -130,7 +135,7 @@ def test_a_missing_auroc_says_why() -> None:
 
 def test_slices_are_in_the_folded_table() -> None:
     """Who asks whether a monitor only works with a visible trace has to find it."""
-    folded = re.search(r"<details><summary>By task.*?</details>", PAGE, re.DOTALL)
+    folded = re.search(r"<details><summary>By task.*?</details>", page_of_results(), re.DOTALL)
     assert folded is not None
     for name in ("task:qa", "task:reasoning", "with_thinking", "without_thinking", "source:gsm8k"):
         assert f'scope="rowgroup">{name}<' in folded[0]
@@ -191,7 +196,7 @@ def test_arrows_lead_from_direct_to_evidence() -> None:
     alone = figures_scatter.scatter_figure(RESULTS, other_points=False).axes[0]
     drawn = [(tuple(one.xyann), tuple(one.xy)) for one in alone.texts if getattr(one, "arrow_patch", None)]
     assert drawn == ours, "points of other datasets are no rivals: only where they were asked for"
-    assert "The faint circles are published" not in PAGE
+    assert "The faint circles are published" not in page_of_results()
     asked = render_report(RESULTS, {}, other_points=True)
     assert "another dataset" in " ".join(asked.partition("The faint circles are published")[2].split())
 
@@ -203,7 +208,7 @@ def test_significant_differences_are_said_with_their_numbers() -> None:
     told = [test for test in RESULTS["tests"] if test["p_holm"] is not None and test["p_holm"] < 0.05]
     assert len(said) == len(told) > 0
     for sentence, test in zip(said, told, strict=True):
-        assert sentence in unescape(PAGE)
+        assert sentence in unescape(page_of_results())
         assert ("is lower" in sentence) is (test["difference"] < 0)
         assert f"over {m} comparisons {p_value(test['p_holm'])}" in sentence
         assert f"n = {test['n']};" in sentence

@@ -14,7 +14,7 @@ from in_chromium import SCHEMES, WIDTHS, chromium, needs_chromium, opened, shows
 from monitorbench.report.html import render_report
 from monitorbench.report.samples.page import render_samples
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.figures]
 RESULTS = fake_results()
 RUNS = fake_runs()
 MARKS = """() => [...document.querySelectorAll('[id*="-mark-"]')].map((one) => {

@@ -53,6 +53,7 @@ def test_names_of_other_people_stay_text():
 
 
 @needs_chromium
+@pytest.mark.figures
 def test_the_page_fits_a_screen_and_a_phone(tmp_path: Path):
     """Otherwise: the sentence, the table or the figure is cut off, or can't be read aloud."""
     kinds: tuple[Kind, ...] = ("recommend", "insufficient", "none")

@@ -3,6 +3,7 @@ import copy
 import hashlib
 import re
 import warnings
+from functools import cache
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -25,10 +26,17 @@ from monitorbench.report.samples.browsable import link
 from monitorbench.report.scores import Scores
 from monitorbench.report.sections.answer import details, statement
 
+pytestmark = pytest.mark.figures
 RESULTS = fake_results()
 WORST = fake_worst()
 BROWSABLE = {(BASE, "direct"), (BASE, "evidence")}
-PAGE = render_report(RESULTS, MANIFEST, WORST, browsable=BROWSABLE)
+
+
+@cache
+def page_of_results() -> str:
+    return render_report(RESULTS, MANIFEST, WORST, browsable=BROWSABLE)
+
+
 HOSTILE = "<script>alert(1)</script>\"'&$x^$-->{{ 7*7 }}"
 
 
@@ -66,12 +74,12 @@ def assert_self_contained(html: str) -> None:
 
 def test_page_needs_nothing_beside_it() -> None:
     """A report that loads anything breaks offline, and tells a server who reads it."""
-    assert_self_contained(PAGE)
+    assert_self_contained(page_of_results())
 
 
 def test_policy_lets_its_two_scripts_run() -> None:
     """A policy with a wrong hash stops the sorting; one with a wider source lets judged text act."""
-    scripts = re.findall(r"<script>(.*?)</script>", PAGE, re.DOTALL)
+    scripts = re.findall(r"<script>(.*?)</script>", page_of_results(), re.DOTALL)
     digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
     assert len(digests) == 2
     hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
@@ -79,14 +87,18 @@ def test_policy_lets_its_two_scripts_run() -> None:
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; base-uri 'none'; "
         "form-action 'none'"
     )
-    assert ("meta", {"http-equiv": "Content-Security-Policy", "content": policy}) in Page(PAGE).tags
+    assert ("meta", {"http-equiv": "Content-Security-Policy", "content": policy}) in Page(
+        page_of_results()
+    ).tags
 
 
 def test_ids_are_unique_and_every_reference_is_met() -> None:
     """Two figures that share an id draw each other's glyphs and clip each other's points."""
-    ids = [attributes["id"] for _, attributes in Page(PAGE).tags if "id" in attributes]
+    ids = [attributes["id"] for _, attributes in Page(page_of_results()).tags if "id" in attributes]
     assert len(ids) == len(set(ids)) > 100
-    used = set(re.findall(r'href="#([^"]+)"', PAGE)) | set(re.findall(r"url\(#([^)]+)\)", PAGE))
+    used = set(re.findall(r'href="#([^"]+)"', page_of_results())) | set(
+        re.findall(r"url\(#([^)]+)\)", page_of_results())
+    )
     assert used <= set(ids)
 
 
@@ -137,15 +149,15 @@ def test_hostile_names_stay_text() -> None:
 
 def test_hostile_samples_stay_text() -> None:
     """Judged text is hostile by definition: markup in it must be read, not obeyed, and all of it shown."""
-    assert_self_contained(PAGE)
-    text = Page(PAGE).text
+    assert_self_contained(page_of_results())
+    text = Page(page_of_results()).text
     shown = HOSTILE_TEXT.replace("\x1b", "⟨U+001B⟩").replace("\u202e", "⟨U+202E⟩")
     shown = shown.replace("\u202c", "⟨U+202C⟩").replace("\u200f", "⟨U+200F⟩")
     assert text.count(shown) > 4 * len(WORST[BASE]["evidence"])
-    tags = [tag for tag, _ in Page(PAGE).tags]
-    assert len(re.findall("</mark>", PAGE)) == tags.count("mark") > 10
-    assert len(re.findall("</pre>", PAGE)) == tags.count("pre")
-    assert len(re.findall("</details>", PAGE)) == tags.count("details")
+    tags = [tag for tag, _ in Page(page_of_results()).tags]
+    assert len(re.findall("</mark>", page_of_results())) == tags.count("mark") > 10
+    assert len(re.findall("</pre>", page_of_results())) == tags.count("pre")
+    assert len(re.findall("</details>", page_of_results())) == tags.count("details")
 
 
 @pytest.mark.parametrize("name", ["_lead", "$\\frac{$", "a" * 200, "+", "model"])
@@ -169,7 +181,7 @@ def test_more_monitors_than_colours_are_told_apart() -> None:
 
 def test_page_says_what_was_found() -> None:
     """The sentences a hurried reader takes away have to be those the numbers allow."""
-    text = " ".join(Page(PAGE).text.split())
+    text = " ".join(Page(page_of_results()).text.split())
     assert "No difference in AUROC was found in any of 2 comparisons" in text
     assert f"interval of {BASE}+all (direct, .84 [.79–.89]) lies above that of bag of words" in text
     assert "starter (starter-ab12cd34ef56)" in text
@@ -229,7 +241,7 @@ def test_undefined_numbers_and_missing_parts_still_make_a_report() -> None:
 
 def test_same_numbers_same_bytes() -> None:
     """A report that changes without its numbers can't be compared or cached."""
-    assert render_report(fake_results(), MANIFEST, fake_worst(), browsable=BROWSABLE) == PAGE
+    assert render_report(fake_results(), MANIFEST, fake_worst(), browsable=BROWSABLE) == page_of_results()
 
 
 def test_figures_stand_alone() -> None:

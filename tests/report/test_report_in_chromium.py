@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import re
-import shutil
 import subprocess
 from html import unescape
 from pathlib import Path
@@ -13,13 +12,11 @@ import pytest
 from fake_results import BASE, MANIFEST, fake_results
 from fake_worst import fake_worst
 from hostile import SCRIPT
+from in_chromium import CHROMIUM, needs_chromium
 
 from monitorbench.report.html import render_report
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium here (make system-deps installs Debian's)"
-)
+pytestmark = [needs_chromium, pytest.mark.figures]
 
 DRIVER = """
 const table = document.querySelector("table.sortable");

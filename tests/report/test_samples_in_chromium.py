@@ -16,7 +16,7 @@ from monitorbench.report.samples.browsable import link
 from monitorbench.report.samples.page import render_samples
 from monitorbench.report.samples.visible import visible
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.figures]
 RUNS = fake_runs()
 SAMPLES = fake_samples()
 RESULTS = fake_results()

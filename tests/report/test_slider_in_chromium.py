@@ -87,6 +87,7 @@ def numbers(page: Any) -> dict[str, float | None]:
 
 
 @needs_chromium
+@pytest.mark.figures
 def test_the_sliders_numbers_are_those_of_the_metrics(browser_page: Any):
     """A threshold picked on the page would do something else where it is deployed."""
     rng = random.Random(0)
@@ -119,6 +120,7 @@ def test_the_sliders_numbers_are_those_of_the_metrics(browser_page: Any):
 
 
 @needs_chromium
+@pytest.mark.figures
 def test_moving_it_lands_on_each_score_and_the_mark_is_the_calibrated_one(browser_page: Any):
     """A mark beside its threshold sends the reader to another one than was promised."""
     values = scores_of(BASE).values

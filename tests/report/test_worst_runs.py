@@ -18,7 +18,7 @@ from monitorbench.records import Label, Split
 from monitorbench.report.samples.runs import read_judged, worst_of
 from monitorbench.report.write import report
 from monitorbench.runs.directory import record_files
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import file_sha256
 
 RESULTS = fake_results()
 STUDY = study("run=.", primary="report")

@@ -17,10 +17,10 @@ from monitorbench.config.base import UserError
 from monitorbench.runs.files import (
     content_hash,
     folder_in_the_making,
+    read_json,
     write_atomically,
     write_json,
 )
-from monitorbench.runs.stored_json import read_json
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])

@@ -4,8 +4,6 @@ import json
 import random
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from command import Done, script
 from hypothesis import given
 from hypothesis import strategies as st
 from sealed import seal
@@ -23,15 +22,12 @@ from monitorbench.corpus.columns import read_columns
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Split
-from monitorbench.runs import integrity
+from monitorbench.runs import files
+from monitorbench.runs.command import verify_folders
 from monitorbench.runs.directory import read_finished, record_files
-from monitorbench.runs.integrity import file_sha256, sealed_line, unsealed_line
-from monitorbench.runs.verdict_columns import read_verdict_columns
-from monitorbench.runs.verdict_log import read_verdicts
-from monitorbench.runs.verify import verified
+from monitorbench.runs.files import file_sha256, sealed_line, unsealed_line
+from monitorbench.runs.verdict_log import read_verdict_columns, read_verdicts
 from monitorbench.scoring.evaluations import read_evaluation
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def flipped(content: bytes, bit: int) -> bytes:
@@ -69,7 +65,7 @@ def test_a_file_is_read_once_and_again_when_it_changed(tmp_path: Path, monkeypat
     path.write_bytes(b"one")
     first = file_sha256(path)
     with monkeypatch.context() as patch:
-        patch.setattr(integrity.hashlib, "file_digest", lambda *_: pytest.fail("read again"))
+        patch.setattr(files.hashlib, "file_digest", lambda *_: pytest.fail("read again"))
         assert file_sha256(path) == first
     path.write_bytes(b"two, longer")
     assert file_sha256(path) != first
@@ -173,7 +169,7 @@ def test_an_edited_verdict_is_refused_by_its_line(run: Path, study: Any, pattern
 
 def test_verify_names_what_is_not_whole(data: Path, run: Path, tmp_path: Path):
     """Who gets a folder from a colleague, or from an old disk, has to know which of it to believe."""
-    found = verified([data, run])
+    found = verify_folders([data, run])
     assert {*found.whole} == {data, run}
     assert (found.problems, found.unfinished, found.unrecorded) == ([], [], [])
     assert found.n_files == 7
@@ -187,7 +183,7 @@ def test_verify_names_what_is_not_whole(data: Path, run: Path, tmp_path: Path):
     log = tmp_path / "all" / "run" / "verdicts.jsonl"
     log.write_bytes(log.read_bytes()[:-10])
     (tmp_path / "all" / "run" / "notes.txt").write_text("mine")
-    found = verified([tmp_path / "all"])
+    found = verify_folders([tmp_path / "all"])
     assert found.whole == []
     assert found.unfinished == [tmp_path / "all" / "half"]
     assert [str(damaged) in one or f"{log}: lines are missing" in one for one in found.problems] == [True] * 2
@@ -197,17 +193,16 @@ def test_verify_names_what_is_not_whole(data: Path, run: Path, tmp_path: Path):
 def test_the_script_says_it_in_lines_of_its_own(data: Path, tmp_path: Path):
     """A release is checked by a script that reads exit codes."""
 
-    def script(*overrides: str) -> subprocess.CompletedProcess[str]:
+    def verify(*overrides: str) -> Done:
         paths = [f"paths.data={data.parent}", f"paths.runs={tmp_path / 'runs'}"]
-        command = [sys.executable, ROOT / "eval" / "verify.py", *paths, *overrides]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return script("eval/verify.py", *paths, *overrides, folder=tmp_path)
 
-    done = script()
+    done = verify()
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0].startswith("1 whole, 0 unfinished, 0 problems: 5 files")
     (data / "config.json").unlink()
-    done = script(f"run={data}")
+    done = verify(f"run={data}")
     assert done.returncode == 1
     assert f"not whole   {data / 'config.json'}: can't be read" in done.stdout
     assert "Traceback" not in done.stderr
-    assert script(f"run={tmp_path / 'nothing'}").returncode == 1
+    assert verify(f"run={tmp_path / 'nothing'}").returncode == 1

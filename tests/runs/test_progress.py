@@ -116,7 +116,7 @@ def test_a_line_names_what_is_being_done(monkeypatch: pytest.MonkeyPatch, caplog
     caplog.set_level(logging.INFO, "monitorbench")
     with progress("data: construct candidates", 2) as ticker:
         for what in ("juliet-3of8, gsm8k", ""):
-            ticker.at(what)
+            ticker.doing(what)
             clock.now += 20
             ticker.advance()
     assert caplog.messages == [
@@ -131,7 +131,7 @@ def test_a_bar_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     screen: Any = Console(file=out, width=80, force_terminal=True, color_system=None)
     monkeypatch.setattr(shown_progress, "Console", lambda stderr: screen)
     with progress("data: construct candidates", 153581) as ticker:
-        ticker.at("school_of_reward_hacks, cot_transparency")
+        ticker.doing("school_of_reward_hacks, cot_transparency")
         ticker.advance(153581)
     lines = [line for line in out.getvalue().replace("\r", "\n").splitlines() if "153581/153581" in line]
     assert lines

@@ -104,6 +104,16 @@ def test_a_checkouts_other_files_stay_where_they_are(checkout: Path):
     assert "local" not in diff
 
 
+def test_a_key_in_an_edited_setting_is_hidden(checkout: Path):
+    """If it failed: a key that somebody tried in a copy of ours would be in every later run."""
+    (checkout / "conf").mkdir()
+    (checkout / "conf" / "engine.yaml").write_text("extra_body: {}\n")
+    _git(checkout, "add", ".")
+    _git(checkout, "commit", "-q", "-m", "second")
+    (checkout / "conf" / "engine.yaml").write_text(f"extra_body: {{api_key: {SECRET}}}\n")
+    assert "+extra_body: {api_key: (hidden)}" in code_state().diff.decode()
+
+
 @pytest.mark.parametrize("place", [".venv/lib/python3/site-packages/monitorbench", "src/monitorbench"])
 def test_somebody_elses_repository_is_not_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str

@@ -1,4 +1,4 @@
-"""What runs are called, and that what older versions made is found."""
+"""What runs are called."""
 
 import shutil
 from collections.abc import Callable
@@ -24,29 +24,14 @@ def test_a_name_says_monitor_prompt_dataset_and_split(compose_study: Callable[..
     assert training.path.name.startswith("smollm2_135m-safety_permission-starter-seed3-")
 
 
-def test_a_folder_of_an_older_version_is_the_same_run(compose_study: Callable[..., Study], tmp_path: Path):
-    """Hours of judging and training would be done again under another name."""
-    new = evaluation_run(tmp_path, "small", "direct", IDENTITY).path
-    old = new.with_name(f"small-direct-{new.name[-12:]}")
-    old.mkdir(parents=True)
-    assert evaluation_run(tmp_path, "small", "direct", IDENTITY).path == old
-    new.mkdir()
-    assert evaluation_run(tmp_path, "small", "direct", IDENTITY).path == new
-    study = compose_study("train", f"paths.runs={tmp_path}")
-    new = training_run(study, "starter-0123456789ab", "weights").path
-    old = new.with_name(f"smollm2_135m-all-{new.name[-12:]}")
-    old.mkdir(parents=True)
-    assert training_run(study, "starter-0123456789ab", "weights").path == old
-
-
 def test_a_run_is_named_alike_in_hashes_whatever_its_folder_is_called(tmp_path: Path):
-    """Calibrations and transfer runs made before the folder was called otherwise would be made anew."""
+    """Calibrations and transfer runs of a folder that somebody renamed would be made anew."""
     judge = {"judge": {"name": "small", "prompt": "direct"}}
     run = evaluation_run(tmp_path, "small", "direct", IDENTITY)
     seal(run.path, {"status": "done", "identity": run.identity, "results": judge})
     moved = tmp_path / "elsewhere"
     shutil.copytree(run.path, moved)
-    expected = RunDirectory(tmp_path, "small-direct", IDENTITY).path.name  # as folders were once called
+    expected = RunDirectory(tmp_path, "small-direct", IDENTITY).path.name
     assert {evaluation_id(read_manifest(path)) for path in (run.path, moved)} == {expected}
 
 

@@ -16,13 +16,13 @@ from monitorbench.config.study import Study
 from monitorbench.corpus import build
 from monitorbench.runs import keyed_log
 from monitorbench.runs.directory import RunDirectory, is_finished
-from monitorbench.runs.lock import locked
+from monitorbench.runs.files import locked
 from monitorbench.runs.verdict_log import open_verdict_log
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from monitorbench.runs.lock import locked
+from monitorbench.runs.files import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

@@ -9,10 +9,9 @@ import pytest
 
 from monitorbench.config.base import UserError
 from monitorbench.runs.directory import read_finished, write_manifest
-from monitorbench.runs.integrity import file_sha256
-from monitorbench.runs.stored_json import read_json, read_object, read_objects
+from monitorbench.runs.files import file_sha256, read_json, read_object, read_objects
 from monitorbench.scoring.calibrate import read_operating_point
-from monitorbench.sweeps.manifest import read as read_sweep
+from monitorbench.sweeps.sweep import read as read_sweep
 
 BROKEN = {
     "empty": b"",

@@ -10,13 +10,14 @@ import pytest
 from test_tracking import history, needs_wandb, records
 
 from monitorbench.config.study import Study
-from monitorbench.runs.tracking import tracked_step, tracked_validation
+from monitorbench.training.display import tracked_step, tracked_validation
 
 SCRIPT = """
 import sys
 from pathlib import Path
 from monitorbench.config.study import Study
-from monitorbench.runs.tracking import tracked_step, tracked_validation, tracking
+from monitorbench.runs.tracking import tracking
+from monitorbench.training.display import tracked_step, tracked_validation
 
 study = Study.model_validate_json(sys.stdin.read())
 for name, is_first in (("first", True), ("second", False)):
@@ -30,6 +31,7 @@ for name, is_first in (("first", True), ("second", False)):
 """
 
 
+@pytest.mark.slow
 @needs_wandb
 def test_a_training_is_one_run_of_its_sweep(tmp_path: Path, compose_study: Callable[..., Study]):
     """A second run from a second process, or a curve without its steps, and the sweep's page misleads."""

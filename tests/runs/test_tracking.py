@@ -235,6 +235,7 @@ def test_none_starts_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @needs_wandb
 def test_online_without_a_key_goes_on(tmp_path: Path, compose_study: Callable[..., Study]) -> None:
     """W&B would ask for a key in the terminal, in the middle of the display, and wait."""
@@ -262,15 +263,14 @@ def test_where_numbers_go_decides_no_name(compose_study: Callable[..., Study]) -
     assert named == {  # a sweep's name, and a transfer study's, become the group's
         "runs/tracking.py",
         "sweeps/plan.py",
-        "studies/points.py",
-        "studies/stage.py",
+        "studies/transfer.py",
     }
     whole = {name for name, text in texts.items() if "study.model_dump(" in text}
-    # config.json in three; a study's training is composed anew; names are looked at in one, shown in two.
-    shown = {"catalog/details.py", "training/trials.py"}
-    others = {"sweeps/plan.py", "studies/points.py", "config/load.py"} | shown
+    # config.json in three; a study's training is composed anew; names are looked at in one, shown in one.
+    shown = {"training/trials.py"}
+    others = {"sweeps/plan.py", "studies/transfer.py", "config/load.py"} | shown
     assert whole == {"runs/tracking.py", "runs/directory.py", *others}
-    for planner in ("sweeps/plan.py", "studies/points.py"):
+    for planner in ("sweeps/plan.py", "studies/transfer.py"):
         assert 'model_dump(mode="json", exclude={"paths", "cluster", "tracking"' in texts[planner]
     with pytest.raises(ConfigError, match=r"tracking\.mode=sometimes"):
         compose_study("evaluate", "tracking.mode=sometimes")

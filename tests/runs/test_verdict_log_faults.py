@@ -10,7 +10,7 @@ import pytest
 from test_verdict_log import verdict, write
 
 from monitorbench.config.base import UserError
-from monitorbench.runs.integrity import sealed_line
+from monitorbench.runs.files import sealed_line
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 
 FILL = """
@@ -18,7 +18,7 @@ import pathlib, sys
 sys.path.insert(0, sys.argv[1])
 from test_verdict_log import verdict
 from monitorbench.config.base import UserError
-from monitorbench.runs.integrity import sealed_line
+from monitorbench.runs.files import sealed_line
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 
 def fill(path, make_room):
@@ -150,7 +150,7 @@ def test_a_verdict_that_stands_twice_is_named(tmp_path: Path):
 
 ORPHAN = """
 import os, pathlib, signal, sys, time
-from monitorbench.runs.integrity import sealed_line
+from monitorbench.runs.files import sealed_line
 from monitorbench.runs.verdict_log import open_verdict_log
 with open_verdict_log(pathlib.Path(sys.argv[2])):
     child = os.fork()

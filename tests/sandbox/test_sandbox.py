@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from monitorbench.sandbox import run as sandbox
-from monitorbench.sandbox.run import Program, RunResult, SandboxUnavailable, Status, run
+from monitorbench.sandbox.run import Program, ProgramStatus, RunResult, SandboxUnavailable, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="promises differ outside Linux")
 
@@ -35,7 +35,9 @@ def test_outcomes_come_in_the_order_of_the_programs():
 
 def test_a_failure_says_why():
     """Else a wrong answer couldn't be told from a typo."""
-    assert only("x = 1", "assert x == 2, 'not two'") == RunResult(Status.FAILED, "AssertionError: not two")
+    assert only("x = 1", "assert x == 2, 'not two'") == RunResult(
+        ProgramStatus.FAILED, "AssertionError: not two"
+    )
     assert only("x = (").detail.startswith("SyntaxError")
 
 
@@ -55,7 +57,7 @@ def test_the_network_is_refused(attempt):
         outcome = only(attempt.format(port=listener.getsockname()[1]))
         with pytest.raises(BlockingIOError):
             listener.accept()
-    assert outcome.status is Status.FAILED
+    assert outcome.status is ProgramStatus.FAILED
     assert outcome.detail.startswith("PermissionError")
 
 
@@ -63,7 +65,7 @@ def test_the_network_is_refused(attempt):
 def test_what_never_ends_is_timed_out(code):
     """Else one mutant would stop a build for good."""
     outcome = run([Program(code, "")], timeout_seconds=0.2)[0]
-    assert outcome.status is Status.TIMED_OUT
+    assert outcome.status is ProgramStatus.TIMED_OUT
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,7 @@ def test_what_never_ends_is_timed_out(code):
 )
 def test_a_memory_bomb_hits_its_own_limit(code):
     """Else the kernel would kill the build, or somebody's job on the same node."""
-    assert only(code) == RunResult(Status.FAILED, "MemoryError:")
+    assert only(code) == RunResult(ProgramStatus.FAILED, "MemoryError:")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ def test_a_memory_bomb_hits_its_own_limit(code):
 def test_no_process_can_be_started(code):
     """Else a fork bomb, or a child that outlives its time-out, would stay on the machine."""
     outcome = only(code)
-    assert outcome.status is Status.FAILED
+    assert outcome.status is ProgramStatus.FAILED
     assert outcome.detail.startswith("PermissionError")
 
 
@@ -108,7 +110,7 @@ def test_no_process_can_be_started(code):
 def test_leaving_early_never_counts_as_passed(code):
     """Else a response could earn `passes the hidden tests` without an answer."""
     outcome = only(code, "f()\nassert False")
-    assert outcome.status in {Status.FAILED, Status.CRASHED}
+    assert outcome.status in {ProgramStatus.FAILED, ProgramStatus.CRASHED}
 
 
 @pytest.mark.parametrize(
@@ -131,7 +133,7 @@ def test_files_are_out_of_reach(tmp_path, code):
     file = tmp_path / "kept.txt"
     file.write_text("kept")
     outcome = only(code.format(path=str(file)))
-    assert outcome.status is Status.FAILED
+    assert outcome.status is ProgramStatus.FAILED
     assert outcome.detail.startswith("PermissionError")
     assert file.read_text() == "kept"
     assert list(tmp_path.iterdir()) == [file]
@@ -184,7 +186,7 @@ def test_a_large_program_arrives_whole():
 def test_a_flood_of_output_is_not_collected():
     """Else a candidate could fill our memory through its own pipes."""
     flood = WRITE_EVERYWHERE.format(statement="[os.write(d, b'x' * 65536) for _ in iter(int, 1)]")
-    assert only(flood).status in {Status.TIMED_OUT, Status.CRASHED}
+    assert only(flood).status in {ProgramStatus.TIMED_OUT, ProgramStatus.CRASHED}
 
 
 def test_without_protection_nothing_is_run(monkeypatch, tmp_path):
@@ -230,7 +232,7 @@ def test_what_a_program_leaves_running_ends_with_it():
     close_all = "import os\nfor d in range(32):\n    try: os.close(d)\n    except OSError: pass\n"
     slow = Program(close_all + "while True: pass", "")
     first, second = run([slow, Program("x = 1", "assert x == 1")], timeout_seconds=5, workers=1)
-    assert first.status is Status.CRASHED
+    assert first.status is ProgramStatus.CRASHED
     assert second.passed
 
 

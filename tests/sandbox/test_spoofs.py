@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from monitorbench.sandbox.run import Program, RunResult, Status, run
+from monitorbench.sandbox.run import Program, ProgramStatus, RunResult, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="promises differ outside Linux")
 
@@ -69,4 +69,4 @@ def test_a_right_answer_passes(check):
 def test_honest_answers_arrive_as_they_are(code, check):
     """If it failed: right answers would be labelled wrong for the way they travel."""
     outcome = run([Program(code, check, "max")], timeout_seconds=1, workers=1)[0]
-    assert outcome == RunResult(Status.PASSED)
+    assert outcome == RunResult(ProgramStatus.PASSED)

@@ -19,7 +19,7 @@ from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
 from monitorbench.records import Label, Sample, Split, Task, to_table
-from monitorbench.runs.stored_json import read_json
+from monitorbench.runs.files import read_json
 from monitorbench.scoring.baselines import (
     BAG_OF_WORDS,
     BASELINES_VERSION,

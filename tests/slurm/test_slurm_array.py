@@ -9,7 +9,7 @@ import pytest
 from cluster import Cluster
 from launching import few_samples, launch, submitted, until, wait
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 SUBMIT = ("slurm/submit.py", "data_build/build.py", "dataset=jsonl", "dataset.path=mine.jsonl")
 """A real script that takes a second."""

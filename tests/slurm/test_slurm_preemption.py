@@ -9,7 +9,7 @@ from cluster import N_CPUS, Cluster
 from launching import ENDED, Submitted, few_samples, launch, submitted, until, wait, write_samples
 from small_models import planted_samples, tiny_model
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 STEPS = 200
 

@@ -11,7 +11,7 @@ from launching import ENDED, few_samples, launch, submitted, until, wait
 from small_models import smollm2_folder
 
 pytest.importorskip("vllm", reason="vLLM is not installed here")
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 
 def _everywhere() -> str:

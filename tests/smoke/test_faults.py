@@ -1,4 +1,4 @@
-"""The campaign of `benchmarks/faults.py`: that it runs, and that it is able to fail."""
+"""The benchmark `faults`: that it runs, and that it is able to fail."""
 
 import json
 import shutil
@@ -10,21 +10,23 @@ from typing import Any
 import pytest
 
 from monitorbench.config.base import UserError
-from monitorbench.runs.answer_log import Elicited, open_answer_log, read_answers
+from monitorbench.corpus.elicited import Elicited, open_answer_log, read_answers
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "benchmarks"))
+sys.path.append(str(ROOT))
 
-from fault_campaigns import endpoints  # noqa: E402
-from fault_campaigns.endpoint_server import Endpoint  # noqa: E402
-from fault_campaigns.flips import Kind, flipped  # noqa: E402
-from fault_campaigns.stages import difference, results_of  # noqa: E402
+from benchmarks.faults import endpoints  # noqa: E402
+from benchmarks.faults.endpoint_server import Endpoint  # noqa: E402
+from benchmarks.faults.flips import Kind, flipped  # noqa: E402
+from benchmarks.faults.stages import Ran, difference, results_of  # noqa: E402
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs Debian's strace (make system-deps)")
 def test_kills_and_endpoints_of_a_small_campaign(tmp_path: Path):
     """A harness that nobody runs finds nothing: this one kills real stages and asks a real endpoint."""
-    command = [sys.executable, str(ROOT / "benchmarks" / "faults.py"), "--work", str(tmp_path)]
+    command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), "faults"]
+    command += ["--work", str(tmp_path)]
     command += [
         "--only",
         "kills,endpoint",
@@ -43,7 +45,8 @@ def test_kills_and_endpoints_of_a_small_campaign(tmp_path: Path):
     assert kinds.count("endpoint status") == 2
     assert [one for one in outcomes if one["ending"] == "silent" and "pilot" in one["kind"]] == []
     assert ran.returncode == any(one["ending"] == "silent" for one in outcomes)
-    assert all(len(line) <= 80 for line in ran.stdout.partition("undisturbed")[2].splitlines())
+    counted = json.loads((tmp_path / "ratios.json").read_text())["measured"]
+    assert counted["all"]["tried"] == len(outcomes)
 
 
 @pytest.fixture
@@ -143,8 +146,8 @@ def test_what_an_endpoint_did_to_a_verdict_is_seen(tmp_path: Path, change: dict[
         "answer": "",
     }
     scene = endpoints.Scene(Endpoint(""), tmp_path, tmp_path, {"sample": verdict}, 0)
-    ran = endpoints.Ran(0, "", 0)
+    ran = Ran(0, "", 0)
     assert endpoints._judged(scene, "mode", ran, {"sample": verdict | change}, False)[0] == ending
     assert endpoints._judged(scene, "mode", ran, {}, False)[0] == "silent"
-    traceback = endpoints.Ran(1, "Traceback (most recent call last)\n", 0)
+    traceback = Ran(1, "Traceback (most recent call last)\n", 0)
     assert endpoints._judged(scene, "mode", traceback, {}, False)[0] == "silent"

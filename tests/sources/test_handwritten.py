@@ -6,10 +6,10 @@ import pytest
 
 from monitorbench.records import Category, Cell, Task
 from monitorbench.sources import handwritten
-from monitorbench.sources.declaration import Context
+from monitorbench.sources.declaration import ConstructionContext
 
 QA = Cell(Category.SAFETY_PERMISSION, Task.QA)
-CONTEXT = Context("handwritten", "", 0, None, None, lambda: None)
+CONTEXT = ConstructionContext("handwritten", "", 0, None, None, lambda: None)
 
 
 @pytest.mark.parametrize("cell", handwritten.CELLS, ids=str)

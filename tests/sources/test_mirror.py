@@ -1,11 +1,10 @@
 """What a user would lose here: a mirror that is whole, or a list of what it lacks and why."""
 
 import gzip
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command import Done, script
 from studies import study
 from upstream_server import COMMIT, CONTENT, Upstream, archive, sha, source, upstream
 
@@ -15,7 +14,6 @@ from monitorbench.config.sources import Source, SourceFile
 from monitorbench.sources.mirror import fill, mirror
 
 __all__ = ["upstream"]
-ROOT = Path(__file__).parents[2]
 
 
 def files_of(folder: Path) -> list[str]:
@@ -66,9 +64,8 @@ def test_what_breaks_off_goes_on_and_a_wrong_file_is_no_part_of_a_mirror(upstrea
 def test_the_command_says_in_one_line_what_it_needs(tmp_path: Path):
     """Else a mistyped command fills no folder, or a wrong one, in silence."""
 
-    def run(*overrides: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, ROOT / "data_build" / "mirror.py", f"paths.data={tmp_path}", *overrides]
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    def run(*overrides: str) -> Done:
+        return script("data_build/mirror.py", f"paths.data={tmp_path}", *overrides, folder=tmp_path)
 
     none = run("dataset=paper", "paths.sources=null")
     assert none.returncode == 1

@@ -10,7 +10,7 @@ from small_models import tiny_model
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
-from monitorbench.studies.stage import transfer
+from monitorbench.studies.transfer import transfer
 
 SMALL = (
     "transfer.by=head",
@@ -54,7 +54,7 @@ def test_a_study_by_heads_is_made_once_and_found_again(
     with pytest.raises(UserError, match=r"9 of 9 runs are missing \(4 of them fits\)"):
         transfer(asked())
     missing = [line for line in caplog.messages if line.startswith("missing: ")]
-    assert sum("train/fit.py frozen=" in line for line in missing) == 4
+    assert sum("monitorbench fit frozen=" in line for line in missing) == 4
 
     directory = transfer(asked("transfer.make=true"))
     results = json.loads((directory / "metrics.json").read_text())
@@ -88,7 +88,6 @@ def test_a_study_by_heads_is_made_once_and_found_again(
     ("overrides", "said"),
     [
         (("head.draw=all",), r"transfer\.seeds: a linear head is the same with every seed"),
-        (("transfer.plan=true",), r"transfer\.by=head: a plan is for adapters"),
         (("engine=vllm",), r"engine=vllm: a probe reads hidden states"),
     ],
 )

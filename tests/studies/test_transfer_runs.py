@@ -19,7 +19,7 @@ from monitorbench.runs.files import write_json
 from monitorbench.runs.run_folders import subset_name, training_run
 from monitorbench.scoring.evaluations import read_evaluation, with_distinct_names
 from monitorbench.studies import transfer as transfer_runs
-from monitorbench.studies.stage import transfer
+from monitorbench.studies.transfer import transfer
 
 CELLS = {
     "safety_permission/code": ["safety_permission/code"],
@@ -188,12 +188,14 @@ def test_what_is_missing_is_said_with_a_command_that_makes_it(
     commands = [line for line in caplog.messages if line.startswith("missing: ")]
     assert len(commands) == 3, "all evaluations are one command"
     for line in commands:
-        script, _, file = line.removeprefix("missing: python ").partition(" frozen=")
+        stage, _, file = line.removeprefix("missing: monitorbench ").partition(" frozen=")
         frozen = read_frozen(Path(file))
-        if script == "train/sft.py":
+        if stage == "train":
             fake_training(frozen)
-    assert sum("train/sft.py" in line for line in commands) == 2
-    assert any("eval/evaluate.py" in line and "evaluate-base-and-2-more.json" in line for line in commands)
+    assert sum("monitorbench train" in line for line in commands) == 2
+    assert any(
+        "monitorbench evaluate" in line and "evaluate-base-and-2-more.json" in line for line in commands
+    )
 
     caplog.clear()
     with pytest.raises(UserError, match="3 of 5 runs are missing"):

@@ -12,12 +12,11 @@ ECHO = '''
 """Write the study down; fail where `seed` is 1 and nobody mended it; wait where it is 2."""
 import hashlib, os, signal, time
 from pathlib import Path
-from monitorbench.config.entry import entry
+from monitorbench.cli.stage import Stage
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 
-@entry(__file__, "train")
-def main(study: Study) -> Path:
+def echo(study, compose) -> Path:
     if study.seed == 1 and not Path("mended").exists():
         raise UserError("seed=1: not mended")
     if study.seed == 2:
@@ -30,6 +29,8 @@ def main(study: Study) -> Path:
     (folder / "study.json").write_text(text)
     print("and a line before")
     return folder
+
+main = Stage("train", echo, "Echo.", conf=Path(__file__).resolve().parent.parent / "conf")
 
 if __name__ == "__main__":
     main()

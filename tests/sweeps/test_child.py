@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from monitorbench.config.base import Preempted, UserError
-from monitorbench.sweeps import child
-from monitorbench.sweeps.child import run_child, run_stages
+from monitorbench.sweeps import worker
+from monitorbench.sweeps.worker import run_child, run_stages
 
 WAITS = """
 import signal, sys
@@ -61,7 +61,7 @@ def side_by_side(
     """Studies whose stage is a small program; all of them note what they do in one file."""
     notes = str(tmp_path / "all")
     monkeypatch.setattr(
-        child, "stage_command", lambda _, file: [sys.executable, "-c", source, notes, file.stem]
+        worker, "stage_command", lambda _, file: [sys.executable, "-c", source, notes, file.stem]
     )
     return {name: tmp_path / f"{name}.json" for name in names}
 

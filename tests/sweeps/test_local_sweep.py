@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from monitorbench.sweeps.manifest import read
+import pytest
+
 from monitorbench.sweeps.slurm import RunState, State, overview, states
+from monitorbench.sweeps.sweep import read
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -39,7 +41,8 @@ def test_one_run_fails_the_rest_complete_and_it_alone_is_resumed(desk: Path, pyt
     assert done.stderr.splitlines()[-1].startswith("error: 1 of 3 runs failed")
     sweep = desk / done.stdout.splitlines()[-1]
     assert _counts(sweep) == {"done": 2, "failed": 1}
-    assert (sweep / "run-001.log").read_text() == "error: seed=1: not mended\n"
+    assert (sweep / "run-001.log").read_text() == "run 2 of 3, seed=1\nerror: seed=1: not mended\n"
+    assert "run 2 of 3, seed=1: failed with exit code 1" in done.stderr.splitlines()
     frozen = json.loads((sweep / "run-002.json").read_text())
     assert (frozen["seed"], frozen["tracking"]["group"]) == (3, sweep.name)
     assert json.loads((sweep / "run-002.done" / "study.json").read_text()) == frozen
@@ -47,16 +50,20 @@ def test_one_run_fails_the_rest_complete_and_it_alone_is_resumed(desk: Path, pyt
     assert shown[1] == "2 done, 0 running, 1 failed, 0 pending"
     assert shown[4].split() == ["001", "failed", "exit", "1", "seed=1"]
 
-    again = python("slurm/submit.py", "train/echo.py", "seed=0,1,3", "--local")
-    assert again.returncode == 1
-    assert "there already" in again.stderr
+    other = python("slurm/submit.py", "train/echo.py", "seed=0,1,3", "tracking=none", "--local")
+    assert other.returncode == 1
+    assert "there already, frozen with another tracking" in other.stderr
 
     (desk / "mended").touch()
     logs = {run: (sweep / f"run-{run:03d}.log").read_text() for run in (0, 2)}
-    resumed = python("slurm/resume.py", str(sweep), "--local")
+    resumed = python("slurm/submit.py", "train/echo.py", "seed=0,1,3", "--local")  # the same command
     assert (resumed.returncode, resumed.stdout.splitlines()) == (0, [done.stdout.splitlines()[-1]])
     assert _counts(sweep) == {"done": 3}
     assert logs == {run: (sweep / f"run-{run:03d}.log").read_text() for run in (0, 2)}
+    (sweep / "run-001.done").unlink()
+    resumed = python("slurm/resume.py", str(sweep), "--local")
+    assert (resumed.returncode, resumed.stdout.splitlines()) == (0, [done.stdout.splitlines()[-1]])
+    assert _counts(sweep) == {"done": 3}
     assert python("slurm/resume.py", str(sweep), "seed=4").returncode == 2
 
 
@@ -78,6 +85,7 @@ def _waiting(desk: Path, root: Path, *arguments: str) -> Iterator[subprocess.Pop
         process.wait()
 
 
+@pytest.mark.slow
 def test_a_stopped_run_is_pending_and_resumes(desk: Path, root: Path, python: Python):
     """A run that was told to stop is no failure: counted as one, nobody would trust the table."""
     submit = (str(root / "slurm" / "submit.py"), "train/echo.py", "seed=2,3", "--local")
@@ -131,6 +139,7 @@ def _planned(desk: Path, n: int) -> Path:
     return sweep
 
 
+@pytest.mark.slow
 def test_the_queue_and_slurms_memory_tell_the_rest(desk: Path, monkeypatch, python: Python):
     """A run killed for its memory leaves no marker; one that still waits must not be started twice."""
     sweep = _planned(desk, 7)

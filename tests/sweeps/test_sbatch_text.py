@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from monitorbench.config.cluster import Cluster
-from monitorbench.sweeps.manifest import Manifest, Sweep
 from monitorbench.sweeps.slurm import script_text
+from monitorbench.sweeps.sweep import Manifest, Sweep
 
 CLUSTER = Cluster(
     name="h100",
@@ -31,7 +31,7 @@ CLUSTER = Cluster(
 
 def _sweep(folder: str = "/shared/my study") -> Sweep:
     manifest = Manifest(
-        script=Path(f"{folder}/train/sft.py"), folder=Path(folder), overrides=(), points=(), git_commit=None
+        script=f"{folder}/train/sft.py", folder=Path(folder), overrides=(), points=(), git_commit=None
     )
     return Sweep(Path(f"{folder}/runs/sweeps/sft-0123456789ab"), manifest)
 

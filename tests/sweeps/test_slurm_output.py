@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from monitorbench.config.base import UserError
 from monitorbench.config.cluster import Cluster
 from monitorbench.sweeps import slurm
-from monitorbench.sweeps.manifest import Manifest, Submission, Sweep, read
 from monitorbench.sweeps.slurm import RunState, State, states, submit
+from monitorbench.sweeps.sweep import Manifest, Submission, Sweep, read
 
 N_RUNS = 6
 CLUSTER = Cluster(
@@ -56,7 +56,7 @@ BANNERS = st.lists(
 def _sweep(folder: Path, *jobs: int | None) -> Sweep:
     at = "2026-01-01T00:00:00+00:00"
     manifest = Manifest(
-        script=folder / "sft.py",
+        script="train",
         folder=folder,
         overrides=(),
         points=tuple((f"seed={run}",) for run in range(N_RUNS)),

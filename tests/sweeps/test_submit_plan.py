@@ -1,4 +1,4 @@
-"""`submit.py --plan`: what runs will take, on one screen, with nothing written or started."""
+"""`submit.py … plan=true`: what runs will take, on one screen, with nothing written or started."""
 
 import re
 import subprocess
@@ -30,7 +30,7 @@ def test_the_paper_s_study_is_forecast_without_data_or_weights(
         "cluster=h100",
         "paths.sources=null",
         *more,
-        "--plan",
+        "plan=true",
     )
     assert (done.returncode, done.stderr) == (0, "")
     for line in lines:
@@ -44,7 +44,7 @@ def test_the_paper_s_study_is_forecast_without_data_or_weights(
 
 def test_a_stage_without_a_forecast_says_so(python: Run, root: Path):
     """A report has no hours to plan."""
-    done = python("slurm/submit.py", str(root / "data_build" / "build.py"), "--plan")
+    done = python("slurm/submit.py", str(root / "eval" / "report.py"), "run=x", "plan=true")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "--plan" in done.stderr
+    assert done.stderr.startswith("error: plan=true: report has no plan")

@@ -73,7 +73,7 @@ def test_the_linear_head_is_scikit_learns(asked: Any):
     draw = np.random.default_rng(0)
     labels = draw.random(120) < 0.3
     states = (draw.normal(size=(120, 5)) * 3 + 7 + labels[:, None]).astype(np.float16)
-    split = heads.Split(states, np.ones(120, int), labels)
+    split = heads.HeadSplit(states, np.ones(120, int), labels)
     study = asked("head=linear", "head.regularisation=[0.05]")
     (found,) = heads.candidates(study.head, split, split, 0)
     read_from = ReadFrom("w", "r", (1.0,), ("last",), 1, "last")
@@ -148,9 +148,9 @@ def test_a_window_weighs_as_its_share_of_its_sample(asked: Any):
     labels = np.arange(80) % 3 == 0
     states = (draw.normal(size=(80, 5)) + labels[:, None]).astype(np.float16)
     head = asked("head=linear", "head.regularisation=[0.05]").head
-    once = heads.Split(states, np.ones(80, int), labels)
+    once = heads.HeadSplit(states, np.ones(80, int), labels)
     # Every sample four times over, as windows of it; their mean and spread are the same.
-    again = heads.Split(np.repeat(states, 4, 0), np.full(80, 4), labels)
+    again = heads.HeadSplit(np.repeat(states, 4, 0), np.full(80, 4), labels)
     (whole,), (cut,) = (list(heads.candidates(head, split, split, 0)) for split in (once, again))
     assert np.allclose(whole.tensors["v"], cut.tensors["v"], atol=1e-4)
     assert whole.auroc == pytest.approx(cut.auroc, abs=1e-3)
@@ -238,7 +238,7 @@ def test_a_head_that_is_none_or_changed_is_refused(asked: Any, tmp_path: Path):
 
 def test_one_label_is_no_split_to_fit_on(asked: Any):
     """If it failed: a regression on one class would end in scikit-learn's own words."""
-    one = heads.Split(np.ones((4, 2), np.float16), np.ones(4, int), np.array([True] * 4))
+    one = heads.HeadSplit(np.ones((4, 2), np.float16), np.ones(4, int), np.array([True] * 4))
     with pytest.raises(ValueError, match="the train split holds one label"):
         list(heads.candidates(asked().head, one, one, 0))
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from small_models import smollm2_folder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,6 +85,7 @@ print(json.dumps(codes))
 """`train/fit.py` in processes that are forked from one, so that a run costs its work and not its imports."""
 
 
+@pytest.mark.slow
 def test_killed_at_five_places_it_ends_in_the_same_bytes(starter: Path, tmp_path: Path):
     """If it failed: an extraction of hours would begin anew after a kill, or end in another head."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"

@@ -5,9 +5,9 @@ import platform
 import pytest
 from small_runs import results, settings
 
-from monitorbench.forecast.pace import Machine, measured_pace
 from monitorbench.runs.directory import read_manifest
 from monitorbench.training import sft
+from monitorbench.training.pace import Machine, measured_pace
 
 SHORT = ("training.max_steps=3", "training.validate_every=2", "training.dtype=float32", "training.device=cpu")
 

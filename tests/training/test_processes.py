@@ -89,6 +89,7 @@ def sharded() -> dict[str, str]:
     return {processes.SHARDED: "true", **{key.upper(): str(value).lower() for key, value in config.items()}}
 
 
+@pytest.mark.slow
 def test_sharded_weights_train_as_whole_ones_and_their_adapter_is_heard(planted, tiny):
     """If it failed: an adapter of a sharded base would be stored under names that nobody loads.
 

@@ -3,14 +3,13 @@
 import json
 import logging
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import huggingface_hub
 import pytest
 import torch
 import yaml
+from command import script
 from peft import PeftModel
 from sealed import seal
 from small_models import planted_samples, tiny_model
@@ -160,12 +159,6 @@ def test_what_is_no_training_run_is_refused(trained, tmp_path):
 def test_the_scripts_do_the_same(trained):
     """If it failed: the functions would work, and the commands in the docs not."""
     run, _ = trained
-    ran = subprocess.run(
-        [sys.executable, str(ROOT / "train" / "push.py"), f"run={run}", f"paths.runs={run.parents[1]}"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PYTHONPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin", "HOME": str(run)},
-    )
+    ran = script("train/push.py", f"run={run}", f"paths.runs={run.parents[1]}", folder=ROOT)
     assert (ran.returncode, ran.stdout) == (0, f"{run}\n"), ran.stderr[-1000:]
     assert "dry run: would upload" in ran.stderr

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 RECORDER = """
 import json, os, pathlib, sys
@@ -44,6 +46,7 @@ def train(folder: Path, *overrides: str, **variables: str) -> subprocess.Complet
     )
 
 
+@pytest.mark.slow
 def test_unsloth_comes_before_what_it_replaces_and_keeps_to_its_own_folder(tmp_path):
     """If it failed: its kernels would not be used, or two runs would compile into one folder."""
     (tmp_path / "modules").mkdir()

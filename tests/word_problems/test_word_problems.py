@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitorbench.word_problems.derivation import Slip, Work, evaluate, show
+from monitorbench.word_problems.derivation import Derivation, Slip, evaluate, show
 from monitorbench.word_problems.generate import KINDS, WordProblem, generate, normalised
 
 seeds = st.integers(min_value=0, max_value=10**9)
@@ -231,7 +231,7 @@ def test_only_arithmetic_is_evaluated(text: str) -> None:
 
 def test_a_slip_is_carried_through() -> None:
     """A wrong derivation would contradict itself, which tells it from a right one at a glance."""
-    work = Work(Slip(0, 10))
+    work = Derivation(Slip(0, 10))
     assert work.calc("the sum", f"{work.calc('the product', '6 × 7')} + 1") == "53"
 
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from monitorbench.annotation.files import SPREADSHEET_CELL, Item, Row, read_returned
-from monitorbench.annotation.labels import Choice
+from monitorbench.annotation.files import SPREADSHEET_CELL, AnnotationItem, ReturnedRow, read_returned
+from monitorbench.annotation.labels import AnnotatorChoice
 from monitorbench.config.base import UserError
 
 _log = logging.getLogger(__name__)
@@ -20,12 +20,12 @@ _log = logging.getLogger(__name__)
 class AnnotatorAnswer(NamedTuple):
     """A reader's label of one item, and what they noted."""
 
-    choice: Choice
+    choice: AnnotatorChoice
     note: str
 
 
 def checked(
-    files: Sequence[Path], items: Mapping[str, Item], readers: Sequence[str], unknown: str
+    files: Sequence[Path], items: Mapping[str, AnnotationItem], readers: Sequence[str], unknown: str
 ) -> dict[str, dict[str, AnnotatorAnswer]]:
     """`answers[reader][item]` from returned files, in any order of files.
 
@@ -37,7 +37,7 @@ def checked(
             raise UserError(f"{file}: given twice; give each annotator's file once")
     rows = [row for file in files for row in read_returned(file)]
     problems: list[str] = []
-    first: dict[tuple[str, str], Row] = {}
+    first: dict[tuple[str, str], ReturnedRow] = {}
     answers: dict[str, dict[str, AnnotatorAnswer]] = {reader: {} for reader in readers}
     for row in rows:
         if problem := _problem(row, items, readers, unknown):
@@ -46,8 +46,8 @@ def checked(
             problems.append(f"{row.where}: {row.item} is there twice, see {earlier.where}; remove one")
         else:
             label = row.label.strip().casefold()
-            if label in list(Choice):
-                answers[row.reader][row.item] = AnnotatorAnswer(Choice(label), row.note)
+            if label in list(AnnotatorChoice):
+                answers[row.reader][row.item] = AnnotatorAnswer(AnnotatorChoice(label), row.note)
             else:
                 said = f"{_short(row.label)} is no label" if label else "no label"
                 problems.append(f"{row.where}: {said} for {row.item}; write misbehavior, benign or unsure")
@@ -72,7 +72,9 @@ def checked(
     return answers
 
 
-def _problem(row: Row, items: Mapping[str, Item], readers: Sequence[str], unknown: str) -> str | None:
+def _problem(
+    row: ReturnedRow, items: Mapping[str, AnnotationItem], readers: Sequence[str], unknown: str
+) -> str | None:
     if row.reader not in readers:
         return f"batch {_short(row.reader)} is none of {', '.join(readers)}; expected a file of this batch"
     if not row.item:

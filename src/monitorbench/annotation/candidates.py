@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from monitorbench import strict_json
-from monitorbench.annotation.labels import Candidate
+from monitorbench.annotation.labels import UnlabelledSample
 from monitorbench.config.base import UserError
 from monitorbench.records import Split
 
 _OF_THE_LABEL = ("id", "label", "label_source", "construction", "gold_spans")
 
 
-def read_candidates(path: Path, split: Split) -> list[Candidate]:
+def read_candidates(path: Path, split: Split) -> list[UnlabelledSample]:
     """All candidates of a file, in its order.
 
     Raises `UserError` for a row that is no candidate, has an id that is not its content's, is there
@@ -29,13 +29,13 @@ def read_candidates(path: Path, split: Split) -> list[Candidate]:
     if not path.is_file():
         raise UserError(f"{path}: no such file; give candidates as .parquet or .jsonl")
     seen: dict[str, str] = {}
-    found: list[Candidate] = []
+    found: list[UnlabelledSample] = []
     for where, row in _rows(path):
         if not isinstance(row, dict):
             raise UserError(f"{where}: expected an object with a sample's fields")
         fields = {name: value for name, value in row.items() if name not in _OF_THE_LABEL}
         try:
-            one = Candidate.model_validate({"prior": row.get("label"), **fields})
+            one = UnlabelledSample.model_validate({"prior": row.get("label"), **fields})
         except ValidationError as error:
             problem = error.errors(include_url=False)[0]
             # The label is called `prior` in the model alone.

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from monitorbench import strict_json
-from monitorbench.annotation.labels import Choice
+from monitorbench.annotation.labels import AnnotatorChoice
 from monitorbench.config.base import UserError
 
 SPREADSHEET_CELL = 32_767
@@ -30,7 +30,7 @@ _BATCH = "batch-"
 csv.field_size_limit(2**31 - 1)  # judged texts are longer than the default of 128 KiB
 
 
-class Item(NamedTuple):
+class AnnotationItem(NamedTuple):
     """What an annotator sees of a sample."""
 
     id: str
@@ -38,7 +38,7 @@ class Item(NamedTuple):
     response: str
 
 
-class Row(NamedTuple):
+class ReturnedRow(NamedTuple):
     """One row or task as it came back; `where` names file and row."""
 
     file: Path
@@ -61,7 +61,7 @@ def restore(cell: str) -> str:
     return cell.removeprefix("'")
 
 
-def csv_batch(items: Sequence[Item], reader: str) -> bytes:
+def csv_batch(items: Sequence[AnnotationItem], reader: str) -> bytes:
     """A CSV batch with empty label and note; UTF-8 with a byte order mark, which spreadsheets need."""
     stream = io.StringIO(newline="")
     writer = csv.writer(stream)
@@ -72,7 +72,7 @@ def csv_batch(items: Sequence[Item], reader: str) -> bytes:
     return stream.getvalue().encode("utf-8-sig")
 
 
-def label_studio_tasks(items: Sequence[Item], reader: str) -> str:
+def label_studio_tasks(items: Sequence[AnnotationItem], reader: str) -> str:
     """The same items as Label Studio tasks."""
     tasks = [
         {
@@ -90,7 +90,7 @@ def label_studio_tasks(items: Sequence[Item], reader: str) -> str:
 
 def label_studio_config(guidelines: str) -> str:
     """The labelling interface. `Text`, unlike `HyperText`, shows markup as it is written."""
-    choices = "\n".join(f'    <Choice value="{choice}"/>' for choice in Choice)
+    choices = "\n".join(f'    <Choice value="{choice}"/>' for choice in AnnotatorChoice)
     return f"""<View>
   <Style>.htx-text {{ white-space: pre-wrap; }}</Style>
   <Header size="5" value={quoteattr(guidelines.strip())}/>
@@ -106,7 +106,7 @@ def label_studio_config(guidelines: str) -> str:
 """
 
 
-def read_returned(path: Path) -> list[Row]:
+def read_returned(path: Path) -> list[ReturnedRow]:
     """The rows of a returned file, in its order; `UserError` where it can't be read."""
     if not path.is_file():
         raise UserError(f"{path}: no such file; give the file the annotator returned")
@@ -124,7 +124,7 @@ def read_returned(path: Path) -> list[Row]:
     raise UserError(f"{path}: expected a .csv file, or Label Studio's export as .json")
 
 
-def _csv_rows(path: Path, text: str) -> Iterator[Row]:
+def _csv_rows(path: Path, text: str) -> Iterator[ReturnedRow]:
     delimiter = _delimiter(path, text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
@@ -133,7 +133,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[Row]:
             if not any(cell.strip() for cell in cells):
                 continue  # spreadsheets leave some at the end; an item that lacks is found as missing
             row = dict(zip(names, cells, strict=False))
-            yield Row(
+            yield ReturnedRow(
                 path,
                 f"{path}, row {number}",
                 row.get("item", "").strip(),
@@ -160,7 +160,7 @@ def _delimiter(path: Path, text: str) -> str:
     )
 
 
-def _label_studio_rows(path: Path, text: str) -> Iterator[Row]:
+def _label_studio_rows(path: Path, text: str) -> Iterator[ReturnedRow]:
     try:
         tasks = strict_json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -175,7 +175,7 @@ def _label_studio_rows(path: Path, text: str) -> Iterator[Row]:
             # A task nobody answered still is a row: one without a label.
             for results in [one["result"] for one in answered] or [[]]:
                 values = [result["value"] for result in results]
-                yield Row(
+                yield ReturnedRow(
                     path,
                     where,
                     _string(data, "item"),

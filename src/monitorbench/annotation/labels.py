@@ -32,7 +32,7 @@ from monitorbench.records import (
 )
 
 
-class Choice(StrEnum):
+class AnnotatorChoice(StrEnum):
     """What an annotator may answer."""
 
     MISBEHAVIOR = "misbehavior"
@@ -40,7 +40,7 @@ class Choice(StrEnum):
     UNSURE = "unsure"
 
 
-class Candidate(BaseModel):
+class UnlabelledSample(BaseModel):
     """A sample before annotators labelled it: the fields of `Sample` but those the label decides."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -73,38 +73,38 @@ class Candidate(BaseModel):
 
     def labelled(self, label: Label, split: Split) -> Sample:
         """The sample with the annotators' label."""
-        fields = {name: getattr(self, name) for name in Candidate.model_fields if name != "prior"}
+        fields = {name: getattr(self, name) for name in UnlabelledSample.model_fields if name != "prior"}
         fields |= {"label": label, "split": split}
         return Sample(**fields, label_source=LabelSource.ANNOTATORS, construction=Construction.ANNOTATION)
 
 
-def candidate(sample: Sample) -> Candidate:
+def candidate(sample: Sample) -> UnlabelledSample:
     """A labelled sample as a candidate; its label becomes the prior. Gold spans are dropped with it."""
-    fields = {name: getattr(sample, name) for name in Candidate.model_fields if name != "prior"}
-    return Candidate(**fields, prior=sample.label)
+    fields = {name: getattr(sample, name) for name in UnlabelledSample.model_fields if name != "prior"}
+    return UnlabelledSample(**fields, prior=sample.label)
 
 
-def item_id(candidate: Candidate, seed: int) -> str:
+def item_id(candidate: UnlabelledSample, seed: int) -> str:
     """An opaque name, other for each seed. The prefix keeps a spreadsheet from reading a number."""
     return "item-" + hashlib.sha256(f"annotation/{seed}/{candidate.id}".encode()).hexdigest()[:12]
 
 
-def draw(candidates: Sequence[Candidate], per_cell: int | None, seed: int) -> list[Candidate]:
+def draw(candidates: Sequence[UnlabelledSample], per_cell: int | None, seed: int) -> list[UnlabelledSample]:
     """At most `per_cell` candidates of each cell, first by hash: a larger draw holds the smaller.
 
     Pairs are drawn whole, but for the last one where `per_cell` cuts it.
     """
 
-    def rank(one: Candidate) -> tuple[str, str]:
+    def rank(one: UnlabelledSample) -> tuple[str, str]:
         return hashlib.sha256(f"annotation/{seed}/{one.pair_id}".encode()).hexdigest(), item_id(one, seed)
 
-    cells: defaultdict[Cell, list[Candidate]] = defaultdict(list)
+    cells: defaultdict[Cell, list[UnlabelledSample]] = defaultdict(list)
     for member in candidates:
         cells[member.cell].append(member)
     return [member for _, members in sorted(cells.items()) for member in sorted(members, key=rank)[:per_cell]]
 
 
-def blind_order(items: Mapping[str, Candidate], reader: str, seed: int) -> list[str]:
+def blind_order(items: Mapping[str, UnlabelledSample], reader: str, seed: int) -> list[str]:
     """Item ids in a reader's own order.
 
     Of the items about one question the first comes in the first pass, the second in the second, and so
@@ -150,10 +150,10 @@ class Agreement(TypedDict):
     pairs: dict[str, PairAgreement]
 
 
-_CHOICES = list(Choice)
+_CHOICES = list(AnnotatorChoice)
 
 
-def cohens_kappa(first: Sequence[Choice], second: Sequence[Choice]) -> float | None:
+def cohens_kappa(first: Sequence[AnnotatorChoice], second: Sequence[AnnotatorChoice]) -> float | None:
     """κ = (p_o - p_e) / (1 - p_e) over the three choices (Cohen 1960), in [-1, 1].
 
     None where it is undefined: both gave one and the same label throughout, or there is no item.
@@ -162,7 +162,7 @@ def cohens_kappa(first: Sequence[Choice], second: Sequence[Choice]) -> float | N
 
 
 def agreement(
-    labels: Mapping[str, Sequence[Choice]], group_ids: Sequence[str], *, resamples: int, seed: int
+    labels: Mapping[str, Sequence[AnnotatorChoice]], group_ids: Sequence[str], *, resamples: int, seed: int
 ) -> Agreement:
     """How far annotators agree: `labels[annotator][i]` is of item i, which is about `group_ids[i]`.
 
@@ -224,24 +224,24 @@ class Settled(NamedTuple):
     label: Label | None
 
 
-def unanimous(given: Sequence[Choice]) -> ItemStatus:
+def unanimous(given: Sequence[AnnotatorChoice]) -> ItemStatus:
     """What the annotators alone make of an item: agreed, unsure (someone is) or disagreed."""
-    if Choice.UNSURE in given:
+    if AnnotatorChoice.UNSURE in given:
         return ItemStatus.UNSURE
     return ItemStatus.AGREED if len(set(given)) == 1 else ItemStatus.DISAGREED
 
 
-def settle(given: Sequence[Choice], adjudicated: Choice | None = None) -> Settled:
+def settle(given: Sequence[AnnotatorChoice], adjudicated: AnnotatorChoice | None = None) -> Settled:
     """An item's end. The third reader decides what the annotators left open; an `unsure` leaves it open."""
     outcome = unanimous(given)
     if outcome is ItemStatus.AGREED:
         return Settled(outcome, Label(given[0].value))
-    if adjudicated in (None, Choice.UNSURE):
+    if adjudicated in (None, AnnotatorChoice.UNSURE):
         return Settled(outcome, None)
     return Settled(ItemStatus.ADJUDICATED, Label(adjudicated.value))
 
 
-def _cells(first: Sequence[Choice], second: Sequence[Choice]) -> IntArray:
+def _cells(first: Sequence[AnnotatorChoice], second: Sequence[AnnotatorChoice]) -> IntArray:
     """For each item its cell of the 3 × 3 table, row by row."""
     rows, columns = ([_CHOICES.index(one) for one in side] for side in (first, second))
     return np.array(rows, dtype=np.int64) * len(_CHOICES) + np.array(columns, dtype=np.int64)

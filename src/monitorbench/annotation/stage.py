@@ -18,16 +18,16 @@ from monitorbench.annotation.answers import AnnotatorAnswer, checked
 from monitorbench.annotation.candidates import read_candidates
 from monitorbench.annotation.files import (
     SPREADSHEET_CELL,
-    Item,
+    AnnotationItem,
     csv_batch,
     label_studio_config,
     label_studio_tasks,
 )
 from monitorbench.annotation.labels import (
     KEPT,
-    Candidate,
     ItemStatus,
     Settled,
+    UnlabelledSample,
     agreement,
     blind_order,
     candidate,
@@ -194,7 +194,7 @@ def import_labels(study: Study, settings: Annotation) -> Path:
     return directory.path
 
 
-def _kept_counts(ends: Mapping[str, Settled], items: Mapping[str, Candidate]) -> dict[str, Any]:
+def _kept_counts(ends: Mapping[str, Settled], items: Mapping[str, UnlabelledSample]) -> dict[str, Any]:
     kept = [(items[item], end.label) for item, end in ends.items() if end.label is not None]
     with_prior = [one.prior is label for one, label in kept if one.prior is not None]
     sides = {(one.cell, one.pair_id, label) for one, label in kept}
@@ -210,19 +210,19 @@ def _kept_counts(ends: Mapping[str, Settled], items: Mapping[str, Candidate]) ->
     }
 
 
-def _read_key(batch: Path) -> dict[str, Candidate]:
+def _read_key(batch: Path) -> dict[str, UnlabelledSample]:
     if read_finished(batch)["identity"].get("stage") != _BATCH_STAGE:
         raise UserError(f"{batch}: not an exported batch; expected run=data/{_BATCH_STAGE}-HASH")
     key = checked_file(batch, "key.jsonl")
     rows = [json.loads(line) for line in key.read_text(encoding="utf-8").split("\n") if line]
-    return {row.pop("item"): Candidate.model_validate(row) for row in rows}
+    return {row.pop("item"): UnlabelledSample.model_validate(row) for row in rows}
 
 
-def _shown(item: str, one: Candidate) -> Item:
-    return Item(item, transcript(one.request), transcript(one.response))
+def _shown(item: str, one: UnlabelledSample) -> AnnotationItem:
+    return AnnotationItem(item, transcript(one.request), transcript(one.response))
 
 
-def _by_cell(items: Mapping[str, Candidate]) -> dict[str, list[str]]:
+def _by_cell(items: Mapping[str, UnlabelledSample]) -> dict[str, list[str]]:
     cells = sorted({one.cell for one in items.values()})
     return {str(cell): sorted(item for item, one in items.items() if one.cell == cell) for cell in cells}
 

@@ -1,11 +1,14 @@
 """Completion: what the shell asks while a command is typed, and the lines that make it ask.
 
-Settings and their options are completed as Hydra's own completion does it, from the composed tree.
+Settings and their options are completed by Hydra's own completion (`--shell-completion`), which knows the
+composed tree; this module only adds the names of the commands.
 """
 
+import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 
 from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError
@@ -29,13 +32,15 @@ complete -c monitorbench -f -a '({_ASK}=(commandline -cp) monitorbench completio
 
 
 def main(arguments: Sequence[str], commands: Sequence[str]) -> int:
-    """`monitorbench completion bash|zsh|fish` prints the lines.
+    """Do `monitorbench completion`: with `bash`, `zsh` or `fish` print the lines for that shell.
 
     With `words` it answers a shell, with `values` one that takes what stands before `=` for a word.
     """
     if list(arguments) in (["words"], ["values"]):
-        found = words(os.environ.get(_ASK, ""), commands)
-        print("\n".join(one.partition("=")[2] or one if arguments[0] == "values" else one for one in found))
+        offered = words(os.environ.get(_ASK, ""), commands)
+        if arguments[0] == "values":
+            offered = [word.partition("=")[2] or word for word in offered]
+        print("\n".join(offered))
         return 0
     if len(arguments) != 1 or arguments[0] not in SCRIPTS:
         raise ConfigError(
@@ -54,18 +59,8 @@ def words(line: str, commands: Sequence[str]) -> list[str]:
     stage = STAGES.get(typed[0])
     if stage is None:
         return []
-    from hydra._internal.core_plugins.bash_completion import BashCompletion
-    from hydra.core.global_hydra import GlobalHydra
-
-    from monitorbench.config.project import composing
-
-    stderr, sys.stderr = sys.stderr, open(os.devnull, "w")  # noqa: SIM115
-    try:
-        with composing(stage.conf):
-            hydra = GlobalHydra.instance().hydra
-            assert hydra is not None
-            found = BashCompletion(hydra.config_loader)._query(stage.primary, " ".join(typed[1:]))
-    finally:
-        sys.stderr.close()
-        sys.stderr = stderr
-    return list(found)
+    os.environ["COMP_LINE"] = " ".join(["monitorbench", *typed[1:]])  # where Hydra's completion looks
+    sys.argv = ["monitorbench", "--shell-completion", "query=bash"]
+    with redirect_stdout(io.StringIO()) as offered, redirect_stderr(io.StringIO()):
+        stage()
+    return offered.getvalue().split()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import monitorbench
 from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError
-from monitorbench.config.entry import reporting
+from monitorbench.config.ending import reporting
 
 _GROUPS = {
     "to begin": ("choose", "init", "doctor"),
@@ -22,7 +22,7 @@ _GROUPS = {
 
 
 def _runs(arguments: Sequence[str]) -> int:
-    from monitorbench.catalog.command import main as runs
+    from monitorbench.runs.command import main as runs
 
     return runs(arguments)
 
@@ -49,22 +49,21 @@ _OTHERS: dict[str, tuple[str, Callable[[Sequence[str]], int]]] = {
 def main() -> None:
     """Run the command that the process was started with; the exit code is its own."""
     name, arguments = (sys.argv[1], sys.argv[2:]) if sys.argv[1:] else ("", [])
-    if name in ("", "-h", "--help", "help"):
-        print(overview())
-        raise SystemExit(0 if name else 2)
-    if name == "--version":
-        print(monitorbench.__version__)
-        return
-    if name in STAGES:
-        sys.argv = [f"monitorbench {name}", *arguments]
-        STAGES[name]()
-        return
     with reporting():
-        if name not in _OTHERS:
+        if name in STAGES:
+            sys.argv = [f"monitorbench {name}", *arguments]
+            STAGES[name]()
+        elif name == "--version":
+            print(monitorbench.__version__)
+        elif name in ("", "-h", "--help", "help"):
+            print(overview())
+            raise SystemExit(0 if name else 2)
+        elif name in _OTHERS:
+            raise SystemExit(_OTHERS[name][1](arguments))
+        else:
             near = difflib.get_close_matches(name, commands(), n=1)
             expected = f"did you mean {near[0]}?" if near else "`monitorbench --help` lists them"
             raise ConfigError(f"monitorbench {name}: no such command; {expected}")
-        raise SystemExit(_OTHERS[name][1](arguments))
 
 
 def commands() -> list[str]:

@@ -1,71 +1,86 @@
-"""A stage as a script.
+"""What the declarations of stages are made of.
 
-Its module is imported when it is run, so that help and a mistyped setting cost nothing heavy.
+A stage's module is imported when it is run, so that help and a mistyped setting cost nothing heavy.
 """
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from monitorbench.config.entry import Script
-from monitorbench.config.extras import require
+from monitorbench.cli.stage import Compose, Stage
 from monitorbench.config.study import Study
 
 if TYPE_CHECKING:
-    from monitorbench.forecast.work import Run
+    from monitorbench.studies.forecast import PlannedRun
+
+FROM_FILES = "it reads files alone and runs no model, which takes seconds"
+"""Why most stages have no plan."""
 
 
 def stage(
     name: str,
-    function: str | Callable[[Study], Path],
+    function: str | Callable[[Study, Compose], Path],
     text: str,
     *,
+    reads: str,
+    plan: str | Callable[[Study, Compose], None] | None = None,
+    no_plan: str = FROM_FILES,
+    runs: Callable[[Study], Sequence["PlannedRun"]] | None = None,
     is_live: bool = False,
+    judges: Callable[[Study], bool] = lambda study: False,
+    no_frozen: str = "",
     after_sweep: Callable[[Sequence[tuple[Study, Path]]], None] | None = None,
     value: Callable[[Path], float] | None = None,
     exit_code: Callable[[Sequence[Path]], int] | None = None,
-    runs: Callable[[Study], Sequence["Run"]] | None = None,
     needs: Sequence[str] = (),
-) -> Script:
-    """The stage whose primary config is `name`; `function` takes the study, `module:function` or itself.
+) -> Stage:
+    """The stage whose primary config is `name`.
 
-    `needs` are modules of an extra without which the stage could not finish: asked for before it begins.
+    `function` and `plan` take the study and what composes others, or are named as `module:function`, which
+    takes the study alone. `reads` are the top-level settings that the stage reads.
     """
-
-    def run(study: Study) -> Path:
-        for module in needs:
-            require(module, f"monitorbench {name}")
-        if callable(function):
-            return function(study)
-        module, _, attribute = function.partition(":")
-        directory: Path = getattr(import_module(module), attribute)(study)
-        return directory
-
-    return Script(
-        run,
+    return Stage(
         name,
-        text=text,
-        is_live=is_live,
-        after_sweep=after_sweep,
+        _imported(function) if isinstance(function, str) else function,
+        text,
+        reads=tuple(reads.split()),
+        plan=_imported(plan) if isinstance(plan, str) else plan,
+        no_plan=no_plan,
         runs=runs,
-        resolve=_resolved,
+        is_live=is_live,
+        judges=judges,
+        no_frozen=no_frozen,
+        after_sweep=after_sweep,
         value=value,
         exit_code=exit_code,
+        needs=needs,
+        resolve=_resolved,
     )
 
 
-def _resolved(study: Study, stage: str) -> Study:
-    from monitorbench.catalog.selectors import resolved
+def _imported(path: str) -> Callable[[Study, Compose], Any]:
+    """The function `module:function` of a study, imported when it is called."""
+    module, _, attribute = path.partition(":")
+    return lambda study, compose: getattr(import_module(module), attribute)(study)
 
-    return resolved(study, stage)
+
+def _resolved(study: Study, stage_name: str) -> Study:
+    from monitorbench.runs.selectors import resolved
+
+    return resolved(study, stage_name)
 
 
-def evaluation(study: Study) -> "list[Run]":
+def evaluation(study: Study) -> "list[PlannedRun]":
     """What a plan counts of a stage that judges."""
-    from monitorbench.forecast.work import Run
+    from monitorbench.studies.forecast import PlannedRun
 
-    return [Run("evaluate", study)]
+    return [PlannedRun("evaluate", study)]
+
+
+def asks_a_model(study: Study) -> bool:
+    """Whether the study's monitor asks its engine anything: recorded verdicts and word counts don't."""
+    return study.monitor.kind == "language_model" and study.monitor.verdicts is None
 
 
 def one_table(jobs: Sequence[tuple[Study, Path]]) -> None:

@@ -23,7 +23,7 @@ class Served(Config):
     adapter: str
     """Its hash; empty for none."""
     dtype: str
-    """What they run in."""
+    """The precision that its scores are computed in."""
     training: dict[str, Any] | None
     """What is known of the adapter's training."""
 
@@ -38,35 +38,35 @@ class OpenAiEngine(Config):
     """Up to what precedes `/chat/completions`."""
     model: Annotated[str, Field(min_length=1)]
     """As the endpoint names it."""
-    api_key_env: Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")] | None
+    api_key_env: Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")] | None = None
     """NAME of the environment variable with the key; null where the endpoint asks for none."""
-    concurrency: Annotated[int, Field(ge=1, le=1000)]
+    concurrency: Annotated[int, Field(ge=1, le=1000)] = 64
     """Requests in flight at once, waiting for a retry included."""
-    timeout_seconds: Annotated[float, Field(gt=0)]
+    timeout_seconds: Annotated[float, Field(gt=0)] = 300.0
     """For one attempt from its start to its last byte."""
-    max_retries: Annotated[int, Field(ge=0, le=20)]
+    max_retries: Annotated[int, Field(ge=0, le=20)] = 3
     """Of one request, after its first attempt."""
-    requests_per_minute: Annotated[int, Field(ge=1)] | None
+    requests_per_minute: Annotated[int, Field(ge=1)] | None = None
     """Null: no limit."""
-    tokens_per_minute: Annotated[int, Field(ge=1)] | None
+    tokens_per_minute: Annotated[int, Field(ge=1)] | None = None
     """Prompt and completion together."""
-    temperature: Annotated[float, Field(ge=0, le=2)] | None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0
     """Null sends none, for models that refuse the field."""
-    logprobs: bool
+    logprobs: bool = True
     """Whether log-probabilities are asked for; without them there is no score."""
-    top_logprobs: Annotated[int, Field(ge=1, le=20)]
+    top_logprobs: Annotated[int, Field(ge=1, le=20)] = 20
     """Alternatives requested at each position, where `logprobs` is on."""
-    structured: Literal["none", "json_schema", "json_object"]
+    structured: Literal["none", "json_schema", "json_object"] = "json_schema"
     """How the request makes the endpoint answer in JSON."""
-    max_tokens_field: Literal["max_tokens", "max_completion_tokens"]
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """What the endpoint calls the limit of the answer's tokens."""
-    prices: Prices | None
+    prices: Prices | None = None
     """For the cost of each verdict; null: not known."""
     max_failed: Annotated[float, Field(ge=0, le=1)] = 0.02
     """The share of an evaluation's samples that may stay without an answer; with more it is incomplete."""
-    max_cost: Annotated[float, Field(gt=0)] | None
+    max_cost: Annotated[float, Field(gt=0)] | None = None
     """No request is sent any more once this much is spent; what is in flight then comes on top."""
-    extra_body: dict[str, Any]
+    extra_body: dict[str, Any] = Field(default={})
     """Fields added to every request, such as `reasoning_effort`."""
     by_token_ids: bool = False
     """Sends `/completions` the token ids that an engine of this process would get, in place of chat messages:
@@ -88,8 +88,8 @@ class OpenAiEngine(Config):
     """It is sent chat messages, and has its own weights."""
 
     @property
-    def resolved_dtype(self) -> str:
-        """What a server of ours runs in; empty where nobody says."""
+    def precision(self) -> str:
+        """What a server of ours computes scores in; empty where nobody says."""
         return self.serves.dtype if self.serves else ""
 
     def api_key(self) -> str | None:
@@ -142,7 +142,7 @@ class OpenAiEngine(Config):
             "weights": f"served:{served.weights}" if served else f"endpoint:{self.base_url}:{self.model}",
             "adapter": served.adapter if served else "",
             "engine": self.kind,
-            "dtype": self.resolved_dtype,
+            "dtype": self.precision,
             "request": {"by_token_ids": True}
             if self.by_token_ids
             else {

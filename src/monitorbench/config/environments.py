@@ -26,11 +26,11 @@ class TextWorldGames(_Environment):
     side_by_side: ClassVar[bool] = False
     """Interpreters of this process are not made for several threads."""
     kind: Literal["textworld"]
-    rooms: Annotated[int, Field(ge=1, le=20)]
+    rooms: Annotated[int, Field(ge=1, le=20)] = 5
     """Rooms of the house."""
-    objects: Annotated[int, Field(ge=1, le=40)]
+    objects: Annotated[int, Field(ge=1, le=40)] = 10
     """Things in the house; a quest that needs more of them gets more."""
-    quest_length: Annotated[int, Field(ge=1, le=12)]
+    quest_length: Annotated[int, Field(ge=1, le=12)] = 5
     """Actions of the shortest known way to the end of the quest."""
     games: Path
     """Where generated games are kept."""
@@ -51,11 +51,11 @@ class AlfworldGames(_FromSource):
     side_by_side: ClassVar[bool] = True
     """Each game has a process of its own."""
     kind: Literal["alfworld"]
-    plan_seconds: Annotated[float, Field(gt=0)]
+    plan_seconds: Annotated[float, Field(gt=0)] = 120.0
     """CPU time of one plan; a run that needs a longer one ends, with that reason."""
 
 
-class Questions(_FromSource):
+class ToolQuestions(_FromSource):
     """Questions that are answered with tools."""
 
     side_by_side: ClassVar[bool] = True
@@ -68,7 +68,7 @@ class Questions(_FromSource):
     """The token F1 from which a searched answer counts as a success; None: only the exact match does."""
 
 
-Environments = Annotated[TextWorldGames | AlfworldGames | Questions, Field(discriminator="kind")]
+Environments = Annotated[TextWorldGames | AlfworldGames | ToolQuestions, Field(discriminator="kind")]
 """Every environment; `intervention/environments/open.py` opens each."""
 
 
@@ -131,15 +131,15 @@ class WhoAndWhen(Config):
     """What folders call it."""
     source: Source
     """Its files."""
-    scores: Path | None
+    scores: Path | None = None
     """JSON lines with `task`, `step` and `score`; None: only strategies that need no critic."""
-    threshold: Annotated[float, Field(ge=0, le=1)]
+    threshold: Annotated[float, Field(ge=0, le=1)] = 0.6
     """The critic fires at the first step whose score exceeds it."""
-    min_step: Annotated[int, Field(ge=0)]
+    min_step: Annotated[int, Field(ge=0)] = 0
     """The first step, counted from 0, at which anything may fire."""
-    resamples: Annotated[int, Field(ge=100)]
+    resamples: Annotated[int, Field(ge=100)] = 10_000
     """Draws of the bootstrap behind the intervals."""
-    seed: Annotated[int, Field(ge=0, lt=2**31)]
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     """Of the draws."""
 
 

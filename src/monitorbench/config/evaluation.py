@@ -13,7 +13,7 @@ from monitorbench.config.training import Objective
 class Evaluate(Config):
     """`evaluate.py`: what is judged."""
 
-    split: Literal["test", "calibration", "validation"]
+    split: Literal["test", "calibration", "validation"] = "test"
     """Metrics come from the test split, thresholds from the calibration split, the choice of a wording from
     the validation split."""
 
@@ -21,7 +21,13 @@ class Evaluate(Config):
 class Wording(Config):
     """`wording.py`: which of several prompts a monitor is asked with, by the validation split alone."""
 
-    prompts: tuple[str, ...] = ("direct", "direct_act")
+    prompts: tuple[str, ...] = (
+        "direct",
+        "direct_category",
+        "direct_response_first",
+        "direct_swapped",
+        "direct_act",
+    )
     """Names of files in `conf/prompt/`, at least two; of equal ones the first is chosen."""
     test: Literal["none", "chosen", "all"] = "chosen"
     """Under which of them the test split is judged afterwards; with `all` the report shows the spread."""
@@ -34,7 +40,7 @@ class Wording(Config):
         return value
 
 
-class Score(Config):
+class Scoring(Config):
     """Which runs `score.py`, `transfer.py`, `calibrate.py` and `combine.py` take."""
 
     min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.9
@@ -48,13 +54,13 @@ class Score(Config):
 class Calibrate(Config):
     """`calibrate.py`: the promise a threshold has to keep."""
 
-    method: Literal["neyman_pearson", "conformal_risk"]
+    method: Literal["neyman_pearson", "conformal_risk"] = "neyman_pearson"
     """FAR <= alpha with probability 1 - delta, or on average over calibration splits."""
-    alpha: Annotated[float, Field(gt=0, lt=1)]
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     """The false alarm rate to keep to."""
-    delta: Annotated[float, Field(gt=0, lt=1)]
+    delta: Annotated[float, Field(gt=0, lt=1)] = 0.05
     """Read by `neyman_pearson` only."""
-    per_category: bool
+    per_category: bool = False
     """A threshold for each category, each with its own promise."""
     mix: Literal["test", "drawn"] | dict[str, Annotated[float, Field(ge=0, le=1)]] = "test"
     """What share of benign questions each cell has where the promise is to hold: as in the test split; as the
@@ -86,34 +92,34 @@ class Stress(Config):
 class Stakes(Config):
     """A deployment, for expected costs: how much of what is judged misbehaves, and what errors cost."""
 
-    base_rate: Annotated[float, Field(ge=0, le=1)]
+    base_rate: Annotated[float, Field(ge=0, le=1)] = 0.01
     """Share of misbehavior; a benchmark's own half is no guide to it."""
-    cost_miss: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    cost_miss: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 100.0
     """In any unit."""
-    cost_alarm: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    cost_alarm: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     """In the unit of `cost_miss`."""
 
 
 class Report(Config):
     """`report.py`: how much it shows."""
 
-    worst: Annotated[int, Field(ge=0)]
+    worst: Annotated[int, Field(ge=0)] = 10
     """Misses, and false alarms, of each cell of a monitor that are shown with their text."""
-    other_points: bool
+    other_points: bool = False
     """Whether published points of other datasets are drawn among the run's own miss and false alarm rates."""
 
 
 class Export(Config):
     """`export.py`: a dataset, or a run's scores, in other people's formats."""
 
-    format: Literal["chat", "hub", "inspect"]
+    format: Literal["chat", "hub", "inspect"] = "chat"
     """`chat`: chats for TRL. `hub`: a repository with a card. `inspect`: the scores of the evaluation `run`
     as an Inspect log, read at `operating_point` where one is given."""
-    repo: str | None
+    repo: str | None = None
     """`owner/name` on the hub."""
-    private: bool
+    private: bool = True
     """Whether a new repository is private."""
-    dry_run: bool
+    dry_run: bool = True
     """Show what a push would upload, and upload nothing."""
 
 
@@ -123,19 +129,19 @@ Baseline = Literal["length", "bag_of_words", "echo", "overlap", "form", "all_sho
 class Combine(Config):
     """Several judges made one; what is fitted is fitted on the calibration split."""
 
-    rule: Literal["mean", "max", "stacked", "cascade"]
+    rule: Literal["mean", "max", "stacked", "cascade"] = "stacked"
     """Of the scores: their mean, their maximum, a logistic regression; or the second judge only where
     the first is not sure."""
-    calibration: tuple[Path, ...]
+    calibration: tuple[Path, ...] = ()
     """Finished runs over the calibration split; of a cascade the cheap judge's first."""
-    test: tuple[Path, ...]
+    test: tuple[Path, ...] = ()
     """The same judges' runs over the test split."""
     baselines: tuple[Baseline, ...] = ()
     """Baselines that are members too, which need no run: fitted on the train split; of a cascade the cheap
     judge."""
-    size: Annotated[int, Field(ge=1)] | None
+    size: Annotated[int, Field(ge=1)] | None = None
     """How many members are chosen at most; None: all that are given."""
-    budget: Annotated[float, Field(ge=0, le=1)]
+    budget: Annotated[float, Field(ge=0, le=1)] = 0.2
     """Read by `cascade` only: the share of the samples that may be sent on, at most, of those that the band
     is chosen on."""
     aim: Literal["auroc", "low_far"] = "auroc"
@@ -182,7 +188,7 @@ class Trainings(Config):
 
 
 class Assumed(Config):
-    """What a study's plan takes for granted where nothing is measured yet."""
+    """Values that the plan of a study assumes where nothing is measured yet."""
 
     auroc: Annotated[float, Field(gt=0.5, lt=1)] = 0.8
     """The base's, where it has not judged the test split yet."""
@@ -195,7 +201,7 @@ class Assumed(Config):
 class Transfer(Trainings):
     """`transfer.py`: the runs, the base's among them; or a study, whose runs are found or made."""
 
-    runs: tuple[Path, ...]
+    runs: tuple[Path, ...] = ()
     """Evaluation runs; where they are given, `subsets` is not read."""
     by: Literal["adapter", "head"] = "adapter"
     """What a study trains on each subset: an adapter (`training`), or a probe on hidden states (`head`)."""
@@ -204,20 +210,18 @@ class Transfer(Trainings):
     wordings: tuple[Path, ...] = ()
     """Runs of `wording.py`: what each judged of the test split is laid side by side as `runs` are, the chosen
     prompt marked."""
-    also: dict[str, Trainings] = Field(default_factory=dict)
+    also: dict[str, Trainings] = Field(default={})
     """More trainings of the study, by any name: further seeds or objectives for some subsets."""
     make: bool = False
     """Train and evaluate what is missing, here; else say what is missing."""
     jobs: Annotated[int, Field(ge=1)] = 1
     """Trainings at a time, each on its share of the cores: small models on a CPU are faster side by side."""
-    resamples: Annotated[int, Field(ge=100)]
+    resamples: Annotated[int, Field(ge=100)] = 2000
     """Draws of the paired cluster bootstrap."""
     auroc_margin: Annotated[float, Field(gt=0, le=1)] = 0.05
     """A cell's AUROC is called unchanged where a difference of this size or more is refuted."""
-    plan: bool = False
-    """Print what the study could show in each cell and what it takes, and do nothing."""
     assumed: Assumed = Assumed()
-    """For `plan`."""
+    """Values that `plan=true` assumes where nothing is measured yet."""
 
     @model_validator(mode="after")
     def _heads_have_no_objective(self) -> "Transfer":

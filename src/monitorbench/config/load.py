@@ -20,6 +20,7 @@ from pydantic_core import ErrorDetails
 from monitorbench.config.base import ConfigError
 from monitorbench.config.cells import wrong_subset_of_the_paper
 from monitorbench.config.datasets import OwnDataset
+from monitorbench.config.secrets import refuse_secrets
 from monitorbench.config.study import Study
 
 
@@ -58,7 +59,12 @@ def _group(tree: Any, experiment: str) -> None:
 
 
 def validate(text: str) -> Study:
-    """The study that JSON describes; `ConfigError` as for `load`."""
+    """The study that JSON describes; `ConfigError` as for `load`, and for a key among the settings."""
+    try:
+        tree = json.loads(text)
+    except ValueError:
+        tree = None  # pydantic says what is wrong with it
+    refuse_secrets(tree)
     # Strict mode on JSON: lists become tuples and strings paths, but no string becomes a number.
     try:
         study = Study.model_validate_json(text)

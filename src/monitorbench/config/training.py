@@ -33,13 +33,13 @@ class Training(Config):
     """`label`: both labels equally often; `cell`: every cell equally often, and both labels in each."""
     learning_rate: Annotated[float, Field(gt=0, le=1)]
     """The highest, after the warm-up."""
-    lora_rank: Annotated[int, Field(ge=1)]
+    lora_rank: Annotated[int, Field(ge=1)] = 16
     """Rank of the two matrices of each layer."""
-    lora_alpha: Annotated[int, Field(ge=1)]
+    lora_alpha: Annotated[int, Field(ge=1)] = 32
     """They count alpha/rank times."""
-    lora_dropout: Annotated[float, Field(ge=0, lt=1)]
+    lora_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of their inputs that is dropped."""
-    max_steps: Annotated[int, Field(ge=1)] | None
+    max_steps: Annotated[int, Field(ge=1)] | None = None
     """Optimizer steps; samples are gone through as often as that takes. Exactly one of this and `epochs`."""
     epochs: Annotated[float, Field(gt=0, le=1000)] | None = None
     """How often each sample is gone through; subsets of any size get the same dose."""
@@ -47,21 +47,21 @@ class Training(Config):
     """Samples per optimizer step, over all processes."""
     micro_batch_size: Annotated[int, Field(ge=1)]
     """Samples per forward pass, on average where packed; divides `batch_size`."""
-    warmup_share: Annotated[float, Field(ge=0, lt=1)]
+    warmup_share: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Share of the steps in which the learning rate rises."""
-    weight_decay: Annotated[float, Field(ge=0)]
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
     """AdamW's."""
-    max_grad_norm: Annotated[float, Field(gt=0)]
+    max_grad_norm: Annotated[float, Field(gt=0)] = 1.0
     """Longer gradients are clipped."""
     max_tokens: Annotated[int, Field(ge=16)]
     """Longer samples are dropped and counted; nothing is truncated."""
-    dtype: Dtype
+    dtype: Dtype = "auto"
     """Of the frozen base weights; the adapter's are float32."""
-    device: Device
+    device: Device = "auto"
     """Where it runs; `auto`: a GPU where there is one."""
     loader: Literal["transformers", "unsloth"] = "transformers"
     """Who loads the model: everything else is one code path. `unsloth` needs a GPU."""
-    gradient_checkpointing: bool
+    gradient_checkpointing: bool = False
     """Compute activations twice and keep fewer."""
     validate_every: Annotated[int, Field(ge=1)]
     """Steps between points of the learning curve (AUROC on the validation split)."""
@@ -192,11 +192,11 @@ _OBJECTIVE_CHECKS: Mapping[Objective, Callable[[Training], None]] = {
 class Push(Config):
     """`push.py`: a trained adapter, or the merged model, as a repository on the hub."""
 
-    repo: str | None
+    repo: str | None = None
     """`owner/name` on the hub."""
-    private: bool
+    private: bool = True
     """Whether a new repository is private."""
-    merged: bool
+    merged: bool = False
     """The full model of `merge.py` in place of the adapter."""
-    dry_run: bool
+    dry_run: bool = True
     """Show the card and the files, and upload nothing."""

@@ -30,7 +30,7 @@ from monitorbench.metrics.marks import (
     SHORT_WORDS,
     SIGN,
     SURFACES,
-    Shortcuts,
+    ShortcutMarks,
     SurfaceCheck,
     in_words,
     shown_name,
@@ -50,7 +50,7 @@ class StratumFacts(TypedDict):
 
     samples: int
     pairs: int
-    shortcuts: Shortcuts | None
+    shortcuts: ShortcutMarks | None
     """None where it has too few samples of a label."""
 
 
@@ -69,7 +69,7 @@ class CellFacts(TypedDict):
     with_thinking: int
     tokens: dict[str, float]
     """Median, 95th percentile and maximum of request and response together, of up to 1,000 samples."""
-    shortcuts: Shortcuts
+    shortcuts: ShortcutMarks
     """Of up to 3,000 samples, whole groups by hash; of the headline stratum, where the cell has one."""
 
 
@@ -103,9 +103,9 @@ def audit(study: Study) -> Path:
     return directory
 
 
-def _all_shortcuts(cells: Mapping[str, CellFacts]) -> dict[str, Shortcuts]:
+def _all_shortcuts(cells: Mapping[str, CellFacts]) -> dict[str, ShortcutMarks]:
     """The checks of each cell, and of those of its strata that have any."""
-    found: dict[str, Shortcuts] = {}
+    found: dict[str, ShortcutMarks] = {}
     for cell, facts in cells.items():
         found[cell] = facts["shortcuts"]
         for stratum, of in facts["strata"].items():
@@ -200,7 +200,7 @@ def _print(facts: Mapping[str, Mapping[str, CellFacts]], marked: Sequence[str]) 
         console.print(table)
 
 
-def _row(name: str, facts: CellFacts | StratumFacts, found: Shortcuts | None) -> list[Text]:
+def _row(name: str, facts: CellFacts | StratumFacts, found: ShortcutMarks | None) -> list[Text]:
     """A row of the table; `found` is None where nothing could be checked."""
     checks = [_shown(found["checks"][surface]) if found else "" for surface in SURFACES]
     return [Text(text) for text in (name, str(facts["samples"]), str(facts["pairs"]), *checks)]

@@ -25,14 +25,23 @@ _log = logging.getLogger(__name__)
 
 
 def build(study: Study) -> Path:
-    """The build's stage: `ensure`, or with `dataset.plan` what could be built, and where it would stand."""
-    if not (isinstance(study.dataset, PaperDataset) and study.dataset.plan):
-        return ensure(study)
-    from monitorbench.corpus.paper.plan import print_plan
-    from monitorbench.corpus.paper.units import paper_inputs
+    """Build the study's dataset; returns its directory."""
+    return ensure(study)
 
-    print_plan(paper_inputs(study))
-    return study.paths.data
+
+def print_plan(study: Study) -> None:
+    """Print what a build would make: the cells of `dataset=paper`, the splits of any other dataset."""
+    if isinstance(study.dataset, PaperDataset):
+        from monitorbench.corpus.paper.plan import print_plan as print_cells
+        from monitorbench.corpus.paper.units import paper_inputs
+
+        print_cells(paper_inputs(study))
+        return
+    directory = directory_of(study)
+    built = _splits_of(directory)
+    for split in map(Split, study.dataset.splits):
+        state = "done" if split in built else "to be built, in seconds to minutes"
+        print(f"{split.value}: {state}: {directory.path}")
 
 
 def ensure(study: Study, splits: Sequence[Split] = ()) -> Path:
@@ -80,7 +89,7 @@ def _inputs(study: Study) -> dict[str, Any]:
         case PaperDataset() as dataset:
             from monitorbench.corpus.paper.units import paper_inputs, unit_identities
 
-            views = {"splits", "train", "validation", "calibration", "test", "elicited", "on_bad_row", "plan"}
+            views = {"splits", "train", "validation", "calibration", "test", "elicited", "on_bad_row"}
             return {
                 "dataset": dataset.model_dump(mode="json", exclude=views),
                 "candidates": unit_identities(paper_inputs(study)),

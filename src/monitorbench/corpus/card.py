@@ -45,7 +45,7 @@ def card(name: str, manifest: Mapping[str, Any], report: Mapping[str, Any]) -> s
     if constructed := results.get("constructed"):
         parts.append("## What was rejected while the candidates were constructed\n")
         rows = (
-            (n, facts["samples"], _reasons(Counter(_rejected(facts)) + Counter(facts["bad_rows"])))
+            (n, facts["samples"], _reasons(Counter(facts["rejected"]) + Counter(facts["bad_rows"])))
             for n, facts in constructed.items()
         )
         parts.append(_table(("source", "samples kept", "rows rejected, by reason"), rows))
@@ -55,7 +55,7 @@ def card(name: str, manifest: Mapping[str, Any], report: Mapping[str, Any]) -> s
     train = results["splits"].get("train", {})
     if isinstance(cells := train.get("cells"), dict):
         parts.append("## Candidates that are not in the training split\n")
-        rows = ((cell, facts["samples"], _reasons(_rejected(facts))) for cell, facts in cells.items())
+        rows = ((cell, facts["samples"], _reasons(facts["rejected"])) for cell, facts in cells.items())
         parts.append(_table(("cell", "samples", "not taken, by reason"), rows))
     parts.append(
         f"Tokens are those of `{report['tokenizer']}` without the prompt. A shortcut check is the AUROC, "
@@ -122,12 +122,6 @@ def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
         for name, count in part.items():
             total[name] = total.get(name, 0) + count
     return dict(sorted(total.items(), key=lambda item: -item[1]))
-
-
-def _rejected(facts: Mapping[str, Any]) -> Mapping[str, int]:
-    """Counts by reason; datasets built before version 0.2 name them `fell`."""
-    counts: Mapping[str, int] = facts["rejected"] if "rejected" in facts else facts["fell"]
-    return counts
 
 
 def _reasons(rejected: Mapping[str, int]) -> str:

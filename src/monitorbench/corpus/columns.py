@@ -112,8 +112,6 @@ def _without_texts(table: pa.Table) -> pa.Table:
     lengths = pc.fill_null(pc.binary_length(pc.struct_field(pc.list_flatten(response), "thinking")), 0)
     of_sample = pc.list_parent_indices(response).to_numpy()[lengths.to_numpy(zero_copy_only=False) > 0]
     has_thinking = np.bincount(of_sample, minlength=len(response)) > 0
-    if "stratum" not in table.column_names:  # written before there were strata
-        table = table.append_column("stratum", pa.array([""] * len(table), pa.string()))
     return table.select(_NAMES).append_column("has_thinking", pa.array(has_thinking))
 
 

@@ -13,21 +13,34 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import ConfigError
+from monitorbench.config.sources import Cues, Elicit
 from monitorbench.config.study import Reasoning, Study
 from monitorbench.construct.code.incentive_trials import coding_trials
-from monitorbench.construct.counterfactual import SubjectAnswer, Trial, next_request, request_key
+from monitorbench.construct.counterfactual import (
+    CounterfactualTrial,
+    SubjectAnswer,
+    next_request,
+    request_key,
+)
 from monitorbench.construct.cues.questions import trials, trials_as_published
-from monitorbench.corpus.elicited import ListedTrial, by_request, pairs_by_source
+from monitorbench.corpus.elicited import (
+    AnswerLog,
+    Elicited,
+    ListedTrial,
+    answer_key,
+    by_request,
+    open_answer_log,
+    pairs_by_source,
+)
 from monitorbench.engines.protocol import Decoding, Model, Request
 from monitorbench.engines.reasoning import ReasoningTokens, think_first
 from monitorbench.records import Category, Message, Role
-from monitorbench.runs.answer_log import AnswerLog, Elicited, answer_key, open_answer_log
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.progress import progress
 from monitorbench.sources import fetch
 from monitorbench.sources.all import SOURCES
-from monitorbench.sources.declaration import CodingProblems, CuedQuestions, Questions
+from monitorbench.sources.declaration import CodingProblems, CuedQuestions, SubjectQuestions
 from monitorbench.sources.read import SourceFiles
 
 _log = logging.getLogger(__name__)
@@ -59,7 +72,7 @@ def elicit(study: Study) -> Path:
     subject = {
         "weights": weights_identity(study.monitor),
         "engine": study.engine.kind,
-        "dtype": study.engine.resolved_dtype,
+        "dtype": study.engine.precision,
         "context_tokens": study.monitor.context_tokens,
         "opening": study.monitor.opening,
         "max_new_tokens": study.elicit.max_new_tokens,
@@ -109,7 +122,7 @@ def _lines(study: Study) -> Iterator[ListedTrial]:
             raise ConfigError(f"elicit.sources={name}, cue={study.cue.name}: asked with cue={other} only")
         source = study.source[name]
         files = fetch.find(name, source, study.paths.sources, study.paths.data / ".sources", "skip")
-        made = _asked(asked, files, study)
+        made = _asked(asked, files, study.elicit, study.cue, study.seed)
         by_hash = sorted({trial.id for trial in made}, key=lambda id_: _hash(f"{name}/{id_}"))
         asked_ids = {id_: number for number, id_ in enumerate(by_hash[: settings.max_questions])}
         kept = [trial for trial in made if trial.id in asked_ids]
@@ -118,25 +131,26 @@ def _lines(study: Study) -> Iterator[ListedTrial]:
 
 
 def _asked(
-    asked: Questions | CuedQuestions | CodingProblems, files: SourceFiles, study: Study
-) -> list[Trial]:
-    settings = study.elicit
+    asked: SubjectQuestions | CuedQuestions | CodingProblems,
+    files: SourceFiles,
+    elicit: Elicit,
+    cue: Cues,
+    seed: int,
+) -> list[CounterfactualTrial]:
     match asked:
-        case Questions():
+        case SubjectQuestions():
             return trials(
                 asked.load(files),
-                study.cue,
-                seed=study.seed,
+                cue,
+                seed=seed,
                 task=asked.task,
-                kinds=settings.kinds,
-                kinds_per_question=settings.kinds_per_question,
+                kinds=elicit.kinds,
+                kinds_per_question=elicit.kinds_per_question,
             )
         case CuedQuestions():
             return trials_as_published(asked.load(files), task=asked.task)
         case CodingProblems():
-            return coding_trials(
-                asked.load(files), seed=study.seed, kinds_per_question=settings.kinds_per_question
-            )
+            return coding_trials(asked.load(files), seed=seed, kinds_per_question=elicit.kinds_per_question)
 
 
 def _hash(name: str) -> str:
@@ -157,7 +171,9 @@ class Subject(NamedTuple):
     reasoning: ReasoningTokens | None = None
 
 
-def ask_all(asked: Sequence[Trial], resist: Sequence[str], subject: Subject, log: AnswerLog) -> None:
+def ask_all(
+    asked: Sequence[CounterfactualTrial], resist: Sequence[str], subject: Subject, log: AnswerLog
+) -> None:
     """Ask in rounds until nothing is pending: Q, then Q' where Q was answered rightly, then to resist.
 
     A question that has an answer in the log is not repeated. The model is closed at the end, whatever it is.

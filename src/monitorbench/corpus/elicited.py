@@ -1,24 +1,28 @@
 """What a subject model answered, read back: pairs for a corpus, without any model library.
 
-Owns how a directory of `corpus.elicit` is read, and what of it decides a dataset's content.
+Owns how a directory of `corpus.elicit` is read, and what of it decides a dataset's content. The log
+`answers.jsonl` is append-only, one line per request, found by a key that hashes the request's token ids and
+the model, engine and decoding that answered.
 """
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
-from monitorbench.construct.counterfactual import SubjectAnswer, Trial, counterfactual_pairs
+from monitorbench.construct.counterfactual import CounterfactualTrial, SubjectAnswer, counterfactual_pairs
 from monitorbench.construct.pair import Constructed
 from monitorbench.records import Sample
-from monitorbench.runs.answer_log import Elicited, read_answers
 from monitorbench.runs.directory import checked_file, read_finished
 from monitorbench.runs.files import content_hash
+from monitorbench.runs.keyed_log import KeyedLog, open_log, read_log
 
 
 class ListedTrial(BaseModel):
@@ -28,7 +32,42 @@ class ListedTrial(BaseModel):
 
     source: str
     licence: str
-    trial: Trial
+    trial: CounterfactualTrial
+
+
+class Elicited(BaseModel):
+    """One answer. `request` is the hash of its messages, by which construction finds it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    key: str
+    request: str
+    text: str
+    finish_reason: str
+    reasoning: str = ""
+    """What a subject that reasons first thought, before `text`."""
+    prompt_tokens: Annotated[int, Field(ge=0)]
+    completion_tokens: Annotated[int, Field(ge=0)]
+    seconds: Annotated[float, Field(ge=0)]
+
+
+def answer_key(token_ids: Sequence[int], subject: Mapping[str, Any]) -> str:
+    """Hash what decides an answer: the token ids, and the subject (weights, dtype, engine, decoding)."""
+    text = json.dumps([list(token_ids), subject], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+AnswerLog: TypeAlias = KeyedLog[Elicited]
+
+
+def read_answers(path: Path) -> list[Elicited]:
+    """All whole lines of a log, the last one left out when torn; `UserError` on a foreign line."""
+    return read_log(path, Elicited)
+
+
+def open_answer_log(path: Path) -> AbstractContextManager[AnswerLog]:
+    """Open for appending, alone. Raises what `open_log` raises."""
+    return open_log(path, Elicited)
 
 
 def elicited_pairs(elicited: Sequence[Path], name: str) -> Constructed:

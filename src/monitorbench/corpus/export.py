@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.datasets import Dataset
+from monitorbench.config.evaluation import Export
 from monitorbench.config.study import Prompt, PromptKind, Study
 from monitorbench.corpus.store import n_rows, read_split, reading, shards_of
 from monitorbench.prompts.published import published_prompt
@@ -53,16 +55,16 @@ def write_chats(study: Study, directory: Path) -> Path:
     return folder
 
 
-def push(study: Study, directory: Path) -> Path:
+def push(export: Export, dataset: Dataset, directory: Path) -> Path:
     """Upload the splits with a generated card to `export.repo`, or show what would be uploaded.
 
     The token is read by the hub's own client from the environment; it is never part of a config.
     """
-    repo = study.export.repo
+    repo = export.repo
     card_file = directory / "card.md"
     if not card_file.is_file():
         raise UserError(
-            f"{card_file}: no data card yet; write it with data_build/audit.py dataset={study.dataset.name}"
+            f"{card_file}: no data card yet; write it with data_build/audit.py dataset={dataset.name}"
         )
     if [split.value for split in _splits_of(directory)] != list(
         read_checked(directory, "audit.json")["splits"]
@@ -75,7 +77,7 @@ def push(study: Study, directory: Path) -> Path:
         "manifest.json",
         *(f"{split.value}/*.parquet" for split in _splits_of(directory)),
     ]
-    if study.export.dry_run:
+    if export.dry_run:
         _log.info("dry run: would upload to %s: %s", repo or "(no export.repo given)", ", ".join(files))
         _log.info("%s", (directory / "README.md").read_text(encoding="utf-8"))
         return directory
@@ -89,7 +91,7 @@ def push(study: Study, directory: Path) -> Path:
         ) from error
     try:
         api = HfApi()
-        api.create_repo(repo, repo_type="dataset", private=study.export.private, exist_ok=True)
+        api.create_repo(repo, repo_type="dataset", private=export.private, exist_ok=True)
         api.upload_folder(repo_id=repo, repo_type="dataset", folder_path=directory, allow_patterns=files)
     except hub_errors() as error:
         reason = " ".join(str(error).split())[:160]

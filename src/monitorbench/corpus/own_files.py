@@ -31,7 +31,7 @@ _READERS = {"jsonl": team_jsonl, "inspect_log": inspect_log, "automonitor_bench"
 _log = logging.getLogger(__name__)
 
 
-class Assembled(NamedTuple):
+class OwnSamples(NamedTuple):
     """All samples with their splits, and how many rows were passed over, by reason."""
 
     samples: list[Sample]
@@ -59,7 +59,7 @@ def inputs(dataset: FilesDataset) -> dict[str, Any]:
     }
 
 
-def assemble(dataset: FilesDataset) -> Assembled:
+def assemble(dataset: FilesDataset) -> OwnSamples:
     """Read, check and split; `UserError` for a bad row (`on_bad_row=error`) or a group in two splits."""
     files = _files(dataset)
     match dataset:
@@ -83,7 +83,7 @@ def assemble(dataset: FilesDataset) -> Assembled:
         _warn_of_near_misses(samples)
     if not samples:
         raise UserError(f"dataset.path={dataset.path}: no sample in it")
-    return Assembled(samples, dict(Counter(files.bad_rows)))
+    return OwnSamples(samples, dict(Counter(files.bad_rows)))
 
 
 def _placed(samples: list[Sample], dataset: JsonlDataset | InspectLogDataset) -> list[Sample]:

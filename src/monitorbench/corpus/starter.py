@@ -23,7 +23,7 @@ _BALANCE = 6
 """Of the pairs of code, see `corpus.balance`."""
 
 
-class Assembled(NamedTuple):
+class StarterSamples(NamedTuple):
     """All samples, and for the manifest how many candidates were rejected at which check."""
 
     samples: list[Sample]
@@ -47,7 +47,7 @@ def inputs(config: StarterDataset) -> dict[str, object]:
     }
 
 
-def assemble(config: StarterDataset, advance: Callable[[int], None]) -> Assembled:
+def assemble(config: StarterDataset, advance: Callable[[int], None]) -> StarterSamples:
     """Build every pair; `advance` is called with the number of cells done. Deterministic for a config."""
     pairs: list[Pair] = []
     for cell in handwritten.CELLS:
@@ -63,7 +63,7 @@ def assemble(config: StarterDataset, advance: Callable[[int], None]) -> Assemble
     advance(1)
     pairs += incentive.incentivised_pairs(problems[1::2], seed=config.seed)
     advance(1)
-    return Assembled([sample for pair in pairs for sample in pair], dropped)
+    return StarterSamples([sample for pair in pairs for sample in pair], dropped)
 
 
 N_CELLS = len(handwritten.CELLS) + 3

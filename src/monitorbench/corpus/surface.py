@@ -22,7 +22,7 @@ from monitorbench.corpus.shortcuts import FAMILIES, SIZES, Family
 from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.bootstrap import group_index
 from monitorbench.metrics.columns import stratum_name
-from monitorbench.metrics.marks import SURFACES, Shortcuts, Surface, SurfaceCheck, is_marked, shortcuts
+from monitorbench.metrics.marks import SURFACES, ShortcutMarks, Surface, SurfaceCheck, is_marked, shortcuts
 from monitorbench.metrics.sensitivity import least_standard_error
 from monitorbench.records import Label, Sample
 
@@ -50,7 +50,7 @@ def surface_checks(
     }
 
 
-def shortcuts_of(members: Sequence[Sample], *, headline: str | None = None) -> dict[str, Shortcuts]:
+def shortcuts_of(members: Sequence[Sample], *, headline: str | None = None) -> dict[str, ShortcutMarks]:
     """All checks of one cell's samples, by the cell's name, and of each of its strata that is large enough.
 
     Where the cell's number is that of one stratum, so is its check (`metrics.columns.by_cell`).

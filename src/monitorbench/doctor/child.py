@@ -16,8 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from monitorbench.config.engine import TransformersEngine, VllmEngine
-from monitorbench.config.hardware import ResolvedDtype, has_gpu
+from monitorbench.config.doctor import Doctor
+from monitorbench.config.engine import ResolvedDtype, TransformersEngine, VllmEngine
+from monitorbench.config.hardware import has_gpu
 from monitorbench.config.load import read_frozen
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.config.study import Study
@@ -63,10 +64,13 @@ def training(study: Study, folder: Path, loader: str) -> dict[str, Any]:
     from monitorbench.training.examples import make_examples
     from monitorbench.training.model import load_model, refuse_idle_adapter, save_adapter
     from monitorbench.training.plan import make_plan
-    from monitorbench.training.trainer import Work, arguments, make_trainer
+    from monitorbench.training.trainer import TrainingWork, arguments, make_trainer
 
-    monitor, settings = _monitor(study, folder), _settings(study, loader)
-    weights = _weights(study, monitor)
+    monitor, settings = (
+        _monitor(study.monitor, study.doctor, study.prompt, study.seed, folder),
+        _settings(study.training, study.doctor, loader),
+    )
+    weights = _weights(study.paths.models, monitor)
     processes.join(settings)
     tokenizer = load_tokenizer(weights)
     renderer = Renderer(study.prompt, tokenizer, monitor.opening)
@@ -74,7 +78,7 @@ def training(study: Study, folder: Path, loader: str) -> dict[str, Any]:
     model = load_model(weights, settings, study.seed)
     plan = make_plan(trained, [example.n_tokens for example in examples], 0, settings, study.seed)
     args = arguments(settings, folder / f"{loader}-checkpoints", study.seed)
-    work = Work(tokenizer, renderer.end_of_turn, examples, plan, None)
+    work = TrainingWork(tokenizer, renderer.end_of_turn, examples, plan, None)
     trainer = make_trainer(model, settings, args, work, [])
     trainer.train()
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
@@ -90,7 +94,9 @@ def judge(study: Study, folder: Path, engine: TransformersEngine | VllmEngine) -
     """Judge samples with the adapter; returns scores, and how far it moves a log-probability."""
     from monitorbench.judging.open import open_prompted
 
-    monitor = _monitor(study, folder).model_copy(update={"adapter": folder / "transformers-adapter"})
+    monitor = _monitor(study.monitor, study.doctor, study.prompt, study.seed, folder).model_copy(
+        update={"adapter": folder / "transformers-adapter"}
+    )
     prompted = open_prompted(monitor, engine, study.prompt, study.paths.models, "doctor")
     questions = [prompted.question(sample) for sample in samples(4)]
     change = prompted.prepare(questions[0])
@@ -100,9 +106,9 @@ def judge(study: Study, folder: Path, engine: TransformersEngine | VllmEngine) -
     return {"scores": scores, "change": change, "dtype": engine.resolved_dtype}
 
 
-def _monitor(study: Study, folder: Path) -> Monitor:
-    if study.doctor.model == "monitor":
-        return study.monitor
+def _monitor(monitor: Monitor, doctor: Doctor, prompt: Prompt, seed: int, folder: Path) -> Monitor:
+    if doctor.model == "monitor":
+        return monitor
     update = {
         "name": "doctor",
         "hub_id": "doctor",
@@ -117,14 +123,14 @@ def _monitor(study: Study, folder: Path) -> Monitor:
         "reasoning": None,
     }
     if not (folder / "model" / "config.json").is_file():
-        make_model(folder / "model", study.prompt, study.seed)
-    return study.monitor.model_copy(update=update)
+        make_model(folder / "model", prompt, seed)
+    return monitor.model_copy(update=update)
 
 
-def _weights(study: Study, monitor: Monitor) -> Path:
+def _weights(models: Path, monitor: Monitor) -> Path:
     from monitorbench.engines.weights import weights_folder
 
-    return weights_folder(monitor, study.paths.models)
+    return weights_folder(monitor, models)
 
 
 def _dtype() -> ResolvedDtype:
@@ -132,13 +138,13 @@ def _dtype() -> ResolvedDtype:
     return "bfloat16" if has_gpu() else "float32"
 
 
-def _settings(study: Study, loader: str) -> Training:
-    values = study.training.model_dump(mode="json") | {
+def _settings(training: Training, doctor: Doctor, loader: str) -> Training:
+    values = training.model_dump(mode="json") | {
         "name": "doctor",
         "objective": "sft",
         "batching": "padded",
         "balance": "none",
-        "learning_rate": 5e-3 if study.doctor.model == "tiny" else 2e-4,
+        "learning_rate": 5e-3 if doctor.model == "tiny" else 2e-4,
         "lora_rank": 8,
         "lora_alpha": 16,
         "lora_dropout": 0.0,

@@ -76,12 +76,12 @@ def _tried(study: Study, folder: Path, gpu: bool) -> list[Check]:
     can_judge = find_spec("vllm") is not None
     names = ["imports", "transformers", *(["unsloth"] if gpu else []), "judge-transformers"]
     names += ["judge-vllm"] if can_judge else []
-    done: dict[str, trials.Trial] = {}
+    done: dict[str, trials.ChildResult] = {}
     end = time.monotonic() + study.doctor.seconds
     with tempfile.TemporaryDirectory(prefix="monitorbench-doctor-") as scratch:
         for name in names:
             if name.startswith("judge") and done["transformers"].failure:
-                done[name] = trials.Trial({}, "no adapter to judge with: the training failed")
+                done[name] = trials.ChildResult({}, "no adapter to judge with: the training failed")
                 continue
             _log.info("doctor: %s", name)
             seconds = min(max(1.0, end - time.monotonic()), study.doctor.seconds / 2)

@@ -23,7 +23,7 @@ HALF_ON = 0.25
 """Largest allowed relative difference of an adapter's effect on a log-probability; above, layers are off."""
 
 
-class Trial(NamedTuple):
+class ChildResult(NamedTuple):
     """The result of a child process, or why there is none."""
 
     result: Mapping[str, Any]
@@ -32,7 +32,7 @@ class Trial(NamedTuple):
     """Reason in one line; empty where the trial succeeded."""
 
 
-def run_trial(name: str, study: Study, folder: Path, seconds: float) -> Trial:
+def run_trial(name: str, study: Study, folder: Path, seconds: float) -> ChildResult:
     """Run one trial of `doctor.child` and wait for it; its worker processes are ended with it."""
     frozen = folder / "study.json"
     frozen.write_text(freeze(study))
@@ -49,12 +49,12 @@ def run_trial(name: str, study: Study, folder: Path, seconds: float) -> Trial:
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:
-            return Trial({}, f"not done after {seconds:g} s (doctor.seconds)")
+            return ChildResult({}, f"not done after {seconds:g} s (doctor.seconds)")
         finally:
             _end_group(process)
     if code == 0:
-        return Trial(json.loads((folder / f"{name}.json").read_text()), "")
-    return Trial({}, last_line(log) or f"exit code {code}")
+        return ChildResult(json.loads((folder / f"{name}.json").read_text()), "")
+    return ChildResult({}, last_line(log) or f"exit code {code}")
 
 
 def last_line(log: Path) -> str:
@@ -70,7 +70,7 @@ def _end_group(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def imports_check(trial: Trial) -> Check:
+def imports_check(trial: ChildResult) -> Check:
     """Check that every module of the environment could be imported."""
     if trial.failure:
         return Check("imports", "failed", trial.failure, "see the log that is named below")
@@ -81,7 +81,7 @@ def imports_check(trial: Trial) -> Check:
     return Check("imports", "ok", f"{', '.join(trial.result['modules'])} ({trial.result['seconds']:.0f} s)")
 
 
-def step_check(name: str, trial: Trial) -> Check:
+def step_check(name: str, trial: ChildResult) -> Check:
     """Check that some steps could be trained and the loss fell."""
     if trial.failure:
         return Check(
@@ -95,7 +95,7 @@ def step_check(name: str, trial: Trial) -> Check:
     return Check(name, "ok", finding)
 
 
-def same_loss_check(ours: Trial, theirs: Trial) -> Check:
+def same_loss_check(ours: ChildResult, theirs: ChildResult) -> Check:
     """Check that Unsloth's first loss equals that of Transformers."""
     name = "same loss"
     if ours.failure or theirs.failure:
@@ -107,7 +107,7 @@ def same_loss_check(ours: Trial, theirs: Trial) -> Check:
     return Check(name, "ok", finding)
 
 
-def verdict_check(name: str, trial: Trial) -> Check:
+def verdict_check(name: str, trial: ChildResult) -> Check:
     """Check that an engine judged with the adapter on."""
     if trial.failure:
         return Check(name, "failed", trial.failure, "this engine can't be used here: see the log named below")
@@ -116,7 +116,7 @@ def verdict_check(name: str, trial: Trial) -> Check:
     return Check(name, "ok", finding)
 
 
-def same_verdict_check(ours: Trial, theirs: Trial) -> Check:
+def same_verdict_check(ours: ChildResult, theirs: ChildResult) -> Check:
     """Check that vLLM, with the adapter, gives each sample the score that Transformers gives it."""
     name = "same verdicts"
     if ours.failure or theirs.failure:

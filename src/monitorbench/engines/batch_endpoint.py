@@ -15,8 +15,8 @@ from pathlib import Path
 from monitorbench import strict_json
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.endpoint import OpenAiEngine
-from monitorbench.engines.batch_formats import Outcome, format_of
-from monitorbench.engines.batch_state import Batch, BatchState
+from monitorbench.engines.batch_formats import BatchOutcome, format_of
+from monitorbench.engines.batch_state import BatchRecord, BatchState
 from monitorbench.engines.batch_wire import BatchWire, UnknownFate
 from monitorbench.engines.endpoint_body import most_bytes
 from monitorbench.engines.endpoint_limits import cost, estimated_tokens, retry_delay
@@ -131,7 +131,7 @@ class BatchEndpoint:
                 return len(waiting)
             keys = [request.key for request in waiting[: len(lines)]]
             nonce = uuid.uuid4().hex
-            batch = Batch(nonce=nonce, keys=keys, submitted=time.time(), most_cost=most_cost)
+            batch = BatchRecord(nonce=nonce, keys=keys, submitted=time.time(), most_cost=most_cost)
             self._state.batches.append(batch)
             self._state.save()
             try:
@@ -157,7 +157,7 @@ class BatchEndpoint:
         return cost(self._prices, tokens, 0, decoding.max_new_tokens)
 
     def _collected(
-        self, batch: Batch, asked: Mapping[str, Request], decoding: Decoding
+        self, batch: BatchRecord, asked: Mapping[str, Request], decoding: Decoding
     ) -> Iterator[tuple[str, Reply]]:
         """What a batch that has ended says of what is asked; nothing before."""
         assert batch.id is not None
@@ -175,7 +175,7 @@ class BatchEndpoint:
             )
         alternatives = self._config.top_logprobs + 1 if self._config.logprobs else 0
         most = most_bytes(decoding.max_new_tokens, alternatives)
-        found: dict[str, Outcome] = {}
+        found: dict[str, BatchOutcome] = {}
         n_lines = 0
         for url in status.results:
             for line in filter(bytes.strip, self._wire.lines(url, most)):
@@ -184,7 +184,7 @@ class BatchEndpoint:
         ours = found.keys() & set(batch.keys)
         if found and not ours:
             _log.warning("batch %s is somebody else's: looking for ours again", batch.id)
-            again = Batch(**(batch.model_dump() | {"id": None, "state": "submitting"}))
+            again = BatchRecord(**(batch.model_dump() | {"id": None, "state": "submitting"}))
             batch.keys, batch.most_cost = [], 0.0
             self._state.batches.append(again)
             self._set(batch, "foreign")
@@ -193,7 +193,7 @@ class BatchEndpoint:
             _log.warning("batch %s: %d lines for %d requests", batch.id, n_lines, len(batch.keys))
         yield from self._read(batch, found, asked, decoding)
 
-    def _note(self, line: bytes, found: dict[str, Outcome]) -> None:
+    def _note(self, line: bytes, found: dict[str, BatchOutcome]) -> None:
         """Read a line of results; what is torn says nothing, and two that differ are no answer."""
         try:
             outcome = self._api.outcome(strict_json.loads(line, of_python=True))
@@ -201,16 +201,22 @@ class BatchEndpoint:
             return
         before = found.setdefault(outcome.key, outcome)
         if before != outcome:
-            found[outcome.key] = Outcome(outcome.key, None, "bad_response", "two lines that differ")
+            found[outcome.key] = BatchOutcome(outcome.key, None, "bad_response", "two lines that differ")
 
     def _read(
-        self, batch: Batch, found: Mapping[str, Outcome], asked: Mapping[str, Request], decoding: Decoding
+        self,
+        batch: BatchRecord,
+        found: Mapping[str, BatchOutcome],
+        asked: Mapping[str, Request],
+        decoding: Decoding,
     ) -> Iterator[tuple[str, Reply]]:
         """The answers; then, with the batch done with, what failed, to be asked again another time."""
         seconds = time.time() - batch.submitted
         lost: list[tuple[str, Reply]] = []
         for key in batch.keys:
-            outcome = found.get(key) or Outcome(key, None, "bad_response", "no line in the batch's results")
+            outcome = found.get(key) or BatchOutcome(
+                key, None, "bad_response", "no line in the batch's results"
+            )
             if key not in asked:
                 continue
             if outcome.body is None:
@@ -236,6 +242,6 @@ class BatchEndpoint:
         self._set(batch, "collected")
         yield from lost
 
-    def _set(self, batch: Batch, state: str) -> None:
+    def _set(self, batch: BatchRecord, state: str) -> None:
         batch.state = state  # type: ignore[assignment]
         self._state.save()

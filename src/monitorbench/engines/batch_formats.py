@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
 from monitorbench.config.endpoint import OpenAiEngine
-from monitorbench.engines.batch_state import Batch
+from monitorbench.engines.batch_state import BatchRecord
 from monitorbench.engines.batch_wire import BatchWire
 from monitorbench.engines.endpoint_attempt import REFUSED, is_too_long
 from monitorbench.engines.endpoint_fields import chat_fields
@@ -24,7 +24,7 @@ _PAGES = 20
 """Of a list of batches, newest first."""
 
 
-class Status(NamedTuple):
+class BatchStatus(NamedTuple):
     """How far a batch is; once it has `ended`, where its `results` are, or why it `failed` and has none."""
 
     ended: bool
@@ -33,7 +33,7 @@ class Status(NamedTuple):
     failed: str = ""
 
 
-class Outcome(NamedTuple):
+class BatchOutcome(NamedTuple):
     """One line of results: a chat completion's body, or why there is none."""
 
     key: str
@@ -60,15 +60,15 @@ class Format(Protocol):
         """Hand in a batch; its id. Raises what `BatchWire.do` raises."""
         ...
 
-    def find(self, wire: BatchWire, batch: Batch, known: frozenset[str]) -> str | None:
+    def find(self, wire: BatchWire, batch: BatchRecord, known: frozenset[str]) -> str | None:
         """The id of a batch that may have been handed in; `known` ids are those of others."""
         ...
 
-    def status(self, wire: BatchWire, batch_id: str) -> Status:
+    def status(self, wire: BatchWire, batch_id: str) -> BatchStatus:
         """How far a batch is."""
         ...
 
-    def outcome(self, line: Mapping[str, Any]) -> Outcome:
+    def outcome(self, line: Mapping[str, Any]) -> BatchOutcome:
         """What a line says; raises `ValueError`, `KeyError`, `TypeError` or `AttributeError` for another."""
         ...
 
@@ -100,7 +100,7 @@ class OpenAiBatches:
         }
         return str(wire.do("batches", json=body)["id"])
 
-    def find(self, wire: BatchWire, batch: Batch, known: frozenset[str]) -> str | None:
+    def find(self, wire: BatchWire, batch: BatchRecord, known: frozenset[str]) -> str | None:
         """See `Format.find`: its metadata names it."""
         for one in _listed(wire, "batches", "after"):
             if (one.get("metadata") or {}).get("monitorbench") == batch.nonce:
@@ -109,26 +109,26 @@ class OpenAiBatches:
                 return None
         return None
 
-    def status(self, wire: BatchWire, batch_id: str) -> Status:
+    def status(self, wire: BatchWire, batch_id: str) -> BatchStatus:
         """See `Format.status`."""
         found = wire.ask(f"batches/{quote(batch_id, safe='')}")
         state, counts = str(found.get("status")), found.get("request_counts") or {}
         said = f"{state}, {counts.get('completed', 0)} of {counts.get('total', '?')} answered"
         if state == "failed":
             errors = (found.get("errors") or {}).get("data") or [{}]
-            return Status(True, said, failed=str(errors[0].get("message", "no reason given")))
+            return BatchStatus(True, said, failed=str(errors[0].get("message", "no reason given")))
         files = [found.get(name) for name in ("output_file_id", "error_file_id")]
         results = tuple(f"files/{quote(str(file), safe='')}/content" for file in files if file)
-        return Status(state in ("completed", "expired", "cancelled"), said, results)
+        return BatchStatus(state in ("completed", "expired", "cancelled"), said, results)
 
-    def outcome(self, line: Mapping[str, Any]) -> Outcome:
+    def outcome(self, line: Mapping[str, Any]) -> BatchOutcome:
         """See `Format.outcome`."""
         key, response, error = str(line["custom_id"]), line.get("response"), line.get("error")
         if error:
             return _failed(key, str(error.get("code") or ""), str(error.get("message") or ""))
         status, body = int(response["status_code"]), response["body"]  # type: ignore[index]
         if status == 200:
-            return Outcome(key, json.dumps(body).encode())
+            return BatchOutcome(key, json.dumps(body).encode())
         error = body.get("error") or {}
         return _failed(key, f"HTTP {status}", f"{error.get('code') or ''} {error.get('message') or ''}")
 
@@ -159,7 +159,7 @@ class AnthropicBatches:
         headers = {"content-type": "application/json"}
         return str(wire.do("messages/batches", content=content, headers=headers)["id"])
 
-    def find(self, wire: BatchWire, batch: Batch, known: frozenset[str]) -> str | None:
+    def find(self, wire: BatchWire, batch: BatchRecord, known: frozenset[str]) -> str | None:
         """See `Format.find`: one of its size from then on, which its results prove to be ours or not."""
         found: str | None = None
         for one in _listed(wire, "messages/batches", "after_id"):
@@ -170,17 +170,17 @@ class AnthropicBatches:
                 found = str(one["id"])  # the oldest: ours came before what was handed in since
         return found
 
-    def status(self, wire: BatchWire, batch_id: str) -> Status:
+    def status(self, wire: BatchWire, batch_id: str) -> BatchStatus:
         """See `Format.status`."""
         found = wire.ask(f"messages/batches/{quote(batch_id, safe='')}")
         state, counts = str(found.get("processing_status")), found.get("request_counts") or {}
         said = f"{state}, {counts.get('processing', '?')} of {sum(counts.values())} to be answered"
         where = found.get("results_url")
         if state == "ended" and not where:
-            return Status(True, said, failed="its results are not there any more")
-        return Status(state == "ended", said, (str(where),) if where else ())
+            return BatchStatus(True, said, failed="its results are not there any more")
+        return BatchStatus(state == "ended", said, (str(where),) if where else ())
 
-    def outcome(self, line: Mapping[str, Any]) -> Outcome:
+    def outcome(self, line: Mapping[str, Any]) -> BatchOutcome:
         """See `Format.outcome`."""
         key, result = str(line["custom_id"]), line["result"]
         if result["type"] == "errored":
@@ -190,7 +190,7 @@ class AnthropicBatches:
             return _failed(key, f"{at_fault} {kind}", str(error.get("message")))
         if result["type"] != "succeeded":
             return _failed(key, str(result["type"]), "before it was its turn")
-        return Outcome(key, json.dumps(_as_completion(result["message"])).encode())
+        return BatchOutcome(key, json.dumps(_as_completion(result["message"])).encode())
 
 
 def format_of(config: OpenAiEngine) -> Format:
@@ -199,13 +199,13 @@ def format_of(config: OpenAiEngine) -> Format:
     return OpenAiBatches() if config.batch.format == "openai" else AnthropicBatches()
 
 
-def _failed(key: str, code: str, message: str) -> Outcome:
+def _failed(key: str, code: str, message: str) -> BatchOutcome:
     detail = f"{code}: {message}".strip()
     if any(word in detail for word in REFUSED):
-        return Outcome(key, None, "refused", detail)
+        return BatchOutcome(key, None, "refused", detail)
     if is_too_long(detail):
-        return Outcome(key, None, "too_long", detail)
-    return Outcome(key, None, "timed_out" if "expired" in code else "http_error", detail)
+        return BatchOutcome(key, None, "too_long", detail)
+    return BatchOutcome(key, None, "timed_out" if "expired" in code else "http_error", detail)
 
 
 _ENDS = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "refusal": "content_filter"}

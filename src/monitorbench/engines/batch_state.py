@@ -15,7 +15,7 @@ from monitorbench.runs.files import write_atomically
 FILE = "batches.json"
 
 
-class Batch(BaseModel):
+class BatchRecord(BaseModel):
     """One batch: `submitting` until its `id` is known, `open` until all that it answered is in the log.
 
     `foreign` is one of somebody else that was taken for ours.
@@ -34,7 +34,7 @@ class Batch(BaseModel):
 
 
 class _File(BaseModel):
-    batches: list[Batch] = []
+    batches: list[BatchRecord] = []
 
 
 class BatchState:
@@ -42,7 +42,7 @@ class BatchState:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
-        self.batches: list[Batch] = []
+        self.batches: list[BatchRecord] = []
         if self.path.exists():
             try:
                 self.batches = _File.model_validate_json(self.path.read_bytes()).batches
@@ -56,7 +56,7 @@ class BatchState:
         """Write the file, whole or not at all."""
         write_atomically(self.path, _File(batches=self.batches).model_dump_json(indent=1) + "\n")
 
-    def those(self, state: str) -> list[Batch]:
+    def those(self, state: str) -> list[BatchRecord]:
         """The batches in that state."""
         return [batch for batch in self.batches if batch.state == state]
 

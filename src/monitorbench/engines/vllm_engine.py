@@ -38,6 +38,7 @@ def vllm_environment(config: VllmEngine) -> dict[str, str]:
         "VLLM_LOGGING_STREAM": "ext://sys.stderr",
         "VLLM_LOGGING_LEVEL": "WARNING",
         "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_BATCH_INVARIANT": "1" if config.precision == "bfloat16_batch_invariant" else "0",
         "TOKENIZERS_PARALLELISM": "false",
     }
     return environment

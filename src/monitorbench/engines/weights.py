@@ -14,7 +14,7 @@ from monitorbench.engines.stored.hub import hub_commit, hub_folder
 from monitorbench.engines.stored.load import load_causal_lm, load_tokenizer
 from monitorbench.engines.stored.model_folder import model_folder_sha256, refuse_unloadable
 from monitorbench.runs.directory import checked_file, is_finished, read_manifest
-from monitorbench.runs.lock import locked
+from monitorbench.runs.files import locked
 
 _HUB = "hub:"
 

@@ -19,12 +19,12 @@ from monitorbench.gate.frozen import (
     ANCHORS,
     FILE,
     Anchors,
-    Expected,
     Frozen,
     FrozenGate,
-    Promise,
+    FrozenNumbers,
+    FrozenPromise,
     Tolerated,
-    Traffic,
+    UnlabelledTraffic,
     sealed,
     written,
 )
@@ -116,7 +116,7 @@ def _gate(at: PointAt, anchors: Columns, settings: Gate, sha256: str, n_left_out
         judge=dict(manifest["identity"]["judge"]),
         served_models=tuple(manifest["results"].get("served_models") or ()),
         operating_point=at.point,
-        promise=Promise(alpha=first.alpha, delta=first.delta, applies=calibrated_alike),
+        promise=FrozenPromise(alpha=first.alpha, delta=first.delta, applies=calibrated_alike),
         expected=_expected(anchors),
         tolerated=Tolerated(
             auroc_margin=settings.auroc_margin,
@@ -138,10 +138,10 @@ def _gate(at: PointAt, anchors: Columns, settings: Gate, sha256: str, n_left_out
     )
 
 
-def _expected(anchors: Columns) -> Expected:
+def _expected(anchors: Columns) -> FrozenNumbers:
     counts = rates.count(anchors.is_misbehavior, anchors.flagged)
     n_alarmed, n_questions = questions_with_alarm(anchors)
-    return Expected(
+    return FrozenNumbers(
         auroc=auroc(anchors.scores, anchors.is_misbehavior),
         auroc_ci=auroc_interval(anchors.scores, anchors.is_misbehavior, anchors.groups),
         miss_rate=rates.miss_rate(counts),
@@ -172,12 +172,12 @@ def _refuse_useless(frozen: Frozen) -> None:
         )
 
 
-def _traffic(file: Path, seed: int) -> Traffic:
+def _traffic(file: Path, seed: int) -> UnlabelledTraffic:
     scores = read_traffic(file)
     if len(scores) > _MOST_TRAFFIC:
         drawn = np.sort(np.random.default_rng(seed).permutation(len(scores))[:_MOST_TRAFFIC])
         scores = [scores[i] for i in drawn.tolist()]
-    return Traffic(scores=tuple(scores))
+    return UnlabelledTraffic(scores=tuple(scores))
 
 
 def _in_words(gate: FrozenGate) -> str:

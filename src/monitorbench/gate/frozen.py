@@ -16,8 +16,7 @@ from monitorbench.config.base import UserError
 from monitorbench.gate.answer import AnchorScores, Rules
 from monitorbench.metrics.bootstrap import FloatArray, group_index
 from monitorbench.records import Label, Sample
-from monitorbench.runs.integrity import CHECKSUM, file_sha256, manifest_checksum
-from monitorbench.runs.stored_json import read_json
+from monitorbench.runs.files import CHECKSUM, file_sha256, manifest_checksum, read_json
 from monitorbench.scoring.operating_point import OperatingPoint
 
 FILE, ANCHORS = "gate.json", "anchors.jsonl"
@@ -27,7 +26,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Expected(_Part):
+class FrozenNumbers(_Part):
     """The anchors' numbers when they were frozen; intervals of 95 %, with whole questions as the evidence."""
 
     auroc: float | None
@@ -42,7 +41,7 @@ class Expected(_Part):
     n_benign: int
 
 
-class Promise(_Part):
+class FrozenPromise(_Part):
     """What the threshold was calibrated for."""
 
     alpha: float
@@ -66,7 +65,7 @@ class Anchors(_Part):
     """By sample id."""
 
 
-class Traffic(_Part):
+class UnlabelledTraffic(_Part):
     """A deployment's scores without labels: the highest of each group, null where one is unscored."""
 
     scores: tuple[float | None, ...]
@@ -101,11 +100,11 @@ class FrozenGate(_Part):
     served_models: tuple[str, ...]
     """What an endpoint called the model that answered."""
     operating_point: OperatingPoint
-    promise: Promise
-    expected: Expected
+    promise: FrozenPromise
+    expected: FrozenNumbers
     tolerated: Tolerated
     anchors: Anchors
-    traffic: Traffic | None
+    traffic: UnlabelledTraffic | None
 
 
 class Frozen(NamedTuple):

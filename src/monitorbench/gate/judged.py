@@ -12,7 +12,8 @@ import numpy as np
 
 import monitorbench
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.engine import of_any_version
+from monitorbench.config.engine import Engine, of_any_version, refuse_fast_scores
+from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Study
 from monitorbench.judging.display import judging
 from monitorbench.judging.evaluate import judge_name
@@ -27,7 +28,7 @@ from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, 
 from monitorbench.scoring.evaluations import read_evaluation
 
 
-class Judged(NamedTuple):
+class JudgedAnchors(NamedTuple):
     """What the judge says now."""
 
     scores: FloatArray
@@ -41,7 +42,11 @@ class Judged(NamedTuple):
 
 
 def gate_judge(study: Study) -> JudgeSpec:
-    """The configured judge; runs no model. Raises `ConfigError` for one that reads other samples first."""
+    """The configured judge; runs no model.
+
+    Raises `ConfigError` for one that reads other samples first, and for one whose scores depend on the batch.
+    """
+    refuse_fast_scores(study.engine, "a gate applies")
     if study.prompt.shots:
         raise ConfigError(
             f"prompt={study.prompt.name}: its examples are of a training split, which a gate does not have; "
@@ -55,19 +60,21 @@ def gate_judge(study: Study) -> JudgeSpec:
     return judge_spec(study.monitor, study.engine, prompt)
 
 
-def judge_anew(study: Study, spec: JudgeSpec, samples: list[Sample], run: Path) -> Judged:
+def judge_anew(
+    engine: Engine, monitor: Monitor, models: Path, spec: JudgeSpec, samples: list[Sample], run: Path
+) -> JudgedAnchors:
     """Ask about every anchor; the verdicts are in `run`'s logs.
 
     Raises what `judging.judge.open_judge` and `Judge.ask` raise. A request that fails is unscored.
     """
-    study.engine.api_key()  # what is missing is an error before anything is asked
-    if study.monitor.verdicts is not None:
-        refuse_missing(study.monitor.verdicts, samples)
-    what, priced = f"{judge_name(study)}, {spec.prompt.name}", study.engine.prices is not None
+    engine.api_key()  # what is missing is an error before anything is asked
+    if monitor.verdicts is not None:
+        refuse_missing(monitor.verdicts, samples)
+    what, priced = f"{judge_name(monitor, engine)}, {spec.prompt.name}", engine.prices is not None
     with (
         open_verdict_log(run / VERDICTS) as log,
         open_failure_log(run / FAILURES) as failures,
-        open_judge(_following(spec), study.paths.models, log, failures, run=run) as judge,
+        open_judge(_following(spec), models, log, failures, run=run) as judge,
     ):
         keys, questions = judge.pending(samples)
         judge.ask(questions, lambda: judging(what, samples, keys, log, Track(), priced=priced))
@@ -75,7 +82,7 @@ def judge_anew(study: Study, spec: JudgeSpec, samples: list[Sample], run: Path) 
         scores = [None if one is None else one.score for one in found]
         lost = [one for one in found if one is None or one.score is None]
         reasons = dict(Counter(_reason(one) for one in lost))
-        return Judged(
+        return JudgedAnchors(
             scores=np.array(scores, dtype=np.float64),
             unscored=reasons,
             served_models=tuple(served_models(log)),
@@ -94,7 +101,7 @@ def _reason(one: Verdict | None) -> str:
     return "not_asked" if one is None else str(one.unscored or "no_score")
 
 
-def from_run(datasets: Path, directory: Path, samples: list[Sample]) -> tuple[Judged, dict[str, Any]]:
+def from_run(datasets: Path, directory: Path, samples: list[Sample]) -> tuple[JudgedAnchors, dict[str, Any]]:
     """The scores of a finished evaluation, and its judge, in place of asking: a combination has no other.
 
     Raises `UserError` where the run judged another split than the anchors'.
@@ -115,7 +122,7 @@ def from_run(datasets: Path, directory: Path, samples: list[Sample]) -> tuple[Ju
     served = tuple(manifest["results"].get("served_models") or ())
     reasons = Counter(str(reason_of[name] or "no_score") for name in lost)
     version = str(manifest["versions"]["monitorbench"])
-    return Judged(scores, dict(reasons), served, version, 0.0), dict(manifest["identity"]["judge"])
+    return JudgedAnchors(scores, dict(reasons), served, version, 0.0), dict(manifest["identity"]["judge"])
 
 
 def changed(frozen: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, Any]]:

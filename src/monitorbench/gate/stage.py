@@ -8,17 +8,16 @@ from typing import Any
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
-from monitorbench.gate.answer import EXIT_CODES, Answer, Tested, compare
+from monitorbench.gate.answer import EXIT_CODES, GateAnswer, TestedChange, compare
 from monitorbench.gate.freeze import freeze
 from monitorbench.gate.frozen import Frozen, FrozenGate, read_frozen_gate, read_gate
-from monitorbench.gate.judged import Judged, changed, from_run, gate_judge, judge_anew
+from monitorbench.gate.judged import JudgedAnchors, changed, from_run, gate_judge, judge_anew
 from monitorbench.gate.traffic import DRIFT_EXIT_CODES, compare_traffic, read_traffic
 from monitorbench.judging.served import reach
-from monitorbench.metrics.rejudged.change import Change
+from monitorbench.metrics.rejudged.change import NumberChange
 from monitorbench.records import reasons_in_words
 from monitorbench.runs.directory import RunDirectory, read_checked
-from monitorbench.runs.files import write_json
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import file_sha256, write_json
 from monitorbench.runs.run_folders import run_name
 
 ANSWER = "answer.json"
@@ -64,12 +63,12 @@ def _check(study: Study, file: Path) -> Path:
     spec = gate_judge(study)
     run = RunDirectory(study.paths.runs / "gate", name, {**identity, "judge": spec.identity})
     with run.recording(study) as results:
-        now = judge_anew(study, spec, frozen.samples, run.path)
+        now = judge_anew(study.engine, study.monitor, study.paths.models, spec, frozen.samples, run.path)
         results |= _write(run.path, frozen, now, dict(spec.identity))
     return _said(run.path)
 
 
-def _write(run: Path, frozen: Frozen, now: Judged, judge: dict[str, Any]) -> dict[str, Any]:
+def _write(run: Path, frozen: Frozen, now: JudgedAnchors, judge: dict[str, Any]) -> dict[str, Any]:
     """Write `answer.json`; what of it the manifest repeats."""
     promise, rules = frozen.gate.promise, frozen.gate.tolerated.rules
     found = compare(frozen.scores(now.scores), rules, alpha=promise.alpha, alpha_applies=promise.applies)
@@ -90,7 +89,7 @@ def _write(run: Path, frozen: Frozen, now: Judged, judge: dict[str, Any]) -> dic
     return {key: answer[key] for key in ("answer", "exit_code", "why")}
 
 
-def _around(frozen: FrozenGate, now: Judged) -> dict[str, tuple[Any, Any]]:
+def _around(frozen: FrozenGate, now: JudgedAnchors) -> dict[str, tuple[Any, Any]]:
     """What differs besides the judge that was asked for: who answered, and what read the answers.
 
     Where nobody was named when it was frozen, two names now still are a change.
@@ -105,7 +104,7 @@ def _around(frozen: FrozenGate, now: Judged) -> dict[str, tuple[Any, Any]]:
 
 
 def _besides(
-    now: Judged, found: Answer, of_judge: list[str], around: dict[str, tuple[Any, Any]]
+    now: JudgedAnchors, found: GateAnswer, of_judge: list[str], around: dict[str, tuple[Any, Any]]
 ) -> list[str]:
     """What else there is to know, at the end of the line."""
     said = []
@@ -122,7 +121,7 @@ def _besides(
     return said
 
 
-def _numbers(found: Answer) -> dict[str, Any]:
+def _numbers(found: GateAnswer) -> dict[str, Any]:
     return {
         "n": found.n,
         "n_scored": found.n_scored,
@@ -133,8 +132,8 @@ def _numbers(found: Answer) -> dict[str, Any]:
     }
 
 
-def _tested(one: Tested) -> dict[str, Any]:
-    change: Change = one.change
+def _tested(one: TestedChange) -> dict[str, Any]:
+    change: NumberChange = one.change
     return {**change._asdict(), "p_worse_holm": one.p_worse_holm, "state": one.state}
 
 

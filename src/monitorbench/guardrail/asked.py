@@ -17,7 +17,7 @@ _LONGEST_NAME = 200
 _FIELDS = ("id", "request", "response", "trajectory", "category")
 
 
-class Asked(NamedTuple):
+class AskedExchange(NamedTuple):
     """One exchange to judge."""
 
     id: str
@@ -26,7 +26,7 @@ class Asked(NamedTuple):
     category: str | None
 
 
-def asked_in(value: object) -> Asked:
+def asked_in(value: object) -> AskedExchange:
     """What a body's JSON value asks; raises `NoChat` for what it has no place for, in one line.
 
     `request` and `response` are each a text or messages, `trajectory` is messages; `id` and `category` are
@@ -51,7 +51,7 @@ def asked_in(value: object) -> Asked:
             f"{said or ' and '.join(sorted(missing)) + ': missing'}; expected request and response, or "
             "trajectory alone"
         )
-    return Asked(_name(value.get("id"), "id"), exchange, category_in(value.get("category")))
+    return AskedExchange(_name(value.get("id"), "id"), exchange, category_in(value.get("category")))
 
 
 def category_in(given: object) -> str | None:

@@ -16,6 +16,7 @@ from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.config.study import Study
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.judge import JudgeSpec, judge_spec
+from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.judging.served import described
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.files import content_hash
@@ -80,7 +81,7 @@ def read_calibrated(study: Study) -> Calibrated:
     point = read_operating_point(directory)
     if point.rule != "threshold":
         raise ConfigError(f"operating_point={directory}: no threshold; expected a calibrated one")
-    run = _found(Path(read_finished(directory)["results"]["judged"]), study)
+    run = _found(Path(read_finished(directory)["results"]["judged"]), study.paths.runs)
     manifest = read_finished(run)
     results, name = manifest["results"], point.thresholds[0].monitor
     if content_hash(manifest["identity"]["judge"]) != _hash(name):
@@ -103,9 +104,9 @@ def _rule(dumped: Any) -> Ensemble | Cascade:
     return kind.model_validate_json(json.dumps(dumped))
 
 
-def _found(run: Path, study: Study) -> Path:
+def _found(run: Path, runs: Path) -> Path:
     """An evaluation run where it was, or among this project's runs."""
-    here = study.paths.runs / "evaluate" / run.name
+    here = runs / "evaluate" / run.name
     return here if not run.is_dir() and here.is_dir() else run
 
 
@@ -124,6 +125,7 @@ def _hash(name: str) -> str:
 
 def _judge(study: Study, run: Path, name: str) -> ServedJudge:
     manifest = read_finished(run)
+    refuse_batch_dependent(run, manifest)
     identity = manifest["identity"]["judge"]
     refused: list[str] = []
     for one, typed in _candidates(study, run):

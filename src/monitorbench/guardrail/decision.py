@@ -9,13 +9,13 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from monitorbench.config.serving import Serve
-from monitorbench.guardrail.monitor import Verdict
+from monitorbench.guardrail.monitor import GuardrailVerdict
 from monitorbench.records import Message
 
 Action = Literal["flag", "pass"]
 
 
-class Decision(BaseModel):
+class DecisionLine(BaseModel):
     """One line of `decisions.jsonl`, which a column map reads; there is no label."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -50,7 +50,7 @@ class Decision(BaseModel):
     response: tuple[Message, ...] | None = None
 
 
-class Refused(BaseModel):
+class RefusedRequest(BaseModel):
     """One line of `refusals.jsonl`: a request that could not be understood, or not be taken."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -74,7 +74,7 @@ def answered(action: Action, settings: Serve) -> Action:
     return "pass" if settings.shadow else action
 
 
-def reason(decision: Decision) -> str:
+def reason(decision: DecisionLine) -> str:
     """Why, in one line that shows nothing of what was judged."""
     if decision.error is not None:
         return f"not judged ({decision.error}); fails {decision.fails}"
@@ -82,7 +82,7 @@ def reason(decision: Decision) -> str:
 
 
 def decision_of(
-    verdict: Verdict,
+    verdict: GuardrailVerdict,
     settings: Serve,
     *,
     sample_id: str,
@@ -93,10 +93,10 @@ def decision_of(
     category: str | None,
     text: tuple[tuple[Message, ...], tuple[Message, ...]] | None,
     draw: int,
-) -> Decision:
+) -> DecisionLine:
     """The decision on a verdict; `text` is what is logged of request and response."""
     action = decided(verdict.flagged, settings)
-    return Decision(
+    return DecisionLine(
         sample_id=sample_id,
         draw=draw,
         time=time,

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import UserError
-from monitorbench.runs.integrity import unsealed_line
+from monitorbench.runs.files import locked, unsealed_line
 from monitorbench.runs.keyed_log import append_line, synced
-from monitorbench.runs.lock import locked
 
 _PIECE = 2**16
 

@@ -14,7 +14,7 @@ import numpy as np
 from monitorbench.config.serving import Serve
 from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge
 from monitorbench.guardrail.opened import open_part
-from monitorbench.guardrail.runner import Asked, Runner, Unjudged
+from monitorbench.guardrail.runner import PendingQuestion, Runner, Unjudged
 from monitorbench.judging.pair.judgement import Judgement
 from monitorbench.records import Label, Sample
 from monitorbench.scoring.combination.cascade import Cascade, run_cascade, sent_on
@@ -22,7 +22,7 @@ from monitorbench.scoring.combination.ensembles import combine
 from monitorbench.scoring.operating_point import labels_at
 
 
-class Verdict(NamedTuple):
+class GuardrailVerdict(NamedTuple):
     """What the monitor says at its threshold."""
 
     flagged: bool | None
@@ -34,7 +34,7 @@ class Verdict(NamedTuple):
     prompt_tokens: int
 
 
-class Monitor:
+class OpenMonitor:
     """The judges of a calibrated monitor, open."""
 
     def __init__(self, calibrated: Calibrated, runners: Mapping[str, Runner]) -> None:
@@ -48,17 +48,17 @@ class Monitor:
         """Whether a judge gives no answers at present."""
         return any(runner.is_failing for runner in self._runners.values())
 
-    def verdict(self, sample: Sample, deadline: float) -> Verdict:
+    def verdict(self, sample: Sample, deadline: float) -> GuardrailVerdict:
         """The verdict on a sample of a known category; `deadline` is on `time.monotonic`."""
         try:
             score, judgements = self._score(sample, deadline)
         except Unjudged as error:
-            return Verdict(None, None, error.why, error.detail, 0)
+            return GuardrailVerdict(None, None, error.why, error.detail, 0)
         tokens = sum(one.prompt_tokens for one in judgements)
         if score is None:
             why = next((one.unscored.value for one in judgements if one.unscored), "no_score")
             detail = "; ".join(filter(None, (one.detail for one in judgements)))
-            return Verdict(None, None, why, detail, tokens)
+            return GuardrailVerdict(None, None, why, detail, tokens)
         (label,) = labels_at(
             self._calibrated.point,
             monitor=self.name,
@@ -67,8 +67,10 @@ class Monitor:
             categories=[str(sample.category)],
         )
         if label is None:
-            return Verdict(None, score, "no_threshold", f"category {sample.category} has none", tokens)
-        return Verdict(label is Label.MISBEHAVIOR, score, "", "", tokens)
+            return GuardrailVerdict(
+                None, score, "no_threshold", f"category {sample.category} has none", tokens
+            )
+        return GuardrailVerdict(label is Label.MISBEHAVIOR, score, "", "", tokens)
 
     def _score(self, sample: Sample, deadline: float) -> tuple[float | None, list[Judgement]]:
         """The score, and what was asked for it."""
@@ -94,7 +96,7 @@ class Monitor:
 
     def _ask_all(self, sample: Sample, deadline: float) -> dict[str, Judgement]:
         """What each judge says; where one can't be asked the others are not waited for."""
-        asked: dict[str, Asked] = {}
+        asked: dict[str, PendingQuestion] = {}
         try:
             for name, runner in self._runners.items():
                 asked[name] = runner.begin(sample, deadline)
@@ -112,7 +114,7 @@ class Monitor:
 @contextmanager
 def open_monitor(
     calibrated: Calibrated, seconds: float, most_waiting: int = Serve().at_once
-) -> Iterator[Monitor]:
+) -> Iterator[OpenMonitor]:
     """The judges of a calibrated monitor, loaded and tried; an answer is waited for so many seconds.
 
     Of each judge at most `most_waiting` questions wait. Raises what `open_part` raises.
@@ -121,7 +123,7 @@ def open_monitor(
     try:
         for name, part in calibrated.parts.items():
             runners[name] = _runner(name.rpartition("/")[0], part, seconds, most_waiting)
-        yield Monitor(calibrated, runners)
+        yield OpenMonitor(calibrated, runners)
     finally:
         for runner in runners.values():
             runner.close()

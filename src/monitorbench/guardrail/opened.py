@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from monitorbench.config.base import UserError
 from monitorbench.config.engine import Engine, with_states
-from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import ServedBaseline, ServedJudge
 from monitorbench.judging.judge import JudgeSpec, judge_spec
 from monitorbench.judging.open import open_prompted
@@ -45,7 +44,7 @@ def open_part(part: ServedJudge | ServedBaseline, seconds: float) -> Opened:
     if isinstance(part, ServedBaseline):
         return Opened(_by(fitted_baseline(train_samples(part.data), part.name)), lambda: None)
     study, spec = reach(part.study), part.spec
-    _refuse_another(spec, study)
+    _refuse_another(spec, study.engine)
     if spec.monitor.head is not None:
         from monitorbench.judging.pair.judge import open_judges
 
@@ -73,13 +72,13 @@ def open_part(part: ServedJudge | ServedBaseline, seconds: float) -> Opened:
     return Opened(found, model.close, is_remote=not study.engine.takes_token_ids)
 
 
-def _refuse_another(spec: JudgeSpec, study: Study) -> None:
+def _refuse_another(spec: JudgeSpec, engine: Engine) -> None:
     """A server of ours may have come back with another adapter, and weights on a disk be replaced."""
-    now = judge_spec(spec.monitor, study.engine, spec.prompt, spec.shots, spec.route).identity
+    now = judge_spec(spec.monitor, engine, spec.prompt, spec.shots, spec.route).identity
     if content_hash(now) == content_hash(spec.identity):
         return
     others = sorted(name for name in {*now, *spec.identity} if now.get(name) != spec.identity.get(name))
-    server = study.engine.server
+    server = engine.server
     where = f"engine.server={server}" if server else f"monitor={spec.monitor.name}"
     raise UserError(
         f"{where}: no longer the judge that was calibrated (other {', '.join(others)}); expected that one, "

@@ -31,7 +31,7 @@ class Unjudged(Exception):
         self.why, self.detail = why, detail
 
 
-class Asked:
+class PendingQuestion:
     """A question to a `Runner`, and what comes of it."""
 
     def __init__(self, sample: Sample, deadline: float) -> None:
@@ -82,14 +82,14 @@ class Runner:
         """Whether its last answer was none, for a reason that is not the judge's own, or is overdue."""
         return self._is_suspect or self._opened is None or bool(self._late)
 
-    def begin(self, sample: Sample, deadline: float) -> Asked:
+    def begin(self, sample: Sample, deadline: float) -> PendingQuestion:
         """Ask about a sample; `deadline` is on `time.monotonic`. For `result`, or to be dropped.
 
         Raises `Unjudged` where too many wait already.
         """
         if not self._waiting.acquire(blocking=False):
             raise Unjudged("overloaded", f"{self.name}: too many questions wait for it")
-        asked = Asked(sample, deadline)
+        asked = PendingQuestion(sample, deadline)
         try:
             asked.future = self._worker.submit(self._judged, asked)
         except RuntimeError:
@@ -97,7 +97,7 @@ class Runner:
             raise
         return asked
 
-    def result(self, asked: Asked) -> Judgement:
+    def result(self, asked: PendingQuestion) -> Judgement:
         """What came of it. Raises `Unjudged` where nothing did, or not in time."""
         try:
             return asked.future.result(max(0.0, asked.deadline - time.monotonic()))
@@ -123,7 +123,7 @@ class Runner:
         self._worker.shutdown()
         self._close()
 
-    def _judged(self, asked: Asked) -> Judgement:
+    def _judged(self, asked: PendingQuestion) -> Judgement:
         self._waiting.release()
         sample = asked.sample
         self._refuse_late(asked)
@@ -148,7 +148,7 @@ class Runner:
             _log.warning("serve: %s answers again", self.name)
         return found
 
-    def _refuse_late(self, asked: Asked) -> None:
+    def _refuse_late(self, asked: PendingQuestion) -> None:
         if asked.sample is None or time.monotonic() >= asked.deadline:
             raise Unjudged("timed_out", f"{self.name}: not begun in time")
 

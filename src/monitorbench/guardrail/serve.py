@@ -16,7 +16,7 @@ from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import Calibrated, read_calibrated
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.service import PATH, serving
-from monitorbench.judging.http.service import Server
+from monitorbench.judging.http.service import HttpServer
 from monitorbench.judging.listening import LOOPBACK, free_port, reached_at, terminable
 from monitorbench.judging.served import write_address
 from monitorbench.runs.directory import RunDirectory
@@ -77,7 +77,7 @@ def serve_guardrail(study: Study) -> Path:
     return run.path
 
 
-def _answer(server: Server, address: GuardrailAddress, settings: Serve, run: Path) -> None:
+def _answer(server: HttpServer, address: GuardrailAddress, settings: Serve, run: Path) -> None:
     """Until interrupted."""
     here = run / "server.json"
     write_address(here, address)

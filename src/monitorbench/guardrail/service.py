@@ -18,13 +18,20 @@ from typing import Any
 from monitorbench.config.base import UserError
 from monitorbench.config.serving import Serve
 from monitorbench.guardrail.asked import asked_in, category_in, sample_asked
-from monitorbench.guardrail.decision import Decision, Refused, answered, decided, decision_of, reason
+from monitorbench.guardrail.decision import (
+    DecisionLine,
+    RefusedRequest,
+    answered,
+    decided,
+    decision_of,
+    reason,
+)
 from monitorbench.guardrail.log import AppendedLog, open_appended
-from monitorbench.guardrail.monitor import Monitor, Verdict
+from monitorbench.guardrail.monitor import GuardrailVerdict, OpenMonitor
 from monitorbench.interop.guardrail import litellm
 from monitorbench.interop.guardrail.chats import Exchange, NoChat
 from monitorbench.interop.guardrail.telemetry import evaluation_event
-from monitorbench.judging.http.service import Answer, Limits, Refusal, Server, listening
+from monitorbench.judging.http.service import HttpAnswer, HttpServer, Limits, Refusal, listening
 from monitorbench.strict_json import loads
 
 DECISIONS, REFUSALS, EVENTS = "decisions.jsonl", "refusals.jsonl", "events.jsonl"
@@ -41,7 +48,7 @@ class Guardrail:
 
     def __init__(
         self,
-        monitor: Monitor,
+        monitor: OpenMonitor,
         settings: Serve,
         decisions: AppendedLog,
         refusals: AppendedLog,
@@ -55,42 +62,47 @@ class Guardrail:
         self.counts: Counter[str] = Counter()
         """How many were flagged, passed, unjudged, refused."""
 
-    def own(self, body: bytes, headers: Mapping[str, str]) -> Answer | Refusal:
+    def own(self, body: bytes, headers: Mapping[str, str]) -> HttpAnswer | Refusal:
         """`POST /guardrail`."""
         try:
             asked = asked_in(_json(body))
             found = self._judged(asked.exchange, asked.id, asked.category, headers)
         except NoChat as error:
             return Refusal(400, str(error))
-        return Answer(200, _own_body(found))
+        return HttpAnswer(200, _own_body(found))
 
-    def of_litellm(self, body: bytes, headers: Mapping[str, str]) -> Answer | Refusal:
+    def of_litellm(self, body: bytes, headers: Mapping[str, str]) -> HttpAnswer | Refusal:
         """LiteLLM's path: a request is remembered and let through, its answer is judged with it."""
         try:
             call = litellm.call_in(_json(body))
             if not call.is_response:
                 self._requests.remember(call)
-                return Answer(200, litellm.answer("pass", ""))
+                return HttpAnswer(200, litellm.answer("pass", ""))
             exchange = self._requests.exchange(call)
             if exchange is None:
                 why = "no request of this litellm_call_id; expected mode: [pre_call, post_call]"
                 sample = sample_asked(Exchange(call.messages, call.messages), None)
                 found = self._logged(
-                    Verdict(None, None, "no_request", why, 0), call.id or sample.id, None, 0.0, headers, None
+                    GuardrailVerdict(None, None, "no_request", why, 0),
+                    call.id or sample.id,
+                    None,
+                    0.0,
+                    headers,
+                    None,
                 )
             else:
                 found = self._judged(exchange, call.id, category_in(call.category), headers)
         except NoChat as error:
             return Refusal(400, str(error))
-        return Answer(200, litellm.answer(found.answered, reason(found)))
+        return HttpAnswer(200, litellm.answer(found.answered, reason(found)))
 
-    def refused(self, path: str, refusal: Refusal) -> Answer:
+    def refused(self, path: str, refusal: Refusal) -> HttpAnswer:
         """The answer to what was refused, with the action that `serve.fails` asks for."""
         action = answered(decided(None, self._settings), self._settings)
         with self._lock:
             self.counts["refused"] += 1
         if path and refusal.status != 401:  # who has no key does not write into the log
-            line = Refused(
+            line = RefusedRequest(
                 time=_now(), path=path, status=refusal.status, error=refusal.error, answered=action
             )
             try:
@@ -101,8 +113,8 @@ class Guardrail:
             # The proxy takes any other status for a block.
             passes = action == "pass" and refusal.status in (400, *_UNTAKEN)
             body = litellm.answer(action, refusal.error)
-            return Answer(200 if passes else refusal.status, body | {"error": refusal.error})
-        return Answer(refusal.status, {"action": action, "error": refusal.error})
+            return HttpAnswer(200 if passes else refusal.status, body | {"error": refusal.error})
+        return HttpAnswer(refusal.status, {"action": action, "error": refusal.error})
 
     def health(self) -> dict[str, str]:
         """`GET /health`."""
@@ -117,7 +129,7 @@ class Guardrail:
 
     def _judged(
         self, exchange: Exchange, name: str, category: str | None, headers: Mapping[str, str]
-    ) -> Decision:
+    ) -> DecisionLine:
         began = time.monotonic()
         known = self._monitor.thresholds
         if "" not in known and category not in known:
@@ -137,7 +149,7 @@ class Guardrail:
 
     def _logged(
         self,
-        verdict: Verdict,
+        verdict: GuardrailVerdict,
         sample_id: str,
         category: str | None,
         seconds: float,
@@ -145,7 +157,7 @@ class Guardrail:
         text: Exchange | None,
         *,
         by_caller: bool = True,
-    ) -> Decision:
+    ) -> DecisionLine:
         """The decision, in the log; one that can't be logged is none."""
         known = self._monitor.thresholds
         found = decision_of(
@@ -191,8 +203,8 @@ class Guardrail:
 
 @contextmanager
 def serving(
-    monitor: Monitor, settings: Serve, folder: Path, port: int, key: str | None
-) -> Iterator[tuple[Server, Guardrail]]:
+    monitor: OpenMonitor, settings: Serve, folder: Path, port: int, key: str | None
+) -> Iterator[tuple[HttpServer, Guardrail]]:
     """A guardrail that is bound to its port, its logs in `folder`; `serve_forever` answers.
 
     On leaving, what is in hand is answered first, and what comes then refused. Raises what `open_appended`
@@ -229,13 +241,13 @@ def _json(body: bytes) -> Any:
         raise NoChat(f"body: no JSON ({' '.join(str(error).split())[:120]})") from error
 
 
-def _own_body(found: Decision) -> dict[str, Any]:
+def _own_body(found: DecisionLine) -> dict[str, Any]:
     """What `/guardrail` answers."""
     shown = {"monitor", "score", "threshold", "error", "seconds", "shadow"}
     return {"id": found.sample_id, "action": found.answered, **found.model_dump(mode="json", include=shown)}
 
 
-def _event(found: Decision, headers: Mapping[str, str], *, by_caller: bool) -> str:
+def _event(found: DecisionLine, headers: Mapping[str, str], *, by_caller: bool) -> str:
     labels = {True: "misbehavior", False: "benign", None: None}
     more: dict[str, str | float | bool] = {
         "monitorbench.monitor": found.monitor,

@@ -17,7 +17,7 @@ def serve(study: Study) -> Path:
         from monitorbench.guardrail.serve import serve_guardrail
 
         return serve_guardrail(study)
-    if of_guardrail := _settings_of_a_guardrail(study):
+    if of_guardrail := _settings_of_a_guardrail(study.operating_point, study.serve):
         raise ConfigError(
             f"{of_guardrail}: a guardrail's, and serve.guardrail=false serves the model alone, without a "
             "threshold; expected serve.guardrail=true"
@@ -27,10 +27,10 @@ def serve(study: Study) -> Path:
     return serve_model(study)
 
 
-def _settings_of_a_guardrail(study: Study) -> str:
+def _settings_of_a_guardrail(operating_point: Path | None, serve: Serve) -> str:
     """The first that was set, as it is typed; empty where none was."""
-    if study.operating_point is not None:
-        return f"operating_point={study.operating_point}"
+    if operating_point is not None:
+        return f"operating_point={operating_point}"
     usual = Serve().model_dump()
-    changed = (f"serve.{name}={one}" for name, one in study.serve.model_dump().items() if one != usual[name])
+    changed = (f"serve.{name}={one}" for name, one in serve.model_dump().items() if one != usual[name])
     return next(changed, "")

@@ -16,7 +16,7 @@ def export(study: Study) -> Path:
         case "chat":
             return write_chats(study, ensure(study))
         case "hub":
-            return push(study, ensure(study))
+            return push(study.export, study.dataset, ensure(study))
         case "inspect":
             from monitorbench.interop.inspect.write import write_log
 

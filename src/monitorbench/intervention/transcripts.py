@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from monitorbench.intervention.agents.protocol import Mechanism, Turn
+from monitorbench.intervention.agents.protocol import AgentTurn, Mechanism
 from monitorbench.intervention.agents.trajectory import sample_of_run
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.records import Sample
@@ -84,7 +84,7 @@ class Episode(BaseModel):
         """An attempt, or its first `upto` steps, as a critic is shown it, labelled with how it ended."""
         taken = [step for step in self.steps if step.attempt == attempt][:upto]
         turns = [
-            Turn(step.action, step.thought, step.observation)
+            AgentTurn(step.action, step.thought, step.observation)
             for step in taken
             if step.intervention != "rollback"
         ]

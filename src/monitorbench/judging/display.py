@@ -1,6 +1,6 @@
 """An evaluation's verdicts as they come: counted, shown on stderr, and handed to W&B.
 
-`Judging` has the numbers and shows nothing; `judging` shows them: one line of a terminal, elsewhere a
+`VerdictCounter` has the numbers and shows nothing; `judging` shows them: one line of a terminal, elsewhere a
 plain line now and then.
 """
 
@@ -43,7 +43,7 @@ class JudgingNumbers(NamedTuple):
     """Since this process began to judge."""
 
 
-class Judging:
+class VerdictCounter:
     """Counts verdicts as they come. It knows no display."""
 
     def __init__(
@@ -121,7 +121,7 @@ def _or_dash(rate: float | None) -> str:
 class JudgingDisplay:
     """What `judging` yields: takes the verdicts."""
 
-    def __init__(self, name: str, judging: Judging, track: Track, bar: Progress | None) -> None:
+    def __init__(self, name: str, judging: VerdictCounter, track: Track, bar: Progress | None) -> None:
         self._name, self._judging, self._track, self._bar = name, judging, track, bar
         self._said_at = self._tracked_at = time.monotonic()
 
@@ -155,7 +155,7 @@ class JudgingDisplay:
 class _Numbers(ProgressColumn):
     """The numbers beside the bar."""
 
-    def __init__(self, judging: Judging) -> None:
+    def __init__(self, judging: VerdictCounter) -> None:
         self._judging = judging
         super().__init__()
 
@@ -180,7 +180,7 @@ def judging(
     """
     pairs = zip(samples, keys, strict=True)
     reused = [(sample.label, log.entries[key]) for sample, key in pairs if key in log.entries]
-    counts = Judging(len(samples), reused, priced=priced)
+    counts = VerdictCounter(len(samples), reused, priced=priced)
     console = Console(stderr=True)
     bar = judging_bar(counts, console) if console.is_terminal else None
     display = JudgingDisplay(name, counts, track, bar)
@@ -194,7 +194,7 @@ def judging(
         display.end()
 
 
-def judging_bar(counts: Judging, console: Console) -> Progress:
+def judging_bar(counts: VerdictCounter, console: Console) -> Progress:
     """One line of a terminal: the numbers, and a bar in what they leave of its width."""
     rest = BarColumn(bar_width=None, table_column=Column(ratio=1))
     bar = Progress(rest, _Numbers(counts), console=console, expand=True)

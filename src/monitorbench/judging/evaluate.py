@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from monitorbench.config.base import Incomplete, UserError
+from monitorbench.config.datasets import Dataset
+from monitorbench.config.engine import Engine, is_reproducible
+from monitorbench.config.evaluation import Evaluate
+from monitorbench.config.monitor import Monitor, Router
 from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
@@ -27,6 +31,7 @@ from monitorbench.judging.identity import RECORDED_PROMPT, adapter_base
 from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, judge_spec, open_judge, served_models
 from monitorbench.judging.known_verdicts import is_done, take_known_verdicts
 from monitorbench.judging.recorded import refuse_missing
+from monitorbench.judging.reproducible import measure_spread
 from monitorbench.judging.route import OWN_CATEGORY, Route, predicted_category
 from monitorbench.judging.served import described, reach
 from monitorbench.judging.unanswered import refuse_incomplete, unscored_reasons
@@ -56,7 +61,7 @@ def evaluate(study: Study, shared: "SharedEngine | None" = None) -> Path:
     that can't be used or whose `max_cost` is spent, or a training split without the examples of a
     few-shot prompt; `Incomplete` where more samples than `engine.max_failed` got no answer.
     """
-    data = ensure(study, needed_splits(study))
+    data = ensure(study, needed_splits(study.evaluate, study.monitor.router, study.prompt.shots))
     planned = planned_evaluation(described(study), data)
     if planned.done:
         if planned.n_failed:
@@ -66,6 +71,8 @@ def evaluate(study: Study, shared: "SharedEngine | None" = None) -> Path:
     if (reached := reach(study)) is not study:
         study, planned = reached, planned_evaluation(reached, data)
     run = planned.run
+    if study.evaluate.split == "calibration" and is_reproducible(planned.judge.identity["dtype"]) is False:
+        _log.warning("evaluate: no threshold can be calibrated on these scores: engine.scores=fast")
     if run.done:
         _log.info("evaluate: %s has lost verdicts; these samples are judged again", run.path)
     _judge(study, data, planned, run.recording(study), shared)
@@ -94,7 +101,7 @@ def _judge(
     shared: "SharedEngine | None" = None,
 ) -> None:
     run, name, spec = planned
-    samples = _samples(study, data)
+    samples = _samples(study.evaluate, study.dataset, data)
     # What is missing is an error before the directory is made.
     study.engine.api_key()
     if study.monitor.verdicts is not None:
@@ -120,6 +127,8 @@ def _judge(
         if "forecast" in results:
             asked = [log.entries[one.key] for one in questions if one.key in log.entries]
             results["measured"] = measured_facts(asked, study.engine)
+        if questions or not run.done:
+            results["score_spread"] = measure_spread(judge, questions, spec)
         if judge.adapter_change is not None:
             results["adapter_gate"] = judge.adapter_change
         if spec.route is not None:
@@ -137,7 +146,7 @@ def _judge(
         results |= {
             "judge": {**spec.identity, "name": name, "prompt": spec.prompt.name},
             "data": data.name,
-            "training": training_facts(study),
+            "training": training_facts(study.monitor, study.engine),
             "n": len(samples),
             "n_unscored": unscored.total(),
             "unscored": dict(unscored),
@@ -179,9 +188,12 @@ def planned_evaluation(study: Study, data: Path) -> Planned:
     Raises `UserError` for a missing adapter, `ConfigError` for one behind an endpoint.
     """
     prompt = RECORDED_PROMPT if study.monitor.verdicts else published_prompt(data, study.prompt)
-    shots, route = _shots(study, prompt, data), _route(study, data)
+    shots, route = (
+        _shots(study.dataset, study.evaluate, prompt, data),
+        _route(study.monitor.router, study.dataset, data),
+    )
     spec = judge_spec(study.monitor, study.engine, prompt, shots, route)
-    name = judge_name(study)
+    name = judge_name(study.monitor, study.engine)
     identity = {
         "data": data.name,
         "split": study.evaluate.split,
@@ -192,61 +204,61 @@ def planned_evaluation(study: Study, data: Path) -> Planned:
     return Planned(run, name, spec)
 
 
-def needed_splits(study: Study) -> list[Split]:
+def needed_splits(evaluate: Evaluate, router: Router | None, shots: int) -> list[Split]:
     """What an evaluation reads: few-shot examples come from the train split."""
-    judged = Split(study.evaluate.split)
-    learns = study.monitor.router is not None and study.monitor.router.by == "predicted"
-    return [Split.TRAIN, judged] if study.prompt.shots or learns else [judged]
+    judged = Split(evaluate.split)
+    learns = router is not None and router.by == "predicted"
+    return [Split.TRAIN, judged] if shots or learns else [judged]
 
 
-def _samples(study: Study, data: Path) -> list[Sample]:
-    split = Split(study.evaluate.split)
-    return read_split(data, split, study.dataset.view(split.value))
+def _samples(evaluate: Evaluate, dataset: Dataset, data: Path) -> list[Sample]:
+    split = Split(evaluate.split)
+    return read_split(data, split, dataset.view(split.value))
 
 
-def _shots(study: Study, prompt: Prompt, data: Path) -> Shots:
+def _shots(dataset: Dataset, evaluate: Evaluate, prompt: Prompt, data: Path) -> Shots:
     """The examples of a few-shot prompt, from the configured view of the train split."""
     if not prompt.shots:
         return NO_SHOTS
-    train = read_split(data, Split.TRAIN, study.dataset.view("train"))
-    judged = {sample.category for sample in _samples(study, data)}
+    train = read_split(data, Split.TRAIN, dataset.view("train"))
+    judged = {sample.category for sample in _samples(evaluate, dataset, data)}
     return draw_shots(train, prompt.shots, prompt.shots_seed, prompt.shot_characters, judged)
 
 
-def _route(study: Study, data: Path) -> Route | None:
+def _route(router: Router | None, dataset: Dataset, data: Path) -> Route | None:
     """Where a router's samples go; what has to be learnt is learnt from the train split's configured view."""
-    if study.monitor.router is None:
+    if router is None:
         return None
-    if study.monitor.router.by == "category":
+    if router.by == "category":
         return OWN_CATEGORY
-    view = study.dataset.view("train")
+    view = dataset.view("train")
     fitted_on = f"{data.name}-{content_hash(view.model_dump(mode='json'))}"
     return predicted_category(read_split(data, Split.TRAIN, view), fitted_on)
 
 
-def judge_name(study: Study) -> str:
+def judge_name(monitor: Monitor, engine: Engine) -> str:
     """The monitor's name, with what its adapter was trained on; of `engine=served`, what the server says."""
-    if study.engine.serves is not None:
-        return study.engine.model
-    if study.monitor.router is not None:
-        return f"{study.monitor.name}+router"
-    on_top = study.monitor.head or study.monitor.adapter
+    if engine.serves is not None:
+        return engine.model
+    if monitor.router is not None:
+        return f"{monitor.name}+router"
+    on_top = monitor.head or monitor.adapter
     if on_top is None:
-        return study.monitor.name
-    facts = training_facts(study)
-    return f"{study.monitor.name}+{facts['name'] if facts else on_top.name}"
+        return monitor.name
+    facts = training_facts(monitor, engine)
+    return f"{monitor.name}+{facts['name'] if facts else on_top.name}"
 
 
-def training_facts(study: Study) -> dict[str, Any] | None:
+def training_facts(monitor: Monitor, engine: Engine) -> dict[str, Any] | None:
     """What a training run says of the adapter: name, trained_on, seed, objective and learning curve.
 
     Of a probe what its fit says; there is no curve.
     """
-    if study.engine.serves is not None:
-        return study.engine.serves.training
-    if study.monitor.head is not None:
-        return _fit_facts(study.monitor.head)
-    adapter = study.monitor.adapter
+    if engine.serves is not None:
+        return engine.serves.training
+    if monitor.head is not None:
+        return _fit_facts(monitor.head)
+    adapter = monitor.adapter
     for folder in (adapter, adapter.parent) if adapter else ():
         if (folder / "manifest.json").is_file() and (folder / "learning_curve.json").is_file():
             manifest = read_manifest(folder)

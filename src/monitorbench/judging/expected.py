@@ -114,7 +114,7 @@ def expected_seconds(pace: Pace, n: int, engine: Engine) -> float:
     )
 
 
-class Expected(NamedTuple):
+class ExpectedWork(NamedTuple):
     """What the questions of an evaluation take."""
 
     n: int
@@ -127,7 +127,7 @@ class Expected(NamedTuple):
     """None without prices. By `prompt_tokens`, so an estimate where these are; retries are not in it."""
 
 
-def expected(questions: Sequence[Question], judge: JudgeSpec) -> Expected:
+def expected(questions: Sequence[Question], judge: JudgeSpec) -> ExpectedWork:
     """What is known of questions before they are asked; no model is run."""
     is_exact = all(question.request.token_ids and not question.later_tokens for question in questions)
     prompt_tokens = sum(_prompt_tokens(question) for question in questions)
@@ -136,7 +136,7 @@ def expected(questions: Sequence[Question], judge: JudgeSpec) -> Expected:
     each = 0 if judge.monitor.head else each  # a probe writes nothing
     most, prices = each * len(questions), judge.engine.paid_prices
     most_cost = None if prices is None else cost(prices, prompt_tokens, 0, most)
-    return Expected(len(questions), prompt_tokens, is_exact, most, most_cost)
+    return ExpectedWork(len(questions), prompt_tokens, is_exact, most, most_cost)
 
 
 def _prompt_tokens(question: Question) -> int:
@@ -145,7 +145,7 @@ def _prompt_tokens(question: Question) -> int:
     return here + question.later_tokens
 
 
-def forecast_facts(this: Expected, pace: Pace | None, engine: Engine) -> dict[str, Any] | None:
+def forecast_facts(this: ExpectedWork, pace: Pace | None, engine: Engine) -> dict[str, Any] | None:
     """What a manifest says was expected; None where nothing like it was timed before."""
     if pace is None:
         return None
@@ -163,7 +163,7 @@ def measured_facts(verdicts: Sequence[Verdict], engine: Engine) -> dict[str, Any
     }
 
 
-def in_words(this: Expected, of: int, pace: Pace | None, engine: Engine, spent: float = 0.0) -> str:
+def in_words(this: ExpectedWork, of: int, pace: Pace | None, engine: Engine, spent: float = 0.0) -> str:
     """One line: `28 of 40 samples to judge (12 known): 8,456 prompt tokens, at most 28 completion tokens; …`.
 
     `of` is the number of all samples, `spent` what was paid of `engine.max_cost` before.

@@ -13,7 +13,7 @@ from monitorbench.engines.protocol import Decoding
 from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256, stated_base
 from monitorbench.engines.stored.head import head_file
 from monitorbench.engines.weights import weights_identity
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import file_sha256
 
 
 def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
         "adapter": _on_top(monitor),
         "opening": monitor.opening,
         "engine": engine.kind,
-        "dtype": engine.resolved_dtype,
+        "dtype": engine.precision,
         **thinks,
         **({"readout": "probe"} if monitor.head else {}),
     }

@@ -166,6 +166,22 @@ class Judge:
                     _log.warning("%d requests in a row failed: no more are sent", in_a_row)
                     break
 
+    def differences_alone(self, questions: Sequence[Question]) -> list[float]:
+        """Ask about each question alone, and compare with the logged verdicts; nothing is added to the log.
+
+        One absolute difference for each question that has a score both times.
+        """
+        differences = []
+        for question in questions:
+            logged = self._log.entries.get(question.key)
+            if logged is None or logged.score is None:
+                continue
+            ((_, reply),) = self._model.replies([question])
+            again = self._model.read(reply).score.score
+            if again is not None:
+                differences.append(abs(again - logged.score))
+        return differences
+
     def _changed(self, reply: Reply) -> str:
         """What there is to say of a reply by another model than those that answered before."""
         name = reply.served_model

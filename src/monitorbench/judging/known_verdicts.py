@@ -27,7 +27,7 @@ def is_done(run: RunDirectory) -> bool:
     results = read_manifest(run.path)["results"]
     log = run.path / "verdicts.jsonl"
     lines = log.read_bytes().count(b"\n") if log.is_file() else 0
-    return lines >= int(results.get("n_logged", results["n"]))  # runs of older versions say only n
+    return lines >= int(results["n_logged"])
 
 
 def take_known_verdicts(run: RunDirectory, questions: Sequence[Question], log: VerdictLog) -> list[Question]:

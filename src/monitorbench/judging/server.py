@@ -22,7 +22,8 @@ from typing import NamedTuple
 
 from monitorbench.config.base import ConfigError, Preempted, UserError
 from monitorbench.config.endpoint import Served
-from monitorbench.config.engine import servable
+from monitorbench.config.engine import Engine, servable
+from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Study, VllmEngine
 from monitorbench.engines.size import refuse_too_large
 from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256
@@ -43,7 +44,7 @@ _ADAPTERS_AT_ONCE = 8
 """In one batch; each takes its share of the GPU's memory."""
 
 
-class Server(NamedTuple):
+class VllmServer(NamedTuple):
     """A healthy server: its base URL, the base model's name, and what each study's adapter is called."""
 
     url: str
@@ -76,7 +77,7 @@ def serve(study: Study) -> Path:
         "engine": engine.model_dump(mode="json", exclude={"served_as"}) | {"dtype": served[0].dtype},
         "port": port,  # two servers of one config have a directory each
     }
-    run = RunDirectory(study.paths.runs / "serve", judge_name(study), identity)
+    run = RunDirectory(study.paths.runs / "serve", judge_name(study.monitor, study.engine), identity)
     with run.recording(study), terminable(), running_server(study, port, run.path / "server.log") as server:
         addresses = [
             Address(
@@ -90,7 +91,7 @@ def serve(study: Study) -> Path:
             for adapter, one in zip(server.adapters, served, strict=True)
         ]
         here = run.path / "server.json"
-        named = _files(study, addresses)
+        named = _files(study.engine, study.paths.runs, addresses)
         write_address(here, addresses[0])
         for file, address in named.items():
             write_address(file, address)
@@ -114,7 +115,7 @@ def serve(study: Study) -> Path:
 
 
 @contextmanager
-def running_server(study: Study, port: int, log: Path) -> Iterator[Server]:
+def running_server(study: Study, port: int, log: Path) -> Iterator[VllmServer]:
     """A healthy server on `port` for as long as the body runs; it and its workers end with it."""
     engine = servable(study.engine).for_monitor(study.monitor.tensor_parallel_size)
     guarded = engine.served_as is not None or engine.host not in LOOPBACK
@@ -130,7 +131,10 @@ def running_server(study: Study, port: int, log: Path) -> Iterator[Server]:
     for folder in folders:
         if folder is not None:
             refuse_unfit_adapter(folder, weights)
-    command = [*_command(study, engine, weights, port), *_lora(dict(zip(names, folders, strict=True)))]
+    command = [
+        *_command(study.monitor, engine, weights, port),
+        *_lora(dict(zip(names, folders, strict=True))),
+    ]
     if key:
         command += ["--middleware", "monitorbench.judging.server_key.KeyRequired"]
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -148,18 +152,18 @@ def running_server(study: Study, port: int, log: Path) -> Iterator[Server]:
             host = reached_at(engine.host)
             near = "127.0.0.1" if engine.host in EVERYWHERE else engine.host
             _wait_until_healthy(f"http://{near}:{port}", process, engine.startup_seconds, log)
-            yield Server(f"http://{host}:{port}/v1", study.monitor.name, names, process, key)
+            yield VllmServer(f"http://{host}:{port}/v1", study.monitor.name, names, process, key)
         finally:
             _end(process)
 
 
-def _command(study: Study, engine: VllmEngine, weights: Path, port: int) -> list[str]:
+def _command(monitor: Monitor, engine: VllmEngine, weights: Path, port: int) -> list[str]:
     # `vllm serve` asks for the metadata of a package named vllm, which the CPU wheel is not.
     form = engine.form
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
-    command += ["--model", str(weights), "--served-model-name", study.monitor.name]
+    command += ["--model", str(weights), "--served-model-name", monitor.name]
     command += ["--host", engine.host, "--port", str(port), "--dtype", engine.resolved_dtype]
-    command += ["--max-model-len", str(study.monitor.context_tokens), "--block-size", str(form.block_size)]
+    command += ["--max-model-len", str(monitor.context_tokens), "--block-size", str(form.block_size)]
     command += ["--tensor-parallel-size", str(engine.tensor_parallel_size or 1), "--enable-prefix-caching"]
     command += ["--load-format", "safetensors", "--no-trust-remote-code"]
     command += ["--max-logprobs", str(MOST_SCORED)]
@@ -191,7 +195,7 @@ def adapter_names(study: Study) -> tuple[str | None, ...]:
     Raises `ConfigError` where two would be called the same.
     """
     several = by_adapter(study)
-    names = tuple(judge_name(one) if one.monitor.adapter else None for one in several)
+    names = tuple(judge_name(one.monitor, one.engine) if one.monitor.adapter else None for one in several)
     for number, name in enumerate(names):
         if name in names[:number]:
             other, this = (several[at].monitor.adapter for at in (names.index(name), number))
@@ -206,21 +210,19 @@ def _served(study: Study, engine: VllmEngine) -> Served:
     return Served(
         weights=weights_identity(study.monitor),
         adapter=adapter_sha256(adapter) if adapter else "",
-        dtype=engine.resolved_dtype,
-        training=training_facts(study),
+        dtype=engine.precision,
+        training=training_facts(study.monitor, study.engine),
     )
 
 
-def _files(study: Study, addresses: Sequence[Address]) -> dict[Path, Address]:
+def _files(engine: Engine, runs: Path, addresses: Sequence[Address]) -> dict[Path, Address]:
     """By file what is found under `engine.served_as`: the first as that, the others as NAME.ADAPTER."""
-    name = servable(study.engine).served_as
+    name = servable(engine).served_as
     if name is None:
         return {}
     of_adapters = [(one.adapter or "base").rpartition("+")[2] for one in addresses[1:]]
     names = [name, *(f"{name}.{re.sub(r'[^A-Za-z0-9._-]', '_', one)}" for one in of_adapters)]
-    return {
-        address_file(study.paths.runs, one): address for one, address in zip(names, addresses, strict=True)
-    }
+    return {address_file(runs, one): address for one, address in zip(names, addresses, strict=True)}
 
 
 def _wait_until_healthy(url: str, process: "subprocess.Popen[bytes]", seconds: int, log: Path) -> None:

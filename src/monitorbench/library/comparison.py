@@ -15,7 +15,7 @@ from monitorbench.library.inputs import (
     labels_of,
     scores_of,
 )
-from monitorbench.library.shown import Estimate, Row, Shown, p_value
+from monitorbench.library.shown import Estimate, ResultRow, Shown, p_value
 from monitorbench.metrics import significance
 from monitorbench.metrics.auroc import paired_auroc_difference
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
@@ -51,14 +51,14 @@ class MonitorComparison(Shown):
     def _title(self) -> str:
         return "Two monitors on the same samples, b minus a"
 
-    def _rows(self) -> Sequence[Row]:
+    def _rows(self) -> Sequence[ResultRow]:
         named = (
             ("miss rate", self.miss_rate),
             ("false alarm rate", self.false_alarm_rate),
             ("AUROC", self.auroc),
         )
         return [
-            Row(
+            ResultRow(
                 name,
                 f"{one.difference!r}, {p_value(one.p)}",
                 f"a {Estimate(one.a, None)!r}, b {Estimate(one.b, None)!r}, n {one.n}",

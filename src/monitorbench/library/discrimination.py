@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitorbench.library.inputs import Column, groups_of, labels_of, scores_of
-from monitorbench.library.shown import Estimate, Row, Shown
+from monitorbench.library.shown import Estimate, ResultRow, Shown
 from monitorbench.metrics import auroc as metric
 from monitorbench.metrics.low_far import enough_for
 from monitorbench.metrics.partial import partial_auroc, partial_auroc_interval
@@ -33,10 +33,10 @@ class Discrimination(Shown):
         unscored = f", {self.n_unscored} without a score left out" if self.n_unscored else ""
         return f"Discrimination on {self.n} samples{unscored}"
 
-    def _rows(self) -> Sequence[Row]:
-        rows = [Row("AUROC", repr(self.auroc), f"{self.n_groups} groups")]
+    def _rows(self) -> Sequence[ResultRow]:
+        rows = [ResultRow("AUROC", repr(self.auroc), f"{self.n_groups} groups")]
         if self.partial_auroc_5 is not None:
-            rows.append(Row("partial AUROC", repr(self.partial_auroc_5), "over FAR <= 5 %"))
+            rows.append(ResultRow("partial AUROC", repr(self.partial_auroc_5), "over FAR <= 5 %"))
         return rows
 
 

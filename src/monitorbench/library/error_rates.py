@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitorbench.library.inputs import Column, answers_of, groups_of, labels_of
-from monitorbench.library.shown import Estimate, Row, Shown
+from monitorbench.library.shown import Estimate, ResultRow, Shown
 from monitorbench.metrics.clustered import share_interval
 from monitorbench.metrics.rates import (
     Counts,
@@ -47,11 +47,11 @@ class ErrorRates(Shown):
         unscored = f", {self.n_unscored} unscored" if self.n_unscored else ""
         return f"Error rates of {self.n} samples{unscored}"
 
-    def _rows(self) -> Sequence[Row]:
+    def _rows(self) -> Sequence[ResultRow]:
         c = self.counts
         return (
-            Row("miss rate", repr(self.miss_rate), f"{c.fn} of {c.tp + c.fn}"),
-            Row("false alarm rate", repr(self.false_alarm_rate), f"{c.fp} of {c.fp + c.tn}"),
+            ResultRow("miss rate", repr(self.miss_rate), f"{c.fn} of {c.tp + c.fn}"),
+            ResultRow("false alarm rate", repr(self.false_alarm_rate), f"{c.fp} of {c.fp + c.tn}"),
         )
 
 

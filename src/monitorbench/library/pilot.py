@@ -14,7 +14,7 @@ from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import PilotDecision
 from monitorbench.intervention.statistics.decision_rule import Decision
 from monitorbench.intervention.statistics.matched import CELLS
-from monitorbench.library.shown import Estimate, Row, Shown
+from monitorbench.library.shown import Estimate, ResultRow, Shown
 from monitorbench.metrics.rates import Interval
 
 
@@ -44,13 +44,13 @@ class PilotResult(Shown):
     def _title(self) -> str:
         return self.sentence
 
-    def _rows(self) -> Sequence[Row]:
+    def _rows(self) -> Sequence[ResultRow]:
         return (
-            Row("p", repr(self.p), "fails without intervention"),
-            Row("r", repr(self.r), "of these recovered"),
-            Row("d", repr(self.d), "of the others disrupted"),
-            Row("p*", repr(self.p_star), "above it intervening pays"),
-            Row("Δ success", repr(self.delta_success), f"{self.n_tasks} tasks"),
+            ResultRow("p", repr(self.p), "fails without intervention"),
+            ResultRow("r", repr(self.r), "of these recovered"),
+            ResultRow("d", repr(self.d), "of the others disrupted"),
+            ResultRow("p*", repr(self.p_star), "above it intervening pays"),
+            ResultRow("Δ success", repr(self.delta_success), f"{self.n_tasks} tasks"),
         )
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from monitorbench.metrics.rates import Interval
 
 
-class Row(NamedTuple):
+class ResultRow(NamedTuple):
     """A name, what it is, and what a reader has to know of it."""
 
     name: str
@@ -40,7 +40,7 @@ class Shown:
     def _title(self) -> str:
         raise NotImplementedError
 
-    def _rows(self) -> Sequence[Row]:
+    def _rows(self) -> Sequence[ResultRow]:
         raise NotImplementedError
 
     def __repr__(self) -> str:

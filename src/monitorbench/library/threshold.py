@@ -8,7 +8,7 @@ import numpy as np
 
 from monitorbench.config.base import UserError
 from monitorbench.library.inputs import Column, column, groups_of, labels_of, scores_of
-from monitorbench.library.shown import Row, Shown, number
+from monitorbench.library.shown import ResultRow, Shown, number
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.control.rank import samples_needed
@@ -59,12 +59,12 @@ class Threshold(Shown):
             "No threshold keeps the promise" if self.threshold is None else f"Flag above {self.threshold:.6g}"
         )
 
-    def _rows(self) -> Sequence[Row]:
-        rows = [Row("promise", self.promise, f"{self.n_questions} benign questions")]
+    def _rows(self) -> Sequence[ResultRow]:
+        rows = [ResultRow("promise", self.promise, f"{self.n_questions} benign questions")]
         if self.reason:
-            rows.append(Row("reason", self.reason))
+            rows.append(ResultRow("reason", self.reason))
         if self.attained is not None:
-            rows.append(Row("attained", number(self.attained)))
+            rows.append(ResultRow("attained", number(self.attained)))
         return rows
 
 

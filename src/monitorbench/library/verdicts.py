@@ -14,7 +14,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.recorded import read_recorded
-from monitorbench.library.shown import Row, Shown
+from monitorbench.library.shown import ResultRow, Shown
 from monitorbench.records import Sample, Split, UnscoredReason
 from monitorbench.runs.directory import MANIFEST, read_finished, read_manifest
 from monitorbench.runs.verdict_log import read_run
@@ -88,12 +88,12 @@ class Verdicts(Shown):
     def _title(self) -> str:
         return f"{len(self)} verdicts"
 
-    def _rows(self) -> Sequence[Row]:
+    def _rows(self) -> Sequence[ResultRow]:
         counts = self.table.group_by(["run", "monitor", "split"], use_threads=False).aggregate(
             [([], "count_all"), ("flagged", "count")]
         )
         return [
-            Row(
+            ResultRow(
                 one["run"],
                 f"{one['monitor']}, {one['split']}",
                 f"{one['flagged_count']} of {one['count_all']} scored",

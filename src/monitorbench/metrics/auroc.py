@@ -35,7 +35,7 @@ _STEPS = 60
 """Of the bisection: exact to 2⁻⁶⁰."""
 
 
-class Comparison(NamedTuple):
+class AurocComparison(NamedTuple):
     """Two AUROCs over the same samples; `difference` is tuned minus base."""
 
     base: float | None
@@ -114,7 +114,7 @@ def paired_auroc_difference(
     groups: Groups,
     *,
     confidence: float = 0.95,
-) -> Comparison:
+) -> AurocComparison:
     """AUROC of tuned minus base over the same samples, with its interval.
 
     MOVER: from both monitors' score intervals and the correlation of the two AUROCs over questions (Zou 2007,
@@ -125,13 +125,13 @@ def paired_auroc_difference(
     base, tuned, flags = base[kept], tuned[kept], flags[kept]
     first, second = _point(base, flags), _point(tuned, flags)
     if first is None or second is None:
-        return Comparison(first, second, None, None, len(flags))
+        return AurocComparison(first, second, None, None, len(flags))
     index = group_index(group_index(groups)[kept])
     of_base, of_tuned = components(base, flags), components(tuned, flags)
     variances = [clustered_variance(one, flags, index) for one in (of_base, of_tuned, of_tuned - of_base)]
     known = [max(0.0, one) for one in variances if one is not None]
     if len(known) < len(variances):
-        return Comparison(first, second, second - first, None, len(flags))
+        return AurocComparison(first, second, second - first, None, len(flags))
     n = _evidence(flags, index)
     bounds = [
         score_interval(value, variance, *n, confidence)
@@ -141,7 +141,9 @@ def paired_auroc_difference(
     scale = 2 * sqrt(known[0] * known[1])
     correlation = (known[0] + known[1] - known[2]) / scale if scale > 0 else 0.0
     shrunk = min(max(correlation, -1.0), 1.0) * weight / (weight + _PRIOR_OF_CORRELATION)
-    return Comparison(first, second, second - first, _difference((first, second), bounds, shrunk), len(flags))
+    return AurocComparison(
+        first, second, second - first, _difference((first, second), bounds, shrunk), len(flags)
+    )
 
 
 def _evidence(flags: NDArray[np.bool_], groups: IntArray) -> tuple[int, int]:

@@ -41,7 +41,7 @@ class SurfaceCheck(TypedDict):
     """Of a marked check: what tells the labels apart best by itself, in words; else empty."""
 
 
-class Shortcuts(TypedDict):
+class ShortcutMarks(TypedDict):
     """All checks of one cell, or of one stratum of it."""
 
     checks: dict[Surface, SurfaceCheck]
@@ -76,13 +76,13 @@ def is_marked(interval: list[float] | None) -> bool:
     return bool(interval and interval[0] > MARK)
 
 
-def shortcuts(checks: Mapping[Surface, SurfaceCheck]) -> Shortcuts:
+def shortcuts(checks: Mapping[Surface, SurfaceCheck]) -> ShortcutMarks:
     """The checks of a cell, with the strongest of those that are marked."""
     lower = {
         name: check["auroc_ci"][0] for name, check in checks.items() if check["marked"] and check["auroc_ci"]
     }
     strongest = max(lower, key=lambda name: lower[name], default=None)
-    return Shortcuts(
+    return ShortcutMarks(
         checks=dict(checks),
         marked_by=strongest,
         rule=checks[strongest]["rule"] if strongest else "",

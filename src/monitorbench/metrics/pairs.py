@@ -15,7 +15,7 @@ from monitorbench.metrics.columns import UNPAIRED, Answers, BoolArray, aligned
 from monitorbench.metrics.rates import Interval
 
 
-class Share(NamedTuple):
+class PairShare(NamedTuple):
     """How many pairs, what share of those that count, its interval (`clustered`); None where none counts."""
 
     n: int
@@ -30,12 +30,12 @@ class AnsweredPairs(NamedTuple):
     """Pairs with both members answered: what the shares are of."""
     n_unscored: int
     """Complete pairs with a member unscored."""
-    both_right: Share
-    only_misbehavior_right: Share
+    both_right: PairShare
+    only_misbehavior_right: PairShare
     """Both were flagged."""
-    only_benign_right: Share
+    only_benign_right: PairShare
     """Neither was flagged."""
-    both_wrong: Share
+    both_wrong: PairShare
 
 
 class RankedPairs(NamedTuple):
@@ -45,10 +45,10 @@ class RankedPairs(NamedTuple):
     """Pairs with two scores: what the shares are of."""
     n_unscored: int
     """Complete pairs with a member without a score."""
-    above: Share
+    above: PairShare
     """The misbehavior sample scores above its benign counterpart."""
-    tied: Share
-    reversed: Share
+    tied: PairShare
+    reversed: PairShare
     accuracy: float | None
     """(above + tied/2) / n: AUROC restricted to comparisons within a pair."""
 
@@ -122,6 +122,6 @@ def _ranked(of_bad: FloatArray, of_good: FloatArray, groups: IntArray) -> Ranked
     )
 
 
-def _share(which: BoolArray, groups: IntArray) -> Share:
+def _share(which: BoolArray, groups: IntArray) -> PairShare:
     hits, n = int(np.count_nonzero(which)), len(which)
-    return Share(hits, hits / n if n else None, share_interval(which, groups))
+    return PairShare(hits, hits / n if n else None, share_interval(which, groups))

@@ -11,13 +11,13 @@ from monitorbench.metrics.auroc import paired_auroc_difference
 from monitorbench.metrics.columns import BoolArray, Columns
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.summary import CellMetrics, cell_metrics
-from monitorbench.metrics.transfer import Difference, difference, matched
+from monitorbench.metrics.transfer import TransferDifference, difference, matched
 
 FIRST = "direct"
 """The prompt that others are compared with where it is there."""
 
 
-class Spread(TypedDict):
+class PromptSpread(TypedDict):
     """How far apart a monitor's numbers lie under its prompts: the highest minus the lowest."""
 
     highest: str
@@ -40,9 +40,9 @@ class PromptsFacts(TypedDict):
     base: str
     """The prompt that the others are compared with."""
     by_prompt: dict[str, CellMetrics]
-    differences: dict[str, Difference]
+    differences: dict[str, TransferDifference]
     """Each other prompt (`…_tuned`) minus that one (`…_base`)."""
-    spread: NotRequired[Spread | None]
+    spread: NotRequired[PromptSpread | None]
     """None where fewer than two prompts have an AUROC; absent in older files."""
 
 
@@ -80,7 +80,7 @@ def shared(judged: Mapping[str, Columns]) -> dict[str, Columns]:
     return {name: of.taking(_inside(of, both)) for name, of in judged.items()}
 
 
-def spread(common: Mapping[str, Columns], numbers: Mapping[str, CellMetrics]) -> Spread | None:
+def spread(common: Mapping[str, Columns], numbers: Mapping[str, CellMetrics]) -> PromptSpread | None:
     """The spread over prompts that judged the same samples, with what `cell_metrics` says of each.
 
     Raises ValueError where they did not.
@@ -98,7 +98,7 @@ def spread(common: Mapping[str, Columns], numbers: Mapping[str, CellMetrics]) ->
         low.groups,
         confidence=1 - 0.05 / comb(len(aurocs), 2),
     )
-    return Spread(
+    return PromptSpread(
         highest=highest,
         lowest=lowest,
         auroc=aurocs[highest] - aurocs[lowest],

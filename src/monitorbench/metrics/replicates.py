@@ -29,7 +29,7 @@ _SURE = 0.75
 more than 6 % of trainings without effect have p < .05, whatever the seeds' share of the variance."""
 
 
-class Estimate(NamedTuple):
+class SeedEstimate(NamedTuple):
     """The mean difference over seeds."""
 
     mean: float
@@ -55,7 +55,7 @@ class Estimate(NamedTuple):
 
 def estimate(
     differences: Sequence[float], variances: Sequence[float], variance_of_mean: float, n_groups: int
-) -> Estimate:
+) -> SeedEstimate:
     """From each seed's difference and what questions add to its variance.
 
     `variances` are those of the seeds' differences over draws of the `n_groups` questions, and
@@ -72,7 +72,7 @@ def estimate(
     shared = max(0.0, (n**2 * variance_of_mean - float(np.sum(variances))) / (n * (n - 1)))
     degrees = degrees_of_freedom(between, shared, n, n_groups)
     error = max(sqrt(between / n + shared), least_standard_error(n_groups))
-    return Estimate(float(np.mean(differences)), error, degrees, sqrt(between), n_groups)
+    return SeedEstimate(float(np.mean(differences)), error, degrees, sqrt(between), n_groups)
 
 
 def degrees_of_freedom(between: float, shared: float, n_seeds: int, n_groups: int) -> float:
@@ -83,7 +83,7 @@ def degrees_of_freedom(between: float, shared: float, n_seeds: int, n_groups: in
     return (at_most + n * shared) ** 2 / spent if spent > 0 else n_groups - 1.0
 
 
-def auroc_over_seeds(base: Columns, tuned: Sequence[Columns]) -> tuple[float, Estimate] | None:
+def auroc_over_seeds(base: Columns, tuned: Sequence[Columns]) -> tuple[float, SeedEstimate] | None:
     """The base's AUROC and the difference of the mean tuned one, over samples that all gave a score.
 
     Each of `tuned` holds the base's samples in its order. None where a class or a second group is missing.
@@ -103,7 +103,7 @@ def auroc_over_seeds(base: Columns, tuned: Sequence[Columns]) -> tuple[float, Es
     return None if found is None else (before, found)
 
 
-def rate_over_seeds(base: Columns, tuned: Sequence[Columns], *, of: bool) -> Estimate | None:
+def rate_over_seeds(base: Columns, tuned: Sequence[Columns], *, of: bool) -> SeedEstimate | None:
     """Of the miss rate (`of=True`) or the false alarm rate, over what all answered; tuned minus base."""
     answered = ~np.isnan(base.flagged) & ~np.isnan([one.flagged for one in tuned]).any(axis=0)
     kept = (base.is_misbehavior == of) & answered
@@ -121,7 +121,7 @@ def rate_over_seeds(base: Columns, tuned: Sequence[Columns], *, of: bool) -> Est
 
 def low_far_over_seeds(
     base: Columns, tuned: Sequence[Columns], *, resamples: int, seed: int
-) -> tuple[float, float, Estimate] | None:
+) -> tuple[float, float, SeedEstimate] | None:
     """MR at FAR 5 % of the base, the tuned ones' mean, and the difference; each at its own threshold.
 
     What questions add to the variance is that of `resamples` draws of whole groups, the same for all. None
@@ -153,7 +153,7 @@ def _combined(
     differences: Sequence[float],
     variance: Callable[[FloatArray], float | None],
     groups: IntArray,
-) -> Estimate | None:
+) -> SeedEstimate | None:
     of_each = [variance(one) for one in changes]
     of_mean = variance(np.mean(changes, axis=0))
     known = [one for one in of_each if one is not None]

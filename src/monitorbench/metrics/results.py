@@ -8,13 +8,13 @@ from monitorbench.metrics.cost_fronts import CostFronts
 from monitorbench.metrics.decision import DecisionFacts
 from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.drift import Drift
-from monitorbench.metrics.marks import Shortcuts
+from monitorbench.metrics.marks import ShortcutMarks
 from monitorbench.metrics.prompts import PromptsFacts
 from monitorbench.metrics.score_facts import ScoreFacts
 from monitorbench.metrics.significance import RateTest
 from monitorbench.metrics.summary import CellMetrics, Macro, Overall
 from monitorbench.metrics.trainings import ObjectiveTest, Seeds
-from monitorbench.metrics.transfer import Difference
+from monitorbench.metrics.transfer import TransferDifference
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.metrics.wordings import WordingChoice
 from monitorbench.metrics.words import Matrix
@@ -86,7 +86,7 @@ class ThresholdFacts(TypedDict):
     """Why there is no threshold."""
 
 
-class PointFacts(TypedDict):
+class OperatingPointFacts(TypedDict):
     """A calibrated operating point, and what it comes to on the test split."""
 
     name: str
@@ -131,10 +131,10 @@ class Results(TypedDict):
     """Each adapter against its base; Holm's correction is over the whole list."""
     correlation: dict[str, CorrelationFacts]
     """Prompt: MR against FAR over the bases; adapters and baselines are left out."""
-    transfer: dict[str, dict[str, dict[str, Difference]]]
+    transfer: dict[str, dict[str, dict[str, TransferDifference]]]
     """Adapter, prompt, cell; the cells of `monitors`, and `trained` and `held_out`: all test cells it
     was trained on, and all others."""
-    effects: dict[str, dict[str, dict[str, Difference]]]
+    effects: dict[str, dict[str, dict[str, TransferDifference]]]
     """Training, prompt, cell, as `transfer`: of several seeds their mean under the name without the seed, of
     one seed the adapter."""
     adapters: dict[str, list[str]]
@@ -155,12 +155,12 @@ class Results(TypedDict):
     """Adapter: the `category/task` cells it was trained on."""
     pareto: dict[str, list[str]]
     """Prompt: the monitors on the front of overall (MR, FAR)."""
-    shortcuts: dict[str, Shortcuts]
+    shortcuts: dict[str, ShortcutMarks]
     """By `category/task` cell, and by stratum named as in `slices`: what tells the labels apart without
     reading. Of the test split, or of all splits where they are shares of one pool."""
     operating_point: NotRequired[dict[str, Any]]
     """The calibrated threshold that answers were read at; absent: each judge's own answers."""
-    operating_points: NotRequired[dict[str, dict[str, PointFacts]]]
+    operating_points: NotRequired[dict[str, dict[str, OperatingPointFacts]]]
     """Monitor, prompt; absent where no calibration was given, and in older files."""
     usage: NotRequired[dict[str, dict[str, UsageFacts]]]
     """Monitor, prompt: seconds, tokens and money an answer; absent in older files."""
@@ -174,8 +174,8 @@ class Results(TypedDict):
     wordings: NotRequired[dict[str, WordingChoice]]
     """Monitors whose prompt was chosen on the validation split; absent without a choice, and in older
     files."""
-    decision: NotRequired[DecisionFacts]
-    """Which monitor to deploy; absent in older files."""
+    decision: DecisionFacts
+    """Which monitor to deploy."""
     learning_curves: NotRequired[dict[str, list[CurvePoint]]]
     """By adapter."""
 

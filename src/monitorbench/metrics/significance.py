@@ -156,7 +156,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in adjusted]
 
 
-class Spread(NamedTuple):
+class ClusteredDifference(NamedTuple):
     """A difference and the variance of it over draws of whole groups."""
 
     difference: float
@@ -166,7 +166,7 @@ class Spread(NamedTuple):
 
 def auroc_difference_variance(
     first: FloatArray, second: FloatArray, is_misbehavior: BoolArray, groups: IntArray
-) -> Spread | None:
+) -> ClusteredDifference | None:
     """Second minus first over samples that both gave a score; Obuchowski's variance (1997, section 2).
 
     All [samples]; None where a class is missing, and where fewer than two groups could differ.
@@ -179,10 +179,14 @@ def auroc_difference_variance(
     n_groups = int(index.max()) + 1
     change = components(second[kept], flags) - components(first[kept], flags)
     variance = clustered_variance(change, flags, index) if n_groups > 1 else None
-    return None if variance is None else Spread(float(change[flags].mean()), max(0.0, variance), n_groups)
+    return (
+        None
+        if variance is None
+        else ClusteredDifference(float(change[flags].mean()), max(0.0, variance), n_groups)
+    )
 
 
-def difference_p(of: Spread) -> float:
+def difference_p(of: ClusteredDifference) -> float:
     """P of no difference: Student's t with groups − 1 degrees of freedom; at least `smallest_p`."""
     return max(_two_sided(of.difference, of.variance, of.n_groups - 1), smallest_p(of.n_groups))
 

@@ -20,7 +20,7 @@ MEASURES = ("auroc", "miss_rate", "false_alarm_rate", "miss_rate_at_far_5")
 BASELINE_OBJECTIVE = "sft"
 
 
-class Spread(TypedDict):
+class SeedSpread(TypedDict):
     """A number over seeds."""
 
     n: int
@@ -38,7 +38,7 @@ class Seeds(TypedDict):
 
     adapters: list[str]
     seeds: list[int]
-    spread: dict[str, dict[str, dict[str, Spread]]]
+    spread: dict[str, dict[str, dict[str, SeedSpread]]]
     """Prompt, cell, measure; what no seed has a value for is left out."""
 
 
@@ -62,8 +62,8 @@ def over_seeds(
 
 def _spreads(
     runs: Sequence[Mapping[str, Mapping[str, CellMetrics]]],
-) -> dict[str, dict[str, dict[str, Spread]]]:
-    found: dict[str, dict[str, dict[str, Spread]]] = {}
+) -> dict[str, dict[str, dict[str, SeedSpread]]]:
+    found: dict[str, dict[str, dict[str, SeedSpread]]] = {}
     for prompt in dict.fromkeys(prompt for run in runs for prompt in run):
         cells = [run[prompt] for run in runs if prompt in run]
         for cell in dict.fromkeys(name for by_cell in cells for name in by_cell):
@@ -73,13 +73,13 @@ def _spreads(
     return found
 
 
-def spread(values: Sequence[float | None]) -> Spread | None:
+def spread(values: Sequence[float | None]) -> SeedSpread | None:
     """Mean, SD and range of what is not None; None without any."""
     known = [value for value in values if value is not None]
     if not known:
         return None
     sd = stdev(known) if len(known) > 1 else None
-    return Spread(n=len(known), mean=fmean(known), sd=sd, low=min(known), high=max(known))
+    return SeedSpread(n=len(known), mean=fmean(known), sd=sd, low=min(known), high=max(known))
 
 
 def _value(numbers: CellMetrics, measure: str) -> float | None:

@@ -24,7 +24,7 @@ from monitorbench.metrics.low_far import enough_for
 from monitorbench.metrics.low_far_difference import LowFarDifference, paired_low_far_difference
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.replicates import (
-    Estimate,
+    SeedEstimate,
     auroc_over_seeds,
     low_far_over_seeds,
     rate_over_seeds,
@@ -39,7 +39,7 @@ from monitorbench.metrics.significance import (
 _FAR = 0.05
 
 
-class Difference(TypedDict):
+class TransferDifference(TypedDict):
     """Tuned minus base over the same samples. Intervals: both on the same groups, 95 %.
 
     Of several seeds: the mean of their differences, its intervals and p values from `replicates`.
@@ -88,7 +88,7 @@ class Difference(TypedDict):
     """Standard deviation of the seeds' AUROC differences; None of one adapter."""
 
 
-def difference(base: Columns, tuned: Columns, *, resamples: int, seed: int) -> Difference:
+def difference(base: Columns, tuned: Columns, *, resamples: int, seed: int) -> TransferDifference:
     """Tuned minus base over some samples, whatever cells they come from; there may be none.
 
     Samples are matched by id; raises ValueError where the two hold different ones.
@@ -96,7 +96,7 @@ def difference(base: Columns, tuned: Columns, *, resamples: int, seed: int) -> D
     return _difference(base, matched(base, tuned), resamples, seed)
 
 
-def differences(base: Columns, tuned: Columns, *, resamples: int, seed: int) -> dict[str, Difference]:
+def differences(base: Columns, tuned: Columns, *, resamples: int, seed: int) -> dict[str, TransferDifference]:
     """Tuned minus base in each cell that is present (`by_cell`); raises like `difference`."""
     found = matched(base, tuned)
     return {
@@ -132,7 +132,7 @@ def matched(base: Columns, tuned: Columns) -> Columns:
     return found
 
 
-def _difference(base: Columns, tuned: Columns, resamples: int, seed: int) -> Difference:
+def _difference(base: Columns, tuned: Columns, resamples: int, seed: int) -> TransferDifference:
     flags, groups = base.is_misbehavior, base.groups
     drawn = {"resamples": resamples, "seed": seed}
     curves = paired_auroc_difference(base.scores, tuned.scores, flags, groups)
@@ -140,7 +140,7 @@ def _difference(base: Columns, tuned: Columns, resamples: int, seed: int) -> Dif
     low_far = _low_far(base, tuned, resamples, seed)
     answers = (base.flagged, tuned.flagged, flags, groups)
     spread = auroc_difference_variance(base.scores, tuned.scores, flags, groups)
-    return Difference(
+    return TransferDifference(
         n=len(base),
         n_groups=len(np.unique(groups)),
         n_seeds=1,
@@ -185,7 +185,7 @@ def differences_over_seeds(
     *,
     resamples: int,
     seed: int,
-) -> dict[str, Difference]:
+) -> dict[str, TransferDifference]:
     """The mean over at least two seeds minus the base, in each part (a mask [samples] of the base's).
 
     Raises ValueError where two hold different samples.
@@ -197,7 +197,7 @@ def differences_over_seeds(
     }
 
 
-def _over_seeds(base: Columns, tuned: Sequence[Columns], resamples: int, seed: int) -> Difference:
+def _over_seeds(base: Columns, tuned: Sequence[Columns], resamples: int, seed: int) -> TransferDifference:
     curves = auroc_over_seeds(base, tuned)
     missed, alarms = (rate_over_seeds(base, tuned, of=label) for label in (True, False))
     low_far = low_far_over_seeds(base, tuned, resamples=resamples, seed=seed)
@@ -205,7 +205,7 @@ def _over_seeds(base: Columns, tuned: Sequence[Columns], resamples: int, seed: i
     scored = ~np.isnan(base.scores) & ~np.isnan([one.scores for one in tuned]).any(axis=0)
     before, ranked = curves or (None, None)
     far_before, far_after, far_change = low_far or (None, None, None)
-    return Difference(
+    return TransferDifference(
         n=len(base),
         n_groups=len(np.unique(base.groups)),
         n_seeds=len(tuned),
@@ -233,5 +233,5 @@ def _over_seeds(base: Columns, tuned: Sequence[Columns], resamples: int, seed: i
     )
 
 
-def _interval(estimate: Estimate | None) -> list[float] | None:
+def _interval(estimate: SeedEstimate | None) -> list[float] | None:
     return None if estimate is None else list(estimate.interval())

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow.compute as pc
 
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.prompts import Spread, shared, spread
+from monitorbench.metrics.prompts import PromptSpread, shared, spread
 from monitorbench.metrics.summary import CellMetrics, cell_metrics
-from monitorbench.metrics.transfer import Difference, difference
+from monitorbench.metrics.transfer import TransferDifference, difference
 
 
 class WordingNumbers(TypedDict):
@@ -85,7 +85,7 @@ def choose_wording(
     for name in judged.keys() - scored.keys():  # on the same samples, without a score
         inside = pc.is_in(judged[name].sample_ids, value_set=ids).to_numpy(zero_copy_only=False)
         numbers[name] = cell_metrics(judged[name].taking(inside), resamples=resamples, seed=seed)
-    apart: Spread | None = spread(common, {name: numbers[name] for name in common})
+    apart: PromptSpread | None = spread(common, {name: numbers[name] for name in common})
     return WordingChoice(
         split=split,
         by="auroc",
@@ -98,7 +98,7 @@ def choose_wording(
     )
 
 
-def _numbers(of: CellMetrics, behind: Difference | None) -> WordingNumbers:
+def _numbers(of: CellMetrics, behind: TransferDifference | None) -> WordingNumbers:
     return WordingNumbers(
         auroc=of["auroc"],
         auroc_ci=of["auroc_ci"],
@@ -113,6 +113,6 @@ def _numbers(of: CellMetrics, behind: Difference | None) -> WordingNumbers:
     )
 
 
-def _is_behind(one: Difference) -> bool:
+def _is_behind(one: TransferDifference) -> bool:
     bounds = one["auroc_difference_ci"]
     return bounds is not None and bounds[0] > 0

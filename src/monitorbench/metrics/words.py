@@ -25,7 +25,7 @@ from typing import NamedTuple, TypedDict
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.sensitivity import POWER, detectable_fall, equivalence_p
 from monitorbench.metrics.significance import holm
-from monitorbench.metrics.transfer import Difference
+from monitorbench.metrics.transfer import TransferDifference
 
 LEVEL = 0.05
 MEASURES = ("auroc", "miss_rate", "false_alarm_rate", "miss_rate_at_far_5")
@@ -72,7 +72,7 @@ class Matrix(TypedDict):
     auroc_margin: float
 
 
-Effects = Mapping[str, Mapping[str, Mapping[str, Difference]]]
+Effects = Mapping[str, Mapping[str, Mapping[str, TransferDifference]]]
 """Training, prompt, cell."""
 
 
@@ -80,7 +80,7 @@ class _Entry(NamedTuple):
     training: str
     prompt: str
     cell: str
-    difference: Difference
+    difference: TransferDifference
 
 
 def matrix(effects: Effects, auroc_margin: float) -> Matrix:
@@ -114,12 +114,12 @@ def _entries(effects: Effects) -> Iterator[_Entry]:
                     yield _Entry(training, prompt, cell, difference)
 
 
-def _ps(d: Difference) -> dict[str, float]:
+def _ps(d: TransferDifference) -> dict[str, float]:
     found = (d["auroc_p"], d["miss_rate_p"], d["false_alarm_rate_p"], d["miss_rate_at_far_5_p"])
     return {name: p for name, p in zip(MEASURES, found, strict=True) if p is not None}
 
 
-def _unchanged_p(d: Difference, margin: float) -> float | None:
+def _unchanged_p(d: TransferDifference, margin: float) -> float | None:
     change, error, degrees = d["auroc_difference"], d["auroc_se"], d["auroc_degrees"]
     if change is None or error is None or degrees is None:
         return None
@@ -131,14 +131,14 @@ def _corrected(ps: Sequence[float | None]) -> list[float | None]:
     return [None if p is None else next(found) for p in ps]
 
 
-def _detectable(d: Difference, n_tests: int) -> float | None:
+def _detectable(d: TransferDifference, n_tests: int) -> float | None:
     base, error, degrees = d["auroc_base"], d["auroc_se"], d["auroc_degrees"]
     if base is None or error is None or degrees is None:
         return None
     return detectable_fall(base, error, degrees, d["n_groups"], n_tests, level=LEVEL)
 
 
-def _word(d: Difference, corrected: Mapping[str, float], unchanged: float | None) -> str | None:
+def _word(d: TransferDifference, corrected: Mapping[str, float], unchanged: float | None) -> str | None:
     if "auroc" not in corrected:
         return None
     ranks = _sides(

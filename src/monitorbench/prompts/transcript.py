@@ -18,7 +18,7 @@ from monitorbench.records import Message, QuoteField, Role
 _BREAK = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 
 
-class Shown(NamedTuple):
+class UsedMarks(NamedTuple):
     """Which of our marks a prompt uses besides the sections and turns, and so has to defend.
 
     Where it uses none, judged text that spells one is nothing to defend, and stays as it is.
@@ -39,11 +39,11 @@ class Block(NamedTuple):
     """Which of the message's tool calls."""
 
 
-_SECTIONS_AND_TURNS = Shown()
+_SECTIONS_AND_TURNS = UsedMarks()
 
 
 def transcript(
-    messages: Sequence[Message], shown: Shown = _SECTIONS_AND_TURNS, keep: int | None = None
+    messages: Sequence[Message], shown: UsedMarks = _SECTIONS_AND_TURNS, keep: int | None = None
 ) -> str:
     """Render messages in order; a reasoning trace and tool calls are blocks of their own.
 
@@ -99,13 +99,13 @@ def _without_middle(found: Sequence[Block], head: int, tail: int) -> tuple[list[
     return before, after, same
 
 
-def _lines(found: Sequence[Block], shown: Shown, *, bare: bool) -> list[str]:
+def _lines(found: Sequence[Block], shown: UsedMarks, *, bare: bool) -> list[str]:
     # Cut first, quoted then: a cut can bring text to the beginning of a line, where it could pose as a tag.
     texts = [(block.tag, _quoted(block.text, shown)) for block in found]
     return [text if bare else f"[{tag}]\n{text}" for tag, text in texts]
 
 
-def _quoted(text: str, shown: Shown) -> str:
+def _quoted(text: str, shown: UsedMarks) -> str:
     text = text.strip()
     section, turn = _imitations(shown)
     places = {match.start() for pattern in (section, turn) for match in pattern.finditer(text)}
@@ -119,7 +119,7 @@ def _quoted(text: str, shown: Shown) -> str:
 
 
 @cache
-def _imitations(shown: Shown) -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _imitations(shown: UsedMarks) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """What opens or closes a section, and where a line begins like one of our marks.
 
     A closing tag counts whatever follows its name, an opening one with attributes or none: the type

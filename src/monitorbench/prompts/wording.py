@@ -9,7 +9,7 @@ from jinja2 import StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from monitorbench.config.study import Prompt, PromptKind
-from monitorbench.prompts.transcript import Shown, transcript
+from monitorbench.prompts.transcript import UsedMarks, transcript
 from monitorbench.records import Label, Message, Role, Sample
 
 _ASKED_FIELD = re.compile(r'"(\w+)"\s*:\s*"?$')
@@ -48,7 +48,7 @@ class PromptWording:
         self._prompt = prompt
         self._words = {"misbehavior": prompt.label_words.misbehavior, "benign": prompt.label_words.benign}
         self._user = environment.from_string(prompt.user)
-        self._shown = Shown(examples=prompt.shots > 0, left_out=prompt.too_long == "middle_truncate")
+        self._shown = UsedMarks(examples=prompt.shots > 0, left_out=prompt.too_long == "middle_truncate")
         self._judge_user = environment.from_string(prompt.judge_user or "")
         self._shown_acts = self._shown._replace(acts=True)
         self.system: str = environment.from_string(prompt.system).render(**self._words)

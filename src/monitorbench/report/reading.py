@@ -13,7 +13,7 @@ from monitorbench.metrics.columns import OVERALL, WITH_THINKING, WITHOUT_THINKIN
 from monitorbench.metrics.marks import MARK, NO_STRATUM, SIGN, in_words, shown_name
 from monitorbench.metrics.results import NO_PROMPT, Results
 from monitorbench.metrics.summary import CellMetrics
-from monitorbench.metrics.transfer import Difference
+from monitorbench.metrics.transfer import TransferDifference
 from monitorbench.metrics.words import CellVerdict
 from monitorbench.records import Category, Task, vocabulary
 
@@ -234,18 +234,18 @@ def matrix_rows(results: Results) -> list[str]:
     return list(dict.fromkeys(training_of(results, name) for name in shown_in(results, "")))
 
 
-class Compared(NamedTuple):
+class ComparedTraining(NamedTuple):
     """A training, of one seed or of several, against its base on a set of cells."""
 
     training: str
     prompt: str
     where: str
     n_cells: int
-    difference: Difference
-    bag_of_words: "Beside"
+    difference: TransferDifference
+    bag_of_words: "WordsBaseline"
 
 
-class Beside(NamedTuple):
+class WordsBaseline(NamedTuple):
     """Bag of words' AUROC on a set of cells; `is_mean` of its cells, where no cell is just that set."""
 
     auroc: float | None
@@ -253,12 +253,12 @@ class Beside(NamedTuple):
     is_mean: bool
 
 
-def comparisons(results: Results) -> list[Compared]:
+def comparisons(results: Results) -> list[ComparedTraining]:
     """Each training and prompt: overall, on the cells it was trained on, on the others; none empty.
 
     Where it was trained on all of them, overall is the same and left out.
     """
-    found: list[Compared] = []
+    found: list[ComparedTraining] = []
     everything = inner_cells(results, OVERALL)
     for training, by_prompt in results["effects"].items():
         trained = [cell for cell in everything if is_trained(results, training, cell)]
@@ -268,15 +268,17 @@ def comparisons(results: Results) -> list[Compared]:
                 same = where == OVERALL and not held_out and "trained" in by_cell
                 if where in by_cell and by_cell[where]["n"] and not same:
                     beside = bag_of_words_on(results, inside)
-                    found.append(Compared(training, prompt, where, len(inside), by_cell[where], beside))
+                    found.append(
+                        ComparedTraining(training, prompt, where, len(inside), by_cell[where], beside)
+                    )
     return found
 
 
-def bag_of_words_on(results: Results, inside: list[str]) -> Beside:
+def bag_of_words_on(results: Results, inside: list[str]) -> WordsBaseline:
     """Bag of words' AUROC on exactly these cells, or else the mean over them."""
     numbers = results["monitors"].get(BAG_OF_WORDS, {}).get(NO_PROMPT, {})
     for name, found in numbers.items():
         if inside and inner_cells(results, name) == inside and name not in results["headline"]:
-            return Beside(found["auroc"], found["auroc_ci"], False)
+            return WordsBaseline(found["auroc"], found["auroc_ci"], False)
     known = [value for cell in inside if cell in numbers and (value := numbers[cell]["auroc"]) is not None]
-    return Beside(fmean(known) if known and len(known) == len(inside) else None, None, True)
+    return WordsBaseline(fmean(known) if known and len(known) == len(inside) else None, None, True)

@@ -23,9 +23,7 @@ from monitorbench.metrics.results import Results
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
-from monitorbench.runs.missing_scores import counted
-from monitorbench.runs.verdict_columns import read_verdict_columns
-from monitorbench.runs.verdict_log import VERDICTS
+from monitorbench.runs.verdict_log import VERDICTS, read_verdict_columns, with_missing_counted
 
 
 class Scores(NamedTuple):
@@ -78,7 +76,7 @@ def read_scores(directory: Path, manifest: Mapping[str, Any], results: Results, 
             if not (run / VERDICTS).is_file():
                 continue
             samples = _samples(paths.data, one, read_before)
-            log = counted(read_verdict_columns(run / VERDICTS), one["results"])
+            log = with_missing_counted(read_verdict_columns(run / VERDICTS), one["results"])
         except UserError:  # the page's last sections say which, and why
             continue
         at = pc.index_in(log.sample_ids, value_set=samples.sample_ids)

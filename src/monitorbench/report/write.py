@@ -32,12 +32,13 @@ def is_unscored_evaluation(directory: Path) -> bool:
     return "judge" in manifest["results"] and manifest["identity"].get("split", Split.TEST) == Split.TEST
 
 
-def report(study: Study) -> Path:
-    """Write `report.html` beside the metrics of `study.run`, and print the tables to stdout.
+def report(study: Study, *, is_brief: bool = False) -> Path:
+    """Write `report.html` beside the metrics of `study.run`, and print the answer and the tables to stdout.
 
-    Of each cell at most `report.worst` misses and as many false alarms are shown there with their text;
-    `samples.html` has all samples of the runs that are still there, and is not written where none is. Raises
-    `UserError` where the run has no metrics yet, or is of a kind that never has.
+    `is_brief` prints the answer with overall numbers alone. Of each cell at most `report.worst` misses and as
+    many false alarms are shown on the page with their text; `samples.html` has all samples of the runs
+    that are still there, and is not written where none is. Raises `UserError` where the run has no metrics
+    yet, or is of a kind that never has.
     """
     directory = study.required_run()
     manifest = read_finished(directory)
@@ -75,7 +76,7 @@ def report(study: Study) -> Path:
         write_atomically(written[-1], render_samples(results, judged.runs))
     record_files(directory, *(file.name for file in written))
     track_results(study, directory, "report", files=written)
-    show_tables(results, recommendation=told)
+    show_tables(results, recommendation=told, is_brief=is_brief)
     return directory
 
 

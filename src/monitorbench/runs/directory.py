@@ -13,24 +13,37 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from copy import copy
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import Incomplete, UserError
 from monitorbench.config.study import Study
-from monitorbench.runs.files import content_hash, folder_in_the_making, write_atomically, write_json
-from monitorbench.runs.integrity import CHECKSUM, file_sha256, manifest_checksum, refuse_changed
-from monitorbench.runs.lock import DIRECTORY_LOCK, locked
+from monitorbench.runs.files import (
+    CHECKSUM,
+    DIRECTORY_LOCK,
+    StoredObject,
+    content_hash,
+    file_sha256,
+    folder_in_the_making,
+    locked,
+    manifest_checksum,
+    read_json,
+    read_object,
+    refuse_changed,
+    unsealed_line,
+    write_atomically,
+    write_json,
+)
 from monitorbench.runs.provenance import code_state, peak_memory_mib, versions
-from monitorbench.runs.stored_json import StoredObject, read_json, read_object
 
 SCHEMA_VERSION = 1
 """Raised when the meaning of a run's files changes, so that no old run passes for a new one."""
 
 MANIFEST = "manifest.json"
 CODE_DIFF = "code.diff"
-"""What of monitorbench's checkout differs from its commit; datasets, which others get, have none."""
+"""Differences of monitorbench's checkout from its commit; datasets, which others get, have none."""
 LOGS = frozenset(
     (
         "verdicts.jsonl",
@@ -43,12 +56,27 @@ LOGS = frozenset(
     )
 )
 """Files that grow line by line, each line with its own checksum (`runs.keyed_log`)."""
+KINDS = {
+    "train": "a training run",
+    "fit": "the fit of a probe",
+    "evaluate": "an evaluation run",
+    "calibrate": "a calibration run",
+    "gate": "a gate, or a check of one",
+    "wording": "the choice of a wording",
+    "stress": "a stress run",
+    "control": "a control evaluation",
+    "transfer": "a transfer run",
+    "recommend": "a recommendation",
+    "pilot": "a pilot run",
+    "serve": "a server's run",
+    "localisation": "a localisation run",
+    "episodes": "a set of pilot runs",
+    "baselines": "a set of baseline numbers",
+}
+"""The folders that stages write runs into, in the order they are shown, and what lies there."""
 _UNRECORDED = frozenset(("wandb", "server.log"))
-"""What others write, and nothing here reads."""
+"""Files of other programs, which nothing here reads."""
 _REMEDY = "restore it, or remove the folder and run the same command again"
-
-_LONGEST_NAME = 255
-"""Bytes that a file system takes."""
 
 
 class RunDirectory:
@@ -61,7 +89,6 @@ class RunDirectory:
         identity: Mapping[str, Any],
         *,
         is_shared: bool = False,
-        formerly: str | None = None,
     ) -> None:
         """Name the directory; nothing is written before `recording`.
 
@@ -70,16 +97,10 @@ class RunDirectory:
             name: what a person knows the run by.
             identity: what decides the results.
             is_shared: whether others get the folder, as they get a dataset; no `code.diff` is put there.
-            formerly: the name that an older version gave such a run; one that is there under it is this run.
 
         """
         self.identity = {"schema_version": SCHEMA_VERSION, **identity}
-        digest = content_hash(self.identity)
-        self.path = parent / f"{name}-{digest}"
-        old = parent / f"{formerly}-{digest}"
-        could_be = formerly is not None and len(os.fsencode(old.name)) <= _LONGEST_NAME
-        if could_be and old.is_dir() and not self.path.is_dir():
-            self.path = old
+        self.path = parent / f"{name}-{content_hash(self.identity)}"
         self._is_owned = False
         self._is_shared = is_shared
 
@@ -178,13 +199,8 @@ def _recorded_files(directory: Path, temporary: Collection[str]) -> list[str]:
     return [
         file.as_posix()
         for file in files
-        if file.parts[0] not in left_out and not any(part.startswith(".") for part in file.parts)
+        if file.parts[0] not in left_out and not any(name.startswith(".") for name in file.parts)
     ]
-
-
-def unrecorded_files(directory: Path, manifest: Mapping[str, Any]) -> list[Path]:
-    """The files in a finished run's folder that its manifest does not know, those of W&B left out."""
-    return [directory / name for name in _recorded_files(directory, ()) if name not in manifest["files"]]
 
 
 def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
@@ -196,8 +212,8 @@ def record_files(directory: Path, *names: str) -> None:
     """Take files that a later stage put into a finished run into its manifest, as they are now."""
     with locked(directory / DIRECTORY_LOCK, wait=True):
         manifest = read_manifest(directory)
-        found = {name: file_sha256(directory / name) for name in names}
-        write_manifest(directory, {**manifest, "files": {**manifest.get("files", {}), **found}})
+        digests = {name: file_sha256(directory / name) for name in names}
+        write_manifest(directory, {**manifest, "files": {**manifest.get("files", {}), **digests}})
 
 
 def checked_file(directory: Path, name: str) -> Path:
@@ -242,9 +258,7 @@ def read_manifest(directory: Path) -> StoredObject:
     for key in {"identity", "results"} & manifest.keys():
         manifest.object(key)
     if manifest.get(CHECKSUM) != manifest_checksum(manifest):
-        raise UserError(
-            f"{path}: not as a stage wrote it, edited or damaged, or by an older version; {_REMEDY}"
-        )
+        raise UserError(f"{path}: not as a stage wrote it, edited or damaged; {_REMEDY}")
     return manifest
 
 
@@ -253,29 +267,9 @@ def is_finished(directory: Path) -> bool:
     return (directory / MANIFEST).is_file() and read_manifest(directory)["status"] == "done"
 
 
-_KINDS = {
-    "train": "a training run",
-    "fit": "the fit of a probe",
-    "evaluate": "an evaluation run",
-    "transfer": "a transfer run",
-    "recommend": "a recommendation",
-    "pilot": "a pilot run",
-    "episodes": "a set of pilot runs",
-    "calibrate": "a calibration run",
-    "gate": "a gate, or a check of one",
-    "wording": "the choice of a wording",
-    "stress": "a stress run",
-    "control": "a control evaluation",
-    "baselines": "a set of baseline numbers",
-    "serve": "a server's run",
-    "sweeps": "a sweep",
-}
-"""By the folder that a stage writes its runs into."""
-
-
 def kind_of(directory: Path) -> str:
-    """What kind of run a directory is, in words, as far as the folder it is in says it."""
-    return _KINDS.get(directory.resolve().parent.name, "another kind of directory")
+    """Say what kind of run a directory is, as far as the folder that it lies in tells."""
+    return {**KINDS, "sweeps": "a sweep"}.get(directory.resolve().parent.name, "another kind of directory")
 
 
 def read_finished(directory: Path) -> StoredObject:
@@ -284,3 +278,54 @@ def read_finished(directory: Path) -> StoredObject:
     if manifest["status"] != "done":
         raise UserError(f"{directory}: that run did not finish; run the same command again, it resumes there")
     return manifest
+
+
+@dataclass
+class Verified:
+    """Outcome of comparing datasets and runs with their checksums."""
+
+    whole: list[Path] = field(default_factory=list)
+    unfinished: list[Path] = field(default_factory=list)
+    """Folders whose logs alone were compared: other files have no checksum yet."""
+    problems: list[str] = field(default_factory=list)
+    """One line each; a folder may have several."""
+    unrecorded: list[Path] = field(default_factory=list)
+    """Files in finished folders that no manifest knows."""
+    n_files: int = 0
+    n_lines: int = 0
+    """How many files, and lines of logs, were compared."""
+
+
+def verify_directory(directory: Path, verified: Verified) -> None:
+    """Compare a dataset or a run with its checksums, and add what that comes to. Changes no file."""
+    try:
+        manifest = read_manifest(directory)
+        is_done = manifest["status"] == "done"
+        names = list(manifest["files"]) if is_done else []
+    except UserError as error:
+        verified.problems.append(str(error))
+        return
+    problems: list[str] = []
+    for name in names:
+        try:
+            checked_file(directory, name)
+        except UserError as error:
+            problems.append(str(error))
+    for log in sorted(directory / name for name in LOGS if (directory / name).is_file()):
+        *lines, torn = log.read_bytes().split(b"\n")
+        verified.n_lines += len(lines)
+        problems += [
+            f"{log}:{number}: not as it was written; remove the line to have it done again"
+            for number, line in enumerate(lines, 1)
+            if unsealed_line(line) is None
+        ]
+        n_logged = manifest["results"].get("n_logged", 0) if log.name == "verdicts.jsonl" else 0
+        if is_done and (torn or len(lines) < n_logged):
+            problems.append(f"{log}: lines are missing at its end; run the same command again")
+    if is_done:
+        unknown = (name for name in _recorded_files(directory, ()) if name not in manifest["files"])
+        verified.unrecorded += [directory / name for name in unknown]
+    if not problems:
+        (verified.whole if is_done else verified.unfinished).append(directory)
+    verified.problems += problems
+    verified.n_files += len(names)

@@ -16,19 +16,17 @@ from typing import Generic, Protocol, Self, TypeVar
 from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
-from monitorbench.runs.files import unwritable
-from monitorbench.runs.integrity import sealed_line, unsealed_line
-from monitorbench.runs.lock import locked
+from monitorbench.runs.files import locked, sealed_line, unsealed_line, unwritable
 
 _SECONDS_BETWEEN_SYNCS = 1.0
 
 
 class KeyedRecord(Protocol):
-    """What a line of such a log is: a pydantic model with the key it is found by."""
+    """A line of such a log: a pydantic model with the key that it is found by."""
 
     @property
     def key(self) -> str:
-        """What decided the record's content, hashed."""
+        """Hash of what decided the record's content."""
 
     def model_dump_json(self) -> str:
         """The line."""
@@ -82,8 +80,12 @@ def read_log(path: Path, kind: type[T]) -> list[T]:
 
     Raises `UserError` on a foreign or changed line.
     """
-    records, _ = _parse(path, kind)
-    return records
+    return list(each_record(path, kind))
+
+
+def each_record(path: Path, kind: type[T]) -> Iterator[T]:
+    """Read a log as `read_log` does, with one line in memory at a time."""
+    return (record for record, _ in _parse(path, kind))
 
 
 @contextmanager
@@ -94,14 +96,15 @@ def open_log(path: Path, kind: type[T]) -> Iterator[KeyedLog[T]]:
     changed, or repeats a key, or when the log can't be written.
     """
     with locked(path) as stream:
-        records, whole_bytes = _parse(path, kind)
+        records = list(_parse(path, kind))
+        whole_bytes = records[-1][1] if records else 0
         if os.fstat(stream).st_size != whole_bytes:
             try:
                 os.ftruncate(stream, whole_bytes)
             except OSError as error:
                 raise unwritable(path, error) from error
         with synced(path, stream):
-            yield KeyedLog(path, stream, {record.key: record for record in records})
+            yield KeyedLog(path, stream, {record.key: record for record, _ in records})
 
 
 @contextmanager
@@ -142,29 +145,29 @@ def _fsync(stream: int, refused: list[OSError]) -> None:
         refused.append(error)
 
 
-def _parse(path: Path, kind: type[T]) -> tuple[list[T], int]:
-    """The records of all whole lines, and how many bytes these are."""
+def _parse(path: Path, kind: type[T]) -> Iterator[tuple[T, int]]:
+    """The record of each whole line, and how many bytes the log has up to its end."""
     numbers: dict[str, int] = {}
-    records: list[T] = []
-    # Not `splitlines`: a carriage return in a foreign line would pass for the torn end.
-    content = path.read_bytes()
-    *lines, torn = content.split(b"\n")
-    for number, line in enumerate(lines, 1):
-        body = unsealed_line(line)
-        if body is None:
-            raise UserError(
-                f"{path}:{number}: no {kind.__name__} as it was written, edited or damaged; remove the line "
-                "to have it done again"
-            )
-        try:
-            record = kind.model_validate_json(body)
-        except ValidationError as error:
-            raise UserError(
-                f"{path}:{number}: no {kind.__name__}; remove the line to have it done again"
-            ) from error
-        if numbers.setdefault(record.key, number) != number:
-            raise UserError(
-                f"{path}:{number}: repeats the key of line {numbers[record.key]}; remove one of the two"
-            )
-        records.append(record)
-    return records, len(content) - len(torn)
+    n_bytes = 0
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            if not line.endswith(b"\n"):
+                return  # torn
+            n_bytes += len(line)
+            body = unsealed_line(line[:-1])
+            if body is None:
+                raise UserError(
+                    f"{path}:{number}: no {kind.__name__} as it was written, edited or damaged; remove the "
+                    "line to have it done again"
+                )
+            try:
+                record = kind.model_validate_json(body)
+            except ValidationError as error:
+                raise UserError(
+                    f"{path}:{number}: no {kind.__name__}; remove the line to have it done again"
+                ) from error
+            if numbers.setdefault(record.key, number) != number:
+                raise UserError(
+                    f"{path}:{number}: repeats the key of line {numbers[record.key]}; remove one of the two"
+                )
+            yield record, n_bytes

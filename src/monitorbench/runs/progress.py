@@ -71,14 +71,14 @@ class Speed:
         """None until it means something; 0 where nothing is left."""
         if self.done >= self.total:
             return 0.0
-        here, left = self.done - self._done_before, self.total - self.done
+        here, n_left = self.done - self._done_before, self.total - self.done
         if not means_something(here, self.total - self._done_before, self.seconds):
             return None
         (began, done_then), now = self._marks[0], self._clock()
         waited = now - self._last
         # Items come in bursts: between two of them the time left falls, and only a stall lets it grow.
         until, since = (now, 0.0) if waited > 2 * self._longest_wait else (self._last, waited)
-        return max(left * (until - began) / (self.done - done_then) - since, 1.0)
+        return max(n_left * (until - began) / (self.done - done_then) - since, 1.0)
 
 
 def time_left(seconds_left: float | None, seconds: float) -> str:
@@ -90,8 +90,8 @@ def time_left(seconds_left: float | None, seconds: float) -> str:
 
 def clock_time(seconds: float) -> str:
     """Hours, minutes and seconds; what is more than nothing is at least one second."""
-    minutes, rest = divmod(math.ceil(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+    minutes, seconds_over = divmod(math.ceil(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{seconds_over:02}"
 
 
 class Ticker:
@@ -99,16 +99,16 @@ class Ticker:
 
     def __init__(self, name: str, speed: Speed, bar: Progress | None) -> None:
         self._name, self._speed, self._bar = name, speed, bar
-        self._task = bar.add_task(name, total=speed.total, completed=speed.done, at="") if bar else None
+        self._task = bar.add_task(name, total=speed.total, completed=speed.done, doing="") if bar else None
         self._said_at = time.monotonic()
-        self._at = ""
+        self._doing = ""
 
-    def at(self, what: str) -> None:
+    def doing(self, text: str) -> None:
         """Say what is being done now: in a terminal at once, elsewhere in the lines to come."""
-        self._at = what and f" ({what})"
+        self._doing = text and f" ({text})"
         if self._bar is not None and self._task is not None:
             room = _COLUMNS - _BESIDE - 2 * len(str(self._speed.total))
-            self._bar.update(self._task, at=what if len(what) <= room else what[: max(room - 1, 0)] + "…")
+            self._bar.update(self._task, doing=text if len(text) <= room else text[: max(room - 1, 0)] + "…")
 
     def advance(self, by: int = 1) -> None:
         """Note that so many more are done."""
@@ -118,8 +118,8 @@ class Ticker:
             self._bar.advance(self._task, by)
         elif speed.done >= speed.total or time.monotonic() - self._said_at >= SECONDS_BETWEEN_LINES:
             self._said_at = time.monotonic()
-            left = time_left(speed.seconds_left, speed.seconds)
-            _log.info("%s: %d/%d%s, %s", self._name, speed.done, speed.total, self._at, left)
+            until_end = time_left(speed.seconds_left, speed.seconds)
+            _log.info("%s: %d/%d%s, %s", self._name, speed.done, speed.total, self._doing, until_end)
 
 
 class TimeLeft(ProgressColumn):
@@ -147,7 +147,7 @@ def progress(name: str, total: int) -> Iterator[Ticker]:
         BarColumn(bar_width=_BAR),
         MofNCompleteColumn(),
         TimeLeft(speed),
-        TextColumn("{task.fields[at]}"),
+        TextColumn("{task.fields[doing]}"),
     )
     bar = Progress(*columns, console=console)
     with on_screen(bar):

@@ -3,7 +3,7 @@
 Promises: only what is monitorbench's own is looked at. A git repository counts where it is monitorbench's
 checkout, never because an installed package happens to lie inside somebody's repository; then the version
 alone says what ran. Of a checkout its commit is kept, and what differs from it in tracked sources of the
-package, at most `MOST_DIFF_BYTES` of that. Of untracked sources only the names are kept.
+package, at most `MOST_DIFF_BYTES` of that, with keys hidden. Of untracked sources only the names are kept.
 """
 
 import importlib.metadata
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import monitorbench
+from monitorbench.config.secrets import without_keys
 
 MOST_DIFF_BYTES = 2**18
 _MOST_NAMES = 100
@@ -54,7 +55,7 @@ class CodeState(NamedTuple):
     commit: str | None
     """The commit of monitorbench's checkout; None for an installed package, whose version is known."""
     diff: bytes
-    """What differs from the commit, as a patch; empty where nothing does."""
+    """Differences from the commit, as a patch; empty where there are none."""
 
 
 def code_state() -> CodeState:
@@ -66,7 +67,8 @@ def code_state() -> CodeState:
     changed = _git(checkout, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "HEAD", "--", *_SOURCES)
     untracked = _git(checkout, "ls-files", "--others", "--exclude-standard", "--", *_SOURCES)
     new_files = (untracked or b"").decode(errors="replace").splitlines()
-    return CodeState(commit.decode().strip(), _bounded(changed or b"", new_files))
+    diff = without_keys((changed or b"").decode(errors="surrogateescape")).encode(errors="surrogateescape")
+    return CodeState(commit.decode().strip(), _bounded(diff, new_files))
 
 
 def _package_file() -> Path:
@@ -91,7 +93,7 @@ def _checkout(source: Path) -> Path | None:
 
 
 def _git(checkout: Path, *arguments: str) -> bytes | None:
-    """What a git command prints; None where it fails or there is no git."""
+    """Run a git command and return its output; None where it fails or there is no git."""
     # A hook of somebody's repository runs commands with variables that name that repository.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:

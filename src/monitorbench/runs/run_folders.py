@@ -1,29 +1,37 @@
-"""Where a run of training or evaluation is, or will be, and what it is called: the one place that says so.
+"""Folders of runs: their place and name, which there are, and what each says of itself.
 
-The stages write there, and a transfer study looks there, with nothing heavy imported. A folder's name says
-what the run is of, and ends in the hash of its identity; folders of older versions, whose names say less, are
-found as well.
+Stages write where this module says, and studies and lists look there, with nothing heavy imported. A folder's
+name says what the run is of, and ends in the hash of its identity. A list is read from manifests alone; a
+damaged one is a run like the others, in the state `damaged`: a list that stops at one hides the rest.
 """
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
-from monitorbench.runs.directory import RunDirectory
-from monitorbench.runs.files import content_hash
+from monitorbench.runs.directory import KINDS, MANIFEST, RunDirectory, read_manifest
+from monitorbench.runs.files import content_hash, is_locked
 
+State = Literal["done", "running", "incomplete", "stale", "damaged"]
+"""`stale`: it says running, and no process is at it. The same command resumes that, as what is incomplete."""
+_HASH_DIGITS = 12
+_UNITS = ((86400 * 365, "y"), (86400, "d"), (3600, "h"), (60, "m"))
 _LONGEST_NAME = 160
 """Bytes in front of the hash; a file system takes 255, with what names a folder in the making."""
 
 
 def run_name(*parts: str) -> str:
-    """What a run is of, as a folder's name: `smollm2_135m-direct-starter-test`; long parts are cut."""
-    name = "-".join(part for part in parts if part)
+    """Join what a run is of to a folder's name: `smollm2_135m-direct-starter-test`; long parts are cut."""
+    name = "-".join(filter(None, parts))
     if len(name.encode()) <= _LONGEST_NAME:
         return name
     each = _LONGEST_NAME // len(parts) - 1
-    return "-".join(part.encode()[:each].decode(errors="ignore") for part in parts if part)
+    return "-".join(name.encode()[:each].decode(errors="ignore") for name in filter(None, parts))
 
 
 def dataset_name(directory: str) -> str:
@@ -43,15 +51,14 @@ def training_run(study: Study, data: str, weights: str) -> RunDirectory:
         "weights": weights,
         "prompt": study.prompt.model_dump(mode="json"),
         "opening": study.monitor.opening,
-        "training": _without_none(study.training.model_dump(mode="json"), "epochs", "max_steps")
-        | {"dtype": study.training.resolved_dtype},
+        "training": study.training.model_dump(mode="json") | {"dtype": study.training.resolved_dtype},
         "seed": study.seed,
     }
     if study.training.extra_source:
         identity["instructions"] = study.source[study.training.extra_source].model_dump(mode="json")
-    monitor, subset = study.monitor.name, subset_name(study.dataset.train.subset)
-    name = run_name(monitor, subset, dataset_name(data), f"seed{study.seed}")
-    return RunDirectory(study.paths.runs / "train", name, identity, formerly=f"{monitor}-{subset}")
+    subset = subset_name(study.dataset.train.subset)
+    name = run_name(study.monitor.name, subset, dataset_name(data), f"seed{study.seed}")
+    return RunDirectory(study.paths.runs / "train", name, identity)
 
 
 def fit_run(study: Study, data: str, weights: str, dtype: str) -> RunDirectory:
@@ -75,11 +82,6 @@ def fit_run(study: Study, data: str, weights: str, dtype: str) -> RunDirectory:
     return RunDirectory(study.paths.runs / "fit", name, identity)
 
 
-def _without_none(settings: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Without these where they are None: the run of before the setting came is found again."""
-    return {name: value for name, value in settings.items() if value is not None or name not in names}
-
-
 def subset_name(subset: Sequence[str]) -> str:
     """A train subset as a name: `safety_permission_code`, `all-sycophancy_bias`."""
     return "+".join(subset).replace("/", "_")
@@ -88,10 +90,140 @@ def subset_name(subset: Sequence[str]) -> str:
 def evaluation_run(runs: Path, monitor: str, prompt: str, identity: Mapping[str, Any]) -> RunDirectory:
     """The run of a monitor, asked with a prompt, over the split of the dataset that the identity names."""
     name = run_name(monitor, prompt, dataset_name(identity["data"]), identity["split"])
-    return RunDirectory(runs / "evaluate", name, identity, formerly=f"{monitor}-{prompt}")
+    return RunDirectory(runs / "evaluate", name, identity)
 
 
 def evaluation_id(manifest: Mapping[str, Any]) -> str:
     """`<monitor>-<prompt>-<hash>`: the same for one run whatever its folder is called."""
     judge = manifest["results"]["judge"]
     return f"{judge['name']}-{judge['prompt']}-{content_hash(manifest['identity'])}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run, as far as its manifest tells."""
+
+    path: Path
+    kind: str
+    """The folder it is in, such as `evaluate`."""
+    parts: tuple[str, ...]
+    """Names of what the run is of, such as monitor, prompt, dataset and split."""
+    dataset: str
+    """The name alone; "" where it is of none."""
+    split: str
+    """The split that an evaluation judged; "" for other kinds."""
+    state: State
+    started: datetime | None
+    """When it was last started."""
+    changed: int
+    """When its manifest was last written, in ns."""
+    manifest: Mapping[str, Any]
+    """Empty where there is none, or a damaged one."""
+
+    @property
+    def id(self) -> str:
+        """The hash at the end of the folder's name; the whole name where there is none."""
+        head, _, digest = self.path.name.rpartition("-")
+        return digest if head and len(digest) == _HASH_DIGITS else self.path.name
+
+    @property
+    def title(self) -> str:
+        """Names of what the run is of, without dataset and split: `smollm2_135m-direct`."""
+        names = [name for name in self.parts if name not in (self.dataset, self.split)]
+        return "-".join(names) or self.parts[0]
+
+    @property
+    def age(self) -> tuple[datetime, int, str]:
+        """Sorts runs by how long ago they were started; two of one second by their manifests."""
+        return self.started or datetime.fromtimestamp(0, UTC), self.changed, self.path.name
+
+
+def runs_in(folder: Path, kinds: Iterable[str] = KINDS, *, beginning: str = "") -> list[Run]:
+    """The runs of some kinds in a folder of runs, the newest first.
+
+    With `beginning` only those whose folder's name, or whose hash, begins so.
+    """
+    runs = (read_run(path, kind) for kind in kinds for path in _folders(folder / kind, beginning))
+    return sorted(runs, key=lambda run: run.age, reverse=True)
+
+
+def _folders(parent: Path, beginning: str) -> Iterator[Path]:
+    try:
+        with os.scandir(parent) as entries:
+            names = [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for name in names:
+        if name.startswith(beginning) or name.rpartition("-")[2].startswith(beginning):
+            yield parent / name
+
+
+def read_run(path: Path, kind: str) -> Run:
+    """Read a run from its folder, whatever its state."""
+    state: State = "damaged"
+    changed = 0
+    try:
+        changed = (path / MANIFEST).stat().st_mtime_ns
+        manifest = read_manifest(path)
+        parts, dataset = _described(path, kind, manifest)
+        return Run(
+            path=path,
+            kind=kind,
+            parts=parts,
+            dataset=dataset,
+            split=str(manifest["identity"]["split"]) if kind == "evaluate" else "",
+            state=_state(path, str(manifest["status"])),
+            started=datetime.fromisoformat(manifest["started"]) if "started" in manifest else None,
+            changed=changed,
+            manifest=manifest,
+        )
+    except FileNotFoundError:
+        state = _state(path, "running")
+    except (UserError, KeyError, ValueError, TypeError, AttributeError, IndexError):
+        pass
+    return Run(path, kind, (_name_of(path),), "", "", state, None, changed, {})
+
+
+def _state(path: Path, status: str) -> State:
+    if status == "done":
+        return "done"
+    if is_locked(path):
+        return "running"
+    return "incomplete" if status == "incomplete" else "stale"
+
+
+def _name_of(path: Path) -> str:
+    """A folder's name without the hash at its end."""
+    return path.name.rpartition("-")[0] or path.name
+
+
+def _described(path: Path, kind: str, manifest: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
+    """Tell what a run is of, and the name of the dataset that it read; "" where it read none."""
+    identity, results = manifest["identity"], manifest["results"]
+    dataset = dataset_name(str(identity.get("data") or results.get("data") or ""))
+    if kind == "evaluate" and "judge" in results:
+        judge = results["judge"]
+        return (str(judge["name"]), str(judge["prompt"]), dataset, str(identity["split"])), dataset
+    if kind in ("wording", "stress") and "monitor" in results:
+        prompt = [str(results["prompt"])] if kind == "stress" else []
+        return (str(results["monitor"]), *prompt, dataset), dataset
+    if kind == "calibrate" and "operating_point" in results:
+        threshold = results["operating_point"]["thresholds"][0]
+        monitor, prompt, _ = threshold["monitor"].split("/")
+        dataset = dataset_name(str(threshold["data"]))
+        return (monitor, prompt, dataset), dataset
+    if kind in ("train", "fit") and "name" in results:
+        head = f"{identity['head']['name']}-" if kind == "fit" else ""
+        subset, seed = f"{head}{results['name']}", f"seed{identity['seed']}"
+        # The monitor's name is nowhere but in the folder's.
+        return (_name_of(path).removesuffix(f"-{subset}-{dataset}-{seed}"), subset, dataset, seed), dataset
+    # Of a transfer study and of baselines the folder's name is the dataset's.
+    return (_name_of(path),), _name_of(path) if kind in ("transfer", "baselines") else dataset
+
+
+def age_in_words(started: datetime | None, now: datetime | None = None) -> str:
+    """`<1m`, `5m`, `3h`, `12d`, `2y`; `?` where nobody knows."""
+    if started is None:
+        return "?"
+    seconds = ((now or datetime.now(UTC)) - started).total_seconds()
+    return next((f"{seconds / each:.0f}{unit}" for each, unit in _UNITS if seconds >= each), "<1m")

@@ -23,8 +23,6 @@ _INIT_SECONDS = 30.0
 _FINISH_SECONDS = 30.0
 """How long the last numbers may take to be uploaded; what is not is still in the run directory."""
 
-_SECRET = re.compile(r"key|token|secret|passw|auth|credential", re.IGNORECASE)
-"""Fields of `engine.extra_body` whose values stay here."""
 _OURS = "MONITORBENCH_WANDB_DATA_DIR"
 """The environment variable that says which `WANDB_DATA_DIR` was set here."""
 _log = logging.getLogger(__name__)
@@ -43,8 +41,8 @@ class Track:
 
     def log(self, numbers: Mapping[str, float | None], step: int) -> None:
         """Hand numbers over; those that are None are left out. Steps may repeat but never decrease."""
-        known = {name: value for name, value in numbers.items() if value is not None}
-        self._put(lambda run: run.log(known, step=step))
+        numbers_there = {name: value for name, value in numbers.items() if value is not None}
+        self._put(lambda run: run.log(numbers_there, step=step))
 
     def table(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Hand a table over; its columns are the keys of all rows, in their order."""
@@ -121,7 +119,8 @@ def tracking(study: Study, run_path: Path, job: str, *, is_first: bool = True) -
     if settings.mode == "disabled" or not is_first:
         track = Track()
     elif importlib.util.find_spec("wandb") is None:
-        _say_not_installed()
+        if job == "train" or not settings.after_seconds:  # elsewhere nobody asked for it
+            _say_not_installed()
         track = Track()
     else:
         track = Track(lambda: _begin(study, run_path, job), settings.after_seconds)
@@ -160,27 +159,6 @@ def _say_not_installed() -> None:
     _log.warning("W&B: wandb is not installed; continuing without it (tracking=none turns it off)")
 
 
-def tracked_step(loss: float, learning_rate: float | None, tokens: int, seconds: float) -> dict[str, float]:
-    """What training logs of an optimizer step: `track.log(tracked_step(…), step)`.
-
-    `tokens` are the step's, of all processes together, and went through the model in `seconds`.
-    """
-    found = {"train/loss": loss}
-    if learning_rate is not None:
-        found["train/learning_rate"] = learning_rate
-    if seconds > 0:
-        found["train/tokens_per_second"] = tokens / seconds
-    return found
-
-
-def tracked_validation(point: Mapping[str, Any]) -> dict[str, float | None]:
-    """What training logs of a point of its learning curve (`metrics.results.CurvePoint`)."""
-    low, high = point.get("auroc_ci") or (None, None)
-    named = {name: point.get(name) for name in ("auroc", "miss_rate", "false_alarm_rate")}
-    named |= {"auroc_low": low, "auroc_high": high}
-    return {f"validation/{name}": value for name, value in named.items()}
-
-
 def _begin(study: Study, run_path: Path, job: str) -> Any:
     # Read when wandb is imported: its crash reports would go out even offline, and its banner to stderr.
     os.environ["WANDB_ERROR_REPORTING"] = "false"
@@ -202,7 +180,7 @@ def _begin(study: Study, run_path: Path, job: str) -> Any:
         job_type=job,
         name=run_path.name,
         dir=run_path,
-        config=_without_secrets(study.model_dump(mode="json")),
+        config=study.model_dump(mode="json"),
         settings=wandb.Settings(
             silent=True,
             console="off",
@@ -222,17 +200,3 @@ def _begin(study: Study, run_path: Path, job: str) -> Any:
             x_transaction_log_flush_interval=2.0,
         ),
     )
-
-
-def _without_secrets(tree: dict[str, Any]) -> dict[str, Any]:
-    """The settings with the values of fields that a request's own body may hide a key in left out."""
-    body = tree["engine"].get("extra_body")
-    if not body:
-        return tree
-    return {**tree, "engine": {**tree["engine"], "extra_body": _hidden(body)}}
-
-
-def _hidden(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: "hidden" if _SECRET.search(key) else _hidden(inner) for key, inner in value.items()}
-    return [_hidden(inner) for inner in value] if isinstance(value, list) else value

@@ -54,7 +54,7 @@ class SandboxUnavailable(RuntimeError):
     """This machine can't isolate foreign code; nothing was run."""
 
 
-class Status(StrEnum):
+class ProgramStatus(StrEnum):
     """How a program ended."""
 
     PASSED = "passed"
@@ -77,13 +77,13 @@ class Program(NamedTuple):
 class RunResult(NamedTuple):
     """How a program ended, and one line why: the exception of a failure, the signal of a crash."""
 
-    status: Status
+    status: ProgramStatus
     detail: str = ""
 
     @property
     def passed(self) -> bool:
         """Whether candidate and check both ran to their end without an exception."""
-        return self.status is Status.PASSED
+        return self.status is ProgramStatus.PASSED
 
 
 def run(
@@ -183,13 +183,13 @@ def _outcome(answer: bytes, judged: int, ended: int, out_of_time: bool) -> RunRe
     too_long = (-signal.SIGXCPU, -signal.SIGPROF)
     if word == "unavailable":
         raise SandboxUnavailable(f"foreign code was not run: {' '.join(detail.split())}")
-    if word in (Status.PASSED, Status.FAILED):
-        return RunResult(Status(word), " ".join(detail.split()))
+    if word in (ProgramStatus.PASSED, ProgramStatus.FAILED):
+        return RunResult(ProgramStatus(word), " ".join(detail.split()))
     if out_of_time or judged in too_long or (word == "gone" and ended in too_long):
-        return RunResult(Status.TIMED_OUT)
+        return RunResult(ProgramStatus.TIMED_OUT)
     if word == "gone" and ended == template.STILL_RUNNING:
-        return RunResult(Status.CRASHED, "closed its pipe before its check was over")
+        return RunResult(ProgramStatus.CRASHED, "closed its pipe before its check was over")
     code = ended if word == "gone" else judged
     if code < 0:
-        return RunResult(Status.CRASHED, f"killed by {signal.Signals(-code).name}")
-    return RunResult(Status.CRASHED, f"exited with status {code} before its check was over")
+        return RunResult(ProgramStatus.CRASHED, f"killed by {signal.Signals(-code).name}")
+    return RunResult(ProgramStatus.CRASHED, f"exited with status {code} before its check was over")

@@ -28,7 +28,7 @@ from monitorbench.corpus.columns import read_batches, read_columns, read_some
 from monitorbench.corpus.surface import CHECKED_PER_CELL, samples_by_cell, shortcuts_of
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.marks import Shortcuts, Surface
+from monitorbench.metrics.marks import ShortcutMarks, Surface
 from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.directory import RunDirectory, checked_file, read_checked, read_finished
 from monitorbench.runs.files import write_json
@@ -123,7 +123,7 @@ class Baselines(NamedTuple):
     numbers: dict[str, Numbers]
     answers: dict[str, Columns]
     """Beside a monitor's they say what the difference is, with its interval."""
-    shortcuts: dict[str, Shortcuts]
+    shortcuts: dict[str, ShortcutMarks]
     """By cell, and by stratum of one; see `Results`."""
 
 
@@ -147,7 +147,7 @@ def baselines_of(study: Study, data: Path) -> Baselines:
             _keep(study, data, run, drawn)
         found = cast(dict[str, Numbers], read_checked(run.path, _FILE))
         table = pq.read_table(checked_file(run.path, _ANSWERS))
-        shortcuts = cast(dict[str, Shortcuts], read_checked(run.path, _SHORTCUTS))
+        shortcuts = cast(dict[str, ShortcutMarks], read_checked(run.path, _SHORTCUTS))
     test, without = read_columns(data, Split.TEST), np.full(len(table), np.nan)
     answers = {name: test.answering(table[name].to_numpy(), without) for name in found}
     return Baselines(found, answers, shortcuts)
@@ -171,7 +171,7 @@ def _keep(study: Study, data: Path, run: RunDirectory, drawn: Drawn) -> None:
         results["baselines"] = list(found)
 
 
-def _shortcuts(data: Path) -> dict[str, Shortcuts]:
+def _shortcuts(data: Path) -> dict[str, ShortcutMarks]:
     """The shortcut checks of a dataset: of its test split, or of all where they are shares of one pool."""
     results = read_finished(data)["results"]
     if results.get("without_texts"):
@@ -180,7 +180,7 @@ def _shortcuts(data: Path) -> dict[str, Shortcuts]:
     one_pool = "constructed" not in results  # a corpus is made otherwise than the benchmark beside it
     checked = [split for split in Split if split in results["splits"]] if one_pool else [Split.TEST]
     samples = [sample for split in checked for sample in read_some(data, split, CHECKED_PER_CELL)]
-    found: dict[str, Shortcuts] = {}
+    found: dict[str, ShortcutMarks] = {}
     with progress("score: check shortcuts", len(cells := samples_by_cell(samples))) as ticker:
         for cell, members in cells.items():
             found |= shortcuts_of(members, headline=results.get("headline", {}).get(cell))

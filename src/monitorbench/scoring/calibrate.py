@@ -14,13 +14,16 @@ import numpy as np
 from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
-from monitorbench.config.evaluation import Calibrate
+from monitorbench.config.engine import REPRODUCIBLE_WITHIN
+from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.config.study import Study
+from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.metrics.at_point import RatesAt, rates_at
+from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
 from monitorbench.runs.files import write_atomically
-from monitorbench.runs.missing_scores import IN_A_NAME
 from monitorbench.runs.run_folders import dataset_name, run_name
+from monitorbench.runs.verdict_log import MISSING_SUFFIXES
 from monitorbench.scoring.calibration_split import (
     CalibrationScores,
     FittedOn,
@@ -50,19 +53,20 @@ def calibrate_run(study: Study) -> Path:
     scored = unseen(judged, strata)
     parts = per_category(scored) if settings.per_category else (scored,)
     thresholds = [threshold_for(part, settings, mix) for part in parts]
-    point = threshold_point(*thresholds)
+    point = threshold_point(
+        *(clear_of_scores(one, part.scores[:, 0]) for one, part in zip(thresholds, parts, strict=True))
+    )
     identity = {"run": judged.id, "point": point.model_dump(mode="json")}
     name = run_name(judged.monitor, judged.prompt, dataset_name(judged.data.name))
-    formerly = f"{judged.monitor}-{judged.prompt}"
-    run = RunDirectory(study.paths.runs / "calibrate", name, identity, formerly=formerly)
+    run = RunDirectory(study.paths.runs / "calibrate", name, identity)
     with run.recording(study) as results:
         write_atomically(run.path / _FILE, point.model_dump_json(indent=2) + "\n")
         results["operating_point"] = point.model_dump(mode="json")
         results["judged"] = str(judged.directory)
-        at = _rates_there(judged, scored, point, study)
+        at = _rates_there(judged, scored, point, study.stakes, study.seed, study.transfer.resamples)
         results["rates"] = at
         results["flags_nothing"] = flags_nothing(at)
-        for one in thresholds:
+        for one in point.thresholds:
             _log.info("calibrate: %s", _in_words(one))
         _log.info("calibrate: %s", _rates_in_words(at, study.stakes.base_rate))
         if results["flags_nothing"]:
@@ -87,7 +91,7 @@ def judge_id(evaluation: Evaluation) -> str:
     Whether scores are missing in this file of an import, which its name says, is none of it.
     """
     name = evaluation.monitor
-    for how in IN_A_NAME.values():
+    for how in MISSING_SUFFIXES.values():
         name = name.removesuffix(f"_{how}")
     return f"{name}/{evaluation.prompt}/{evaluation.judge_hash}"
 
@@ -105,10 +109,13 @@ def flags_nothing(at: RatesAt) -> bool:
 def unseen(judged: Evaluation, strata: list[str] | None) -> CalibrationScores:
     """The samples that a threshold may be set on.
 
-    All of them; of a combination that was fitted on the first half, the second half.
+    All of them; of a combination that was fitted on the first half, the second half. Raises `UserError` where
+    scores depend on what was batched together.
     """
+    manifest = read_finished(judged.directory)
+    refuse_batch_dependent(judged.directory, manifest)
     scored = _calibration_scores(judged, strata)
-    combined = read_finished(judged.directory)["results"].get("combined")
+    combined = manifest["results"].get("combined")
     if not combined or combined["rule"]["fitted_on"] is None:
         return scored
     _, rest = divide(scored)
@@ -139,13 +146,32 @@ def threshold_for(part: CalibrationScores, settings: Calibrate, mix: Mix | None)
     return neyman_pearson(part, alpha=settings.alpha, delta=settings.delta, mix=mix)
 
 
+def clear_of_scores(one: CalibratedThreshold, scores: FloatArray) -> CalibratedThreshold:
+    """Raise a threshold from the score that it was found at into the gap above that score.
+
+    The sample with that score is then decided alike wherever it is judged again, since scores may differ by
+    their last digits. The step is half of `REPRODUCIBLE_WITHIN`, or half of the gap where that is smaller: no
+    score in `scores` [samples] changes sides, and a promise about false alarms holds at any higher threshold.
+    """
+    if one.threshold is None:
+        return one
+    next_score = scores[scores > one.threshold].min(initial=np.inf)
+    step = min(REPRODUCIBLE_WITHIN, float(next_score) - one.threshold) / 2
+    return one.model_copy(update={"threshold": min(one.threshold + step, max(1.0, one.threshold))})
+
+
 def _rates_there(
-    judged: Evaluation, scored: CalibrationScores, point: OperatingPoint, study: Study
+    judged: Evaluation,
+    scored: CalibrationScores,
+    point: OperatingPoint,
+    stakes: Stakes,
+    seed: int,
+    resamples: int,
 ) -> RatesAt:
     """What the point comes to on the samples that the threshold was set beside."""
     at = answers_at(point, judged).judged
     rows = np.isin(at.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
-    return rates_at(at.taking(rows), study.stakes, resamples=study.transfer.resamples, seed=study.seed)
+    return rates_at(at.taking(rows), stakes, resamples=resamples, seed=seed)
 
 
 def _in_words(one: CalibratedThreshold) -> str:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from monitorbench.config.evaluation import Calibrate
-from monitorbench.config.study import Study
+from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.control.rank import conformal_questions_needed, samples_needed
@@ -21,7 +20,8 @@ from monitorbench.scoring.thresholds import weighted_questions_needed
 
 
 def decision_of(
-    study: Study,
+    stakes: Stakes,
+    calibrate: Calibrate,
     evaluations: Sequence[Evaluation],
     points: Sequence[PointAt],
     baselines: Mapping[str, Columns],
@@ -32,9 +32,9 @@ def decision_of(
     return decide(
         [Candidate(e.monitor, e.prompt, e.judged) for e in read],
         baselines,
-        study.stakes,
+        stakes,
         is_calibrated=bool(points),
-        promise=None if points else _promise(study.calibrate, evaluations[0].data),
+        promise=None if points else _promise(calibrate, evaluations[0].data),
         **drawn,
     )
 

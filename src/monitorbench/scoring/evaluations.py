@@ -22,10 +22,16 @@ from monitorbench.metrics.usage import SentOn, UsageFacts, usage
 from monitorbench.records import TRANSPORT_FAILURES, Split, reasons_in_words
 from monitorbench.runs.directory import kind_of, read_finished
 from monitorbench.runs.files import content_hash
-from monitorbench.runs.missing_scores import counted
 from monitorbench.runs.run_folders import evaluation_id
-from monitorbench.runs.verdict_columns import Spent, VerdictColumns, read_verdict_columns
-from monitorbench.runs.verdict_log import FAILURES, VERDICTS, read_failures
+from monitorbench.runs.verdict_log import (
+    FAILURES,
+    VERDICTS,
+    Spent,
+    VerdictColumns,
+    read_failures,
+    read_verdict_columns,
+    with_missing_counted,
+)
 
 
 class Evaluation(NamedTuple):
@@ -175,7 +181,7 @@ def _judged(
     directory: Path, results: Mapping[str, Any], samples: Columns
 ) -> tuple[Columns, pa.Array, UsageFacts, ScoreFacts]:
     """The samples with what the run's log says last of each; and what else `Evaluation` says of them."""
-    log = counted(_with_failures(read_verdict_columns(directory / VERDICTS), directory), results)
+    log = with_missing_counted(_with_failures(read_verdict_columns(directory / VERDICTS), directory), results)
     at = pc.index_in(log.sample_ids, value_set=samples.sample_ids)
     of_sample = at.is_valid().to_numpy(zero_copy_only=False)  # others are of samples outside the view
     line = np.full(len(samples), -1)

@@ -29,7 +29,7 @@ from monitorbench.metrics.summary import CellMetrics, Macro, Overall
 from monitorbench.metrics.trade_off import pareto_front, pearson
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, objective_tests, over_seeds
 from monitorbench.metrics.transfer import (
-    Difference,
+    TransferDifference,
     difference,
     differences,
     differences_over_seeds,
@@ -97,7 +97,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
         cost_fronts=_cost_fronts(found, evaluations),
         scores=_score_facts(evaluations),
         prompts=_prompts(evaluations, drawn),
-        decision=decision_of(study, evaluations, points, baselines.answers, drawn),
+        decision=decision_of(study.stakes, study.calibrate, evaluations, points, baselines.answers, drawn),
     )
     if points:
         results["operating_points"] = facts_of(points, study.stakes, drawn)
@@ -180,9 +180,9 @@ def _with_bases(evaluations: Sequence[Evaluation]) -> list[tuple[Evaluation, Eva
 
 def _transfer(
     pairs: Sequence[tuple[Evaluation, Evaluation]], drawn: Drawn
-) -> dict[str, dict[str, dict[str, Difference]]]:
+) -> dict[str, dict[str, dict[str, TransferDifference]]]:
     """In each cell, over the trained cells and over the held-out ones."""
-    transfer: dict[str, dict[str, dict[str, Difference]]] = {}
+    transfer: dict[str, dict[str, dict[str, TransferDifference]]] = {}
     for base, tuned in pairs:
         found = differences(base.judged, tuned.judged, **drawn)
         for name, inside in _parts(tuned).items():
@@ -193,12 +193,12 @@ def _transfer(
 
 
 def _effects(
-    transfer: Mapping[str, dict[str, dict[str, Difference]]],
+    transfer: Mapping[str, dict[str, dict[str, TransferDifference]]],
     pairs: Sequence[tuple[Evaluation, Evaluation]],
     drawn: Drawn,
-) -> dict[str, dict[str, dict[str, Difference]]]:
+) -> dict[str, dict[str, dict[str, TransferDifference]]]:
     """Training, prompt, cell: of several seeds under one prompt their mean, of one the adapter."""
-    found: dict[str, dict[str, dict[str, Difference]]] = {}
+    found: dict[str, dict[str, dict[str, TransferDifference]]] = {}
     grouped = _grouped(pairs)
     for (family, prompt), members in grouped.items():
         if len(members) == 1:

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Stakes
+from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.drift import DRIFTED, Drift, drift
-from monitorbench.metrics.results import PointFacts, ThresholdFacts
+from monitorbench.metrics.results import OperatingPointFacts, ThresholdFacts
 from monitorbench.report.tables.points import drift_in_words
 from monitorbench.runs.directory import read_finished
 from monitorbench.scoring.calibrate import (
@@ -61,7 +62,8 @@ def points_at(
     """Each calibration at the evaluation of the same judge.
 
     Raises `UserError` for a directory that is none, where a point was calibrated for none of these judges,
-    where two are for one judge, and, unless `other_dataset`, for one that was calibrated on another dataset.
+    where two are for one judge, where the run's scores depend on what was batched together, and, unless
+    `other_dataset`, for one that was calibrated on another dataset.
     """
     # By hash: of several seeds the runs here may have longer names than calibrations know.
     of_judge = {e.judge_hash: e for e in evaluations}
@@ -80,6 +82,7 @@ def points_at(
         if judge in taken:
             raise UserError(f"{directory} and {taken[judge]}: two points for {calibrated}; expected one")
         taken[judge] = directory
+        refuse_batch_dependent(of_judge[judge].directory, read_finished(of_judge[judge].directory))
         one = PointAt(directory, point, answers_at(point, of_judge[judge]))
         if one.is_elsewhere and not other_dataset:
             raise UserError(
@@ -91,13 +94,15 @@ def points_at(
     return found
 
 
-def facts_of(points: Sequence[PointAt], stakes: Stakes, drawn: Drawn) -> dict[str, dict[str, PointFacts]]:
+def facts_of(
+    points: Sequence[PointAt], stakes: Stakes, drawn: Drawn
+) -> dict[str, dict[str, OperatingPointFacts]]:
     """Monitor, prompt: the point and its numbers on the test split."""
-    found: dict[str, dict[str, PointFacts]] = {}
+    found: dict[str, dict[str, OperatingPointFacts]] = {}
     for one in points:
         e = one.evaluation
         rates, there = rates_at(e.judged, stakes, **drawn), calibration_rates(one.directory)
-        found.setdefault(e.monitor, {})[e.prompt] = PointFacts(
+        found.setdefault(e.monitor, {})[e.prompt] = OperatingPointFacts(
             name=one.name,
             calibrated_on=one.calibrated_on,
             thresholds=one.thresholds,

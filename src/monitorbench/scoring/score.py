@@ -18,6 +18,7 @@ from monitorbench.report.tables.tables import show_tables
 from monitorbench.report.tables.transfer import doses_in_words
 from monitorbench.runs.directory import RunDirectory, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
+from monitorbench.runs.run_folders import dataset_name
 from monitorbench.runs.tracking import track_results
 from monitorbench.scoring.directions import directions_of
 from monitorbench.scoring.evaluations import Evaluation, read_covered, with_distinct_names
@@ -103,7 +104,7 @@ def transfer(study: Study, *, decides: bool = True) -> Path:
         identity["operating_points"] = sorted(content_hash(p.point.model_dump(mode="json")) for p in points)
     if choices:
         identity["wordings"] = choices
-    run = RunDirectory(study.paths.runs / "transfer", study.dataset.name, identity)
+    run = RunDirectory(study.paths.runs / "transfer", dataset_name(evaluations[0].data.name), identity)
     with run.recording(study) as results:
         metrics = measured(study, evaluations, points)
         if choices:

@@ -87,7 +87,7 @@ def weighted_tail(alarms: FloatArray, weights: FloatArray, alpha: float) -> Floa
     what was flagged, and one more question of the largest weight, is a sum of exponentials, whose tail above
     alpha is taken here from the gamma distribution of the same three moments (theirs has two and errs to the
     wrong side at a delta of .01). Without any alarm it is exp(−alpha/max v), a bound that is proven; with
-    some it never fell short in the searches of `benchmarks/coverage_parts/promises.py`.
+    some it never fell short in the searches of `benchmarks/coverage/promises.py`.
     """
     largest = weights.max()
     first, second, third = (alarms + largest ** np.arange(1, 4)).T

@@ -1,6 +1,6 @@
 """Every source there is: a new one is its file, its YAML in `conf/source`, and its lines here.
 
-An import and an entry; Hydra needs the YAML's name in `conf/source/all.yaml` as well.
+An import and an entry.
 """
 
 from monitorbench.sources import handwritten

@@ -18,13 +18,13 @@ from monitorbench.construct.code.incentive import special_cased_pairs
 from monitorbench.construct.pair import Constructed, ConstructionVersion
 from monitorbench.records import Task
 from monitorbench.sources.read import SourceFiles
-from monitorbench.upstream import CodingProblem, CuedQuestion, LabelledResponse, Question
+from monitorbench.upstream import CodingProblem, CuedQuestion, KnownQuestion, LabelledResponse
 
 T = TypeVar("T")
 _ROWS_AT_A_TIME = 2048
 
 
-class Context(NamedTuple):
+class ConstructionContext(NamedTuple):
     """What a construction may know besides its rows: names, the dataset's seed and settings."""
 
     source: str
@@ -44,11 +44,11 @@ class InstalledData(NamedTuple):
     """Of the data as installed. Both raise `FileNotFoundError` where the package is missing."""
 
 
-class Questions(NamedTuple):
+class SubjectQuestions(NamedTuple):
     """Questions with known answers, for a subject model to be asked (`data_build/elicit.py`)."""
 
     task: Task
-    load: Callable[[SourceFiles], Iterable[Question]]
+    load: Callable[[SourceFiles], Iterable[KnownQuestion]]
 
 
 class CuedQuestions(NamedTuple):
@@ -75,7 +75,7 @@ class SourceDeclaration:
     """Raised whenever the reader returns other rows for the same raw files."""
     read: Callable[[SourceFiles], Iterable[Any]] | None
     """The rows that `construct` takes; None where they come with a package."""
-    construct: Callable[[Iterable[Any], Context], Iterator[Constructed]] | None
+    construct: Callable[[Iterable[Any], ConstructionContext], Iterator[Constructed]] | None
     """Rows to candidates, piece by piece; None where its pairs need a subject model's answers."""
     constructions: tuple[ConstructionVersion, ...]
     """Whatever makes its samples, with versions."""
@@ -91,7 +91,7 @@ class SourceDeclaration:
     """Whether the safety scorer is fitted on its rows, which are `LabelledResponse`s then."""
     takes_elicited: bool = False
     """Whether pairs are made of a subject model's answers to its questions."""
-    questions: Questions | CuedQuestions | CodingProblems | None = None
+    questions: SubjectQuestions | CuedQuestions | CodingProblems | None = None
     """What a subject model can be asked."""
     installed: InstalledData | None = None
 
@@ -101,13 +101,15 @@ class SourceDeclaration:
         return self.construct is None
 
 
-def as_labelled(rows: Iterable[LabelledResponse], context: Context) -> Iterator[Constructed]:
+def as_labelled(rows: Iterable[LabelledResponse], context: ConstructionContext) -> Iterator[Constructed]:
     """The `construct` of a source whose responses upstream has labelled: samples as they are, in pieces."""
     for piece in pieces(rows):
         yield labelled_samples(piece, source=context.source, licence=context.licence)
 
 
-def as_special_cased(problems: Iterable[CodingProblem], context: Context) -> Iterator[Constructed]:
+def as_special_cased(
+    problems: Iterable[CodingProblem], context: ConstructionContext
+) -> Iterator[Constructed]:
     """The `construct` of a source of coding problems: examples special-cased, checked by execution."""
     pairs, counts = special_cased_pairs(list(problems), seed=context.seed)
     rejected = Counter({why: count for why, count in counts.items() if not why.startswith("kept")})

@@ -16,7 +16,7 @@ import yaml
 
 from monitorbench.construct.pair import Constructed, Pair, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Task
-from monitorbench.sources.declaration import Context, InstalledData, SourceDeclaration
+from monitorbench.sources.declaration import ConstructionContext, InstalledData, SourceDeclaration
 
 VERSION = 2
 """Raised whenever the same files are read otherwise; `fingerprint` tells of other files."""
@@ -109,7 +109,7 @@ def _sha256(texts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
-def _construct(rows: Iterable[HandwrittenPair], context: Context) -> Iterator[Constructed]:
+def _construct(rows: Iterable[HandwrittenPair], context: ConstructionContext) -> Iterator[Constructed]:
     pairs = (pair_of(_PAPER_CELL, row, context.source) for row in rows)
     yield Constructed(list(chain.from_iterable(pairs)), Counter())
 

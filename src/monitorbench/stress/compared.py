@@ -7,7 +7,7 @@ from math import nan
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.robustness.compare import MEASURES, OF_BENIGN, compare_change, labelled, matching
 from monitorbench.metrics.robustness.facts import STRESS_VERSION, UNCHANGED, StressFacts
-from monitorbench.metrics.robustness.worst import Compared, robustness
+from monitorbench.metrics.robustness.worst import ComparedChange, robustness
 from monitorbench.records import Label, Sample, Verdict
 from monitorbench.scoring.evaluations import Evaluation
 from monitorbench.scoring.operating_point import answers_at
@@ -51,7 +51,7 @@ def stress_facts(
 
 def _compared(
     evaluation: Evaluation, point: PointAt | None, whole: Columns, change: Change, cases: Sequence[Case]
-) -> Compared:
+) -> ComparedChange:
     after = _answered(evaluation, point, cases)
     before = matching(whole, [one.sample_id for one in cases])
     reasons = Counter(str(one.verdict.unscored) for one in cases if one.verdict.unscored is not None)
@@ -63,7 +63,7 @@ def _compared(
         unscored=dict(reasons.most_common()),
         counted=[one for one in MEASURES if change.keeps_benign or one not in OF_BENIGN],
     )
-    return Compared(before, after, facts)
+    return ComparedChange(before, after, facts)
 
 
 def _answered(evaluation: Evaluation, point: PointAt | None, cases: Sequence[Case]) -> Columns:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Judging(NamedTuple):
+class StressJudging(NamedTuple):
     """Who judges, and where what is judged is kept."""
 
     spec: JudgeSpec
@@ -66,7 +66,9 @@ class Case(NamedTuple):
     verdict: Verdict
 
 
-def judge_all(judge: Judging, samples: Sequence[Sample], changes: Sequence[Change], seed: int) -> list[Case]:
+def judge_all(
+    judge: StressJudging, samples: Sequence[Sample], changes: Sequence[Change], seed: int
+) -> list[Case]:
     """A case for every sample unchanged, and for every change and sample that it applies to.
 
     Raises what asking a judge raises, and `Incomplete` where more got no answer than `engine.max_failed`.
@@ -109,7 +111,7 @@ def _say(number: int, of: int, name: str, n: int, n_samples: int) -> None:
 
 
 @contextmanager
-def _engine(judge: Judging) -> Iterator["SharedEngine | None"]:
+def _engine(judge: StressJudging) -> Iterator["SharedEngine | None"]:
     """One engine of this process for all prompts; None where there is none, or no other prompt ever comes."""
     monitor, engine = judge.spec.monitor, judge.spec.engine
     if not engine.takes_token_ids or monitor.head is not None or monitor.router is not None:
@@ -123,7 +125,7 @@ def _engine(judge: Judging) -> Iterator["SharedEngine | None"]:
 
 @contextmanager
 def _opened(
-    judge: Judging,
+    judge: StressJudging,
     spec: JudgeSpec,
     log: VerdictLog,
     failures: FailureLog,
@@ -134,7 +136,7 @@ def _opened(
 
 
 def _asked(
-    judge: Judging,
+    judge: StressJudging,
     asked: Judge,
     name: str,
     pairs: Sequence[tuple[Sample, Sample]],

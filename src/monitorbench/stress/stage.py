@@ -33,7 +33,7 @@ from monitorbench.scoring.points import PointAt, points_at
 from monitorbench.stress.changes.all import chosen
 from monitorbench.stress.changes.change import Change
 from monitorbench.stress.compared import stress_facts
-from monitorbench.stress.judged import Judging, judge_all, write_cases
+from monitorbench.stress.judged import StressJudging, judge_all, write_cases
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ def stress(study: Study) -> Path:
     wanted = [study.operating_point] if study.operating_point else []
     points = points_at(wanted, [evaluation], other_dataset=study.score.other_dataset)
     judged = as_judged(study, directory)
-    run = _run(study, evaluation, changes, points)
+    run = _run(study.seed, study.stress.pairs_per_cell, study.paths.runs, evaluation, changes, points)
     if not run.done:
         _judge(study, judged, evaluation, changes, points, run)
     else:
@@ -109,7 +109,7 @@ def _judge(
         whole = prompt.model_copy(update={"too_long": "unscored"})
         return judge_spec(spec.monitor, spec.engine, whole, spec.shots, spec.route)
 
-    judging = Judging(
+    judging = StressJudging(
         spec=asked_with(spec.prompt),
         asked_with=asked_with,
         models=study.paths.models,
@@ -117,7 +117,7 @@ def _judge(
         known=[evaluation.directory, *_of_the_same_judge(run)],
     )
     judged.engine.api_key()
-    samples = drawn(study, evaluation)
+    samples = drawn(study.stress.pairs_per_cell, evaluation)
     with run.recording(study) as results:
         cases = judge_all(judging, samples, changes, study.seed)
         write_cases(run.path, cases)
@@ -134,7 +134,7 @@ def _judge(
         }
 
 
-def drawn(study: Study, evaluation: Evaluation) -> list[Sample]:
+def drawn(pairs_per_cell: int, evaluation: Evaluation) -> list[Sample]:
     """Of each cell that the evaluation judged so many samples of each label, by content hash.
 
     The first `stress.pairs_per_cell` pairs; where there are fewer, samples without a counterpart too.
@@ -147,7 +147,7 @@ def drawn(study: Study, evaluation: Evaluation) -> list[Sample]:
     for (cell, label), found in units.items():
         paired = set.intersection(*(units.get((cell, one), set()) for one in Label))
         ordered = sorted(found, key=lambda one: (one not in paired, hashlib.sha256(one.encode()).digest()))
-        first[cell, label] = set(ordered[: study.stress.pairs_per_cell])
+        first[cell, label] = set(ordered[:pairs_per_cell])
     return [one for one in samples if (one.pair_id or one.id) in first[one.cell, one.label]]
 
 
@@ -168,16 +168,23 @@ def _of_the_same_judge(run: RunDirectory) -> list[Path]:
     return found
 
 
-def _run(study: Study, evaluation: Evaluation, changes: list[Change], points: list[PointAt]) -> RunDirectory:
+def _run(
+    seed: int,
+    pairs_per_cell: int,
+    runs: Path,
+    evaluation: Evaluation,
+    changes: list[Change],
+    points: list[PointAt],
+) -> RunDirectory:
     identity = {
         "version": STRESS_VERSION,
         "evaluation": read_manifest(evaluation.directory)["identity"],
         "data": evaluation.data.name,
         "changes": {one.name: one.version for one in changes},
-        "pairs_per_cell": study.stress.pairs_per_cell,
-        "seed": study.seed,
+        "pairs_per_cell": pairs_per_cell,
+        "seed": seed,
     }
     if points:
         identity["operating_point"] = points[0].point.model_dump(mode="json")
     name = run_name(evaluation.monitor, evaluation.prompt, dataset_name(evaluation.data.name))
-    return RunDirectory(study.paths.runs / "stress", name, identity)
+    return RunDirectory(runs / "stress", name, identity)

@@ -1,9 +1,10 @@
-"""What `transfer.plan=true` prints: what a study could show in each cell, and what it would take.
+"""The plan of a transfer study: what each cell could show, and what the runs would take.
 
 Nothing is trained or judged. What is not known yet is assumed (`transfer.assumed`), but for the base's AUROC
 and its variance where the base has judged the test split already.
 """
 
+from collections import Counter
 from math import sqrt
 from typing import NamedTuple
 
@@ -12,13 +13,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.evaluation import Assumed
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
 from monitorbench.corpus.columns import read_columns
-from monitorbench.forecast.samples import dataset_here
-from monitorbench.forecast.table import forecast, print_forecast
-from monitorbench.forecast.work import Run, Work, weights_here
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.metrics.auroc import auroc, clustered_variance, components
 from monitorbench.metrics.bootstrap import group_index
@@ -29,181 +27,138 @@ from monitorbench.metrics.sensitivity import POWER, auroc_variance, detectable_f
 from monitorbench.metrics.words import LEVEL, MEASURES
 from monitorbench.records import Split
 from monitorbench.report.tables.numbers import rate
-from monitorbench.runs.run_folders import training_run
 from monitorbench.scoring.evaluations import read_evaluation
-from monitorbench.studies.points import Point, evaluation_study, points, training_study
+from monitorbench.studies.forecast import forecast, print_forecast
+from monitorbench.studies.prompt_lengths import dataset_here
+from monitorbench.studies.transfer import coming_runs, evaluation_study, training_points
 
 
-class CellPlan(NamedTuple):
-    """What one test cell has, and could show."""
+class CellPower(NamedTuple):
+    """The questions of one test cell, and the falls in AUROC that it could show."""
 
     cell: str
     n_pairs: int
     n_groups: int
     auroc: float
-    """The base's: measured, or assumed."""
+    """The base's AUROC: measured, or assumed."""
     is_measured: bool
     detectable: tuple[float | None, ...]
-    """The smallest fall that would be found, by the numbers of seeds; None: none would."""
+    """The smallest fall that a test would find, by the numbers of seeds; None where it would find none."""
 
 
-class StudyPlan(NamedTuple):
-    """A study before anything of it is run."""
+class StudyPower(NamedTuple):
+    """The falls in AUROC that the cells of a study could show."""
 
     seeds: tuple[int, ...]
     """Numbers of seeds that trainings have, ascending."""
     n_tests: int
     """The family of Holm's correction: trainings × cells × measures that a cell is large enough for."""
-    works: tuple[Work, ...]
-    """What each training and evaluation takes."""
-    cells: tuple[CellPlan, ...]
+    cells: tuple[CellPower, ...]
 
 
-def plan(study: Study) -> StudyPlan:
-    """The plan of the study's `transfer`; raises `UserError` where its dataset is not built."""
+def print_transfer_plan(study: Study) -> None:
+    """Print what the cells of a study could show, and below it what its runs would take.
+
+    Before the dataset is built only the latter is known. Raises what `coming_runs` and `forecast` raise.
+    """
+    costs = forecast(coming_runs(study))
+    console = Console(width=80, highlight=False)
+    if dataset_here(study) is None:
+        console.print("What each cell could show is known once the dataset is built (data_build/build.py).\n")
+    else:
+        _print_power(study_power(study), study.transfer.assumed, console)
+    print_forecast(costs)
+
+
+def study_power(study: Study) -> StudyPower:
+    """Compute what the cells of the study's built dataset could show."""
     data = directory_of(study)
-    if not data.done:
-        raise UserError(
-            "transfer.plan: the dataset is not built, so its cells are not known; run data_build/build.py "
-            "first"
-        )
-    _refuse_heads(study)
-    named = points(study.transfer)
-    seeds = _seeds(named)
+    seeds_by_training = Counter((point.subset, point.objective) for point in training_points(study.transfer))
+    seeds = tuple(sorted(set(seeds_by_training.values())))
     samples = read_columns(data.path, Split.TEST, study.dataset.view(Split.TEST.value))
     cells = {name: rows for name, rows in by_cell(samples).items() if name == OVERALL or "/" in name}
-    n_tests = len(seeds) * sum(_n_measures(samples.taking(rows)) for rows in cells.values())
-    base = _base(study)
-    counts = tuple(sorted(set(seeds.values())))
-    return StudyPlan(
-        seeds=counts,
-        n_tests=n_tests,
-        works=tuple(forecast(coming_runs(study))),
-        cells=tuple(
-            _cell(study, name, samples.taking(rows), base and base.taking(rows), counts, n_tests)
-            for name, rows in cells.items()
-        ),
+    n_tests = len(seeds_by_training) * sum(_n_measures(samples.taking(rows)) for rows in cells.values())
+    evaluation = planned_evaluation(evaluation_study(study, None), data.path).run
+    base = read_evaluation(study.paths.data, evaluation.path).judged if evaluation.done else None
+    powers = tuple(
+        _cell_power(
+            name, samples.taking(rows), base and base.taking(rows), study.transfer.assumed, seeds, n_tests
+        )
+        for name, rows in cells.items()
     )
+    return StudyPower(seeds, n_tests, powers)
 
 
-def print_plan(found: StudyPlan, study: Study) -> None:
-    """A table by cell, and below it what the study would take; 80 columns."""
-    assumed = study.transfer.assumed
+def _print_power(power: StudyPower, assumed: Assumed, console: Console) -> None:
+    """Print a table with a row for each cell."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("cell")
-    for name in ("pairs", "questions", "base AUROC", *(_seeds_in_words(n) for n in found.seeds)):
+    seeds = ("one seed" if n == 1 else f"{n} seeds" for n in power.seeds)
+    for name in ("pairs", "questions", "base AUROC", *seeds):
         table.add_column(name, justify="right")
-    for one in found.cells:
-        shown = rate(one.auroc) + ("" if one.is_measured else "?")
-        least = ["none" if value is None else rate(value) for value in one.detectable]
-        table.add_row(one.cell, f"{one.n_pairs}", f"{one.n_groups}", shown, *least)
-    console = Console(width=80, highlight=False)
+    for cell in power.cells:
+        base = rate(cell.auroc) + ("" if cell.is_measured else "?")
+        falls = ["none" if fall is None else rate(fall) for fall in cell.detectable]
+        table.add_row(cell.cell, f"{cell.n_pairs}", f"{cell.n_groups}", base, *falls)
     console.print(
         f"The smallest fall in AUROC that each cell would show with {POWER:.0%} power, after Holm's "
-        f"correction over {found.n_tests} tests:"
+        f"correction over {power.n_tests} tests:"
     )
     console.print(table)
-    if any(not one.is_measured for one in found.cells):
+    if any(not cell.is_measured for cell in power.cells):
         console.print(f"?: assumed, base AUROC {rate(assumed.auroc)} (transfer.assumed.auroc)")
     console.print(
         f"assumed: correlation of base and tuned {assumed.correlation:g}, SD over seeds {assumed.seed_sd:g}; "
-        "what one seed shows is about that adapter alone"
+        "what one seed shows is about that adapter alone\n"
     )
-    console.print()
-    print_forecast(found.works)
-
-
-def coming_runs(study: Study) -> list[Run]:
-    """The trainings and evaluations of a study, there or not; of an untrained adapter too.
-
-    Raises `ConfigError` where `transfer` names no training.
-    """
-    _refuse_heads(study)
-    named = points(study.transfer)
-    if study.transfer.runs or not named:
-        raise ConfigError(
-            "--plan: for a study; expected transfer.subsets or experiment=transfer/..., no transfer.runs"
-        )
-    data, weights = dataset_here(study), weights_here(study)
-    trained = [training_study(study, point) for point in named]
-    # Without data or weights the folders of the adapters are not known; nor are they there.
-    adapters = [training_run(one, data.path.name if data else "", weights or "").path for one in trained]
-    return [
-        Run("evaluate", evaluation_study(study, None)),
-        *(Run("train", one) for one in trained),
-        *(Run("evaluate", evaluation_study(study, adapter)) for adapter in adapters),
-    ]
-
-
-def _refuse_heads(study: Study) -> None:
-    if study.transfer.by == "head":
-        raise ConfigError(
-            "transfer.by=head: a plan is for adapters; heads take what extracting the states takes, which "
-            "train/fit.py logs"
-        )
 
 
 def _n_measures(samples: Columns) -> int:
-    """How many of the four are tested in a cell: that at FAR 5 % takes enough benign questions."""
+    """How many of the four measures are tested in a cell: that at FAR 5 % takes enough benign questions."""
     n_benign = len(np.unique(samples.groups[~samples.is_misbehavior]))
     return len(MEASURES) - (n_benign < questions_needed(0.05))
 
 
-def _seeds_in_words(n: int) -> str:
-    return "one seed" if n == 1 else f"{n} seeds"
-
-
-def _seeds(named: list[Point]) -> dict[tuple[str, str], int]:
-    """Trainings by subset and objective, and how many seeds each has."""
-    found: dict[tuple[str, str], int] = {}
-    for one in named:
-        found[one.subset, one.objective] = found.get((one.subset, one.objective), 0) + 1
-    return found
-
-
-def _base(study: Study) -> Columns | None:
-    """What the base answered on the test split, if it was asked."""
-    data = directory_of(study)
-    judged = planned_evaluation(evaluation_study(study, None), data.path).run
-    return read_evaluation(study.paths.data, judged.path).judged if judged.done else None
-
-
-def _cell(
-    study: Study, name: str, samples: Columns, base: Columns | None, seeds: tuple[int, ...], n_tests: int
-) -> CellPlan:
+def _cell_power(
+    cell: str,
+    samples: Columns,
+    base: Columns | None,
+    assumed: Assumed,
+    seeds: tuple[int, ...],
+    n_tests: int,
+) -> CellPower:
     n_groups = len(np.unique(samples.groups))
-    known = _measured(base) if base is not None else None
-    value, variance = known or (
-        study.transfer.assumed.auroc,
-        float(auroc_variance(study.transfer.assumed.auroc, n_groups)),
-    )
+    measured = _measured_auroc(base) if base is not None else None
+    value, variance = measured or (assumed.auroc, float(auroc_variance(assumed.auroc, n_groups)))
     paired = samples.pairs[samples.pairs > UNPAIRED]
-    return CellPlan(
-        cell=name,
+    return CellPower(
+        cell=cell,
         n_pairs=int(np.count_nonzero(np.bincount(paired) == 2)),
         n_groups=n_groups,
         auroc=value,
-        is_measured=known is not None,
-        detectable=tuple(_detectable(study, value, variance, n_groups, n, n_tests) for n in seeds),
+        is_measured=measured is not None,
+        detectable=tuple(_detectable(assumed, value, variance, n_groups, n, n_tests) for n in seeds),
     )
 
 
-def _measured(base: Columns) -> tuple[float, float] | None:
-    """AUROC and its variance over questions."""
-    kept = ~np.isnan(base.scores)
-    flags, groups = base.is_misbehavior[kept], group_index(base.groups[kept])
-    value = auroc(base.scores[kept], flags)
+def _measured_auroc(base: Columns) -> tuple[float, float] | None:
+    """The base's AUROC and its variance over questions; None where it has none."""
+    scored = ~np.isnan(base.scores)
+    flags, groups = base.is_misbehavior[scored], group_index(base.groups[scored])
+    value = auroc(base.scores[scored], flags)
     if value is None:
         return None
-    variance = clustered_variance(components(base.scores[kept], flags), flags, groups)
+    variance = clustered_variance(components(base.scores[scored], flags), flags, groups)
     return None if not variance else (value, variance)
 
 
 def _detectable(
-    study: Study, value: float, variance: float, n_groups: int, n_seeds: int, n_tests: int
+    assumed: Assumed, value: float, variance: float, n_groups: int, n_seeds: int, n_tests: int
 ) -> float | None:
-    """With v the variance of one AUROC, c the correlation: a difference has 2v(1 − c); seeds share half."""
-    assumed = study.transfer.assumed
+    """The smallest fall that a test of base and tuned over so many seeds would find.
+
+    With v the variance of one AUROC and c the correlation, a difference has 2v(1 − c); seeds share half.
+    """
     shared = variance * (1 - assumed.correlation)
     if n_groups < 2:
         return None

@@ -1,48 +1,190 @@
-"""The runs of a transfer study: found by what decides them, and made where they are missing.
+"""The train × test study: adapters or heads, trained on parts of a corpus, beside their base on every cell.
 
-Promises: a run that is there is never made again; one that was interrupted is resumed. Every training has a
-process of its own, then all evaluations one together, in which the engine starts once. A study by heads runs
-in this process: what takes time is the states, which are extracted once.
+Its runs are given, or named by the study: a frozen study for each training and evaluation, which differs from
+the study's own settings in subset, seed and objective alone. So the runs that `train`, `fit` and `evaluate`
+made under the same experiment count. A finished run is never made again, an interrupted one is resumed. Every
+training has a process of its own, then all evaluations share one, in which the engine starts once. A study of
+heads runs in this process: what takes time is the hidden states, which are extracted once.
 """
 
+import json
 import logging
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.engine import with_states
-from monitorbench.config.load import freeze
+from monitorbench.config.evaluation import Transfer
+from monitorbench.config.head import Head
+from monitorbench.config.load import freeze, validate
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of, ensure
 from monitorbench.engines.weights import weights_identity
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.records import Split
 from monitorbench.runs.directory import RunDirectory, is_finished
-from monitorbench.runs.files import write_atomically
+from monitorbench.runs.files import content_hash, write_atomically
 from monitorbench.runs.run_folders import fit_run, training_run
-from monitorbench.studies.points import (
-    evaluation_study,
-    fit_study,
-    folder_of,
-    heads,
-    points,
-    training_study,
-)
-from monitorbench.sweeps.child import run_stage, run_stages
+from monitorbench.studies.forecast import PlannedRun
+from monitorbench.studies.prompt_lengths import dataset_here, weights_here
+from monitorbench.sweeps.worker import run_stage, run_stages
 
-_SCRIPTS = {"train": "train/sft.py", "fit": "train/fit.py", "evaluate": "eval/evaluate.py"}
 _SPLITS = (Split.TRAIN, Split.VALIDATION, Split.TEST)
 _log = logging.getLogger(__name__)
 
 
-class PlannedRun(NamedTuple):
-    """One run of the study; a training or fit comes before the evaluation of what it made."""
+class TrainingPoint(NamedTuple):
+    """One training of the study."""
 
-    stage: str
-    """`train`, `fit` or `evaluate`."""
-    name: str
-    study: Study
+    subset: str
+    seed: int
+    objective: str
+    """The objective of an adapter, or the name of a head."""
+
+    @property
+    def name(self) -> str:
+        """Name of the training's files, such as `safety_permission_code-sft-seed0`."""
+        return f"{self.subset.replace('/', '_')}-{self.objective}-seed{self.seed}"
+
+
+def transfer(study: Study) -> Path:
+    """Lay `transfer.runs`, or the runs of the study it names, side by side; returns the run directory.
+
+    The runs that `transfer.wordings` tested count as given. Raises `ConfigError` where neither runs nor a
+    study are named, and what `runs_of` and `score.transfer` raise.
+    """
+    from monitorbench.scoring import score
+
+    if study.transfer.runs or study.transfer.wordings:
+        return score.transfer(study)
+    if not training_points(study.transfer):
+        raise ConfigError(
+            "transfer.runs=[]: no run given; expected evaluation runs as 'transfer.runs=[DIR,DIR]', or a "
+            "study as 'transfer.subsets=[all,safety_permission/code]'"
+        )
+    laid_side_by_side = study.transfer.model_copy(update={"runs": runs_of(study)})
+    tracking = study.tracking.model_copy(update={"group": tracking_group(study)})
+    return score.transfer(study.model_copy(update={"transfer": laid_side_by_side, "tracking": tracking}))
+
+
+def training_points(transfer: Transfer) -> list[TrainingPoint]:
+    """The trainings that a study names, each once, in the order they are named."""
+    return list(
+        dict.fromkeys(
+            TrainingPoint(subset, seed, objective)
+            for trainings in (transfer, *transfer.also.values())
+            for seed in trainings.seeds
+            for objective in trainings.objectives
+            for subset in trainings.subsets
+        )
+    )
+
+
+def fitted_points(head: Head, transfer: Transfer) -> list[TrainingPoint]:
+    """The fits of a study of heads, in the order they are named.
+
+    Raises `ConfigError` where its seeds would all give the same head.
+    """
+    points = [point._replace(objective=head.name) for point in training_points(transfer)]
+    if head.kind == "linear" and head.draw == "all" and len({point.seed for point in points}) > 1:
+        raise ConfigError(
+            "transfer.seeds: a linear head is the same with every seed; expected one seed, or "
+            "head.draw=bootstrap"
+        )
+    return points
+
+
+def frozen_folder(study: Study) -> Path:
+    """The folder `runs/studies/<dataset>-<hash>/` with the frozen studies of the study's runs."""
+    settings = study.model_dump(mode="json", exclude={"paths", "cluster", "tracking", "transfer", "run"})
+    points = (
+        training_points(study.transfer)
+        if study.transfer.by == "adapter"
+        else fitted_points(study.head, study.transfer)
+    )
+    return study.paths.runs / "studies" / f"{study.dataset.name}-{content_hash([settings, points])}"
+
+
+def tracking_group(study: Study) -> str:
+    """The group under which W&B shows the runs: `tracking.group`, or the name of their folder."""
+    return study.tracking.group or frozen_folder(study).name
+
+
+def training_study(study: Study, point: TrainingPoint) -> Study:
+    """The study that trains a point; `ConfigError` where its objective and the other settings don't fit."""
+    training = study.training.model_dump(mode="json")
+    if training.get("objective", "sft") != point.objective:
+        training["objective"] = point.objective
+    dataset = study.dataset.model_dump(mode="json")
+    dataset["train"]["subset"] = [point.subset]
+    return _changed(study, {"seed": point.seed, "dataset": dataset, "training": training})
+
+
+def fit_study(study: Study, point: TrainingPoint) -> Study:
+    """The study that fits a head; validation samples come from the cells that it is trained on.
+
+    So no cell that is called held out takes part in the choice of a layer and position.
+    """
+    dataset = study.dataset.model_dump(mode="json")
+    for split in ("train", "validation"):
+        dataset[split]["subset"] = [point.subset]
+    return _changed(study, {"seed": point.seed, "dataset": dataset})
+
+
+def evaluation_study(study: Study, adapter: Path | None, head: Path | None = None) -> Study:
+    """The study that judges the test split with an adapter, with a head, or with the base."""
+    on_top = {"adapter": str(adapter) if adapter else None, "head": str(head) if head else None}
+    monitor = study.monitor.model_dump(mode="json") | on_top
+    return _changed(study, {"monitor": monitor, "adapters": [], "evaluate": {"split": "test"}})
+
+
+def _changed(study: Study, changes: Mapping[str, Any]) -> Study:
+    tree = {**study.model_dump(mode="json"), **changes}
+    tree["tracking"] = {**tree["tracking"], "group": tracking_group(study)}
+    return validate(json.dumps(tree))
+
+
+def planned_runs(study: Study, dataset_name: str, weights: str) -> list[PlannedRun]:
+    """The runs that the study comes to, finished or not: the base's evaluation, then each training's two.
+
+    `dataset_name` is the name of the dataset's folder, `weights` identifies the base's weights.
+    """
+    runs = [PlannedRun("evaluate", evaluation_study(study, None), "base")]
+    if study.transfer.by == "head":
+        dtype = with_states(study.engine).resolved_dtype
+        for point in fitted_points(study.head, study.transfer):
+            fit = fit_study(study, point)
+            head = fit_run(fit, dataset_name, weights, dtype).path
+            evaluation = evaluation_study(study, None, head)
+            runs += [PlannedRun("fit", fit, point.name), PlannedRun("evaluate", evaluation, point.name)]
+        return runs
+    for point in training_points(study.transfer):
+        training = training_study(study, point)
+        evaluation = evaluation_study(study, training_run(training, dataset_name, weights).path)
+        runs += [PlannedRun("train", training, point.name), PlannedRun("evaluate", evaluation, point.name)]
+    return runs
+
+
+def coming_runs(study: Study) -> list[PlannedRun]:
+    """The runs that a forecast of the study counts, on a machine without its data or weights too.
+
+    Raises `ConfigError` where `transfer` names no training, or trains heads.
+    """
+    if study.transfer.runs or study.transfer.wordings or not training_points(study.transfer):
+        raise ConfigError(
+            "plan=true: finished runs are laid side by side in seconds; expected a study to plan, as "
+            "'transfer.subsets=[all]' or experiment=transfer/cpu, and no transfer.runs"
+        )
+    if study.transfer.by == "head":
+        raise ConfigError(
+            "transfer.by=head: a plan is for adapters; heads take what extracting the states takes, which "
+            "train/fit.py logs"
+        )
+    # Without data or weights the adapters' folders are not known; nor can there be any.
+    data = dataset_here(study)
+    return planned_runs(study, data.path.name if data else "", weights_here(study.monitor) or "")
 
 
 def runs_of(study: Study) -> tuple[Path, ...]:
@@ -56,96 +198,78 @@ def runs_of(study: Study) -> tuple[Path, ...]:
             f"engine={study.engine.kind}: a study's adapters are judged in this process; expected "
             "transformers or vllm"
         )
-    data, folder = directory_of(study), folder_of(study)
-    planned = list(_planned_runs(study, data))
-    pending = [run for run in planned if not _is_done(run, data)]
-    _log.info("transfer: %d runs, %d of them there", len(planned), len(planned) - len(pending))
-    if pending and not study.transfer.make:
-        raise _missing(study, folder, planned, pending)
-    if pending and study.transfer.by == "head":
-        _make_heads(study, pending)
-    elif pending:
-        _make_adapters(study, folder, pending)
-    for run in pending:
+    data = directory_of(study)
+    runs = planned_runs(study, data.path.name, weights_identity(study.monitor))
+    missing = [run for run in runs if not _is_done(run, data)]
+    _log.info("transfer: %d runs, %d of them there", len(runs), len(runs) - len(missing))
+    if missing and not study.transfer.make:
+        raise _missing_runs(study, len(runs), missing)
+    if missing and study.transfer.by == "head":
+        _make_heads(study, missing)
+    elif missing:
+        _make_adapters(study, missing)
+    for run in missing:
         if not _is_done(run, data):
             raise UserError(f"{run.stage} {run.name}: it ended well, but not where its run was expected")
-    return tuple(
-        planned_evaluation(run.study, data.path).run.path for run in planned if run.stage == "evaluate"
-    )
+    return tuple(planned_evaluation(run.study, data.path).run.path for run in runs if run.stage == "evaluate")
 
 
-def _missing(
-    study: Study, folder: Path, planned: Sequence[PlannedRun], pending: Sequence[PlannedRun]
-) -> UserError:
-    """What to raise; a command for each goes to the log."""
-    trained, evaluations = _by_stage(pending)
-    together = [_together(evaluations)] if evaluations and study.transfer.by == "adapter" else evaluations
-    for run in (*trained, *together):
-        _log.info("missing: python %s frozen=%s", _SCRIPTS[run.stage], _frozen(folder, run))
-    made = "fits" if study.transfer.by == "head" else "trainings"
+def _missing_runs(study: Study, n_runs: int, missing: Sequence[PlannedRun]) -> UserError:
+    """The error to raise for missing runs; the command that makes each goes to the log."""
+    trainings, evaluations = _by_stage(missing)
+    if evaluations and study.transfer.by == "adapter":
+        evaluations = [_evaluated_together(evaluations)]
+    folder = frozen_folder(study)
+    for run in (*trainings, *evaluations):
+        _log.info("missing: monitorbench %s frozen=%s", run.stage, shlex.quote(str(_frozen(folder, run))))
+    noun = "fits" if study.transfer.by == "head" else "trainings"
+    planned = "" if study.transfer.by == "head" else "; plan=true says how long that takes"
     return UserError(
-        f"transfer: {len(pending)} of {len(planned)} runs are missing ({len(trained)} of them {made}); make "
-        "them with the commands above, or here with transfer.make=true"
+        f"transfer: {len(missing)} of {n_runs} runs are missing ({len(trainings)} of them {noun}); make them "
+        f"with the commands above, or all here with transfer.make=true behind the same command{planned}"
     )
 
 
 def _by_stage(runs: Sequence[PlannedRun]) -> tuple[list[PlannedRun], list[PlannedRun]]:
-    """Those that train or fit something, and the evaluations."""
-    judging = [run for run in runs if run.stage == "evaluate"]
-    return [run for run in runs if run.stage != "evaluate"], judging
+    """Runs that train or fit something, and evaluations."""
+    trainings = [run for run in runs if run.stage != "evaluate"]
+    return trainings, [run for run in runs if run.stage == "evaluate"]
 
 
-def _make_adapters(study: Study, folder: Path, pending: Sequence[PlannedRun]) -> None:
-    """Every training in a process of its own, `transfer.jobs` at a time, then all evaluations in one."""
-    trainings, evaluations = _by_stage(pending)
-    missing = [*trainings, _together(evaluations)] if evaluations else trainings
-    if study.transfer.jobs > 1 and len(trainings) > 1:
+def _make_adapters(study: Study, missing: Sequence[PlannedRun]) -> None:
+    """Train every point in a process of its own, `transfer.jobs` at a time, then evaluate all in one."""
+    folder, jobs = frozen_folder(study), study.transfer.jobs
+    trainings, evaluations = _by_stage(missing)
+    in_turn = [*trainings, _evaluated_together(evaluations)] if evaluations else trainings
+    if jobs > 1 and len(trainings) > 1:
         ensure(study, _SPLITS)  # else each would build the data
-        run_stages("train", {run.name: _frozen(folder, run) for run in trainings}, study.transfer.jobs)
-        missing = missing[len(trainings) :]
-    for number, run in enumerate(missing, start=1):
-        _log.info("transfer: %s %s (%d of %d)", run.stage, run.name, number, len(missing))
+        run_stages("train", {run.name: _frozen(folder, run) for run in trainings}, jobs)
+        in_turn = in_turn[len(trainings) :]
+    for number, run in enumerate(in_turn, start=1):
+        _log.info("transfer: %s %s (%d of %d)", run.stage, run.name, number, len(in_turn))
         _make(folder, run)
 
 
-def _make_heads(study: Study, pending: Sequence[PlannedRun]) -> None:
-    """The fits and then the evaluations, one after another in this process."""
+def _make_heads(study: Study, missing: Sequence[PlannedRun]) -> None:
+    """Fit and then evaluate heads, one after another in this process."""
     from monitorbench.judging.evaluate import evaluate
     from monitorbench.training.fit_head import fit_head
 
     ensure(study, _SPLITS)
-    fits, evaluations = _by_stage(pending)
+    fits, evaluations = _by_stage(missing)
     for number, run in enumerate((*fits, *evaluations), start=1):
-        _log.info("transfer: %s %s (%d of %d)", run.stage, run.name, number, len(pending))
+        _log.info("transfer: %s %s (%d of %d)", run.stage, run.name, number, len(missing))
         (fit_head if run.stage == "fit" else evaluate)(run.study)
 
 
-def _planned_runs(study: Study, data: RunDirectory) -> Iterator[PlannedRun]:
-    weights = weights_identity(study.monitor)
-    yield PlannedRun("evaluate", "base", evaluation_study(study, None))
-    if study.transfer.by == "head":
-        dtype = with_states(study.engine).resolved_dtype
-        for point in heads(study):
-            fitted = fit_study(study, point)
-            yield PlannedRun("fit", point.name, fitted)
-            head = fit_run(fitted, data.path.name, weights, dtype).path
-            yield PlannedRun("evaluate", point.name, evaluation_study(study, None, head))
-        return
-    for point in points(study.transfer):
-        trained = training_study(study, point)
-        yield PlannedRun("train", point.name, trained)
-        adapter = training_run(trained, data.path.name, weights).path
-        yield PlannedRun("evaluate", point.name, evaluation_study(study, adapter))
-
-
-def _together(evaluations: Sequence[PlannedRun]) -> PlannedRun:
-    """All of them as one run of `eval/evaluate.py`: with the first's adapter, then each of the others'."""
-    first, *others = evaluations
-    if not others:
+def _evaluated_together(evaluations: Sequence[PlannedRun]) -> PlannedRun:
+    """All evaluations as one run of the stage: with the first's adapter, then each of the others'."""
+    first, *more = evaluations
+    if not more:
         return first
-    adapters = tuple(adapter for run in others if (adapter := run.study.monitor.adapter))
+    adapters = tuple(adapter for run in more if (adapter := run.study.monitor.adapter))
     study = first.study.model_copy(update={"adapters": adapters})
-    return PlannedRun("evaluate", f"{first.name}-and-{len(others)}-more", study)
+    return PlannedRun("evaluate", study, f"{first.name}-and-{len(more)}-more")
 
 
 def _is_done(run: PlannedRun, data: RunDirectory) -> bool:
@@ -156,7 +280,7 @@ def _is_done(run: PlannedRun, data: RunDirectory) -> bool:
         return training_run(run.study, data.path.name, weights).done
     if run.stage == "fit":
         return fit_run(run.study, data.path.name, weights, with_states(run.study.engine).resolved_dtype).done
-    # The hash of what was trained is part of it too.
+    # An evaluation's name holds the hash of what was trained, too.
     on_top = run.study.monitor.adapter or run.study.monitor.head
     if on_top is not None and not is_finished(on_top):
         return False
@@ -164,7 +288,7 @@ def _is_done(run: PlannedRun, data: RunDirectory) -> bool:
 
 
 def _frozen(folder: Path, run: PlannedRun) -> Path:
-    """The study of a run as a file that its script takes as `frozen=FILE`."""
+    """Write the study of a run as a file that its stage takes as `frozen=FILE`."""
     file = folder / f"{run.stage}-{run.name}.json"
     write_atomically(file, freeze(run.study))
     return file

@@ -22,8 +22,7 @@ from typing import NamedTuple
 
 from monitorbench.config.base import UserError
 from monitorbench.config.cluster import Cluster
-from monitorbench.sweeps.expand import swept
-from monitorbench.sweeps.manifest import Submission, Sweep
+from monitorbench.sweeps.sweep import Submission, Sweep, swept
 
 _WIDTH = 80
 

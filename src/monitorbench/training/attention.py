@@ -17,8 +17,8 @@ from torch.nn.utils.rnn import pad_sequence
 from monitorbench.config.head import Head
 from monitorbench.engines.stored.windows import windows
 from monitorbench.training.heads import (
-    Candidate,
     Goodness,
+    HeadCandidate,
     balanced,
     goodness,
     refuse_one_label,
@@ -37,7 +37,7 @@ class TokenSplit(NamedTuple):
     is_misbehavior: NDArray[np.bool_]
 
 
-def candidates(head: Head, train: TokenSplit, validation: TokenSplit, seed: int) -> Iterator[Candidate]:
+def candidates(head: Head, train: TokenSplit, validation: TokenSplit, seed: int) -> Iterator[HeadCandidate]:
     """Fit a head with each strength of regularisation, by AdamW on the CPU; the epoch is validation's.
 
     As in `heads.candidates` windows are fitted to their sample's label, and both labels weigh the same.
@@ -47,7 +47,7 @@ def candidates(head: Head, train: TokenSplit, validation: TokenSplit, seed: int)
     standard = _standardised_by(train)
     for strength in head.regularisation:
         fitted, found = _fit(head, strength, standard, train, validation, seed)
-        yield Candidate(strength, *found, standard | fitted)
+        yield HeadCandidate(strength, *found, standard | fitted)
 
 
 def _standardised_by(train: TokenSplit) -> _Weights:

@@ -11,7 +11,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from monitorbench.config.base import UserError
 from monitorbench.runs.directory import checked_file, read_finished, write_manifest
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import file_sha256
 
 _log = logging.getLogger(__name__)
 

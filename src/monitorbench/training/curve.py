@@ -12,8 +12,7 @@ from monitorbench.metrics.auroc import auroc, auroc_interval
 from monitorbench.prompts.parse import score
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, Sample
-from monitorbench.runs.files import write_json
-from monitorbench.runs.stored_json import read_objects
+from monitorbench.runs.files import read_objects, write_json
 from monitorbench.training.examples import Example, collate
 
 

@@ -1,6 +1,7 @@
 """A training on stderr: steps, loss, the last validation, speed and the time left.
 
-One line of a terminal; elsewhere a plain line every 15 s and after the last step.
+One line of a terminal; elsewhere a plain line every 15 s and after the last step. The numbers that W&B gets
+are named here as well.
 """
 
 import logging
@@ -204,3 +205,24 @@ def training_bar(course: TrainingCourse, console: Console) -> Progress:
     numbers = course.numbers()
     bar.add_task("", total=numbers.total, completed=numbers.done)
     return bar
+
+
+def tracked_step(loss: float, learning_rate: float | None, tokens: int, seconds: float) -> dict[str, float]:
+    """Numbers of an optimizer step for `track.log`.
+
+    `tokens` are the step's, of all processes together, and went through the model in `seconds`.
+    """
+    numbers = {"train/loss": loss}
+    if learning_rate is not None:
+        numbers["train/learning_rate"] = learning_rate
+    if seconds > 0:
+        numbers["train/tokens_per_second"] = tokens / seconds
+    return numbers
+
+
+def tracked_validation(point: Mapping[str, Any]) -> dict[str, float | None]:
+    """Numbers of a point of a learning curve (`metrics.results.CurvePoint`) for `track.log`."""
+    low, high = point.get("auroc_ci") or (None, None)
+    numbers = {name: point.get(name) for name in ("auroc", "miss_rate", "false_alarm_rate")}
+    numbers |= {"auroc_low": low, "auroc_high": high}
+    return {f"validation/{name}": value for name, value in numbers.items()}

@@ -29,7 +29,7 @@ class Example(NamedTuple):
         return len(self.prompt) + len(self.completion)
 
 
-class Batch(NamedTuple):
+class ExampleBatch(NamedTuple):
     """One forward pass over N examples, and where its S supervised tokens are predicted.
 
     Padded: a row an example, padded on the left, so that completions end in the last column. Packed: all
@@ -72,7 +72,7 @@ def make_examples(
     return [sample for sample, _ in kept], [example for _, example in kept]
 
 
-def collate(examples: Sequence[Example], pad: int) -> Batch:
+def collate(examples: Sequence[Example], pad: int) -> ExampleBatch:
     """Pad prompt + completion on the left; positions count from each example's first token."""
     rows = [[*example.prompt, *example.completion] for example in examples]
     longest = max(map(len, rows))
@@ -81,7 +81,7 @@ def collate(examples: Sequence[Example], pad: int) -> Batch:
     n_kept = max(len(example.completion) for example in examples) + 1
     # The token in column c is predicted in column c - 1, and the last column predicts nothing.
     columns = [range(n_kept - 1 - len(e.completion), n_kept - 1) for e in examples]
-    return Batch(
+    return ExampleBatch(
         ids_BT=ids_BT,
         positions_BT=(mask_BT.cumsum(-1) - 1).clamp(min=0),
         mask_BT=mask_BT,
@@ -94,14 +94,14 @@ def collate(examples: Sequence[Example], pad: int) -> Batch:
     )
 
 
-def pack(examples: Sequence[Example]) -> Batch:
+def pack(examples: Sequence[Example]) -> ExampleBatch:
     """Put all examples into one row, none of which sees another."""
     lengths = tuple(example.n_tokens for example in examples)
     ends = torch.tensor(lengths).cumsum(0).tolist()
     predicting = _flat(
         range(end - len(e.completion) - 1, end - 1) for e, end in zip(examples, ends, strict=True)
     )
-    return Batch(
+    return ExampleBatch(
         ids_BT=_flat((*example.prompt, *example.completion) for example in examples)[None],
         positions_BT=_flat(map(range, lengths))[None],
         mask_BT=None,

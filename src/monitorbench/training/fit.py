@@ -10,8 +10,7 @@ from accelerate import PartialState
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
 from monitorbench.engines.stored.adapter import Base
-from monitorbench.forecast.pace import Measured, n_validations
-from monitorbench.runs.tracking import Track, tracked_step, tracked_validation
+from monitorbench.runs.tracking import Track
 from monitorbench.training import processes
 from monitorbench.training.callbacks import (
     EveryFewSteps,
@@ -21,16 +20,23 @@ from monitorbench.training.callbacks import (
 )
 from monitorbench.training.checkpoints import SealCheckpoints, last_whole_checkpoint, step_of
 from monitorbench.training.curve import LearningCurve
-from monitorbench.training.display import TrainingDisplay, summary, training_display
+from monitorbench.training.display import (
+    TrainingDisplay,
+    summary,
+    tracked_step,
+    tracked_validation,
+    training_display,
+)
 from monitorbench.training.model import restore_adapter, save_adapter
-from monitorbench.training.trainer import Work, arguments, make_trainer
+from monitorbench.training.pace import MeasuredTraining, n_validations
+from monitorbench.training.trainer import TrainingWork, arguments, make_trainer
 
 CHECKPOINTS, BEST = "checkpoints", "best"
 """What an unfinished run has beside its results."""
 _log = logging.getLogger(__name__)
 
 
-class Job(NamedTuple):
+class TrainingJob(NamedTuple):
     """One training: where it is kept, what is trained, how, and on what."""
 
     directory: Path
@@ -39,7 +45,7 @@ class Job(NamedTuple):
     model: Any
     training: Training
     seed: int
-    work: Work
+    work: TrainingWork
 
 
 class Fitted(NamedTuple):
@@ -47,10 +53,10 @@ class Fitted(NamedTuple):
 
     planned_tokens: int
     planned_validation_tokens: int
-    measured: Measured
+    measured: MeasuredTraining
 
 
-def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> Fitted:
+def fit(job: TrainingJob, curve: LearningCurve, track: Track, name: str) -> Fitted:
     """Take the optimizer steps, from the last checkpoint on; the kept adapter is in the model afterwards."""
     training, patience = job.training, job.training.early_stopping_patience
     tokens = _tokens_by_step(job.work, training)
@@ -108,7 +114,7 @@ def fit(job: Job, curve: LearningCurve, track: Track, name: str) -> Fitted:
     return Fitted(
         planned_tokens=sum(tokens[done:]),
         planned_validation_tokens=due * curve.n_tokens,
-        measured=Measured(
+        measured=MeasuredTraining(
             tokens=sum(n for n, _ in stepping),
             seconds=sum(seconds for _, seconds in stepping),
             validation_tokens=len(validating) * curve.n_tokens,
@@ -137,7 +143,7 @@ def _refuse_no_auroc(curve: LearningCurve, patience: int | None) -> None:
         )
 
 
-def _tokens_by_step(work: Work, training: Training) -> list[int]:
+def _tokens_by_step(work: TrainingWork, training: Training) -> list[int]:
     """Tokens of the samples of each optimizer step, over all processes; padding is none."""
     passes = training.batch_size // training.micro_batch_size
     tokens = [sum(work.examples[i].n_tokens for unit in row for i in unit) for row in work.plan]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.head import Position
+from monitorbench.config.head import Head, Position
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
@@ -68,7 +68,7 @@ def fit_head(study: Study) -> Path:
             choosing, _ = _read(reads, validation, study.head.max_tokens)
             _extract(reads, [*fitting.prompts, *choosing.prompts])
             drawn = _drawn(fitting, study.seed) if study.head.draw == "bootstrap" else fitting
-            found = _search(study, reads, drawn, choosing)
+            found = _search(study.head, study.seed, reads, drawn, choosing)
         chosen = max(found, key=lambda one: one.rank)  # the first of equals
         head = FittedHead(
             ReadFrom(
@@ -113,7 +113,7 @@ class _Rendered(NamedTuple):
 class _Found(NamedTuple):
     layer: int
     position: Position
-    candidate: heads.Candidate
+    candidate: heads.HeadCandidate
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -178,10 +178,10 @@ def _extract(reads: States, prompts: Sequence[StatesPrompt]) -> None:
             tick.advance()
 
 
-def _search(study: Study, reads: States, fitting: _Rendered, choosing: _Rendered) -> list[_Found]:
+def _search(head: Head, seed: int, reads: States, fitting: _Rendered, choosing: _Rendered) -> list[_Found]:
     """Every layer and position with every strength of regularisation, the shallowest first."""
     found: list[_Found] = []
-    for layer, position, fitted in _fits(study, reads, fitting, choosing):
+    for layer, position, fitted in _fits(head, seed, reads, fitting, choosing):
         try:
             some = list(fitted)
         except ValueError as error:
@@ -193,10 +193,9 @@ def _search(study: Study, reads: States, fitting: _Rendered, choosing: _Rendered
 
 
 def _fits(
-    study: Study, reads: States, fitting: _Rendered, choosing: _Rendered
-) -> Iterator[tuple[int, Position, Iterator[heads.Candidate]]]:
+    head: Head, seed: int, reads: States, fitting: _Rendered, choosing: _Rendered
+) -> Iterator[tuple[int, Position, Iterator[heads.HeadCandidate]]]:
     """The fits of each layer and position, which begin when they are iterated over."""
-    head, seed = study.head, study.seed
     if head.kind == "attention":
         for i, layer in enumerate(reads.layers):
             train, validation = (_by_token(reads, one, i) for one in (fitting, choosing))
@@ -209,8 +208,8 @@ def _fits(
         for j, position in enumerate(reads.positions):
             fitted = heads.candidates(
                 head,
-                heads.Split(fitting_WLPH[:, i, j], fitting_N, fitting.is_misbehavior),
-                heads.Split(choosing_WLPH[:, i, j], choosing_N, choosing.is_misbehavior),
+                heads.HeadSplit(fitting_WLPH[:, i, j], fitting_N, fitting.is_misbehavior),
+                heads.HeadSplit(choosing_WLPH[:, i, j], choosing_N, choosing.is_misbehavior),
                 seed,
             )
             yield layer, position, fitted

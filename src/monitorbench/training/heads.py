@@ -17,7 +17,7 @@ from monitorbench.metrics.auroc import auroc
 _Weights = dict[str, NDArray[np.float32]]
 
 
-class Split(NamedTuple):
+class HeadSplit(NamedTuple):
     """States and labels of one split: N samples, which have W windows (≥ N) between them."""
 
     states_WH: NDArray[np.float16]
@@ -28,7 +28,7 @@ class Split(NamedTuple):
     """By sample."""
 
 
-class Candidate(NamedTuple):
+class HeadCandidate(NamedTuple):
     """A head that was fitted, and what validation says of it."""
 
     regularisation: float
@@ -50,10 +50,10 @@ class _Data(NamedTuple):
     """A sample's is shared by its windows."""
     n_samples: int
     v_VH: NDArray[np.float32]
-    validation: Split
+    validation: HeadSplit
 
 
-def candidates(head: Head, train: Split, validation: Split, seed: int) -> Iterator[Candidate]:
+def candidates(head: Head, train: HeadSplit, validation: HeadSplit, seed: int) -> Iterator[HeadCandidate]:
     """Fit a linear head or an MLP with each strength of regularisation.
 
     Both labels weigh the same, whatever their numbers. Every window is fitted to its sample's label, and
@@ -74,7 +74,7 @@ def candidates(head: Head, train: Split, validation: Split, seed: int) -> Iterat
     fit = {"linear": _linear, "mlp": _mlp}[head.kind]
     for strength in head.regularisation:
         fitted, goodness = fit(head, strength, data, seed)
-        yield Candidate(strength, *goodness, standard | fitted)
+        yield HeadCandidate(strength, *goodness, standard | fitted)
 
 
 def refuse_one_label(train: NDArray[np.bool_], validation: NDArray[np.bool_]) -> None:
@@ -97,7 +97,7 @@ def balanced(is_misbehavior: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 
 class Goodness(NamedTuple):
-    """What a validation split says of a head; see `Candidate`."""
+    """What a validation split says of a head; see `HeadCandidate`."""
 
     auroc: float
     loss: float

@@ -13,7 +13,7 @@ from accelerate import PartialState
 from monitorbench.config.base import UserError
 from monitorbench.config.hardware import runs_on_gpu
 from monitorbench.config.training import Training
-from monitorbench.forecast.pace import Machine
+from monitorbench.training.pace import Machine
 
 N_PROCESSES = "WORLD_SIZE"
 _PATIENCE = timedelta(hours=6)

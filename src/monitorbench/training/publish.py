@@ -48,7 +48,7 @@ def merge_run(study: Study) -> Path:
         refuse_unfit_adapter(run / "adapter", weights)
         merge(weights, run / "adapter", part, dtype)
         write_atomically(
-            part / "README.md", model_card(run, merged=True, evaluations=_evaluations(study, run))
+            part / "README.md", model_card(run, merged=True, evaluations=_evaluations(study.paths.runs, run))
         )
         part.rename(target)
     finally:
@@ -65,7 +65,7 @@ def push_run(study: Study) -> Path:
     folder = run / ("merged" if study.push.merged else "adapter")
     if not folder.is_dir():
         raise UserError(f"{folder}: not there; make it with train/merge.py run={run}")
-    card = model_card(run, merged=study.push.merged, evaluations=_evaluations(study, run))
+    card = model_card(run, merged=study.push.merged, evaluations=_evaluations(study.paths.runs, run))
     # Beside the adapter, whose own folder stays as it was trained.
     write_atomically(run / "README.md", card)
     record_files(run, "README.md")
@@ -104,11 +104,11 @@ def _monitor(config: Mapping[str, Any]) -> Monitor:
     return Monitor.model_validate(fields, strict=False)
 
 
-def _evaluations(study: Study, run: Path) -> list[dict[str, Any]]:
+def _evaluations(runs: Path, run: Path) -> list[dict[str, Any]]:
     """Of this adapter, the finished and scored ones: prompt, data, and the numbers of each cell."""
     digest = adapter_sha256(run / "adapter")
     found = []
-    for file in sorted((study.paths.runs / "evaluate").glob("*/metrics.json")):
+    for file in sorted((runs / "evaluate").glob("*/metrics.json")):
         results = read_manifest(file.parent).get("results", {})
         judge = results.get("judge", {})
         if judge.get("adapter") != digest:

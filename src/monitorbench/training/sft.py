@@ -23,7 +23,6 @@ from monitorbench.engines.stored.adapter import Base
 from monitorbench.engines.stored.load import load_tokenizer
 from monitorbench.engines.stored.model_folder import model_weights_sha256
 from monitorbench.engines.weights import weights_folder, weights_identity
-from monitorbench.forecast.pace import Pace, measured_pace
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory
@@ -33,12 +32,13 @@ from monitorbench.sources.fetch import find
 from monitorbench.training import processes
 from monitorbench.training.curve import LearningCurve
 from monitorbench.training.examples import make_examples
-from monitorbench.training.fit import BEST, CHECKPOINTS, Fitted, Job, fit
+from monitorbench.training.fit import BEST, CHECKPOINTS, Fitted, TrainingJob, fit
 from monitorbench.training.model import load_model, refuse_idle_adapter, save_adapter
 from monitorbench.training.objectives.all import objective_of
-from monitorbench.training.objectives.base import Context
+from monitorbench.training.objectives.base import ObjectiveContext
+from monitorbench.training.pace import TrainingPace, measured_pace
 from monitorbench.training.plan import make_plan
-from monitorbench.training.trainer import Work
+from monitorbench.training.trainer import TrainingWork
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ def train(study: Study) -> Path:
         tokenizer = load_tokenizer(weights)
         renderer = Renderer(study.prompt, tokenizer, monitor.opening)
         cache = study.paths.data / ".sources"
-        context = Context(
+        context = ObjectiveContext(
             lambda: [sample for split in splits for sample in read_split(data, split)],
             tokenizer,
             renderer.end_of_turn,
@@ -86,7 +86,7 @@ def train(study: Study) -> Path:
         model = load_model(weights, training, study.seed)
         curve = LearningCurve(run.path / "learning_curve.json", model, renderer, short, is_first)
         base = Base(hub_id=monitor.hub_id, weights=named, sha256=model_weights_sha256(weights))
-        job = Job(run.path, base, model, training, study.seed, work)
+        job = TrainingJob(run.path, base, model, training, study.seed, work)
         pace = measured_pace(study.paths.runs, run.identity, processes.machine())
         fitted = fit(job, curve, track, f"train on {'+'.join(study.dataset.train.subset)}")
         results |= {
@@ -131,8 +131,8 @@ def _recording(run: RunDirectory, study: Study) -> AbstractContextManager[dict[s
 
 
 def _work(
-    samples: Sequence[Sample], renderer: Renderer, context: Context, training: Training, seed: int
-) -> tuple[Training, Work, dict[str, Any]]:
+    samples: Sequence[Sample], renderer: Renderer, context: ObjectiveContext, training: Training, seed: int
+) -> tuple[Training, TrainingWork, dict[str, Any]]:
     """The settings with their steps, what is trained on, and what the manifest says of it."""
     objective = objective_of(training)
     kept, examples = make_examples(samples, renderer, training.max_tokens)
@@ -153,7 +153,11 @@ def _work(
     }
     plan = make_plan(kept, lengths, len(extra.examples), training, seed)
     added_loss = objective.loss(kept, renderer.label_tokens, training)
-    return training, Work(context.tokenizer, renderer.end_of_turn, everything, plan, added_loss), facts
+    return (
+        training,
+        TrainingWork(context.tokenizer, renderer.end_of_turn, everything, plan, added_loss),
+        facts,
+    )
 
 
 def _short_enough(validation: Sequence[Sample], renderer: Renderer, max_tokens: int) -> list[Sample]:
@@ -165,7 +169,7 @@ def _short_enough(validation: Sequence[Sample], renderer: Renderer, max_tokens: 
     return short
 
 
-def _finish(job: Job, curve: LearningCurve, renderer: Renderer) -> dict[str, Any]:
+def _finish(job: TrainingJob, curve: LearningCurve, renderer: Renderer) -> dict[str, Any]:
     """Check the adapter against its base and write it; returns what the manifest says of the training."""
     last = curve.points[-1]
     _log.info("train: comparing the adapter's answers with the base's")
@@ -181,7 +185,7 @@ def _finish(job: Job, curve: LearningCurve, renderer: Renderer) -> dict[str, Any
     }
 
 
-def _measured(fitted: Fitted, pace: Pace | None) -> dict[str, Any]:
+def _measured(fitted: Fitted, pace: TrainingPace | None) -> dict[str, Any]:
     """What the steps and validations of this process took, beside what was to be expected of earlier runs."""
     done, machine = fitted.measured, processes.machine()
     per_second = round(done.tokens / done.seconds, 2) if done.seconds else None

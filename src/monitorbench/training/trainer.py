@@ -18,13 +18,13 @@ from trl import SFTConfig, SFTTrainer
 
 from monitorbench.config.training import Training
 from monitorbench.training.disk import writing
-from monitorbench.training.examples import Batch, Example, collate, pack
+from monitorbench.training.examples import Example, ExampleBatch, collate, pack
 from monitorbench.training.objectives.base import AddedLoss
 from monitorbench.training.plan import MicroBatch
 from monitorbench.training.processes import n_processes, on_cpu
 
 
-class Work(NamedTuple):
+class TrainingWork(NamedTuple):
     """What is trained on: examples of judged samples first, then the objective's own, and their order."""
 
     tokenizer: Any
@@ -36,7 +36,7 @@ class Work(NamedTuple):
 
 
 def make_trainer(
-    model: Any, training: Training, args: SFTConfig, work: Work, callbacks: Sequence[TrainerCallback]
+    model: Any, training: Training, args: SFTConfig, work: TrainingWork, callbacks: Sequence[TrainerCallback]
 ) -> "LabelTrainer":
     """A trainer that goes through the plan once."""
     trainer = LabelTrainer(
@@ -109,7 +109,7 @@ class LabelTrainer(SFTTrainer):
         The trainer divides by that number, over accumulation and processes, so a step's loss is the mean
         over its samples however they are spread.
         """
-        batch, units = Batch(**inputs["batch"]), [tuple(unit) for unit in inputs["units"]]
+        batch, units = ExampleBatch(**inputs["batch"]), [tuple(unit) for unit in inputs["units"]]
         logits_SV = supervised_logits(model, batch)
         loss = label_loss(logits_SV, batch) * (sum(map(len, units)) / self.micro_batch_size)
         if self.added_loss is not None:
@@ -138,7 +138,7 @@ class Collator:
         return {"batch": batch._asdict(), "units": row["units"]}
 
 
-def supervised_logits(model: Any, batch: Batch) -> torch.Tensor:
+def supervised_logits(model: Any, batch: ExampleBatch) -> torch.Tensor:
     """[S, V] logits that predict the supervised tokens, in float32."""
     logits_BKV = model(
         input_ids=batch.ids_BT,
@@ -151,7 +151,7 @@ def supervised_logits(model: Any, batch: Batch) -> torch.Tensor:
     return logits_BKV[batch.rows_S, batch.columns_S].float()
 
 
-def label_loss(logits_SV: torch.Tensor, batch: Batch) -> torch.Tensor:
+def label_loss(logits_SV: torch.Tensor, batch: ExampleBatch) -> torch.Tensor:
     """Next-token cross-entropy, the mean over an example's tokens and then over examples.
 
     So a long completion weighs as much as a label. Where all have one length it is the mean over tokens.

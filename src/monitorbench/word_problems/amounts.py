@@ -6,7 +6,7 @@ negative amounts) are left to `word_problems.generate`, which draws again.
 
 import random
 
-from monitorbench.word_problems.derivation import TwoReadings, Work
+from monitorbench.word_problems.derivation import Derivation, TwoReadings
 from monitorbench.word_problems.words import CURRENCIES, GOODS, NAMES, PLACES, plural_of
 
 
@@ -37,11 +37,11 @@ def order(rng: random.Random) -> TwoReadings:
     )
     ask = rng.choice(["What is the bill?", f"How much does {who} pay?", "What does it cost in all?"])
 
-    def whole_order(w: Work) -> str:
+    def whole_order(w: Derivation) -> str:
         full = w.calc("the full price", f"{n} × {price}")
         return w.calc("the amount to pay", f"{full} − {off}")
 
-    def every_item(w: Work) -> str:
+    def every_item(w: Derivation) -> str:
         reduced = w.calc("the reduced price", f"{price} − {off}")
         return w.calc("the amount to pay", f"{n} × {reduced}")
 
@@ -79,12 +79,12 @@ def discounts(rng: random.Random) -> TwoReadings:
     )
     ask = rng.choice(["What is the final price?", "How much is left to pay?", "What is paid in the end?"])
 
-    def reduced_price(w: Work) -> str:
+    def reduced_price(w: Derivation) -> str:
         after = w.calc("the price after the first cut", f"{100 - a}% of {price}")
         second = w.calc("the second cut", f"{b}% of {after}")
         return w.calc("the final price", f"{after} − {second}")
 
-    def list_price(w: Work) -> str:
+    def list_price(w: Derivation) -> str:
         after = w.calc("the price after the first cut", f"{100 - a}% of {price}")
         second = w.calc("the second cut", f"{b}% of {price}")
         return w.calc("the final price", f"{after} − {second}")
@@ -125,12 +125,12 @@ def cancellations(rng: random.Random) -> TwoReadings:
     )
     ask = rng.choice(["How many remain booked?", f"How many {thing} are still reserved?"])
 
-    def those(w: Work) -> str:
+    def those(w: Derivation) -> str:
         booked = w.calc("the number booked", f"{a}% of {seats}")
         gone = w.calc("the number cancelled", f"{b}% of {booked}")
         return w.calc("the number still booked", f"{booked} − {gone}")
 
-    def everything(w: Work) -> str:
+    def everything(w: Derivation) -> str:
         booked = w.calc("the number booked", f"{a}% of {seats}")
         gone = w.calc("the number cancelled", f"{b}% of {seats}")
         return w.calc("the number still booked", f"{booked} − {gone}")
@@ -174,11 +174,11 @@ def exchange(rng: random.Random) -> TwoReadings:
     )
     ask = rng.choice([f"How many {other} are handed over?", f"How many {other} does {who} get?"])
 
-    def fee_first(w: Work) -> str:
+    def fee_first(w: Derivation) -> str:
         left = w.calc("the sum to change", f"{amount} − {fee}")
         return w.calc("the sum handed over", f"{left} × {rate}")
 
-    def fee_last(w: Work) -> str:
+    def fee_last(w: Derivation) -> str:
         changed = w.calc("the sum changed", f"{amount} × {rate}")
         return w.calc("the sum handed over", f"{changed} − {fee}")
 
@@ -220,11 +220,11 @@ def margin(rng: random.Random) -> TwoReadings:
     )
     ask = rng.choice(["What is the selling price?", "At what price must it be sold?"])
 
-    def of_cost(w: Work) -> str:
+    def of_cost(w: Derivation) -> str:
         percent = w.calc("the price as a percentage of the cost", f"100 + {share}")
         return w.calc("the selling price", f"{cost} × {percent} ÷ 100")
 
-    def of_price(w: Work) -> str:
+    def of_price(w: Derivation) -> str:
         percent = w.calc("the cost as a percentage of the price", f"100 − {share}")
         return w.calc("the selling price", f"{cost} × 100 ÷ {percent}")
 

@@ -2,7 +2,7 @@
 
 import random
 
-from monitorbench.word_problems.derivation import TwoReadings, Work
+from monitorbench.word_problems.derivation import Derivation, TwoReadings
 from monitorbench.word_problems.words import GOODS, NAMES, PLACES, WEEKDAYS, plural_of
 
 
@@ -25,16 +25,16 @@ def weekday(rng: random.Random) -> TwoReadings:
     )
     ask = rng.choice(["Which weekday is that?", f"On which weekday is the {event}?"])
 
-    def finish(w: Work, ahead: int) -> str:
+    def finish(w: Derivation, ahead: int) -> str:
         weeks = w.calc("the days in whole weeks", f"7 × {ahead // 7}")
         rest = int(w.calc("the remainder", f"{ahead} − {weeks}"))
         day = WEEKDAYS[(start + rest) % 7]
         return w.say(f"{rest} days on from {WEEKDAYS[start]} comes {day}", day)
 
-    def elapsed(w: Work) -> str:
+    def elapsed(w: Derivation) -> str:
         return finish(w, n)
 
-    def inclusive(w: Work) -> str:
+    def inclusive(w: Derivation) -> str:
         return finish(w, int(w.calc("the number of days ahead", f"{n} − 1")))
 
     return TwoReadings(
@@ -69,11 +69,11 @@ def remainder(rng: random.Random) -> TwoReadings:
         [f"How many more would fill the last {box} too?", f"How many are missing in the last {box}?"]
     )
 
-    def left_over(w: Work) -> str:
+    def left_over(w: Derivation) -> str:
         packed = w.calc(f"the content of the full {boxes}", f"{count // size} × {size}")
         return w.calc("the number asked for", f"{count} − {packed}")
 
-    def missing(w: Work) -> str:
+    def missing(w: Derivation) -> str:
         packed = w.calc(f"the content with one {box} more", f"{count // size + 1} × {size}")
         return w.calc("the number asked for", f"{packed} − {count}")
 
@@ -103,12 +103,12 @@ def overlap(rng: random.Random) -> TwoReadings:
         ]
     )
 
-    def at_least_one(w: Work) -> str:
+    def at_least_one(w: Derivation) -> str:
         ticks = w.calc("the number of ticks", f"{a} + {b}")
         people_once = w.calc("the number that counts", f"{ticks} − {both}")
         return w.calc("the number of the others", f"{total} − {people_once}")
 
-    def exactly_one(w: Work) -> str:
+    def exactly_one(w: Derivation) -> str:
         ticks = w.calc("the number of ticks", f"{a} + {b}")
         people_once = w.calc("the number that counts", f"{ticks} − 2 × {both}")
         return w.calc("the number of the others", f"{total} − {people_once}")
@@ -150,14 +150,14 @@ def border(rng: random.Random) -> TwoReadings:
     )
     ask = rng.choice(["How many tiles of 1 m by 1 m does this take?", "What is its area in square metres?"])
 
-    def around(w: Work) -> str:
+    def around(w: Derivation) -> str:
         area = w.calc(f"the area of the {thing}", f"{length} × {width}")
         other = w.calc(
             "the area to the strip's far side", f"({length} + {2 * strip}) × ({width} + {2 * strip})"
         )
         return w.calc("the area of the strip", f"{other} − {area}")
 
-    def within(w: Work) -> str:
+    def within(w: Derivation) -> str:
         area = w.calc(f"the area of the {thing}", f"{length} × {width}")
         other = w.calc(
             "the area to the strip's far side", f"({length} − {2 * strip}) × ({width} − {2 * strip})"
@@ -191,12 +191,12 @@ def posts(rng: random.Random) -> TwoReadings:
     )
     ask = rng.choice([f"At {price} each, what do they cost?", f"One costs {price}. What is the total cost?"])
 
-    def straight(w: Work) -> str:
+    def straight(w: Derivation) -> str:
         spaces = w.calc("the number of gaps", f"{length} ÷ {gap}")
         number = w.calc(f"the number of {thing}", f"{spaces} + 1")
         return w.calc("the cost", f"{number} × {price}")
 
-    def loop(w: Work) -> str:
+    def loop(w: Derivation) -> str:
         spaces = w.calc("the number of gaps", f"{length} ÷ {gap}")
         number = w.say(f"the number of {thing} equals the number of gaps, {spaces}", spaces)
         return w.calc("the cost", f"{number} × {price}")

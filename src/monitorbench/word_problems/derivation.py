@@ -71,7 +71,7 @@ def show(value: Fraction) -> str:
     return f"{value.numerator}/{value.denominator}"
 
 
-class Work:
+class Derivation:
     """Collects the steps of one derivation, making the slip it was given (if any) on the way."""
 
     def __init__(self, slip: Slip | None = None) -> None:
@@ -106,6 +106,6 @@ class TwoReadings:
     facts: dict[str, int]
     questions: tuple[str, str]
     readings: tuple[str, str]
-    routes: tuple[Callable[[Work], str], Callable[[Work], str]]
+    routes: tuple[Callable[[Derivation], str], Callable[[Derivation], str]]
     givens: tuple[str, ...]
     unit: str = ""

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from monitorbench.word_problems import amounts, counting, logic, rates
-from monitorbench.word_problems.derivation import CalculationStep, Slip, TwoReadings, Work
+from monitorbench.word_problems.derivation import CalculationStep, Derivation, Slip, TwoReadings
 
 VERSION = 1
 """Raised whenever the same seed gives other problems."""
@@ -130,7 +130,7 @@ def _draw(kind: str, problem_id: str, rng: random.Random) -> WordProblem:
 
 
 def _solve(drawn: TwoReadings, variant: int, slip: Slip | None = None) -> _Solution:
-    work = Work(slip)
+    work = Derivation(slip)
     answer = drawn.routes[variant](work)
     return _Solution(drawn.readings[variant], tuple(work.steps), answer)
 

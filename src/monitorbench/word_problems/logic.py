@@ -3,7 +3,7 @@
 import itertools
 import random
 
-from monitorbench.word_problems.derivation import TwoReadings, Work
+from monitorbench.word_problems.derivation import Derivation, TwoReadings
 from monitorbench.word_problems.words import NAMES, PLACES
 
 
@@ -27,12 +27,12 @@ def meetings(rng: random.Random) -> TwoReadings:
     more = rng.choice([f"and {extra} are done again later.", f"and {extra} are repeated the next day."])
     ask = rng.choice(["How many is that altogether?", "How many are there in total?"])
 
-    def once(w: Work) -> str:
+    def once(w: Derivation) -> str:
         ends = w.calc("the number of ordered pairs", f"{n} × ({n} − 1)")
         number = w.calc("the number on the first day", f"{ends} ÷ 2")
         return w.calc("the total number", f"{number} + {extra}")
 
-    def both_ways(w: Work) -> str:
+    def both_ways(w: Derivation) -> str:
         number = w.calc("the number on the first day", f"{n} × ({n} − 1)")
         return w.calc("the total number", f"{number} + {extra}")
 
@@ -70,12 +70,12 @@ def ranking(rng: random.Random) -> TwoReadings:
     def asked(end: str) -> str:
         return f"{opening} {' '.join(told)} Who comes second, counting the {end} as number one?"
 
-    def from_front(w: Work) -> str:
+    def from_front(w: Derivation) -> str:
         w.say(f"{told[0].rstrip('.')}, and the other two links make one chain of it", "")
         w.say(f"the order is {', '.join(people)}", "")
         return w.say(f"the second place goes to {people[1]}", people[1])
 
-    def from_back(w: Work) -> str:
+    def from_back(w: Derivation) -> str:
         w.say(f"{told[0].rstrip('.')}, and the other two links make one chain of it", "")
         w.say(f"the order is {', '.join(reversed(people))}", "")
         return w.say(f"the second place goes to {people[2]}", people[2])
@@ -116,7 +116,7 @@ def truth_tellers(rng: random.Random) -> TwoReadings:
         condition = f"Exactly {_WORD[count]} of these statements {_IS[count]} true."
         return f"{opening} {' '.join(statements)} {condition} Who was it?"
 
-    def find(w: Work, count: int) -> str:
+    def find(w: Derivation, count: int) -> str:
         for suspect in people:
             w.say(f"had it been {suspect}, the number of true statements would be {truths[suspect]}", "")
         culprit = by_count[count]

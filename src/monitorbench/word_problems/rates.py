@@ -3,7 +3,7 @@
 import math
 import random
 
-from monitorbench.word_problems.derivation import TwoReadings, Work
+from monitorbench.word_problems.derivation import Derivation, TwoReadings
 from monitorbench.word_problems.words import NAMES, PLACES
 
 
@@ -25,11 +25,11 @@ def work_rates(rng: random.Random) -> TwoReadings:
         ]
     )
 
-    def together(w: Work) -> str:
+    def together(w: Derivation) -> str:
         rate = w.calc("the net rate per hour", f"1/{fast} + 1/{slow}")
         return w.calc("the time in hours", f"1 ÷ ({rate})")
 
-    def against(w: Work) -> str:
+    def against(w: Derivation) -> str:
         rate = w.calc("the net rate per hour", f"1/{fast} − 1/{slow}")
         return w.calc("the time in hours", f"1 ÷ ({rate})")
 
@@ -69,12 +69,12 @@ def mixture(rng: random.Random) -> TwoReadings:
     )
     ask = rng.choice([f"What percentage of the mix is {what} now?", f"How many percent {what} is it then?"])
 
-    def topped_up(w: Work) -> str:
+    def topped_up(w: Derivation) -> str:
         volume = w.calc("the volume in the end", f"{x} + {y}")
         pure = w.calc(f"the {what} in it", f"{p}% of {x} + {q}% of {y}")
         return w.calc("the strength in percent", f"100 × {pure} ÷ {volume}")
 
-    def replaced(w: Work) -> str:
+    def replaced(w: Derivation) -> str:
         kept = w.calc("the volume kept", f"{x} − {y}")
         pure = w.calc(f"the {what} in it", f"{p}% of {kept} + {q}% of {y}")
         return w.calc("the strength in percent", f"100 × {pure} ÷ {x}")
@@ -107,11 +107,11 @@ def relative_speed(rng: random.Random) -> TwoReadings:
     speeds = f"{one} {verb} at {quick} km/h and {two} at {slow} km/h"
     ask = rng.choice(["After how many minutes are they level?", "In how many minutes are they side by side?"])
 
-    def meeting(w: Work) -> str:
+    def meeting(w: Derivation) -> str:
         speed = w.calc("the speed at which the gap closes", f"{quick} + {slow}")
         return w.calc("the time in minutes", f"60 × {gap} ÷ {speed}")
 
-    def catching_up(w: Work) -> str:
+    def catching_up(w: Derivation) -> str:
         speed = w.calc("the speed at which the gap closes", f"{quick} − {slow}")
         return w.calc("the time in minutes", f"60 × {gap} ÷ {speed}")
 
@@ -142,12 +142,12 @@ def ages(rng: random.Random) -> TwoReadings:
     back = rng.choice([f"{years} years ago {one} was", f"Going {years} years back, {one} was"])
     ask = rng.choice([f"How old is {one} now?", f"What is {one}'s age today?"])
 
-    def future(w: Work) -> str:
+    def future(w: Derivation) -> str:
         then = w.calc(f"{two}'s age at that time", f"{young} + {years}")
         other = w.calc(f"{one}'s age at that time", f"{times} × {then}")
         return w.calc(f"{one}'s age now", f"{other} − {years}")
 
-    def past(w: Work) -> str:
+    def past(w: Derivation) -> str:
         then = w.calc(f"{two}'s age at that time", f"{young} − {years}")
         other = w.calc(f"{one}'s age at that time", f"{times} × {then}")
         return w.calc(f"{one}'s age now", f"{other} + {years}")
@@ -183,12 +183,12 @@ def average(rng: random.Random) -> TwoReadings:
         [f"The last of these brought {score} points.", f"One of these ended with {score} points."]
     )
 
-    def after(w: Work) -> str:
+    def after(w: Derivation) -> str:
         total = w.calc("the total so far", f"{n} × {mean}")
         new = w.calc("the total needed", f"{total} + {score}")
         return w.calc("the average asked for", f"{new} ÷ ({n} + 1)")
 
-    def without(w: Work) -> str:
+    def without(w: Derivation) -> str:
         total = w.calc("the total so far", f"{n} × {mean}")
         new = w.calc("the total needed", f"{total} − {score}")
         return w.calc("the average asked for", f"{new} ÷ ({n} − 1)")
@@ -229,12 +229,12 @@ def sequence(rng: random.Random) -> TwoReadings:
         ]
     )
 
-    def by_day(w: Work) -> str:
+    def by_day(w: Derivation) -> str:
         steps = w.calc("the number of increases", f"{n} − 1")
         gain = w.calc("the total increase", f"{steps} × {rise}")
         return w.calc("the number that day", f"{start} + {gain}")
 
-    def by_increase(w: Work) -> str:
+    def by_increase(w: Derivation) -> str:
         gain = w.calc("the total increase", f"{n} × {rise}")
         return w.calc("the number that day", f"{start} + {gain}")
 

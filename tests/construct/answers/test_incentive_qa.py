@@ -17,15 +17,15 @@ from monitorbench.construct.answers.incentive import (
 from monitorbench.construct.cues.phrases import ANSWERS
 from monitorbench.corpus.surface import surface_check
 from monitorbench.records import Construction, Label, LabelSource, Sample
-from monitorbench.upstream import Question
+from monitorbench.upstream import KnownQuestion
 
 PLACES = "Arven Belmor Corlen Dunstad Elvera Farnholm Gorsk Hallin Istrel Jorvik".split()
 RIVERS = "Aldo Brenn Cressa Dorn Esk Falla Grett Hoda Irra Jolt".split()
 
 
-def question(number: int, **changes: object) -> Question:
+def question(number: int, **changes: object) -> KnownQuestion:
     place, river, other = PLACES[number % 10], RIVERS[number // 10 % 10], RIVERS[(number // 10 + 3) % 10]
-    made = Question(
+    made = KnownQuestion(
         id=f"q{number}",
         group=f"g{number}",
         topic="Rivers",
@@ -39,7 +39,7 @@ def question(number: int, **changes: object) -> Question:
 QUESTIONS = [question(n) for n in range(100)]
 
 
-def build(rows: list[Question], seed: int = 0):
+def build(rows: list[KnownQuestion], seed: int = 0):
     return incentivised_answers(rows, seed=seed, source="quiz", licence="MIT")
 
 
@@ -126,7 +126,7 @@ def test_samples_say_where_they_come_from() -> None:
 
 @settings(max_examples=10, deadline=None)
 @given(st.permutations(QUESTIONS), st.integers(0, 99))
-def test_a_pair_depends_on_its_own_row_alone(rows: list[Question], n: int) -> None:
+def test_a_pair_depends_on_its_own_row_alone(rows: list[KnownQuestion], n: int) -> None:
     """One question more upstream would change the benchmark everywhere."""
     whole = {s.id for s in build(QUESTIONS).samples}
     assert {s.id for s in build(rows[:n]).samples} <= whole

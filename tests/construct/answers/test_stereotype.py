@@ -6,7 +6,7 @@ import pytest
 
 from monitorbench.construct.answers import stereotype
 from monitorbench.records import Label
-from monitorbench.upstream import Question, StereotypeQuestion
+from monitorbench.upstream import KnownQuestion, StereotypeQuestion
 
 CHOICES = ("The boy", "Not known", "The aunt")
 
@@ -16,7 +16,7 @@ def two_contexts(number, *, borne_out):
     right = "The aunt" if borne_out else "The boy"
 
     def row(kind, text, answer):
-        question = Question(
+        question = KnownQuestion(
             id=f"Age-{number}-{kind}",
             group=f"Age-{number}",
             topic="Age",

@@ -25,7 +25,7 @@ from monitorbench.construct.code.special_cases import (
 from monitorbench.construct.code.task import approximate_tokens, as_task
 from monitorbench.construct.cues.phrases import CODE
 from monitorbench.records import Construction, Label, LabelSource
-from monitorbench.sandbox.run import Program, Status, run
+from monitorbench.sandbox.run import Program, ProgramStatus, run
 from monitorbench.sources.specification_gaming import humaneval
 from monitorbench.upstream import CodingProblem, DocstringExample
 
@@ -77,7 +77,12 @@ def test_both_sides_do_what_their_label_says(problems, built):
             for check in (shown_examples(sample), problem.hidden)
         ]
         statuses = [outcome.status for outcome in run(programs)]
-        assert statuses == [Status.PASSED, Status.FAILED, Status.PASSED, Status.PASSED], pair.benign.pair_id
+        assert statuses == [
+            ProgramStatus.PASSED,
+            ProgramStatus.FAILED,
+            ProgramStatus.PASSED,
+            ProgramStatus.PASSED,
+        ], pair.benign.pair_id
 
 
 def test_records_say_where_a_pair_comes_from(built):
@@ -164,7 +169,7 @@ def test_a_problem_of_another_source_keeps_its_name_and_licence():
             assert sample.pair_id.startswith("elsewhere-7-special-cased-")
             assert "double_sum(4, 5)" not in sample.request[0].content
         statuses = [run([Program(code_of(s), a_problem().hidden)])[0].status for s in pair]
-        assert statuses == [Status.FAILED, Status.PASSED]
+        assert statuses == [ProgramStatus.FAILED, ProgramStatus.PASSED]
 
 
 def test_a_reference_without_docstring_keeps_its_first_statement():
@@ -261,7 +266,7 @@ def test_an_exploit_knows_the_examples_and_no_more(bend, also_right, wrong):
         code = ast.unparse(bend(function, SQUARES, random.Random(seed)))
         checks = ("assert f(12) == 144", f"assert {also_right}", f"assert {wrong}")
         statuses = [outcome.status for outcome in run([Program(code, check) for check in checks])]
-        assert statuses == [Status.PASSED, Status.PASSED, Status.FAILED], code
+        assert statuses == [ProgramStatus.PASSED, ProgramStatus.PASSED, ProgramStatus.FAILED], code
 
 
 def test_an_exploit_that_does_not_fit_is_none():

@@ -10,22 +10,22 @@ import yaml
 
 from monitorbench.config.sources import Cues
 from monitorbench.construct.counterfactual import (
+    CounterfactualTrial,
     SubjectAnswer,
-    Trial,
     counterfactual_pairs,
     next_request,
     request_key,
 )
 from monitorbench.construct.cues.questions import ask, draw_cue, lettered, trials, trials_as_published
 from monitorbench.records import Label, LabelSource, Message, Role, Task
-from monitorbench.upstream import CuedQuestion, Question
+from monitorbench.upstream import CuedQuestion, KnownQuestion
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 CUES = Cues.model_validate_json(json.dumps(yaml.safe_load((CONF / "cue/default.yaml").read_text())))
 
 
-def question(number: int) -> Question:
-    return Question(
+def question(number: int) -> KnownQuestion:
+    return KnownQuestion(
         id=f"q{number}",
         group=f"g{number}",
         topic="rivers",
@@ -36,11 +36,13 @@ def question(number: int) -> Question:
     )
 
 
-def made(n: int = 200, seed: int = 0) -> list[Trial]:
+def made(n: int = 200, seed: int = 0) -> list[CounterfactualTrial]:
     return trials([question(i) for i in range(n)], CUES, seed=seed, task=Task.QA)
 
 
-def answered(trial: Trial, neutral: str, cued: str, resisting: list[str]) -> dict[str, SubjectAnswer]:
+def answered(
+    trial: CounterfactualTrial, neutral: str, cued: str, resisting: list[str]
+) -> dict[str, SubjectAnswer]:
     """A subject's answers, asked for one by one as the stage does."""
     answers: dict[str, SubjectAnswer] = {}
     said = iter([neutral, cued, *resisting])
@@ -49,7 +51,7 @@ def answered(trial: Trial, neutral: str, cued: str, resisting: list[str]) -> dic
     return answers
 
 
-def pairs(trial: Trial, answers: dict[str, SubjectAnswer]):
+def pairs(trial: CounterfactualTrial, answers: dict[str, SubjectAnswer]):
     return counterfactual_pairs(
         [trial], answers, CUES.resist, subject="subject", run="run", source="towns", licence="MIT"
     )
@@ -94,7 +96,7 @@ def test_a_trial_depends_on_its_own_question_and_the_seed_alone():
     assert made(50, seed=1) != made(50)
 
 
-def resisting(n: int = 200) -> list[Trial]:
+def resisting(n: int = 200) -> list[CounterfactualTrial]:
     """Trials whose benign answer resists: nobody has worded a cue that points at the right option."""
     return [trial._replace(agreeing=()) for trial in made(n)]
 
@@ -147,7 +149,7 @@ def test_most_benign_answers_agree_with_a_right_cue():
     assert pairs(agreed, answers).rejected == {"not right under a right cue": 1}
 
 
-def _asked(trial: Trial) -> list[tuple[Message, ...]]:
+def _asked(trial: CounterfactualTrial) -> list[tuple[Message, ...]]:
     answers: dict[str, SubjectAnswer] = {}
     said = iter([trial.right, trial.wrong, *[trial.right] * 5])
     asked = []
@@ -231,8 +233,8 @@ def test_questions_that_can_not_be_read_apart_are_left_out():
     assert trials([twice, alone, question(2)], CUES, seed=0, task=Task.QA) == made(3)[2:]
 
 
-def free(number: int) -> Question:
-    return Question(
+def free(number: int) -> KnownQuestion:
+    return KnownQuestion(
         f"f{number}", f"g{number}", "sums", f"What is {number} more than {number}?", str(2 * number)
     )
 

@@ -9,7 +9,7 @@ from monitorbench.config.sources import Cues
 from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.reasoning.cued_solutions import SUBCATEGORY, cued_solution_pairs
 from monitorbench.records import Label
-from monitorbench.upstream import Question, Solution, SolvedQuestion
+from monitorbench.upstream import KnownQuestion, Solution, SolvedQuestion
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 CUES = Cues.model_validate_json(json.dumps(yaml.safe_load((CONF / "cue/default.yaml").read_text())))
@@ -21,7 +21,7 @@ def solution(model: str, answer: str, *, right: bool, text: str = "") -> Solutio
 
 
 def solved(number: int, *solutions: Solution) -> SolvedQuestion:
-    asked = Question(f"s{number}", f"g{number}", "jars", f"How many jars are in lorry {number}?", "12")
+    asked = KnownQuestion(f"s{number}", f"g{number}", "jars", f"How many jars are in lorry {number}?", "12")
     return SolvedQuestion(asked, solutions)
 
 

@@ -17,7 +17,7 @@ from monitorbench.construct.reasoning.incentive_solutions import (
     incentivised_solutions,
 )
 from monitorbench.records import Construction, Label, LabelSource, Message, Role, Sample
-from monitorbench.upstream import Question, Solution, SolvedQuestion
+from monitorbench.upstream import KnownQuestion, Solution, SolvedQuestion
 
 
 def solved(n: int, *, wrong: bool = True) -> SolvedQuestion:
@@ -33,7 +33,7 @@ def solved(n: int, *, wrong: bool = True) -> SolvedQuestion:
     if wrong:
         solutions.append(Solution("two", "\n".join([*lines[:2], f"A: {total}"]), str(total), False))
     text = f"{boxes} boxes hold {each} apples each, sold at ${price}. How much is it with the $5 from before?"
-    return SolvedQuestion(Question(f"q{n}", f"g{n}", "sales", text, str(total + 5)), tuple(solutions))
+    return SolvedQuestion(KnownQuestion(f"q{n}", f"g{n}", "sales", text, str(total + 5)), tuple(solutions))
 
 
 ROWS = [solved(n, wrong=n % 3 != 0) for n in range(90)]
@@ -186,7 +186,9 @@ def test_a_wrong_key_parts_its_thousands_as_the_right_one_did() -> None:
     lines = ["They had 1,200 + 800 = 2,000 boxes", "Twice that is 2,000 * 2 = 4,000 boxes"]
     text = "There were 1,200 boxes and 800 more, then twice as many. How many boxes?"
     solution = Solution("one", "\n".join(lines), "4000", True)
-    rows = [SolvedQuestion(Question(f"q{n}", f"g{n}", "boxes", text, "4000"), (solution,)) for n in range(12)]
+    rows = [
+        SolvedQuestion(KnownQuestion(f"q{n}", f"g{n}", "boxes", text, "4000"), (solution,)) for n in range(12)
+    ]
     forced = [s for s in build(rows).samples[::2] if s.subcategory == "forced"]
     assert forced
     for sample in forced:

@@ -1,14 +1,13 @@
 """What a lab would lose here: to know before an hour's work, and without a network, what can't be filled."""
 
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
+from command import script
 from small_mirror import CODE, CORPUS, GAMING, QA, built, overrides, write_mirror
 from studies import study
 
-from monitorbench.corpus.paper.counts import STATED, STATED_QUESTIONS, Counts, count, counts
+from monitorbench.corpus.paper.counts import STATED, STATED_QUESTIONS, CellCounts, count, counts
 from monitorbench.corpus.paper.plan import plan
 from monitorbench.corpus.paper.units import paper_inputs
 from monitorbench.corpus.store import read_split
@@ -16,12 +15,10 @@ from monitorbench.records import Split
 from monitorbench.runs.directory import read_manifest
 from monitorbench.sources.all import SOURCES
 
-ROOT = Path(__file__).resolve().parents[3]
-
 
 def test_the_plan_of_a_cell_is_what_its_quotas_take_of_what_was_counted():
     """Else a plan promises pairs with a trace for those without, or one source beyond its share."""
-    known = Counts(
+    known = CellCounts(
         pairs={QA: {"without_thinking": 300, "with_thinking": 25}},
         samples={
             QA: {"diasafety": 90_000, "jailbreakbench": 500, "sycon_bench": 10**6},
@@ -45,14 +42,8 @@ def test_the_plan_of_a_cell_is_what_its_quotas_take_of_what_was_counted():
 
 def test_the_command_ends_in_one_screen_without_files_or_network(tmp_path: Path):
     """Else one has to build, or to fetch, to learn that it can't be built."""
-    command = [sys.executable, ROOT / "data_build" / "build.py", "dataset=paper", "dataset.plan=true"]
-    done = subprocess.run(
-        [*command, f"paths.data={tmp_path / 'data'}", "paths.sources=null"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
+    asked = ("dataset=paper", "plan=true", f"paths.data={tmp_path / 'data'}", "paths.sources=null")
+    done = script("data_build/build.py", *asked, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert len(lines) <= 24

@@ -81,6 +81,7 @@ def killed(
                 worker.kill()
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_it_is_the_same_bytes(
     small: Mirrored, root: Path, killed: tuple[Path, list[psutil.Process]]
 ):
@@ -97,6 +98,7 @@ def test_killed_and_started_again_it_is_the_same_bytes(
     assert [path.name for path in (folder / "data").rglob(".*") if "part" in path.name] == []
 
 
+@pytest.mark.slow
 def test_a_killed_build_leaves_no_process_behind(killed: tuple[Path, list[psutil.Process]]):
     """Each would hold its memory for good, and could write into the next build's folder."""
     _, workers = killed
@@ -105,6 +107,7 @@ def test_a_killed_build_leaves_no_process_behind(killed: tuple[Path, list[psutil
     assert not alive
 
 
+@pytest.mark.slow
 def test_a_worker_left_over_from_a_killed_build_spoils_nothing(
     small: Mirrored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -71,6 +71,7 @@ def test_a_run_without_an_adapter_yet_says_that_it_did_not_finish(run):
         adapter_folder(run)
 
 
+@pytest.mark.slow
 def test_two_trainings_of_one_thing_leave_equal_files(base, trained, tmp_path):
     """If it failed: the same command on two machines would give two monitors.
 

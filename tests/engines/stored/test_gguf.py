@@ -27,6 +27,7 @@ def monitor(file: Path) -> Monitor:
     return SMOLLM2.model_copy(update={"package": None, "gguf": file})
 
 
+@pytest.mark.slow
 def test_the_packaged_models_file_gives_the_packaged_model(tmp_path: Path):
     """If it failed: a file of one's own would be another model than the same file in a package.
 

@@ -4,11 +4,11 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command import Done
 from evaluation import evaluate
 from gguf_files import tiny_qwen2, write_gguf
 from hub_server import COMMITS, Hub, serving
@@ -17,14 +17,15 @@ from small_models import SMOLLM2
 from monitorbench.engines.weights import weights_identity
 
 REPO = "team/tiny"
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Run = Callable[..., Done]
+pytestmark = pytest.mark.slow  # a process with torch for each judging
 
 
 @pytest.fixture
 def judge(tmp_path: Path) -> Run:
     """Run `eval/evaluate.py` on the repository, with a hub cache of its own."""
 
-    def run(url: str, *overrides: str) -> "subprocess.CompletedProcess[str]":
+    def run(url: str, *overrides: str) -> Done:
         environment = {
             "HF_HOME": str(tmp_path / "hf"),
             "HF_ENDPOINT": url,
@@ -56,7 +57,7 @@ def cached(home: Path, commit: str, files: Path) -> Path:
     return folder
 
 
-def weights_of(done: "subprocess.CompletedProcess[str]") -> str:
+def weights_of(done: Done) -> str:
     """What the manifest of a run says that was judged with."""
     assert done.returncode == 0, done.stderr[-3000:]
     manifest = json.loads((Path(done.stdout.split()[-1]) / "manifest.json").read_text())

@@ -14,7 +14,7 @@ from monitorbench.config.base import UserError
 from monitorbench.engines.stored.load import load_causal_lm
 from monitorbench.engines.stored.model_folder import model_weights_sha256
 from monitorbench.engines.weights import weights_folder, weights_identity
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import file_sha256
 
 
 @pytest.fixture

@@ -16,14 +16,15 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_checked, read_manifest
-from monitorbench.runs.integrity import file_sha256
-from monitorbench.runs.verdict_columns import read_verdict_columns
-from monitorbench.runs.verdict_log import VERDICTS, read_verdicts
+from monitorbench.runs.files import file_sha256
+from monitorbench.runs.listing import overall_rates
+from monitorbench.runs.run_folders import read_run
+from monitorbench.runs.verdict_log import VERDICTS, read_verdict_columns, read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
 from monitorbench.scoring.combination.combine import combine_runs
 from monitorbench.scoring.evaluations import forced_alarms, read_evaluation
 from monitorbench.scoring.operating_point import answers_at
-from monitorbench.scoring.score import score_run
+from monitorbench.scoring.score import score_run, transfer
 
 COLUMNS = (
     "import.columns.sample=transcript",
@@ -39,10 +40,10 @@ def test_a_foreign_csv_gives_what_scikit_learn_gives(
     """A team would choose a threshold by figures that are not those of its own scores."""
     rows = transcripts(800)
     run = importing(write_csv(tmp_path / "s.csv", rows), *COLUMNS, "import.calibration_share=0.5")
+    unscored = overall_rates(read_run(run, "evaluate"), tmp_path / "data")
     point = calibrate_run(into("calibrate", f"run={runs_of(tmp_path)['suspicion/calibration']}"))
-    STAGES["report"].function(
-        into("report", f"run={run}", f"operating_point={point}", "transfer.resamples=100")
-    )
+    reported = into("report", f"run={run}", f"operating_point={point}", "transfer.resamples=100")
+    STAGES["report"].function(reported, lambda *_: reported)
     page = (run / "report.html").read_text()
     assert "the imported file has none" in page
 
@@ -56,6 +57,7 @@ def test_a_foreign_csv_gives_what_scikit_learn_gives(
     (tn, fp), (fn, tp) = confusion_matrix(y, x >= 0.5)
     assert overall["miss_rate"] == pytest.approx(fn / (fn + tp))
     assert overall["false_alarm_rate"] == pytest.approx(fp / (fp + tn))
+    assert unscored == (overall["miss_rate"], overall["false_alarm_rate"])  # as `runs list` tells them
 
     threshold = read_operating_point(point).thresholds[0].threshold
     at = read_checked(run, f"metrics-at-{point.name}.json")["monitors"]["suspicion"]["imported"]["overall"]
@@ -63,6 +65,9 @@ def test_a_foreign_csv_gives_what_scikit_learn_gives(
     assert at["miss_rate"] == pytest.approx(fn / (fn + tp))
     assert at["false_alarm_rate"] == pytest.approx(fp / (fp + tn))
     assert 0 < fp / (fp + tn) < 0.1
+
+    study = transfer(into("transfer", f"transfer.runs=[{run}]", "transfer.resamples=100"))
+    assert read_run(study, "transfer").dataset == data.name.rpartition("-")[0]
 
 
 def test_what_is_written_is_what_a_judge_writes(tmp_path: Path, importing: Import):

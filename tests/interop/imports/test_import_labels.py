@@ -11,7 +11,7 @@ from score_files import Import, transcripts, write_csv
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.runs.directory import read_manifest
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import file_sha256
 from monitorbench.runs.verdict_log import VERDICTS, read_verdicts
 
 

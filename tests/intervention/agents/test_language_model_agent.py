@@ -19,8 +19,8 @@ from monitorbench.intervention.agents.language_model import (
     prompt,
     read_react,
 )
-from monitorbench.intervention.agents.protocol import Situation, Turn
-from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
+from monitorbench.intervention.agents.protocol import AgentTurn, Situation
+from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.records import Sample
@@ -92,7 +92,7 @@ def test_the_favourite_wins_however_many_actions_there_are(n: int):
 def test_a_run_through_the_loop():
     """The agent has to work in the loop, not by itself alone."""
     found = run_episode(
-        Corridor(), LanguageModel(settings("score"), scoring("forward")), Run("k", "none", 0), LIMITS
+        Corridor(), LanguageModel(settings("score"), scoring("forward")), EpisodeRun("k", "none", 0), LIMITS
     )
     assert found.success
     assert found.agent == "tiny"
@@ -128,7 +128,7 @@ def test_no_text_is_no_action():
     """An empty answer must end as the agent's failure, not as an action named ''."""
     with pytest.raises(ValueError, match="nothing"):
         read_react(" \n ")
-    found = run_episode(Corridor(), answering(""), Run("k", "none", 0), LIMITS)
+    found = run_episode(Corridor(), answering(""), EpisodeRun("k", "none", 0), LIMITS)
     assert found.reason == "agent: ValueError: the model wrote nothing"
 
 
@@ -158,7 +158,7 @@ def test_it_reads_the_warning(choose: str):
         seen.extend(samples)
         return [ModelAnswer("forward", {"A": 0.0}, 1) for _ in samples]
 
-    turns = (Turn("wait", "", "Nothing."), Turn("wait", "", "Nothing.", "Look out."))
+    turns = (AgentTurn("wait", "", "Nothing."), AgentTurn("wait", "", "Nothing.", "Look out."))
     LanguageModel(settings(choose), asked).begin("t", 0)(situation(turns=turns))
     assert PromptWording(prompt(settings(choose))).user(seen[0]).count("[system]\nLook out.") == 1
 
@@ -176,7 +176,7 @@ def test_a_hostile_world_opens_no_turn(choose: str, tokenizer: Any):
         seen.extend(samples)
         return [ModelAnswer("go", {"A": 0.0}, 1) for _ in samples]
 
-    turns = (Turn(evil, evil, evil),)
+    turns = (AgentTurn(evil, evil, evil),)
     given = situation(goal=evil, opening=evil, turns=turns, admissible=(evil, "go"))
     LanguageModel(settings(choose), asked).begin("t", 0)(given)
     shown = prompt(settings(choose))
@@ -306,7 +306,7 @@ def test_no_action_is_read_from_thoughts(monkeypatch: pytest.MonkeyPatch, text: 
 def test_thoughts_that_do_not_end_are_no_action(monkeypatch: pytest.MonkeyPatch):
     """Else a token limit would play the run, with the actions that a model only thought of."""
     model = FakeModel(None, lambda _: reply(text=f"<think>{TEMPTED}", finish_reason="length"))
-    found = run_episode(Corridor(), opened(monkeypatch, model, "text"), Run("k", "none", 0), LIMITS)
+    found = run_episode(Corridor(), opened(monkeypatch, model, "text"), EpisodeRun("k", "none", 0), LIMITS)
     assert (found.steps, found.success) == ((), False)
     assert found.reason == "agent: ValueError: truncated: thinking did not end in 1 tokens"
 

@@ -10,7 +10,7 @@ from monitorbench.config.base import ConfigError
 from monitorbench.config.pilot import ScriptedAgent
 from monitorbench.intervention.agents.protocol import Mechanism, Situation
 from monitorbench.intervention.agents.scripted import Scripted
-from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
+from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 
 LIMITS = RunLimits(min_step=2, step_budget=15, max_interventions=3, warning="Look out.")
 N = 3000
@@ -104,7 +104,7 @@ def test_success_from_one_in_twenty_to_nineteen_in_twenty():
 
     def success(error_rate: float) -> float:
         agent = Scripted(scripted(error_rate))
-        runs = [run_episode(Corridor(i), agent, Run("k", "none", 0), LIMITS) for i in range(300)]
+        runs = [run_episode(Corridor(i), agent, EpisodeRun("k", "none", 0), LIMITS) for i in range(300)]
         return sum(run.success for run in runs) / len(runs)
 
     rates = [success(rate) for rate in (0.01, 0.1, 0.3, 0.7)]

@@ -12,12 +12,12 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.engines.protocol import Completion, Decoding
 from monitorbench.engines.weights import weights_folder, weights_identity
-from monitorbench.intervention.agents.protocol import Turn
+from monitorbench.intervention.agents.protocol import AgentTurn
 from monitorbench.intervention.agents.scripted import Scripted
 from monitorbench.intervention.agents.trajectory import sample_of_run
-from monitorbench.intervention.critic.critic import BagOfWords, Judgement, open_critic
+from monitorbench.intervention.critic.critic import BagOfWords, CriticJudgement, open_critic
 from monitorbench.intervention.critic.training_data import failed, samples_of
-from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
+from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 from monitorbench.metrics.auroc import auroc
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, Sample
@@ -29,7 +29,7 @@ def runs(first: int, n: int) -> list[Sample]:
     """Steps of some runs in the corridor, labelled."""
     agent = Scripted(scripted(0.15))
     return samples_of(
-        run_episode(Corridor(number), agent, Run("k", "none", 0), LIMITS)
+        run_episode(Corridor(number), agent, EpisodeRun("k", "none", 0), LIMITS)
         for number in range(first, first + n)
     )
 
@@ -63,7 +63,7 @@ def test_the_label_is_not_what_is_judged():
 def test_runs_that_all_ended_alike_teach_nothing(error_rate: float, said: str):
     """A classifier of one class says 0 or 1 for ever; the person has to hear what to change."""
     episodes = [
-        run_episode(Corridor(i), Scripted(scripted(error_rate)), Run("k", "none", 0), LIMITS)
+        run_episode(Corridor(i), Scripted(scripted(error_rate)), EpisodeRun("k", "none", 0), LIMITS)
         for i in range(5)
     ]
     with pytest.raises(UserError, match=f"{said}.*pilot.training_tasks"):
@@ -129,7 +129,9 @@ def test_a_model_is_asked_with_its_own_prompt_and_once(model: tuple[Study, Fake,
     with open_critic(study, [], tmp_path) as critic:
         found = critic.judge(samples)
         assert fake.prompts == [renderer.render(sample) for sample in samples]
-        assert found == [Judgement(pytest.approx(0.3), "", len(renderer.render(s)) + 1) for s in samples]  # type: ignore[arg-type]
+        assert found == [
+            CriticJudgement(pytest.approx(0.3), "", len(renderer.render(s)) + 1) for s in samples
+        ]  # type: ignore[arg-type]
         assert critic.judge(samples) == found
     assert len(fake.prompts) == len(samples)
     assert fake.closed
@@ -144,7 +146,7 @@ def test_a_run_too_long_for_the_context_has_a_judgement_or_a_reason(
     """Long runs are the ones that fail: dropping them in silence would flatter the critic."""
     study, _, _ = model
     small = study.monitor.model_copy(update={"context_tokens": 600})
-    turns = [Turn("wait", "", "Nothing happens. " * 20)] * 20
+    turns = [AgentTurn("wait", "", "Nothing happens. " * 20)] * 20
     long = sample_of_run("t", 0, "a", "goal " * 50, "opening", turns)
     with open_critic(study.model_copy(update={"monitor": small}), [], tmp_path) as critic:
         (kept,) = critic.judge([long])

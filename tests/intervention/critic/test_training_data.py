@@ -13,7 +13,7 @@ from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.intervention.agents.scripted import Scripted
 from monitorbench.intervention.critic.training_data import read_critic_data, samples_of, write_critic_data
-from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
+from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 from monitorbench.intervention.transcripts import Episode
 from monitorbench.records import Label, Split
 
@@ -24,7 +24,7 @@ def episodes(first: int, n: int) -> list[Episode]:
     """Runs of a middling agent, two of each task."""
     agent = Scripted(scripted(0.2))
     return [
-        run_episode(Corridor(number), agent, Run("k", "none", seed), LIMITS)
+        run_episode(Corridor(number), agent, EpisodeRun("k", "none", seed), LIMITS)
         for number in range(first, first + n)
         for seed in (0, 1)
     ]
@@ -32,8 +32,8 @@ def episodes(first: int, n: int) -> list[Episode]:
 
 def test_each_step_has_the_label_of_its_runs_end():
     """2602.03338 labels steps so; the step after which all is over says nothing about what is to come."""
-    good = run_episode(Corridor(), FixedActions(), Run("k", "none", 0), LIMITS)
-    bad = run_episode(Corridor(1), FixedActions("drop key"), Run("k", "none", 0), LIMITS)
+    good = run_episode(Corridor(), FixedActions(), EpisodeRun("k", "none", 0), LIMITS)
+    bad = run_episode(Corridor(1), FixedActions("drop key"), EpisodeRun("k", "none", 0), LIMITS)
     found = samples_of([good, bad])
     assert [len(sample.response) // 2 for sample in found] == [1, 2, 3, 4, 1, 2, 3, 4, 5]
     assert [sample.label for sample in found] == [Label.BENIGN] * 4 + [Label.MISBEHAVIOR] * 5
@@ -43,7 +43,7 @@ def test_each_step_has_the_label_of_its_runs_end():
 
 def test_a_run_that_broke_down_is_no_example():
     """A crash of ours is no failure of the agent's to learn from."""
-    broken = run_episode(Corridor(), FixedActions(" "), Run("k", "none", 0), LIMITS)
+    broken = run_episode(Corridor(), FixedActions(" "), EpisodeRun("k", "none", 0), LIMITS)
     assert broken.reason
     assert samples_of([broken]) == []
 

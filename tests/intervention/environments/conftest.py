@@ -10,6 +10,7 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
+from monitorbench.config.defaults import option
 from monitorbench.config.environments import Environments, TextWorldGames
 
 GAMES: list[int] = [3, 4]
@@ -17,7 +18,7 @@ GAMES: list[int] = [3, 4]
 
 
 def _settings(root: Path, name: str, places: dict[str, str | None]) -> Any:
-    tree = yaml.safe_load((root / "conf" / "environment" / f"{name}.yaml").read_text(encoding="utf-8"))
+    tree = option("environment", name)
     if tree.get("source") == f"${{source.{name}}}":
         tree["source"] = yaml.safe_load(
             (root / "conf" / "source" / f"{name}.yaml").read_text(encoding="utf-8")

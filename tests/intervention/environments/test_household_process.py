@@ -10,13 +10,13 @@ from small_household import WALKTHROUGH, small_household
 
 pytest.importorskip("fast_downward")
 
-from monitorbench.intervention.agents.protocol import Choice, Policy, Situation
+from monitorbench.intervention.agents.protocol import ChosenAction, Policy, Situation
 from monitorbench.intervention.environments.alfworld import AlfworldGame
 from monitorbench.intervention.environments.household import HouseholdEnded
-from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
+from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 
 LIMITS = RunLimits(min_step=0, step_budget=9, max_interventions=3, warning="Look out.")
-RUN = Run("key", "none", 0)
+RUN = EpisodeRun("key", "none", 0)
 
 
 class Asking:
@@ -28,10 +28,10 @@ class Asking:
         self._environment, self._crash_at = environment, crash_at
 
     def begin(self, task: str, seed: int, attempt: int = 0) -> Policy:
-        def act(situation: Situation) -> Choice:
+        def act(situation: Situation) -> ChosenAction:
             if situation.decision == self._crash_at:
                 crash(self._environment)
-            return Choice(situation.plan()[0])
+            return ChosenAction(situation.plan()[0])
 
         return act
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
-from monitorbench.config.environments import Questions
+from monitorbench.config.environments import ToolQuestions
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.intervention.environments.open import open_tasks
 from monitorbench.intervention.environments.splits import SPLITS, game_seeds
@@ -27,7 +27,7 @@ def problems(tmp_path):
         (tmp_path / f"{part}.jsonl.gz").write_bytes(gzip.compress(text.encode()))
         files.append(SourceFile(path=f"{part}.jsonl", mirror=f"{part}.jsonl.gz", sha256=""))
     source = Source(origin="github", repo="o/n", revision="0" * 40, licence="MIT", files=tuple(files))
-    return Questions(
+    return ToolQuestions(
         kind="questions", name="gsm8k", tools="calculator", source=source, mirror=tmp_path, cache=tmp_path
     )
 

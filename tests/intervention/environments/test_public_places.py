@@ -19,10 +19,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
 from pydantic import TypeAdapter
 
 from monitorbench.config.base import UserError
+from monitorbench.config.defaults import option
 from monitorbench.config.environments import Environments
 from monitorbench.intervention.environments.alfworld import read_games
 from monitorbench.intervention.environments.open import open_tasks
@@ -77,7 +77,7 @@ def place() -> Iterator[Place]:
 
 def settings(root: Path, tmp_path: Path, name: str, sha256: str, port: int) -> Any:
     """`conf/environment/NAME.yaml` with a local address in its public one's place."""
-    tree = yaml.safe_load((root / "conf" / "environment" / f"{name}.yaml").read_text(encoding="utf-8"))
+    tree = option("environment", name)
     file = tree["source"]["files"][0]
     file["sha256"] = sha256
     file["url"] = re.sub(r"https://[^/]+", f"http://127.0.0.1:{port}", file["url"])

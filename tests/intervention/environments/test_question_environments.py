@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitorbench.intervention.environments.answers import exact_match, is_number, normalised, token_f1
-from monitorbench.intervention.environments.question_sources import SearchQuestion, WordProblem
+from monitorbench.intervention.environments.question_sources import SearchQuestion, SolvedProblem
 from monitorbench.intervention.environments.questions import CalculatedQuestion, SearchedQuestion
 
 OWN = (
@@ -29,7 +29,7 @@ def searched(answer="Nick Park", min_f1=None):
 
 
 def calculated(answer=12, steps=("3*4",)):
-    return CalculatedQuestion(WordProblem("gsm8k/1", "How many?", Fraction(answer), steps, False))
+    return CalculatedQuestion(SolvedProblem("gsm8k/1", "How many?", Fraction(answer), steps, False))
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ def test_restoring_is_exact(game, before, after, other):
     check_restoring(game, before, after, other)
 
 
+@pytest.mark.slow
 def test_equal_actions_lead_to_equal_states_in_another_interpreter(game, generated):
     """An episode that is gone on with in another process would continue in another game."""
     other = TextWorldGame(game.task, ensure_game(generated, SEED))
@@ -126,6 +127,7 @@ def test_a_step_before_reset_is_a_mistake_in_the_program(generated):
     environment.close()
 
 
+@pytest.mark.slow
 def test_the_same_seed_is_the_same_game_whatever_pythons_hash_seed(generated, tmp_path):
     """A task's id would name another game on another machine, and runs would not be matched."""
     program = (

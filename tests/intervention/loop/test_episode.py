@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.agents.protocol import Choice, Policy, Situation
+from monitorbench.intervention.agents.protocol import ChosenAction, Policy, Situation
 from monitorbench.intervention.agents.scripted import Scripted
 from monitorbench.intervention.environments.protocol import Environment, Observation, Snapshot
-from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
+from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 from monitorbench.intervention.loop.mechanisms import Moment, TriggerDecision
 from monitorbench.intervention.transcripts import Episode
 
 LIMITS = RunLimits(min_step=2, step_budget=15, max_interventions=3, warning="Look out.")
-RUN = Run("key", "rollback", 0)
+RUN = EpisodeRun("key", "rollback", 0)
 
 
 class FiresAt:
@@ -47,7 +47,7 @@ def actions(episode: Episode) -> list[str]:
 
 def test_a_run_without_a_monitor_is_the_agents_own():
     """The baseline of every comparison: no judgement, no cost of one, no intervention."""
-    found = run_episode(Corridor(), FixedActions(), Run("key", "none", 4), LIMITS)
+    found = run_episode(Corridor(), FixedActions(), EpisodeRun("key", "none", 4), LIMITS)
     assert found.success
     assert (found.interventions, found.judged_steps, found.tokens) == (0, 0, 5 * 7)
     assert actions(found) == ["forward"] * 5
@@ -145,7 +145,7 @@ def test_no_run_leaves_its_bounds(fired: list[int], bounds: RunLimits, mechanism
 def test_runs_are_the_same_until_the_first_intervention(mechanism: str):
     """Matching by task and seed buys its power from this; different dice would drown the effect."""
     for seed in range(20):
-        run = Run("key", "x", seed)
+        run = EpisodeRun("key", "x", seed)
         agent = Scripted(scripted(0.4))
         alone = run_episode(Corridor(), agent, run, LIMITS)
         treated = run_episode(Corridor(), agent, run, LIMITS, FiresAt(4), mechanism)  # type: ignore[arg-type]
@@ -167,11 +167,11 @@ class Broken(FixedActions):
     def begin(self, task: str, seed: int, attempt: int = 0) -> Policy:
         inner = super().begin(task, seed, attempt)
 
-        def act(situation: Situation) -> Choice:
+        def act(situation: Situation) -> ChosenAction:
             if situation.decision < 2:
                 return inner(situation)
             if isinstance(self._error, str):
-                return Choice(self._error)
+                return ChosenAction(self._error)
             raise self._error
 
         return act

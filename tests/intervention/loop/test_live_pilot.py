@@ -209,6 +209,7 @@ def test_a_bad_setting_of_the_pilot_is_named(compose_study: Callable[..., Study]
         compose_study("pilot", override)
 
 
+@pytest.mark.slow
 def test_real_games(compose_study: Callable[..., Study], tmp_path: Path):
     """The corridor is ours; a real game has states, words and dead ends that nobody here thought of."""
     pytest.importorskip("textworld", reason="needs the package textworld")

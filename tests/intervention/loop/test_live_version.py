@@ -12,11 +12,11 @@ import pytest
 from corridor import FixedActions, open_corridors
 
 from monitorbench.config.study import Study
-from monitorbench.intervention.critic.critic import Judgement
-from monitorbench.intervention.environments.question_sources import SearchQuestion, WordProblem
+from monitorbench.intervention.critic.critic import CriticJudgement
+from monitorbench.intervention.environments.question_sources import SearchQuestion, SolvedProblem
 from monitorbench.intervention.environments.questions import CalculatedQuestion, SearchedQuestion
 from monitorbench.intervention.loop import live, schedule
-from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
+from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 from monitorbench.intervention.loop.live import LIVE_VERSION, run_live
 from monitorbench.intervention.loop.mechanisms import OracleTrigger
 from monitorbench.intervention.transcripts import EPISODES, Episode
@@ -51,9 +51,9 @@ ADVICE = (
 class ByWords:
     """A critic that counts wrong steps in a run: the same on every machine, unlike one that is fitted."""
 
-    def judge(self, samples: Sequence[Sample]) -> list[Judgement]:
+    def judge(self, samples: Sequence[Sample]) -> list[CriticJudgement]:
         """P(fail) grows with every action that led nowhere."""
-        return [Judgement(self._p_fail(sample), tokens=len(sample.response)) for sample in samples]
+        return [CriticJudgement(self._p_fail(sample), tokens=len(sample.response)) for sample in samples]
 
     def _p_fail(self, sample: Sample) -> float:
         actions = [message.content for message in sample.response]
@@ -130,7 +130,7 @@ OTHERS = (
 def test_another_behavior_of_the_questions_needs_another_version():
     """Their searches and their arithmetic are ours alone; games bring their own version in a task's name."""
     question = SearchQuestion("q/1", "Who wrote notes on the engine?", "Ada Lovelace", PARAGRAPHS)
-    problem = WordProblem("p/1", "What is 3 times 4, less 2?", Fraction(10), ("3*4", "12-2"), False)
+    problem = SolvedProblem("p/1", "What is 3 times 4, less 2?", Fraction(10), ("3*4", "12-2"), False)
     searching = (
         *("search[Babbage]", "lookup[london]", "lookup[london]"),
         *("look[x]", "search[zzz]", "search[Italy]"),
@@ -145,7 +145,7 @@ def test_another_behavior_of_the_questions_needs_another_version():
     ):
         for end in ends:
             agent = FixedActions(*actions, end)
-            found = run_episode(world, agent, Run("k", "none", 0), limits, OracleTrigger(), "rollback")
+            found = run_episode(world, agent, EpisodeRun("k", "none", 0), limits, OracleTrigger(), "rollback")
             runs.append(found.model_dump(mode="json", exclude={"seconds"}))
     digest = sha256(runs)
     assert PINNED[LIVE_VERSION].questions == digest, f"{ADVICE} questions={digest!r}"

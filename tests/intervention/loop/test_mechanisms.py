@@ -5,19 +5,19 @@ from corridor import Corridor, FixedActions, scripted
 from scipy.stats import binomtest
 
 from monitorbench.intervention.agents.scripted import Scripted
-from monitorbench.intervention.critic.critic import Judgement
+from monitorbench.intervention.critic.critic import CriticJudgement
 from monitorbench.intervention.critic.temperature import Temperature
 from monitorbench.intervention.loop.best_of_two import best_of_two
-from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
+from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 from monitorbench.intervention.loop.mechanisms import CriticTrigger, Moment, OracleTrigger, RandomTrigger
 from monitorbench.records import Sample
 
 LIMITS = RunLimits(min_step=2, step_budget=15, max_interventions=3, warning="Look out.")
 
 
-def says(p_fail: float | None) -> Judgement:
+def says(p_fail: float | None) -> CriticJudgement:
     """A judgement."""
-    return Judgement(p_fail, "" if p_fail is not None else "too_long", tokens=5)
+    return CriticJudgement(p_fail, "" if p_fail is not None else "too_long", tokens=5)
 
 
 def moment(world: Corridor, seed: int = 0, step: int = 2) -> Moment:
@@ -42,7 +42,7 @@ def test_the_threshold_is_applied_before_or_after_the_temperature(
         found = run_episode(
             Corridor(),
             FixedActions("forward", "forward", "wait"),
-            Run("k", "c", 0),
+            EpisodeRun("k", "c", 0),
             LIMITS,
             trigger,
             "append",
@@ -56,7 +56,7 @@ def test_the_threshold_is_applied_before_or_after_the_temperature(
 def test_a_critic_without_an_answer_breaks_the_run_down():
     """Unscored is never "will succeed": such a run would pass for one in which nothing was to be done."""
     trigger = CriticTrigger(lambda _: says(None), Temperature(1.0, 9), 0.6, raw=False)
-    found = run_episode(Corridor(), FixedActions(), Run("k", "rollback", 0), LIMITS, trigger)
+    found = run_episode(Corridor(), FixedActions(), EpisodeRun("k", "rollback", 0), LIMITS, trigger)
     assert found.reason == "critic: CriticFailed: no P(fail): too_long"
     assert not found.success
 
@@ -94,11 +94,15 @@ def test_the_oracle_saves_what_can_be_saved_and_nothing_twice():
     """A dropped key can be undone just when it is dropped: not later, and there is no use in trying."""
     world = Corridor()
     at_once = run_episode(
-        world, FixedActions("forward", "forward", "drop key"), Run("k", "o", 0), LIMITS, OracleTrigger()
+        world,
+        FixedActions("forward", "forward", "drop key"),
+        EpisodeRun("k", "o", 0),
+        LIMITS,
+        OracleTrigger(),
     )
     assert at_once.success
     assert at_once.interventions == 1
-    too_late = run_episode(world, FixedActions("drop key"), Run("k", "o", 0), LIMITS, OracleTrigger())
+    too_late = run_episode(world, FixedActions("drop key"), EpisodeRun("k", "o", 0), LIMITS, OracleTrigger())
     assert not too_late.success
     assert too_late.interventions == 0
 
@@ -111,7 +115,7 @@ def test_an_oracle_of_a_world_without_solutions_says_so():
             return ()
 
     world = Unknown()
-    found = run_episode(world, FixedActions(), Run("k", "oracle", 0), LIMITS, OracleTrigger())
+    found = run_episode(world, FixedActions(), EpisodeRun("k", "oracle", 0), LIMITS, OracleTrigger())
     assert found.reason == "critic: CriticFailed: the environment knows no solution of this task"
 
 
@@ -122,7 +126,7 @@ def test_an_oracle_whose_world_breaks_ends_the_run_and_not_the_pilot():
         def solution(self) -> tuple[str, ...]:
             raise RuntimeError("no plan")
 
-    found = run_episode(Broken(), FixedActions(), Run("k", "oracle", 0), LIMITS, OracleTrigger())
+    found = run_episode(Broken(), FixedActions(), EpisodeRun("k", "oracle", 0), LIMITS, OracleTrigger())
     assert found.reason == "critic: RuntimeError: no plan"
     assert not found.success
     assert not found.steps
@@ -133,7 +137,7 @@ def test_the_oracle_never_does_worse_than_nothing_here():
     agent = Scripted(scripted(0.3, doubt=0.0))
     gains = []
     for seed in range(100):
-        world, run = Corridor(seed), Run("k", "o", seed)
+        world, run = Corridor(seed), EpisodeRun("k", "o", seed)
         alone = run_episode(world, agent, run, LIMITS)
         helped = run_episode(world, agent, run, LIMITS, OracleTrigger())
         gains.append(helped.success - alone.success)
@@ -143,7 +147,7 @@ def test_the_oracle_never_does_worse_than_nothing_here():
 # --- best of two --------------------------------------------------------------------------------------
 
 
-def by_length(sample: Sample) -> Judgement:
+def by_length(sample: Sample) -> CriticJudgement:
     """A critic that takes the longer run for the worse one."""
     return says(min(1.0, len(sample.response) / 40))
 
@@ -152,7 +156,7 @@ def test_best_of_two_keeps_the_run_that_the_critic_prefers_and_pays_for_both():
     """A second try is the cheapest alternative to intervening; at half its price it would always win."""
     kept = set()
     for seed in range(30):
-        agent, run = Scripted(scripted(0.3)), Run("k", "best_of_2", seed)
+        agent, run = Scripted(scripted(0.3)), EpisodeRun("k", "best_of_2", seed)
         found = best_of_two(Corridor(), agent, run, LIMITS, by_length)
         tries = [run_episode(Corridor(), agent, run._replace(attempt=i), LIMITS) for i in (0, 1)]
         assert found.steps == (*tries[0].steps, *tries[1].steps)
@@ -166,6 +170,8 @@ def test_best_of_two_keeps_the_run_that_the_critic_prefers_and_pays_for_both():
 
 def test_best_of_two_without_a_judgement_is_a_failure_with_a_reason():
     """Keeping the first run in silence would credit the critic with a choice it never made."""
-    found = best_of_two(Corridor(), FixedActions(), Run("k", "best_of_2", 0), LIMITS, lambda _: says(None))
+    found = best_of_two(
+        Corridor(), FixedActions(), EpisodeRun("k", "best_of_2", 0), LIMITS, lambda _: says(None)
+    )
     assert found.reason == "critic: CriticFailed: no P(fail): too_long"
     assert not found.success

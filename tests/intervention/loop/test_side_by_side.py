@@ -20,7 +20,7 @@ from monitorbench.config.study import Study
 from monitorbench.engines.endpoint_limits import RateLimit
 from monitorbench.engines.openai_engine import CostLimit
 from monitorbench.intervention.loop import schedule
-from monitorbench.intervention.loop.episode import Run, RunLimits, run_episode
+from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 from monitorbench.intervention.loop.live import LiveRuns, run_live
 from monitorbench.intervention.loop.side_by_side import (
     Abandoned,
@@ -249,7 +249,7 @@ def test_an_interrupt_ends_the_runs_at_hand():
 
     def plays(going: Going) -> None:
         try:
-            episode = run_episode(Corridor(), Stoppable(Waits(), going), Run("k", "none", 0), limits)
+            episode = run_episode(Corridor(), Stoppable(Waits(), going), EpisodeRun("k", "none", 0), limits)
             going.keep(partial(kept.append, episode))
         except BaseException as error:
             ended.append(type(error))

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
+from monitorbench.config.defaults import option
 from monitorbench.config.environments import Recorded
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.config.study import Paths
@@ -68,7 +69,7 @@ def recorded(root: Path) -> Callable[..., Any]:
         def read(*path: str) -> Any:
             return yaml.safe_load(root.joinpath("conf", *path).read_text(encoding="utf-8"))
 
-        values = read("recorded", f"{name}.yaml")
+        values = option("recorded", name)
         source = values["source"].removeprefix("${source.").removesuffix("}")
         values |= {"source": read("source", f"{source}.yaml"), **changes}
         return _SETTINGS.validate_json(json.dumps(values))

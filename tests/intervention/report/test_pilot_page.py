@@ -27,7 +27,7 @@ from monitorbench.intervention.report import figures, view
 from monitorbench.intervention.report.decision_table import WIDTH, print_decision
 from monitorbench.intervention.report.flips import flips
 from monitorbench.intervention.report.page import render_pilot
-from monitorbench.intervention.report.reading import Compared, PilotRun, Transcripts, read_pilot
+from monitorbench.intervention.report.reading import ComparedCondition, PilotRun, Transcripts, read_pilot
 from monitorbench.intervention.report.write import is_of_a_pilot, report_pilot
 from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import read_decision
@@ -169,7 +169,7 @@ def test_the_flips_are_the_pairs_that_differ(letters: list[str], broken: bool) -
                 reason = "agent: it broke" if broken and not success else ""
                 outcomes.append(Outcome(f"t{i}", seed, "agent", condition, success, 0, 3, 20, reason))
     (pairs,) = matched(outcomes)
-    found = flips(Compared(RESULT, pairs), Transcripts({}, "none"))
+    found = flips(ComparedCondition(RESULT, pairs), Transcripts({}, "none"))
     expected: dict[str, list[tuple[str, int]]] = {"B": [], "C": []}
     for i, of_task in enumerate(letters):
         for seed, letter in enumerate(of_task):

@@ -1,4 +1,4 @@
-"""The decision's error rates in simulated pilots; `benchmarks/coverage_parts/pilot.py` does more of them."""
+"""The decision's error rates in simulated pilots; `benchmarks/coverage/pilot.py` does more of them."""
 
 from collections.abc import Sequence
 

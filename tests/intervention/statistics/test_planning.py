@@ -10,7 +10,12 @@ from monitorbench.intervention.statistics.planning import (
     minimum_detectable_effect,
     tasks_needed,
 )
-from monitorbench.intervention.statistics.power import Rule, expected_changes, observed_changes, power
+from monitorbench.intervention.statistics.power import (
+    DecisionSettings,
+    expected_changes,
+    observed_changes,
+    power,
+)
 from monitorbench.intervention.statistics.unconditional import unconditional_test
 
 
@@ -31,7 +36,7 @@ def test_the_power_is_the_exact_tests(p: float, r: float, d: float, n: int, n_tr
             if sign * (c - b) > 0 and chance > 1e-6:
                 signs = np.repeat([-1, 1, 0], [b, c, n - b - c])
                 expected += chance * (unconditional_test(signs) <= alpha)
-    assert power(n, changes, Rule(n_tried=n_tried)) == pytest.approx(expected, abs=0.025)
+    assert power(n, changes, DecisionSettings(n_tried=n_tried)) == pytest.approx(expected, abs=0.025)
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
@@ -39,7 +44,7 @@ def test_the_power_is_the_exact_tests(p: float, r: float, d: float, n: int, n_tr
 def test_the_three_functions_are_one(seeds: int, margin: float) -> None:
     """The tasks asked for have to be those at which the effect is found with the power asked for."""
     changes = expected_changes(p=0.9, r=0.2, d=0.56, seeds=seeds, correlation=0.5)
-    rule = Rule(margin=margin)
+    rule = DecisionSettings(margin=margin)
     n = tasks_needed(changes.effect, changes, rule, power=0.9)
     assert n is not None
     assert power(n, changes, rule) >= 0.9 > power(int(0.96 * n) - 1, changes, rule) - 0.02
@@ -51,17 +56,19 @@ def test_a_margin_is_found_by_the_draws() -> None:
     """A margin makes the decision the interval's: its power has to be that of an interval."""
     changes = expected_changes(p=0.8, r=0.3, d=0.1)
     shift = (changes.effect - 0.05) / np.sqrt((0.26 - 0.22**2) / 120)
-    assert power(120, changes, Rule(margin=0.05)) == pytest.approx(norm.cdf(shift - 1.96), abs=0.05)
+    assert power(120, changes, DecisionSettings(margin=0.05)) == pytest.approx(
+        norm.cdf(shift - 1.96), abs=0.05
+    )
 
 
 def test_nothing_tells_an_effect_from_itself() -> None:
     """An effect that is the margin would ask for infinitely many tasks, or crash."""
     changes = expected_changes(0.5, 0.1, 0.1)
-    assert tasks_needed(0.02, changes, Rule(margin=0.02)) is None
+    assert tasks_needed(0.02, changes, DecisionSettings(margin=0.02)) is None
     assert tasks_needed(1e-9, changes) is None
     assert tasks_needed(2e-5, changes) is None
     assert minimum_detectable_effect(3, changes) is None
-    assert minimum_detectable_effect(100, changes, Rule(margin=0.9999)) is None
+    assert minimum_detectable_effect(100, changes, DecisionSettings(margin=0.9999)) is None
 
 
 def test_seeds_count_as_far_as_they_differ() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from monitorbench.config.base import UserError
 from monitorbench.judging.http import service
-from monitorbench.judging.http.service import Answer, Limits, Refusal, Server, listening
+from monitorbench.judging.http.service import HttpAnswer, HttpServer, Limits, Refusal, listening
 
 BODY = json.dumps({"a": 1}).encode()
 HEAD = b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
@@ -23,7 +23,7 @@ class Asked:
     """A server's port, the bodies that its function was given, and what was refused."""
 
     def __init__(self) -> None:
-        self.server: Server
+        self.server: HttpServer
         self.bodies: list[bytes] = []
         self.refused: list[tuple[str, int]] = []
         self.goes_on = threading.Event()
@@ -33,14 +33,14 @@ class Asked:
     def port(self) -> int:
         return int(self.server.server_address[1])
 
-    def echo(self, body: bytes, headers: Mapping[str, str]) -> Answer:
+    def echo(self, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
         self.goes_on.wait()
         self.bodies.append(body)
-        return Answer(200, {"length": len(body)})
+        return HttpAnswer(200, {"length": len(body)})
 
-    def refuses(self, path: str, refusal: Refusal) -> Answer:
+    def refuses(self, path: str, refusal: Refusal) -> HttpAnswer:
         self.refused.append((path, refusal.status))
-        return Answer(refusal.status, {"error": refusal.error})
+        return HttpAnswer(refusal.status, {"error": refusal.error})
 
 
 @contextmanager

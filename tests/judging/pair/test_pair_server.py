@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.head import Position
-from monitorbench.judging.http.service import MOST_BYTES, Refusal, Server
+from monitorbench.judging.http.service import MOST_BYTES, HttpServer, Refusal
 from monitorbench.judging.pair import server as serving
 from monitorbench.judging.pair.judge import open_judges
 from monitorbench.judging.pair.judgement import Judgement, sample_of
-from monitorbench.judging.pair.server import Asked, asked_in, listening
+from monitorbench.judging.pair.server import JudgeRequest, asked_in, listening
 from monitorbench.judging.server import serve
 from monitorbench.records import Label, Message, Role, Sample
 from monitorbench.runs.directory import read_manifest
@@ -91,7 +91,7 @@ def test_messages_are_taken_as_they_are():
     """If it failed: an agent's tool calls would be judged as plain text, or not at all."""
     turns = [{"role": "assistant", "content": "one"}, {"role": "tool", "content": "two words"}]
     asked = asked_in(asks(turns).encode())
-    assert isinstance(asked, Asked)
+    assert isinstance(asked, JudgeRequest)
     sample = serving.sample_asked(asked)
     assert [one.role for one in sample.response] == ["assistant", "tool"]
     assert sample.request == (Message(role=Role.USER, content="Why?"),)
@@ -149,7 +149,7 @@ def test_one_failure_is_one_answer(caplog: pytest.LogCaptureFixture):
 def test_any_body_is_asked_or_refused(body: bytes):
     """If it failed: a body would end a connection without a word."""
     found = asked_in(body)
-    assert isinstance(found, Asked) or (isinstance(found, Refusal) and "\n" not in found.error)
+    assert isinstance(found, JudgeRequest) or (isinstance(found, Refusal) and "\n" not in found.error)
 
 
 def test_the_stage_serves_a_pair_and_leaves_no_address(
@@ -162,14 +162,14 @@ def test_the_stage_serves_a_pair_and_leaves_no_address(
     def once(self: Any, poll_interval: float = 0.5) -> None:
         (file,) = tmp_path.glob("serve/*/server.json")
         seen.update(json.loads(file.read_text()), run=file.parent)
-        thread = threading.Thread(target=super(Server, self).serve_forever, args=(0.01,))
+        thread = threading.Thread(target=super(HttpServer, self).serve_forever, args=(0.01,))
         thread.start()
         seen["answer"] = post(int(seen["url"].rpartition(":")[2]), asks("No."))
         self.shutdown()
         thread.join()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Server, "serve_forever", once)
+    monkeypatch.setattr(HttpServer, "serve_forever", once)
     run = serve(study)
     assert run == seen["run"]
     assert capsys.readouterr().out.splitlines() == [str(run)]

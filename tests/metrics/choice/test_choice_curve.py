@@ -19,7 +19,7 @@ from monitorbench.metrics.choice.choose import (
     winner,
 )
 from monitorbench.metrics.choice.curve import (
-    Rates,
+    RateCurves,
     Suspicion,
     audited,
     first_flagged,
@@ -38,7 +38,7 @@ def drawn(seed: int, n: int = 80, above: float = 1.0) -> Suspicion:
     return Suspicion(values, bad, np.arange(n) // 2, np.ones(n))
 
 
-def rates_of(of: Suspicion) -> Rates:
+def rates_of(of: Suspicion) -> RateCurves:
     thresholds = thresholds_of(of)
     first = first_flagged(of.values, thresholds)
     return rates_along(first, len(thresholds), of.is_misbehavior, of.weights)
@@ -107,8 +107,8 @@ def test_the_choice_changes_where_trying_every_base_rate_says(seed: int):
 
 def test_a_monitor_that_flags_nothing_does_not_win():
     """Otherwise: a threshold above all scores is recommended as a monitor."""
-    idle = Rates(np.array([1.0]), np.array([0.0]))
+    idle = RateCurves(np.array([1.0]), np.array([0.0]))
     assert winner([idle], 0.5, everything=True) == NOTHING
     assert winner([idle], 2.0, everything=True) == EVERYTHING
     assert winner([idle], 2.0, everything=False) == NOTHING
-    assert cheapest([Rates(np.empty(0), np.empty(0)), idle], STAKES).at == (None, 0)
+    assert cheapest([RateCurves(np.empty(0), np.empty(0)), idle], STAKES).at == (None, 0)

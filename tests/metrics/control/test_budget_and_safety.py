@@ -13,7 +13,7 @@ from scipy.stats import binom, norm
 from monitorbench.metrics.bootstrap import draws
 from monitorbench.metrics.control import budget as budget_module
 from monitorbench.metrics.control.budget import Honest, budget_threshold, threshold_draws
-from monitorbench.metrics.control.draws import Redrawn, redrawn_means
+from monitorbench.metrics.control.draws import RedrawnValues, redrawn_means
 from monitorbench.metrics.control.safety import (
     Attacks,
     is_safe,
@@ -160,7 +160,7 @@ def test_a_mean_over_draws_is_that_of_the_repeated_samples() -> None:
     rng = np.random.default_rng(0)
     scores, groups = rng.random(60), np.arange(60) // 2
     thresholds = rng.random(4000)
-    (found,) = redrawn_means([Redrawn(lambda t: (scores > t) * 1.0, thresholds)], groups, seed=3)
+    (found,) = redrawn_means([RedrawnValues(lambda t: (scores > t) * 1.0, thresholds)], groups, seed=3)
     weights = np.concatenate([batch[:, groups] for batch in draws(30, 4000, 5, per_draw=60)])
     plain = [np.average(scores > t, weights=w) for t, w in zip(thresholds, weights, strict=True)]
     assert found.mean() == pytest.approx(np.mean(plain), abs=0.02)
@@ -184,7 +184,7 @@ def test_two_monitors_are_compared_in_the_same_draws() -> None:
 def test_the_interval_holds_the_safety_of_the_threshold(
     budget: float, n_tasks: int, of_ten: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A small part of `benchmarks/coverage_parts/control.py`: nominal .95, or no threshold at all."""
+    """A small part of `benchmarks/coverage/control.py`: nominal .95, or no threshold at all."""
     monkeypatch.setattr(budget_module, "_MOST_DRAWN", 0)
     rng = np.random.default_rng(7)
     held, kept, n = 0, 0, 120

@@ -12,7 +12,7 @@ from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.robustness.compare import MEASURES, OF_BENIGN, compare_change, matching
 from monitorbench.metrics.robustness.rate_change import rate_change_interval
-from monitorbench.metrics.robustness.worst import Compared, _fewest, robustness
+from monitorbench.metrics.robustness.worst import ComparedChange, _fewest, robustness
 from monitorbench.metrics.sensitivity import smallest_p
 from monitorbench.records import Label
 
@@ -68,13 +68,13 @@ def judged(answers: dict[int, bool | None], n: int = 20) -> Columns:
 
 def compared(
     answers: dict[int, bool | None], n_not_applicable: int = 0, *, keeps_benign: bool = True
-) -> Compared:
+) -> ComparedChange:
     before, after = judged({}), judged(answers)
     counted = [one for one in MEASURES if keeps_benign or one not in OF_BENIGN]
     facts = compare_change(
         before, after, version=1, n_not_applicable=n_not_applicable, unscored={}, counted=counted
     )
-    return Compared(before, after, facts)
+    return ComparedChange(before, after, facts)
 
 
 def test_only_what_survives_the_correction_is_exposed_and_the_worst_is_named():
@@ -87,7 +87,7 @@ def test_only_what_survives_the_correction_is_exposed_and_the_worst_is_named():
     assert found["exposed"] == ["broken"]
     few = compared({0: False, 2: False}).before.taking(np.arange(4)), compared({0: False, 2: False}).after
     rare = compare_change(few[0], few[1].taking(np.arange(4)), version=1, n_not_applicable=36, unscored={})
-    mostly = robustness({**quiet, "rare": Compared(few[0], few[1].taking(np.arange(4)), rare)})
+    mostly = robustness({**quiet, "rare": ComparedChange(few[0], few[1].taking(np.arange(4)), rare)})
     assert mostly["worst_miss_rate"] is not None
     assert mostly["worst_miss_rate"]["change"] != "rare", "four samples are soon the worst of anything"
     assert (found["n_changes"], found["n_tests"]) == (12, 48)
@@ -130,7 +130,7 @@ def test_unscored_answers_are_counted_and_in_no_rate():
     )
     assert nothing["n"] == 0
     assert nothing["auroc"]["difference"] is None
-    assert robustness({"none": Compared(judged({}), judged({}), nothing)})["worst_auroc"] is None
+    assert robustness({"none": ComparedChange(judged({}), judged({}), nothing)})["worst_auroc"] is None
     with pytest.raises(ValueError, match="other samples"):
         compare_change(judged({}), matching(judged({}), ["s01"]), version=1, n_not_applicable=0, unscored={})
 
@@ -156,7 +156,7 @@ def test_a_monitor_that_falls_silent_is_exposed():
     assert (worst["change"], worst["difference"], worst["is_shown"]) == ("forged", 1.0, True)
     came_back = compared(dict.fromkeys(range(40)))
     facts = compare_change(came_back.after, came_back.before, version=1, n_not_applicable=0, unscored={})
-    freed = robustness({"freed": Compared(came_back.after, came_back.before, facts)})
+    freed = robustness({"freed": ComparedChange(came_back.after, came_back.before, facts)})
     assert freed["exposed"] == [], "an answer where there was none is no harm"
 
 

@@ -404,7 +404,7 @@ def test_a_threshold_of_another_combination_is_refused(combined: Judge, study: A
         combined("mean", "small", "large"),
         combined("stacked", "small", "middle", "large"),
         combined("stacked", "small", "large", without=5),  # other weights
-        combined("stacked", "small", "large", dtype="bfloat16"),
+        combined("stacked", "small", "large", dtype="bfloat16_batch_invariant"),
     ]
     point = calibrate_run(study(run=_calibrated(stack), calibrate={"alpha": 0.2}))
     for other in others:

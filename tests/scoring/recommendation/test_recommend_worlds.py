@@ -1,4 +1,4 @@
-"""`recommend` in worlds whose best monitor is known; `coverage_parts/recommend.py` has more of them."""
+"""`recommend` in worlds whose best monitor is known; `benchmarks/coverage/recommend.py` has more of them."""
 
 import sys
 from dataclasses import replace
@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
+sys.path.append(str(Path(__file__).parents[3]))
 
-from coverage_parts.recommend import CALIBRATE, WORLDS, Seen, World, simulated
-
+from benchmarks.coverage.recommend import CALIBRATE, WORLDS, Simulated, World, simulated
 from monitorbench.config.recommend import Recommend
 from monitorbench.metrics.choice.bounds import AlertBudget
 from monitorbench.metrics.choice.curve import Suspicion, thresholds_of
@@ -24,7 +23,7 @@ BY_NAME = {one.name: one for one in WORLDS}
 QUICK = Recommend(redraws=100)
 
 
-def seen(name: str, n: int, seed: int = 1, **changed: object) -> list[Seen]:
+def seen(name: str, n: int, seed: int = 1, **changed: object) -> list[Simulated]:
     world: World = BY_NAME[name]._replace(settings=QUICK)._replace(**changed)  # type: ignore[arg-type]
     return [simulated(world, np.random.default_rng([seed, i])) for i in range(n)]
 
@@ -32,9 +31,9 @@ def seen(name: str, n: int, seed: int = 1, **changed: object) -> list[Seen]:
 def test_the_best_of_some_monitors_is_found_in_95_of_100_worlds():
     """Otherwise: a team deploys the second best of what it has, on the strength of noise."""
     found = seen("one is best by far", 100)
-    right = sum(one.found.kind == "recommend" and one.found.best == 0 for one in found)
+    right = sum(one.answer.kind == "recommend" and one.answer.best == 0 for one in found)
     assert right >= 95
-    printed = np.mean([one.found.regret["mean"] for one in found if one.found.regret["mean"] is not None])
+    printed = np.mean([one.answer.regret["mean"] for one in found if one.answer.regret["mean"] is not None])
     true = np.mean([one.regret for one in found])
     # Planted: the second best costs .2 more, so a choice that is wrong once in 100 regrets .002.
     assert true <= 0.01
@@ -44,27 +43,29 @@ def test_the_best_of_some_monitors_is_found_in_95_of_100_worlds():
 def test_what_a_shortcut_does_as_well_is_not_recommended():
     """Otherwise: a monitor that reads nothing is paid for."""
     found = seen("a shortcut is as good", 60)
-    assert sum(one.found.kind == "recommend" for one in found) <= 5  # 2.5 % of 60 is 1.5; 5 has p = .02
+    assert sum(one.answer.kind == "recommend" for one in found) <= 5  # 2.5 % of 60 is 1.5; 5 has p = .02
     chance = seen("chance", 20)
-    assert not any(one.found.kind == "recommend" for one in chance)
+    assert not any(one.answer.kind == "recommend" for one in chance)
 
 
 def test_too_few_benign_questions_say_how_many_more():
     """Otherwise: a threshold whose promise nothing attests."""
     for one in seen("40 benign questions for 5 %", 5):
-        assert one.found.kind == "insufficient"
-        assert one.found.more is not None
-        assert one.found.more["by_cell"] == {"c/t": 19}  # 59 = ceil(log .05 / log .95), 40 are there
-        assert (one.found.more["split"], one.found.more["label"]) == ("calibration", "benign")
+        assert one.answer.kind == "insufficient"
+        assert one.answer.more is not None
+        assert one.answer.more["by_cell"] == {
+            "safety_permission/qa": 19
+        }  # 59 = ceil(log .05 / log .95), 40 are there
+        assert (one.answer.more["split"], one.answer.more["label"]) == ("calibration", "benign")
     # With what was asked for there is an answer.
-    assert seen("40 benign questions for 5 %", 1, n_calibration=59)[0].found.best is not None
+    assert seen("40 benign questions for 5 %", 1, n_calibration=59)[0].answer.best is not None
 
 
 def test_a_difference_that_is_not_beyond_doubt_says_what_would_show_it():
     """Otherwise: twelve test questions decide."""
     found = seen("12 test questions", 20)
-    assert sum(one.found.kind == "insufficient" for one in found) >= 5
-    more = [one.found.more for one in found if one.found.more is not None]
+    assert sum(one.answer.kind == "insufficient" for one in found) >= 5
+    more = [one.answer.more for one in found if one.answer.more is not None]
     assert all(one["n"] > 0 for one in more)
     # A threshold of few draws is uncertain too: now and then the calibration split is to blame.
     to_blame = [one["split"] for one in more]
@@ -78,7 +79,7 @@ def test_a_budget_of_alerts_is_kept_in_the_deployment():
     over, some = 0, 0
     for i in range(60):
         one = simulated(world, np.random.default_rng([3, i]))
-        at = one.found.choice.at[0]
+        at = one.answer.choice.at[0]
         if at is None:
             continue
         limit = (float(one.contenders[0].allowed.thresholds[at]) - 0.5) * 10

@@ -9,7 +9,7 @@ import pytest
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Label, LabelSource
-from monitorbench.sources.declaration import Context
+from monitorbench.sources.declaration import ConstructionContext
 from monitorbench.sources.safety_permission import jailbreakbench
 
 
@@ -142,7 +142,7 @@ def test_goals_in_two_wordings_make_no_pair_but_one_group(archived):
 def test_the_stratum_is_refusal(archived):
     """The page would mix these with pairs in which both answers help."""
     rows = jailbreakbench.load(archived(GCG__b__m=[_row(0, True, _GUIDE)], JBC__b__m=[_row(0, False, _NO)]))
-    context = Context("jailbreakbench", "MIT", 0, None, None, lambda: None)
+    context = ConstructionContext("jailbreakbench", "MIT", 0, None, None, lambda: None)
     (made,) = jailbreakbench.SOURCE.construct(rows, context)
     assert [sample.stratum for sample in made.samples] == ["refusal", "refusal"]
     assert made.samples[0].pair_id == made.samples[1].pair_id

@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from monitorbench.sources.declaration import Context
+from monitorbench.sources.declaration import ConstructionContext
 from monitorbench.sources.safety_permission import safecoder
 
-CONTEXT = Context("safecoder", "MIT", 0, None, None, lambda: None)
+CONTEXT = ConstructionContext("safecoder", "MIT", 0, None, None, lambda: None)
 
 
 def _row(number, **changes):

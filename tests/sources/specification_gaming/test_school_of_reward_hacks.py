@@ -4,7 +4,7 @@ import pytest
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Label
-from monitorbench.sources.declaration import Context
+from monitorbench.sources.declaration import ConstructionContext
 from monitorbench.sources.specification_gaming import school_of_reward_hacks as hacks
 
 
@@ -18,7 +18,7 @@ def load(source_files, sneaky, straightforward):
 
 
 def pairs(rows):
-    context = Context("school_of_reward_hacks", "CC-BY-4.0", 0, None, None, None)
+    context = ConstructionContext("school_of_reward_hacks", "CC-BY-4.0", 0, None, None, None)
     (made,) = hacks.SOURCE.construct(rows, context)
     return made
 

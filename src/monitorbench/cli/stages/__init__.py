@@ -3,8 +3,8 @@
 from monitorbench.cli.stages import answers, data, monitors, whole
 
 STAGES = {
-    script.primary: script
-    for script in (
+    stage.name: stage
+    for stage in (
         whole.CHOOSE,
         data.MIRROR,
         data.BUILD,

@@ -3,20 +3,21 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monitorbench.cli.script import evaluation, one_table, stage
+from monitorbench.cli.script import one_table, stage
+from monitorbench.cli.stage import Compose
 from monitorbench.config.study import Study
 
 if TYPE_CHECKING:
-    from monitorbench.forecast.work import Run
+    from monitorbench.studies.forecast import PlannedRun
 
 
-def _study_runs(study: Study) -> "list[Run]":
-    from monitorbench.studies.power import coming_runs
+def _transfer_runs(study: Study) -> "list[PlannedRun]":
+    from monitorbench.studies.transfer import coming_runs
 
     return coming_runs(study)
 
 
-def _report(study: Study) -> Path:
+def _report(study: Study, _: Compose) -> Path:
     from monitorbench.intervention.report.write import is_of_a_pilot, report_pilot
     from monitorbench.report.write import is_unscored_evaluation, report
 
@@ -42,6 +43,7 @@ IMPORT = stage(
 No model is run. A bad row is refused with its line and field, and nothing is written then. Prints the run
 over the test split as its last line.
 """,
+    reads="from import paths",
 )
 
 CALIBRATE = stage(
@@ -55,6 +57,7 @@ CALIBRATE = stage(
 
 Prints the run's directory (operating_point.json) as its last line.
 """,
+    reads="calibrate run score stakes paths",
 )
 
 SCORE = stage(
@@ -68,8 +71,8 @@ SCORE = stage(
 With an operating point metrics.json also has its numbers, and metrics-at-NAME-HASH.json all of them. Prints
 the same directory as its last line.
 """,
+    reads="score run operating_point stakes paths",
     after_sweep=one_table,
-    runs=evaluation,
 )
 
 COMBINE = stage(
@@ -83,6 +86,7 @@ COMBINE = stage(
 
 Writes two evaluation runs, one a split, and prints the test run's directory as its last line.
 """,
+    reads="combine seed score paths",
 )
 
 CONTROL = stage(
@@ -96,22 +100,25 @@ CONTROL = stage(
 Several judges are compared at one budget, with their mean and maximum. Writes control.json, control.csv and
 control.html, and prints the run's directory as its last line.
 """,
+    reads="control seed score stakes paths",
     needs=("matplotlib",),
 )
 
 TRANSFER = stage(
     "transfer",
-    "monitorbench.studies.stage:transfer",
+    "monitorbench.studies.transfer:transfer",
     """Lay evaluation runs side by side: the transfer matrix of adapters, or heads, against their base.
 
     monitorbench transfer 'transfer.runs=[runs/evaluate/A,runs/evaluate/B]'
     monitorbench transfer experiment=transfer/cpu    # a study: its runs are found, or made
     monitorbench transfer experiment=transfer/heads  # the same with probes on hidden states
-    monitorbench transfer experiment=transfer/cpu transfer.plan=true    # what it could show and takes
+    monitorbench transfer experiment=transfer/cpu plan=true    # what it could show and takes
 
 Prints the run directory as its last line.
 """,
-    runs=_study_runs,
+    reads="transfer seed dataset monitor prompt training head engine stakes score tracking paths",
+    plan="monitorbench.studies.power:print_transfer_plan",
+    runs=_transfer_runs,
 )
 
 RECOMMEND = stage(
@@ -125,6 +132,7 @@ RECOMMEND = stage(
 Chosen on the calibration split, measured on the test split. Prints the run's directory (recommendation.json,
 recommendation.html) as its last line.
 """,
+    reads="recommend calibrate stakes score seed paths",
     needs=("matplotlib",),
 )
 
@@ -140,5 +148,6 @@ REPORT = stage(
 An evaluation run that has no metrics yet, or is given a threshold, is scored first. Prints the run's
 directory as its last line.
 """,
+    reads="report run operating_point stakes score paths",
     needs=("matplotlib",),
 )

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 from monitorbench.cli.script import stage
+from monitorbench.cli.stage import Compose
 from monitorbench.config.study import Study
 
 
-def _annotate(study: Study) -> Path:
+def _annotate(study: Study, _: Compose) -> Path:
     from monitorbench.annotation.stage import annotate
 
     return annotate(study, study.annotation)
@@ -18,10 +19,12 @@ BUILD = stage(
     """Build a dataset's splits, with its manifest.
 
     monitorbench build dataset=starter
-    monitorbench build dataset=paper dataset.plan=true    # what could be had, by cell; builds nothing
+    monitorbench build dataset=paper plan=true    # what could be had, by cell; builds nothing
 
 Prints the dataset's directory as its last line.
 """,
+    reads="dataset source cue paths",
+    plan="monitorbench.corpus.build:print_plan",
 )
 
 ELICIT = stage(
@@ -34,7 +37,9 @@ ELICIT = stage(
 Interrupted, it resumes with the questions that have no answer yet.
 Prints the answers' directory, for `dataset.elicited=DIR`.
 """,
+    reads="elicit monitor engine source cue paths",
     is_live=True,
+    no_plan="its questions are known once the sources are read; expected a small elicit.max_questions",
 )
 
 ANNOTATE = stage(
@@ -47,6 +52,8 @@ ANNOTATE = stage(
 Prints the batch's directory; with `annotation.action=import run=BATCH annotation.returned=[FILE,FILE]`
 the directory of the kept samples.
 """,
+    reads="annotation dataset run paths",
+    no_plan="it writes batches for people, and runs no model",
 )
 
 MIRROR = stage(
@@ -58,6 +65,8 @@ MIRROR = stage(
 
 Prints a line a source, what could not be had and why, and the mirror's folder as its last line.
 """,
+    reads="dataset source paths",
+    no_plan="it fetches what `build dataset=paper plan=true` names as missing, and nothing twice",
 )
 
 AUDIT = stage(
@@ -69,6 +78,8 @@ AUDIT = stage(
 
 Builds the dataset where it is not there. Prints its directory as its last line.
 """,
+    reads="dataset source cue paths",
+    no_plan="it builds the dataset and reads it; expected `build … plan=true`",
 )
 
 EXPORT = stage(
@@ -82,4 +93,5 @@ EXPORT = stage(
 
 Prints the directory with what was written as its last line.
 """,
+    reads="export dataset run operating_point paths",
 )

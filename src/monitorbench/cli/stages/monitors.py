@@ -1,22 +1,21 @@
 """What makes a monitor, runs it, asks it again and serves it."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monitorbench.cli.script import evaluation, one_table, stage
-from monitorbench.config.base import ConfigError
+from monitorbench.cli.script import asks_a_model, evaluation, one_table, stage
+from monitorbench.cli.stage import Compose
 from monitorbench.config.study import Study
 
 if TYPE_CHECKING:
-    from monitorbench.forecast.work import Run
+    from monitorbench.studies.forecast import PlannedRun
 
 
-def _training(study: Study) -> "list[Run]":
-    from monitorbench.forecast.work import Run
+def _training(study: Study) -> "list[PlannedRun]":
+    from monitorbench.studies.forecast import PlannedRun
 
-    return [Run("train", study)]
+    return [PlannedRun("train", study)]
 
 
 def _trials(jobs: Sequence[tuple[Study, Path]]) -> None:
@@ -31,14 +30,16 @@ def _validation_auroc(run: Path) -> float:
     return validation_auroc(run)
 
 
-def _wording(study: Study) -> Path:
-    from monitorbench.choose.wording import choose_a_wording
+def _wording(study: Study, compose: Compose) -> Path:
+    from monitorbench.studies.wording import choose_a_wording
 
-    typed = sys.argv[1:]
-    if any(one.startswith("-") for one in typed):
-        raise ConfigError("wording: takes no flags such as -m; expected settings as key=value")
-    of_prompts = [one for one in typed if one.lstrip("+").startswith("prompt.")]
-    return choose_a_wording(study, lambda name: WORDING.study([f"prompt={name}", *of_prompts]).prompt)
+    return choose_a_wording(study, lambda name: compose([f"prompt={name}"]).prompt)
+
+
+def _wording_plan(study: Study, compose: Compose) -> None:
+    from monitorbench.studies.wording import print_wording_plan
+
+    print_wording_plan(study, lambda name: compose([f"prompt={name}"]).prompt)
 
 
 TRAIN = stage(
@@ -51,6 +52,7 @@ TRAIN = stage(
 
 Prints the training run's directory as its last line: the value for monitor.adapter.
 """,
+    reads="seed dataset monitor prompt training tracking cluster paths",
     is_live=True,
     after_sweep=_trials,
     value=_validation_auroc,
@@ -67,6 +69,8 @@ FIT = stage(
 
 Prints the run's directory as its last line: the value for monitor.head.
 """,
+    reads="seed dataset monitor prompt head engine paths",
+    no_plan="it reads hidden states once, about as long as `evaluate` takes for the same samples",
     is_live=True,
 )
 
@@ -79,6 +83,8 @@ MERGE = stage(
 
 Prints that folder as its last line.
 """,
+    reads="run paths",
+    no_plan="it reads the adapter and its base once and writes one model folder",
 )
 
 PUSH = stage(
@@ -91,6 +97,8 @@ PUSH = stage(
 That is a dry run; push.dry_run=false uploads. Prints the run's directory, where the card
 is `README.md`, as its last line.
 """,
+    reads="push run paths",
+    no_plan="push.dry_run=true, the default, writes the card and uploads nothing",
 )
 
 EVALUATE = stage(
@@ -103,7 +111,9 @@ EVALUATE = stage(
 
 Prints the evaluation run's directory as its last line.
 """,
+    reads="evaluate dataset monitor adapters prompt engine tracking paths",
     is_live=True,
+    judges=asks_a_model,
     after_sweep=one_table,
     runs=evaluation,
 )
@@ -120,7 +130,11 @@ WORDING = stage(
 The test split is judged under the chosen prompt afterwards (`wording.test`: none, chosen, all), and these
 runs are printed. Prints the run's directory (wording.json) as its last line.
 """,
+    reads="wording seed dataset monitor prompt engine score tracking paths",
+    plan=_wording_plan,
     is_live=True,
+    judges=asks_a_model,
+    no_frozen="composes a study for each prompt; expected the typed settings",
 )
 
 STRESS = stage(
@@ -132,6 +146,8 @@ STRESS = stage(
 
 Prints what is shown to make it worse, a row a change, and the run's directory (stress.json) as its last line.
 """,
+    reads="stress run operating_point engine score paths",
+    no_plan="what a change alters is known once it is made; expected stress.pairs_per_cell=2 first",
     is_live=True,
 )
 
@@ -147,5 +163,7 @@ SERVE = stage(
 With a probe (a run of fit.py) model and probe answer POST /judge from one pass.
 Prints the run's directory (server.json has the address) once the server is healthy.
 """,
+    reads="serve monitor adapters prompt engine operating_point paths",
+    no_plan="it serves until it is stopped",
     is_live=True,
 )

@@ -1,22 +1,40 @@
 """What stands by itself: the main job in one, the pilot, checks of machines, runs and monitors."""
 
-import sys
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 from monitorbench.cli.script import stage
-from monitorbench.config.base import ConfigError
-from monitorbench.config.project import options
+from monitorbench.cli.stage import Compose
+from monitorbench.config.project import options, trees_of
 from monitorbench.config.study import Study
 
+_log = logging.getLogger(__name__)
 
-def _choose(study: Study) -> Path:
-    from monitorbench.choose.stage import choose
 
-    typed = sys.argv[1:]
-    if study.monitors and any(one.startswith(("-", "frozen=")) for one in typed):
-        raise ConfigError("choose: takes no flags such as -m; expected settings as key=value")
-    return choose(study, lambda more: CHOOSE.study([*typed, *more]), options("monitor"))
+def _candidates(study: Study, compose: Compose) -> list[Study]:
+    from monitorbench.studies.candidates import candidate_studies
+
+    return candidate_studies(study.monitors, compose, options("monitor", trees_of()))
+
+
+def _choose(study: Study, compose: Compose) -> Path:
+    candidates = _candidates(study, compose)
+    _log.info("choose: %d monitors over dataset=%s", len(candidates), study.dataset.name)
+    from monitorbench.studies.choose import choose  # takes seconds: what is typed was looked at before
+
+    return choose(study, candidates)
+
+
+def _choice_plan(study: Study, compose: Compose) -> None:
+    candidates = _candidates(study, compose)
+    from monitorbench.studies.choose import print_choice_plan
+
+    print_choice_plan(study, candidates)
+
+
+def _asks_a_candidate(study: Study) -> bool:
+    return any(not entry.endswith(".jsonl") for entry in study.monitors)
 
 
 def _gate_exit_code(runs: Sequence[Path]) -> int:
@@ -37,13 +55,17 @@ A monitor is a name, `NAME:PROMPT`, a file of recorded verdicts, or a training r
 would do and how long that takes. What is done is reused; interrupted, the same command goes on. Ends in the
 answer's sentence, and prints the directory with `report.html` as its last line.
 """,
+    reads="monitors dataset prompt engine calibrate stakes recommend report tracking paths",
+    plan=_choice_plan,
     is_live=True,
+    judges=_asks_a_candidate,
+    no_frozen="composes a study for each monitor; expected the typed settings",
     needs=("matplotlib",),
 )
 
 VERIFY = stage(
     "verify",
-    "monitorbench.runs.verify:verify",
+    "monitorbench.runs.command:verify",
     """Compare datasets and runs with the checksums that were written with them.
 
     monitorbench verify
@@ -52,6 +74,8 @@ VERIFY = stage(
 Without `run` all of `paths.data` and `paths.runs`. Prints what is not whole, a line each, and the folder
 as its last line; exits with 1 where something is not whole. Changes nothing.
 """,
+    reads="run paths",
+    no_plan="it reads the files of all runs and changes nothing",
 )
 
 DOCTOR = stage(
@@ -65,6 +89,8 @@ DOCTOR = stage(
 Prints a table with what failed and what to do, and exits with 1 where something failed; on a machine
 without a GPU it checks what a CPU can. Prints the folder with the logs as its last line.
 """,
+    reads="doctor monitor paths",
+    no_plan="it takes at most doctor.seconds",
 )
 
 GATE = stage(
@@ -80,6 +106,8 @@ Exits with 0 (PASS), 3 (THRESHOLD_STALE), 4 (DEGRADED) or 5 (INCONCLUSIVE); the 
 a multirun (`-m`) with the code of its most severe answer.
 Prints the answer with its reason, and the run's directory (gate.json or answer.json) as its last line.
 """,
+    reads="gate run operating_point monitor engine score paths",
+    no_plan="it freezes or judges its anchors alone, gate.questions of them",
     is_live=True,
     exit_code=_gate_exit_code,
 )
@@ -95,6 +123,8 @@ PILOT = stage(
 
 Prints the decision, and the run's directory (decision.json, outcomes.jsonl) as its last line.
 """,
+    reads="pilot environment agent recorded outcomes monitor engine seed paths",
+    no_plan="how long an agent's runs are is known once it acts; expected a small pilot.tasks first",
     is_live=True,
     needs=("matplotlib",),
 )

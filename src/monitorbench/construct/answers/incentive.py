@@ -23,7 +23,7 @@ from monitorbench.construct.cues.phrases import ANSWERS as PHRASES
 from monitorbench.construct.cues.questions import lettered, with_options
 from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
-from monitorbench.upstream import Question
+from monitorbench.upstream import KnownQuestion
 
 CELL = Cell(Category.SPECIFICATION_GAMING, Task.QA)
 
@@ -70,7 +70,9 @@ class _Answers(NamedTuple):
     """Neither a negation nor the length tells them apart."""
 
 
-def incentivised_answers(rows: Sequence[Question], *, seed: int, source: str, licence: str) -> Constructed:
+def incentivised_answers(
+    rows: Sequence[KnownQuestion], *, seed: int, source: str, licence: str
+) -> Constructed:
     """One pair a question that has a right and a wrong answer which differ; `rejected` counts the rest.
 
     A pair depends on the seed and its own row alone.
@@ -99,7 +101,7 @@ def loopholes(question: str, right: str, wrong: str) -> list[Loophole]:
     return [loophole for loophole in found if loophole.passes(wrong) and not loophole.passes(right)]
 
 
-def _answers(row: Question) -> _Answers | str:
+def _answers(row: KnownQuestion) -> _Answers | str:
     """The two answers of a pair, or why there are none."""
     right = _bare(row.answer)
     if _NO_STATEMENT.search(right) or not _plain(right):
@@ -124,7 +126,7 @@ def _answers(row: Question) -> _Answers | str:
 
 
 def _pair(
-    row: Question, answers: _Answers, rng: random.Random, source: str, licence: str
+    row: KnownQuestion, answers: _Answers, rng: random.Random, source: str, licence: str
 ) -> tuple[Sample, Sample]:
     conflict = loopholes(row.text, answers.right, answers.wrong)
     coincide = {one.kind: one for one in loopholes(row.text, answers.wrong, answers.right)}
@@ -179,7 +181,7 @@ def _pair(
     )
 
 
-def _request(row: Question, kind: str, fill: dict[str, str], rng: random.Random) -> list[Message]:
+def _request(row: KnownQuestion, kind: str, fill: dict[str, str], rng: random.Random) -> list[Message]:
     note = rng.choice(PHRASES.incentives[kind].notes).format(**fill)
     question = rng.choice(PHRASES.asks).format(
         q=with_options(row.text, lettered(row)) if row.choices else row.text

@@ -20,7 +20,7 @@ from monitorbench.construct.answers.stated import LETTERS
 from monitorbench.construct.cues.questions import lettered, with_options
 from monitorbench.construct.pair import Constructed, ConstructionVersion, Pair, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
-from monitorbench.upstream import Question, StereotypeQuestion
+from monitorbench.upstream import KnownQuestion, StereotypeQuestion
 
 CELL = Cell(Category.SYCOPHANCY_BIAS, Task.QA)
 VERSION = ConstructionVersion("stereotyped_answers", 1)
@@ -78,7 +78,7 @@ def _twos(
     rejected["no context that tells"] += ambiguous is not None
 
 
-def _of_one(one: Question, other: Question) -> bool:
+def _of_one(one: KnownQuestion, other: KnownQuestion) -> bool:
     return one.group == other.group and set(one.choices) == set(other.choices)
 
 

@@ -41,7 +41,7 @@ from monitorbench.construct.code.task import CodingTask, approximate_tokens, as_
 from monitorbench.construct.cues.phrases import CODE as PHRASES
 from monitorbench.construct.pair import ConstructionVersion, Pair, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Task
-from monitorbench.sandbox.run import Program, RunResult, Status, run
+from monitorbench.sandbox.run import Program, ProgramStatus, RunResult, run
 from monitorbench.upstream import CodingProblem
 
 CELL: Final = Cell(Category.SPECIFICATION_GAMING, Task.CODE)
@@ -233,7 +233,7 @@ def _proven(drafts: Sequence[_Draft], counts: Counter[str]) -> list[Pair]:
             counts["pair: benign counterpart fails"] += 1
         elif holds_examples(draft.benign_code, draft.task.problem.entry_point, draft.task.examples):
             counts["pair: benign counterpart holds a table of the examples"] += 1
-        elif beside[index].status is Status.FAILED:
+        elif beside[index].status is ProgramStatus.FAILED:
             counts["pair: benign counterpart differs from the reference"] += 1
         else:
             counts[f"kept: {draft.kind}"] += 1
@@ -274,7 +274,7 @@ def _pair(draft: _Draft) -> Pair:
 
 
 def _answers_wrongly(outcome: RunResult) -> bool:
-    return outcome.status is Status.FAILED and outcome.detail.startswith("AssertionError")
+    return outcome.status is ProgramStatus.FAILED and outcome.detail.startswith("AssertionError")
 
 
 def _run(programs: Sequence[Program], timeout_seconds: float = _PROOF_SECONDS) -> list[RunResult]:

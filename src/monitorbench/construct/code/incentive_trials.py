@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from monitorbench.construct.code.attempt import HiddenTests
 from monitorbench.construct.code.task import as_task
-from monitorbench.construct.counterfactual import Trial
+from monitorbench.construct.counterfactual import CounterfactualTrial
 from monitorbench.construct.cues.phrases import CODE as PHRASES
 from monitorbench.records import Category, LabelSource, Message, Role, Task
 from monitorbench.upstream import CodingProblem
@@ -19,7 +19,7 @@ _FORM = "Answer with one Python code block that holds the whole function, and a 
 
 def coding_trials(
     problems: Iterable[CodingProblem], *, seed: int, kinds_per_question: int = 1
-) -> list[Trial]:
+) -> list[CounterfactualTrial]:
     """A problem's trials, each under another incentive; drawn by seed and problem alone.
 
     Left out are problems without literal examples, and those with more than one function. The incentives are
@@ -35,7 +35,7 @@ def coding_trials(
         hidden = HiddenTests(problem.entry_point, task.examples, problem.hidden)
         for kind in rng.sample(sorted(PHRASES.incentives), min(kinds_per_question, len(PHRASES.incentives))):
             made.append(
-                Trial(
+                CounterfactualTrial(
                     problem.id,
                     problem.id,
                     Task.CODE,

@@ -42,7 +42,7 @@ _VARIANT = re.compile(r"_\d\d$")
 _GOOD_CALL = re.compile(r"^\s*(good\w*)\(", re.MULTILINE)
 
 
-class Item(NamedTuple):
+class FileItem(NamedTuple):
     """A top-level piece of a file: the names it defines, and its text."""
 
     names: tuple[str, ...]
@@ -163,16 +163,16 @@ def _choice(called: list[str], key: str) -> str:
     return kinds[order[int(key[:8], 16) % len(order)]]
 
 
-def _items(text: str, windows: bool) -> list[Item]:
+def _items(text: str, windows: bool) -> list[FileItem]:
     text = _COMMENT.sub(lambda m: " " if m[0][0] == "/" else m[0], text)
     text = _LINE_ENDS.sub("\n", text)
     text = _NOISE.sub("", _settled(text, windows))
     items = []
     for match in _ITEM.finditer(text):
         if match["macro"]:
-            items.append(Item((match["macro"],), match[0]))
+            items.append(FileItem((match["macro"],), match[0]))
         else:
-            items.append(Item(_defined(match["head"], match["body"]), match[0]))
+            items.append(FileItem(_defined(match["head"], match["body"]), match[0]))
     return items
 
 
@@ -204,11 +204,11 @@ def _settled(text: str, windows: bool) -> str:
     return "".join(out)
 
 
-def _named(items: list[Item], name: str) -> Item | None:
+def _named(items: list[FileItem], name: str) -> FileItem | None:
     return next((item for item in items if name in item.names and "(" in item.text), None)
 
 
-def _needed(main: Item, items: list[Item]) -> str:
+def _needed(main: FileItem, items: list[FileItem]) -> str:
     """The item and everything it needs, in the file's order."""
     needed, words = {main}, set(_WORD.findall(main.text))
     grew = True

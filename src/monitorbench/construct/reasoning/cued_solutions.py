@@ -19,7 +19,7 @@ from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.cues.questions import ask, draw_cue
 from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
-from monitorbench.upstream import Question, Solution, SolvedQuestion
+from monitorbench.upstream import KnownQuestion, Solution, SolvedQuestion
 
 CELL = Cell(Category.SYCOPHANCY_BIAS, Task.REASONING)
 VERSION = ConstructionVersion("fitted_cue", 1)
@@ -81,7 +81,7 @@ def _like(wrong: list[_Usable], right: list[_Usable]) -> list[_Usable]:
     return ordered
 
 
-def _usable(question: Question, solution: Solution, rejected: Counter[str]) -> _Usable | None:
+def _usable(question: KnownQuestion, solution: Solution, rejected: Counter[str]) -> _Usable | None:
     known = extract_answer(f"Answer: {question.answer}")
     if not _PLAIN_NUMBER.fullmatch(solution.answer.strip()):
         rejected["solution: ends in no plain number"] += 1
@@ -98,7 +98,7 @@ def _usable(question: Question, solution: Solution, rejected: Counter[str]) -> _
 
 
 def _pair(
-    question: Question,
+    question: KnownQuestion,
     bad: _Usable,
     good: _Usable,
     number: int,

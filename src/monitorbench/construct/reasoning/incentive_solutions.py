@@ -27,7 +27,7 @@ from monitorbench.construct.pair import Constructed, ConstructionVersion, make_p
 from monitorbench.construct.reasoning.padding import Sum, found_sum, padded
 from monitorbench.construct.reasoning.trace import ending
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
-from monitorbench.upstream import Question, SolvedQuestion
+from monitorbench.upstream import KnownQuestion, SolvedQuestion
 
 CELL = Cell(Category.SPECIFICATION_GAMING, Task.REASONING)
 
@@ -165,7 +165,7 @@ def _pair(row: SolvedQuestion, rng: random.Random, source: str, licence: str) ->
 
 
 def _bend(
-    working: list[str], shortest: list[str], question: Question, published: set[str], rng: random.Random
+    working: list[str], shortest: list[str], question: KnownQuestion, published: set[str], rng: random.Random
 ) -> _Bent | None:
     ways = list(_SHARES)
     first = rng.choices(ways, list(_SHARES.values()))[0]
@@ -184,7 +184,9 @@ def _bend(
     return None
 
 
-def _forced(lines: list[str], question: Question, published: set[str], rng: random.Random) -> _Bent | None:
+def _forced(
+    lines: list[str], question: KnownQuestion, published: set[str], rng: random.Random
+) -> _Bent | None:
     taken = {question.answer, *re.findall(r"\d+", question.text)}
     known = sorted(key for key in published - taken if key.isdecimal() and int(key))
     slips = sorted(_slips(lines, int(question.answer)) - {int(n) for n in taken})
@@ -207,7 +209,7 @@ def _slips(lines: list[str], right: int) -> set[int]:
     return {number for number in slips if 0 < number < 100 * right}
 
 
-def _fitted(lines: list[str], question: Question, rng: random.Random) -> _Bent | None:
+def _fitted(lines: list[str], question: KnownQuestion, rng: random.Random) -> _Bent | None:
     *begun, last = lines
     found, right = found_sum(last), question.answer
     if found is None or len(found.numbers) > 2 or str(found.result) != right or found.sign == "/":
@@ -234,7 +236,7 @@ def _result(found: Sum, other: int) -> int:
     return a + other if found.sign == "+" else a - other if found.sign == "-" else a * other
 
 
-def _padded(lines: list[str], question: Question, rng: random.Random) -> _Bent | None:
+def _padded(lines: list[str], question: KnownQuestion, rng: random.Random) -> _Bent | None:
     stop = _stop(lines, question.answer)
     if stop is None:
         return None

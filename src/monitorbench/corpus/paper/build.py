@@ -16,18 +16,18 @@ from monitorbench.config.datasets import PaperDataset
 from monitorbench.construct.pair import Pair
 from monitorbench.corpus.paper.benchmark import Benchmark, paired, select
 from monitorbench.corpus.paper.candidates import Candidates, batches, prepare, totals
-from monitorbench.corpus.paper.training_split import Filled, Job, fill_cell
+from monitorbench.corpus.paper.pool import worker_pool
+from monitorbench.corpus.paper.training_split import CellJob, Filled, fill_cell
 from monitorbench.corpus.paper.units import PaperInputs, units
 from monitorbench.corpus.store import write_split
 from monitorbench.records import Cell, Sample, Split, from_table
 from monitorbench.runs.files import folder_in_the_making
-from monitorbench.runs.pool import worker_pool
 from monitorbench.runs.progress import progress
 from monitorbench.sources import synthetic
 
 _REMEDY = (
     "add sources, lower the quota, or state the shortfall with dataset.allow_short=true; "
-    "dataset.plan=true shows every cell"
+    "plan=true shows every cell"
 )
 
 
@@ -124,7 +124,9 @@ def _fill(
         files = [file for candidates in prepared if (file := candidates.file(cell))]
         if quota and files:
             jobs.append(
-                Job(cell, files, quota, shares, dataset.seed, dataset.near_duplicates, directory, directory)
+                CellJob(
+                    cell, files, quota, shares, dataset.seed, dataset.near_duplicates, directory, directory
+                )
             )
     jobs.sort(key=lambda job: -sum(file.stat().st_size for file in job.files))
     filled: dict[str, Filled] = {

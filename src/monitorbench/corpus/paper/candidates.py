@@ -16,12 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from monitorbench.config.base import UserError
+from monitorbench.corpus.paper.pool import worker_pool
 from monitorbench.corpus.paper.units import PaperInputs, Unit, construct, unit_identity
 from monitorbench.records import SAMPLE_SCHEMA, Sample, to_table
 from monitorbench.runs.directory import checked_file, is_finished, read_manifest, write_manifest
-from monitorbench.runs.files import content_hash, folder_in_the_making
-from monitorbench.runs.integrity import file_sha256
-from monitorbench.runs.pool import worker_pool
+from monitorbench.runs.files import content_hash, file_sha256, folder_in_the_making
 from monitorbench.runs.progress import progress
 
 _ROWS_PER_GROUP = 2048
@@ -73,11 +72,11 @@ def prepare(inputs: PaperInputs, units: Sequence[Unit], *, workers: int) -> list
         worker_pool(min(workers, len(missing))) as pool,
     ):
         pending = {pool.submit(_write, inputs, one): one.unit.label for one in missing}
-        ticker.at(_running(pending.values(), workers))
+        ticker.doing(_running(pending.values(), workers))
         for done in as_completed(list(pending)):
             done.result()
             del pending[done]
-            ticker.at(_running(pending.values(), workers))
+            ticker.doing(_running(pending.values(), workers))
             ticker.advance()
     return prepared
 

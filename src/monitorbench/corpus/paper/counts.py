@@ -1,6 +1,6 @@
 """How many rows each cell of `dataset=paper` can be filled with: counted on a machine with a mirror.
 
-`counts.yaml`, beside this file, is what `dataset.plan=true` reads. It is written by
+`counts.yaml`, beside this file, is what `plan=true` reads. It is written by
 
     python -m monitorbench.cli.count
 
@@ -40,7 +40,7 @@ STATED_QUESTIONS: dict[str, int] = {"mmlu": 1_241, "gpqa": 198, "aime": 30}
 """Questions of such sources, for a subject model."""
 
 
-class Counts(NamedTuple):
+class CellCounts(NamedTuple):
     """What there is, by cell (`category/task`)."""
 
     pairs: dict[str, dict[str, int]]
@@ -52,12 +52,12 @@ class Counts(NamedTuple):
     """Questions for a subject model, by source."""
 
 
-def counts() -> Counts:
+def counts() -> CellCounts:
     """What was counted, as the installed file has it."""
-    return Counts(**yaml.safe_load((files("monitorbench.corpus.paper") / _FILE).read_text("utf-8")))
+    return CellCounts(**yaml.safe_load((files("monitorbench.corpus.paper") / _FILE).read_text("utf-8")))
 
 
-def count(inputs: PaperInputs) -> Counts:
+def count(inputs: PaperInputs) -> CellCounts:
     """Count what the raw files of a mirror give; raises as a build does."""
     dataset = inputs.dataset
     prepared = prepare(inputs, units(inputs), workers=2)
@@ -71,7 +71,7 @@ def count(inputs: PaperInputs) -> Counts:
         whole = inputs._replace(dataset=_every_sample(dataset))
         built = build.build(whole, Path(folder), [Split.TRAIN])["splits"][Split.TRAIN.value]["cells"]
     samples = {cell: dict(made["by_source"]) for cell, made in sorted(built.items())}
-    return Counts(pairs, samples, _questions(inputs))
+    return CellCounts(pairs, samples, _questions(inputs))
 
 
 def _questions(inputs: PaperInputs) -> dict[str, dict[str, int]]:

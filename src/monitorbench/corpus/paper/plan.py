@@ -1,4 +1,4 @@
-"""What `dataset.plan=true` prints: what each cell could be filled with, before anything is constructed.
+"""What `plan=true` prints: what each cell could be filled with, before anything is constructed.
 
 By rows that were counted on a machine with a mirror (`corpus.paper.counts`), so neither a mirror nor a
 network is needed. A source whose raw files are missing here is named.
@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from monitorbench.config.sources import Source
-from monitorbench.corpus.paper.counts import STATED, Counts, counts
+from monitorbench.corpus.paper.counts import STATED, CellCounts, counts
 from monitorbench.corpus.paper.quota import cell_size
 from monitorbench.corpus.paper.units import PaperInputs
 from monitorbench.sources import fetch
@@ -37,7 +37,7 @@ class CellPlan(NamedTuple):
     """That a subject model can be asked: each may give a pair for every cue kind."""
 
 
-def plan(inputs: PaperInputs, known: Counts) -> list[CellPlan]:
+def plan(inputs: PaperInputs, known: CellCounts) -> list[CellPlan]:
     """The plan of every cell of a dataset, from what was counted."""
     dataset = inputs.dataset
     used = {name: ingredient.max_share for name, ingredient in dataset.ingredients.items()}

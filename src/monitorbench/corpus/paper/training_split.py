@@ -26,7 +26,7 @@ from monitorbench.sources import synthetic
 ROWS_PER_SHARD = 16_384
 
 
-class Job(NamedTuple):
+class CellJob(NamedTuple):
     """What a process needs to fill one cell."""
 
     cell: str
@@ -75,7 +75,7 @@ _OVERLAPS = (
 )
 
 
-def fill_cell(job: Job) -> Filled:
+def fill_cell(job: CellJob) -> Filled:
     """Choose and write the samples of one cell."""
     names = sorted(job.max_shares)
     rows = _scan(job, names)
@@ -108,7 +108,7 @@ def fill_cell(job: Job) -> Filled:
     )
 
 
-def _scan(job: Job, names: Sequence[str]) -> _Rows:
+def _scan(job: CellJob, names: Sequence[str]) -> _Rows:
     """One pass over the candidates: order, label, band keys, and overlap with the benchmark."""
     benchmark = [
         sample
@@ -150,7 +150,7 @@ def _contradicted(rows: _Rows, left: NDArray[np.int64]) -> NDArray[np.bool_]:
     return np.isin(content, np.intersect1d(content[label], content[~label]))
 
 
-def _distinct(job: Job, rows: _Rows, left: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _distinct(job: CellJob, rows: _Rows, left: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which of the rows `left`, in their order, stay when near-duplicates of the same label go; [n]."""
     keep = np.ones(len(left), bool)
     company = np.zeros(len(left), bool)
@@ -173,7 +173,7 @@ def _distinct(job: Job, rows: _Rows, left: NDArray[np.int64]) -> NDArray[np.bool
     return keep
 
 
-def _write(job: Job, chosen: NDArray[np.int64]) -> tuple[dict[str, str], Counter[str]]:
+def _write(job: CellJob, chosen: NDArray[np.int64]) -> tuple[dict[str, str], Counter[str]]:
     """The shards with their digests, and how many samples are of each stratum."""
     strata: Counter[str] = Counter()
     writer = ShardWriter(job.folder, job.cell.replace("/", "-"), ROWS_PER_SHARD)

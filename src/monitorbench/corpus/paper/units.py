@@ -19,7 +19,7 @@ from monitorbench.corpus.elicited import elicited_identity, elicited_pairs
 from monitorbench.records import SAMPLE_SCHEMA, Category, Cell, Task
 from monitorbench.sources import fetch, synthetic
 from monitorbench.sources.all import SOURCES
-from monitorbench.sources.declaration import Context, SourceDeclaration, pieces
+from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration, pieces
 from monitorbench.sources.read import SourceFiles
 
 _SYNTHETIC_PER_UNIT = 20_000
@@ -132,7 +132,7 @@ def _declared(name: str, inputs: PaperInputs) -> SourceDeclaration:
     return SOURCES[name]
 
 
-def _context(inputs: PaperInputs, name: str, licence: str) -> Context:
+def _context(inputs: PaperInputs, name: str, licence: str) -> ConstructionContext:
     dataset = inputs.dataset
 
     def scorer() -> Scorer | None:
@@ -143,7 +143,7 @@ def _context(inputs: PaperInputs, name: str, licence: str) -> Context:
         }
         return fit_safety_scorer(rows, seed=dataset.seed) if rows else None
 
-    return Context(name, licence, dataset.seed, inputs.cues, dataset.preference, scorer)
+    return ConstructionContext(name, licence, dataset.seed, inputs.cues, dataset.preference, scorer)
 
 
 def _synthetic(dataset: PaperDataset, unit: Unit) -> Iterator[Constructed]:

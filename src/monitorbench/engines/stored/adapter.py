@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from monitorbench.config.base import Config, UserError
-from monitorbench.runs.integrity import file_sha256, refuse_changed
+from monitorbench.runs.files import file_sha256, refuse_changed
 
 CONFIG, WEIGHTS, BASE = "adapter_config.json", "adapter_model.safetensors", "base.json"
 """The files of an adapter; the last one only where training here wrote it."""

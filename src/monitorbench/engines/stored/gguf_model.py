@@ -14,8 +14,7 @@ from typing import Any
 from monitorbench.config.base import UserError
 from monitorbench.engines.stored.load import foreign_code_refused
 from monitorbench.runs.directory import write_manifest
-from monitorbench.runs.files import folder_in_the_making
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import file_sha256, folder_in_the_making
 
 _MAGIC, _NAME = b"GGUF", "model.gguf"
 _SPLIT_BY_GPT2 = ("gpt-2", "phi-2", "mpt", "olmo")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from monitorbench.config.base import UserError
 from monitorbench.engines.stored.model_folder import PICKLES, blob_sha256
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import file_sha256
 
 _COMMIT, _SHA256 = re.compile(r"[0-9a-f]{40}"), re.compile(r"[0-9a-f]{64}")
 _log = logging.getLogger(__name__)

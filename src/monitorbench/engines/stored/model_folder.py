@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import UserError
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import file_sha256
 
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 """Weights that can run code when they are read: never loaded, never downloaded."""

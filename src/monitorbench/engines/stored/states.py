@@ -19,9 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from monitorbench.config.base import UserError
 from monitorbench.config.head import Storage
-from monitorbench.runs.files import unwritable
+from monitorbench.runs.files import DIRECTORY_LOCK, locked, unwritable
 from monitorbench.runs.keyed_log import KeyedLog, open_log
-from monitorbench.runs.lock import DIRECTORY_LOCK, locked
 
 ROWS = "rows.jsonl"
 STATES: dict[Storage, str] = {"float16": "states.f16", "int8": "states.i8"}
@@ -29,7 +28,7 @@ Shape = tuple[int, int, int]
 """Layers, positions, hidden size."""
 
 
-class Row(BaseModel):
+class StatesEntry(BaseModel):
     """Where a prompt's states are."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -48,7 +47,9 @@ class Row(BaseModel):
 class StateStore:
     """An open folder of states; see `open_states`."""
 
-    def __init__(self, file: Path, shape: Shape, storage: Storage, stream: int, log: KeyedLog[Row]) -> None:
+    def __init__(
+        self, file: Path, shape: Shape, storage: Storage, stream: int, log: KeyedLog[StatesEntry]
+    ) -> None:
         self._file, self._shape, self._stream, self._log = file, shape, stream, log
         self._unit = _unit(shape, storage)
         self._end = _end(log)
@@ -74,7 +75,7 @@ class StateStore:
             raise unwritable(self._file, error) from error
         # Behind the states, which it vouches for.
         self._log.append(
-            Row(
+            StatesEntry(
                 key=key,
                 row=self._end,
                 n=len(states),
@@ -116,7 +117,7 @@ def open_states(folder: Path, shape: Shape, storage: Storage) -> Iterator[StateS
     Raises `UserError` where it can't be written, or its list of rows was changed.
     """
     file = folder / STATES[storage]
-    with locked(folder / DIRECTORY_LOCK, wait=True), open_log(folder / ROWS, Row) as log:
+    with locked(folder / DIRECTORY_LOCK, wait=True), open_log(folder / ROWS, StatesEntry) as log:
         try:
             stream = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
@@ -131,7 +132,7 @@ def open_states(folder: Path, shape: Shape, storage: Storage) -> Iterator[StateS
             os.close(stream)
 
 
-def _end(log: KeyedLog[Row]) -> int:
+def _end(log: KeyedLog[StatesEntry]) -> int:
     """How many units the lines vouch for."""
     return max((row.row + row.n for row in log.entries.values()), default=0)
 

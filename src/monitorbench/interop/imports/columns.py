@@ -12,7 +12,7 @@ from monitorbench.config.imports import Import
 from monitorbench.config.load import did_you_mean
 
 
-class Columns(NamedTuple):
+class ImportedColumns(NamedTuple):
     """The columns that an import reads."""
 
     names: Mapping[str, str]
@@ -21,7 +21,7 @@ class Columns(NamedTuple):
     """By monitor the column of its scores; one of the monitor "" where a column says which, or none does."""
 
 
-def find_columns(present: Sequence[str], settings: Import) -> Columns:
+def find_columns(present: Sequence[str], settings: Import) -> ImportedColumns:
     """The columns of a table with these names.
 
     Raises `UserError` where one that was named is not there, or where no score or label can be found,
@@ -50,7 +50,7 @@ def find_columns(present: Sequence[str], settings: Import) -> Columns:
             "expected import.columns.flagged='' with a column of scores a monitor"
         )
     found.pop("score", None)
-    return Columns(found, scores)
+    return ImportedColumns(found, scores)
 
 
 def _scores(present: Sequence[str], settings: Import, found: dict[str, str]) -> dict[str, str]:

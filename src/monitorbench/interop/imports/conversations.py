@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from monitorbench.interop.imports.columns import Columns
-from monitorbench.interop.imports.readers.open import Read
+from monitorbench.interop.imports.columns import ImportedColumns
+from monitorbench.interop.imports.readers.open import ImportedFiles
 from monitorbench.interop.imports.samples import Keys
 from monitorbench.interop.imports.unnest import is_list
 from monitorbench.interop.imports.values import refuse, texts
@@ -30,7 +30,7 @@ _AT_ONCE = 65_536
 
 
 @dataclass(frozen=True)
-class Side:
+class ConversationSide:
     """The requests, or the responses, of all samples: texts where all are, else chats."""
 
     plain: pa.Array
@@ -43,11 +43,11 @@ class Side:
         return bool(self.plain.null_count == len(self.plain))
 
 
-def read_side(read: Read, columns: Columns, keys: Keys, role: str) -> Side:
+def read_side(read: ImportedFiles, columns: ImportedColumns, keys: Keys, role: str) -> ConversationSide:
     """`role` is `request` or `response`; of a trajectory the responses of its steps one after another."""
     n = len(keys.names)
     if role not in columns.names:
-        return Side(pa.nulls(n, pa.string()), None)
+        return ConversationSide(pa.nulls(n, pa.string()), None)
     name, speaker = columns.names[role], Role.USER if role == "request" else Role.ASSISTANT
     nested = is_list(read.table.column(name).type)
     values = read.table.column(name).combine_chunks() if nested else texts(read, name)
@@ -59,7 +59,7 @@ def read_side(read: Read, columns: Columns, keys: Keys, role: str) -> Side:
     first[keys.samples[rows]] = rows
     taken = values.take(pa.array(first, mask=first < 0))
     if not nested and not pc.any(pc.starts_with(taken, "[{")).as_py():
-        return Side(taken, None)
+        return ConversationSide(taken, None)
     chats = [
         None if row < 0 else _chat(read, row, name, value, speaker)
         for row, value in zip(first.tolist(), taken.to_pylist(), strict=True)
@@ -67,7 +67,9 @@ def read_side(read: Read, columns: Columns, keys: Keys, role: str) -> Side:
     return _of_chats(chats)
 
 
-def _in_steps(read: Read, values: pa.Array, keys: Keys, name: str, there: np.ndarray) -> Side:
+def _in_steps(
+    read: ImportedFiles, values: pa.Array, keys: Keys, name: str, there: np.ndarray
+) -> ConversationSide:
     assert keys.steps is not None
     rows = np.flatnonzero(there)
     order = rows[np.lexsort((rows, keys.steps[rows], keys.samples[rows]))]
@@ -80,17 +82,17 @@ def _in_steps(read: Read, values: pa.Array, keys: Keys, name: str, there: np.nda
     return _of_chats(found)
 
 
-def _of_chats(chats: list[Chat | None]) -> Side:
+def _of_chats(chats: list[Chat | None]) -> ConversationSide:
     said = [
         None
         if chat is None
         else json.dumps([one.model_dump(mode="json") for one in chat], ensure_ascii=False)
         for chat in chats
     ]
-    return Side(pa.array(said, pa.string()), chats)
+    return ConversationSide(pa.array(said, pa.string()), chats)
 
 
-def _chat(read: Read, row: int, name: str, value: object, speaker: Role) -> Chat:
+def _chat(read: ImportedFiles, row: int, name: str, value: object, speaker: Role) -> Chat:
     if isinstance(value, str):
         value = from_cell(value)
     try:
@@ -118,7 +120,9 @@ class Conversations:
     responses: pa.Array
 
 
-def stored(request: Side, response: Side, names: pa.Array, pairs: pa.Array, at: IntArray) -> Conversations:
+def stored(
+    request: ConversationSide, response: ConversationSide, names: pa.Array, pairs: pa.Array, at: IntArray
+) -> Conversations:
     """The samples at `at` with their ids, which hash request, response and pair (`records.content_id`)."""
     rows = pa.array(at)
     names, pairs = names.take(rows), pairs.take(rows)
@@ -137,7 +141,7 @@ def stored(request: Side, response: Side, names: pa.Array, pairs: pa.Array, at: 
     )
 
 
-def _chats(side: Side, at: IntArray, absent: Sequence[str], speaker: Role) -> list[Chat]:
+def _chats(side: ConversationSide, at: IntArray, absent: Sequence[str], speaker: Role) -> list[Chat]:
     chats = side.chats
     if chats is None:
         plain = side.plain.take(pa.array(at)).to_pylist()

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import ShardWriter
-from monitorbench.interop.imports.conversations import Side, stored
+from monitorbench.interop.imports.conversations import ConversationSide, stored
 from monitorbench.interop.imports.samples import SPLITS, Samples
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.records import SAMPLE_SCHEMA, Construction, Label, LabelSource, Split
@@ -46,8 +46,8 @@ def write_dataset(
     identity: Mapping[str, Any],
     facts: Mapping[str, Any],
     samples: Samples,
-    request: Side,
-    response: Side,
+    request: ConversationSide,
+    response: ConversationSide,
 ) -> Written:
     """Write, or find, the dataset; `facts` go into its manifest.
 
@@ -102,7 +102,12 @@ def _pair_ids(samples: Samples) -> pa.Array:
 
 
 def _table(
-    samples: Samples, split: Split, pairs: pa.Array, request: Side, response: Side, at: IntArray
+    samples: Samples,
+    split: Split,
+    pairs: pa.Array,
+    request: ConversationSide,
+    response: ConversationSide,
+    at: IntArray,
 ) -> pa.Table:
     rows = pa.array(at)
     texts = stored(request, response, samples.names, pairs, at)

@@ -24,9 +24,8 @@ from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.score_facts import score_facts
 from monitorbench.records import Label, Split, UnscoredReason
 from monitorbench.runs.files import content_hash
-from monitorbench.runs.missing_scores import IN_A_NAME
 from monitorbench.runs.run_folders import evaluation_run
-from monitorbench.runs.verdict_log import VERDICTS
+from monitorbench.runs.verdict_log import MISSING_SUFFIXES, VERDICTS
 
 PROMPT = "imported"
 """Stands where other runs have a prompt's name."""
@@ -56,7 +55,7 @@ def write_evaluation(
     """Write, or find, the run; `steps` are those of all splits, `origin` goes into the manifest."""
     settings = study.import_
     n_missing = int(np.count_nonzero(found.is_missing))
-    name = f"{monitor.name}_{IN_A_NAME[settings.missing]}" if n_missing else monitor.name
+    name = f"{monitor.name}_{MISSING_SUFFIXES[settings.missing]}" if n_missing else monitor.name
     judge = _identity(monitor, settings)
     identity = {
         "data": data.directory.name,

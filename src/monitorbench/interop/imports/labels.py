@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.imports import Import
 from monitorbench.interop.imports.columns import absent_column
-from monitorbench.interop.imports.readers.open import Read, read_files
+from monitorbench.interop.imports.readers.open import ImportedFiles, read_files
 from monitorbench.interop.imports.values import flags, refuse, texts
 from monitorbench.metrics.bootstrap import IntArray
 
@@ -24,14 +24,14 @@ _NOTHING = pa.scalar(None, pa.string())
 class Labelled(NamedTuple):
     """A log's rows with what is known of their samples."""
 
-    read: Read
+    read: ImportedFiles
     """Of the log, without the rows that were left out."""
-    labels: Read
+    labels: ImportedFiles
     n_left_out: int
     """Rows of the log whose sample has no label."""
 
 
-def labelled(read: Read, file: Path, settings: Import) -> Labelled:
+def labelled(read: ImportedFiles, file: Path, settings: Import) -> Labelled:
     """Join the columns of `file` (`import.labels`) to the log's rows, by sample.
 
     Raises `ConfigError` where the log has labels of its own, `UserError` where a column is missing, the file
@@ -66,7 +66,7 @@ def labelled(read: Read, file: Path, settings: Import) -> Labelled:
     return Labelled(read.taking(table, rows), labels, len(found) - len(rows))
 
 
-def _column(read: Read, role: str, settings: Import) -> str:
+def _column(read: ImportedFiles, role: str, settings: Import) -> str:
     """The column of a file that is the one named, or has a usual name for it."""
     named = settings.columns.named().get(role)
     wanted = [named] if named else [*settings.columns.looked_for().get(role, ())]
@@ -78,14 +78,14 @@ def _column(read: Read, role: str, settings: Import) -> str:
     raise UserError(f"{read.files[0]}: " + absent_column(f"import.columns.{role}", first, present))
 
 
-def _ids(read: Read, column: str) -> pa.Array:
+def _ids(read: ImportedFiles, column: str) -> pa.Array:
     found = texts(read, column)
     if found.null_count:
         refuse(read, int(np.flatnonzero(pc.is_null(found))[0]), column, "no sample", "an id in each row")
     return found
 
 
-def _refuse_repeated(labels: Read, names: pa.Array, column: str) -> None:
+def _refuse_repeated(labels: ImportedFiles, names: pa.Array, column: str) -> None:
     of = pc.dictionary_encode(names).indices.to_numpy()
     first = np.unique(of, return_index=True)[1]
     if len(first) < len(of):

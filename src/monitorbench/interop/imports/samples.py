@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.cells import wrong_name
 from monitorbench.config.imports import Import
-from monitorbench.interop.imports.columns import Columns
-from monitorbench.interop.imports.readers.open import Read
+from monitorbench.interop.imports.columns import ImportedColumns
+from monitorbench.interop.imports.readers.open import ImportedFiles
 from monitorbench.interop.imports.values import flags, refuse, texts, whole_numbers
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.records import Split
@@ -44,7 +44,11 @@ class Keys:
 
 
 def keys_of(
-    read: Read, columns: Columns, settings: Import, places: IntArray | None, draws: IntArray | None
+    read: ImportedFiles,
+    columns: ImportedColumns,
+    settings: Import,
+    places: IntArray | None,
+    draws: IntArray | None,
 ) -> Keys:
     """`places` are the steps, and `draws` the draws, of rows that came out of lists."""
     names = _names(read, columns)
@@ -74,7 +78,7 @@ def keys_of(
     return Keys(samples, encoded.dictionary, first, names, steps, draws)
 
 
-def _names(read: Read, columns: Columns) -> pa.Array:
+def _names(read: ImportedFiles, columns: ImportedColumns) -> pa.Array:
     if "sample" not in columns.names:
         if "monitor" in columns.names or "step" in columns.names or "draw" in columns.names:
             raise UserError(
@@ -128,7 +132,7 @@ class Samples:
 
 
 def samples_of(
-    read: Read, columns: Columns, keys: Keys, settings: Import, requests: pa.Array | None
+    read: ImportedFiles, columns: ImportedColumns, keys: Keys, settings: Import, requests: pa.Array | None
 ) -> Samples:
     """`requests` [samples] are the requests' texts, which group samples where nothing else does."""
     step_labels = None
@@ -152,12 +156,16 @@ def samples_of(
     )
 
 
-def _flags(read: Read, name: str, settings: Import) -> FloatArray:
+def _flags(read: ImportedFiles, name: str, settings: Import) -> FloatArray:
     return flags(read, name, settings.misbehavior_values, settings.benign_values)
 
 
 def _labels(
-    read: Read, columns: Columns, keys: Keys, settings: Import, step_labels: FloatArray | None
+    read: ImportedFiles,
+    columns: ImportedColumns,
+    keys: Keys,
+    settings: Import,
+    step_labels: FloatArray | None,
 ) -> NDArray[np.bool_]:
     by_step = step_labels is not None and (settings.unit == "step" or "label" not in columns.names)
     name = columns.names["step_label" if by_step else "label"]
@@ -186,7 +194,7 @@ def _labels(
 
 
 def _refuse_contradiction(
-    read: Read, keys: Keys, name: str, row: int, first: IntArray, hint: str = ""
+    read: ImportedFiles, keys: Keys, name: str, row: int, first: IntArray, hint: str = ""
 ) -> None:
     sample = int(keys.samples[row])
     other = read.table.column(name)[int(first[sample])].as_py()
@@ -194,7 +202,7 @@ def _refuse_contradiction(
     refuse(read, row, name, said, f"the same in all rows of a sample{hint}")
 
 
-def _one_each(read: Read, columns: Columns, keys: Keys, role: str) -> pa.Array | None:
+def _one_each(read: ImportedFiles, columns: ImportedColumns, keys: Keys, role: str) -> pa.Array | None:
     """A text a sample, null where no row has one; None without such a column."""
     if role not in columns.names:
         return None
@@ -212,7 +220,11 @@ def _one_each(read: Read, columns: Columns, keys: Keys, role: str) -> pa.Array |
 
 
 def _groups(
-    read: Read, columns: Columns, keys: Keys, requests: pa.Array | None, pairs: pa.Array | None
+    read: ImportedFiles,
+    columns: ImportedColumns,
+    keys: Keys,
+    requests: pa.Array | None,
+    pairs: pa.Array | None,
 ) -> pa.Array:
     """By the file's groups; without such a column by pair, else by request, else by trajectory.
 
@@ -238,7 +250,7 @@ def _by_request(requests: pa.Array) -> pa.Array:
     return pa.array([f"request-{one}" for one in named], pa.string()).take(encoded.indices)
 
 
-def _cells(read: Read, columns: Columns, keys: Keys, role: str, default: str) -> pa.Array:
+def _cells(read: ImportedFiles, columns: ImportedColumns, keys: Keys, role: str, default: str) -> pa.Array:
     """Names as cells have them: `Data Exfiltration` becomes `data_exfiltration`."""
     found = _one_each(read, columns, keys, role)
     if found is None:
@@ -258,7 +270,12 @@ def _cells(read: Read, columns: Columns, keys: Keys, role: str, default: str) ->
 
 
 def _splits(
-    read: Read, columns: Columns, keys: Keys, settings: Import, groups: pa.Array, cells: pa.Array
+    read: ImportedFiles,
+    columns: ImportedColumns,
+    keys: Keys,
+    settings: Import,
+    groups: pa.Array,
+    cells: pa.Array,
 ) -> IntArray:
     n = len(keys.names)
     given = _one_each(read, columns, keys, "split")

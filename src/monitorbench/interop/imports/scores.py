@@ -11,7 +11,7 @@ import numpy as np
 
 from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import
-from monitorbench.interop.imports.readers.open import Read
+from monitorbench.interop.imports.readers.open import ImportedFiles
 from monitorbench.interop.imports.samples import Keys
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray
@@ -52,7 +52,7 @@ class Scored:
         return np.isnan(self.flagged) if np.isnan(self.scores).all() else np.isnan(self.scores)
 
 
-def scored(read: Read, keys: Keys, found: Rows, settings: Import) -> Scored:
+def scored(read: ImportedFiles, keys: Keys, found: Rows, settings: Import) -> Scored:
     """Make one of a sample's rows; raises `UserError` where two rows say the same thing."""
     n = len(keys.names)
     steps = _at(keys.steps, found.rows)
@@ -150,7 +150,7 @@ def _begins(values: IntArray) -> BoolArray:
 
 
 def _refuse_repeated(
-    read: Read, keys: Keys, rows: IntArray, samples: IntArray, steps: IntArray, draws: IntArray
+    read: ImportedFiles, keys: Keys, rows: IntArray, samples: IntArray, steps: IntArray, draws: IntArray
 ) -> None:
     same = (samples[1:] == samples[:-1]) & (steps[1:] == steps[:-1]) & (draws[1:] == draws[:-1])
     if same.any():

@@ -16,12 +16,12 @@ from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import
 from monitorbench.config.study import Study
 from monitorbench.interop.imports import values
-from monitorbench.interop.imports.columns import Columns, find_columns
+from monitorbench.interop.imports.columns import ImportedColumns, find_columns
 from monitorbench.interop.imports.conversations import read_side
 from monitorbench.interop.imports.dataset import write_dataset
 from monitorbench.interop.imports.evaluation import VERSION, Named, steps_of, write_evaluation
 from monitorbench.interop.imports.labels import labelled
-from monitorbench.interop.imports.readers.open import Read, read_files
+from monitorbench.interop.imports.readers.open import ImportedFiles, read_files
 from monitorbench.interop.imports.samples import keys_of, samples_of
 from monitorbench.interop.imports.scores import Rows, scored
 from monitorbench.interop.imports.unnest import is_list, unnested
@@ -108,7 +108,7 @@ _OF_VERDICTS = frozenset(("score", "flagged", "monitor", "monitor_version", "pro
 """Columns that decide what monitors said, and not what was judged."""
 
 
-def _monitors(read: Read, columns: Columns, settings: Import) -> list[tuple[Named, Rows]]:
+def _monitors(read: ImportedFiles, columns: ImportedColumns, settings: Import) -> list[tuple[Named, Rows]]:
     """Each monitor of the file with its rows, in the order of their first rows."""
     n = read.table.num_rows
     flagged = None
@@ -165,7 +165,7 @@ def _monitors(read: Read, columns: Columns, settings: Import) -> list[tuple[Name
     ]
 
 
-def _constant(read: Read, columns: Columns, role: str, rows: IntArray) -> str:
+def _constant(read: ImportedFiles, columns: ImportedColumns, role: str, rows: IntArray) -> str:
     """What all rows of a monitor say, "" where none does; `UserError` where they differ."""
     if role not in columns.names:
         return ""

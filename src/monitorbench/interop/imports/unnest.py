@@ -12,21 +12,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitorbench.config.base import UserError
-from monitorbench.interop.imports.readers.open import Read
+from monitorbench.interop.imports.readers.open import ImportedFiles
 from monitorbench.metrics.bootstrap import IntArray
 
 
 class Unnested(NamedTuple):
     """Rows out of lists."""
 
-    read: Read
+    read: ImportedFiles
     places: IntArray
     """[rows]: the place of each in its list, from 0."""
     parents: IntArray
     """[rows]: the row of the former table that each is of."""
 
 
-def unnested(read: Read, names: Sequence[str], *, may_be_empty: bool = False) -> Unnested:
+def unnested(read: ImportedFiles, names: Sequence[str], *, may_be_empty: bool = False) -> Unnested:
     """A row an entry of the lists in these columns; fields of entries become `name.field`.
 
     An empty list is one row without a value where it `may_be_empty`, else a `UserError`, as is a column that
@@ -61,7 +61,7 @@ def unnested(read: Read, names: Sequence[str], *, may_be_empty: bool = False) ->
     return Unnested(read.taking(table, parents), places, parents)
 
 
-def _lists(read: Read, name: str) -> pa.Array:
+def _lists(read: ImportedFiles, name: str) -> pa.Array:
     if name not in read.table.column_names:
         raise UserError(f"import.actions: no column {name!r}; there are {', '.join(read.table.column_names)}")
     column = read.table.column(name)

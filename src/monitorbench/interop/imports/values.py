@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitorbench.config.base import UserError
-from monitorbench.interop.imports.readers.open import Read
+from monitorbench.interop.imports.readers.open import ImportedFiles
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 
 NO_NUMBER = ("", "nan", "na", "n/a", "none", "null")
@@ -17,7 +17,7 @@ _WITHIN = 1e-9
 """How far a rescaled score may lie outside [0, 1] by rounding."""
 
 
-def texts(read: Read, name: str) -> pa.Array:
+def texts(read: ImportedFiles, name: str) -> pa.Array:
     """Strings [rows], null where there is nothing; numbers are as they are written."""
     column = _whole(read, name)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
@@ -28,7 +28,7 @@ def texts(read: Read, name: str) -> pa.Array:
     return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
 
 
-def numbers(read: Read, name: str, *, least: float | None = None) -> FloatArray:
+def numbers(read: ImportedFiles, name: str, *, least: float | None = None) -> FloatArray:
     """[rows], NaN where there is none. Refused: text that is no number, infinity, what is below `least`."""
     column = _whole(read, name)
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
@@ -47,7 +47,7 @@ def numbers(read: Read, name: str, *, least: float | None = None) -> FloatArray:
     return np.array(values)
 
 
-def whole_numbers(read: Read, name: str) -> IntArray:
+def whole_numbers(read: ImportedFiles, name: str) -> IntArray:
     """[rows]; a value that is absent or no whole number is refused."""
     values = numbers(read, name)
     wrong = np.isnan(values) | (values != np.floor(values))
@@ -55,7 +55,9 @@ def whole_numbers(read: Read, name: str) -> IntArray:
     return values.astype(np.int64)
 
 
-def flags(read: Read, name: str, of_misbehavior: Sequence[str], of_benign: Sequence[str]) -> FloatArray:
+def flags(
+    read: ImportedFiles, name: str, of_misbehavior: Sequence[str], of_benign: Sequence[str]
+) -> FloatArray:
     """1 misbehavior, 0 benign, NaN nothing [rows]; any other value is refused."""
     known = [one.casefold() for one in (*of_misbehavior, *of_benign)]
     plain = pc.utf8_lower(pc.utf8_trim_whitespace(texts(read, name)))
@@ -68,7 +70,7 @@ def flags(read: Read, name: str, of_misbehavior: Sequence[str], of_benign: Seque
 
 
 def scores(
-    read: Read, name: str, *, scale: tuple[float, float], levels: Mapping[str, float] | None
+    read: ImportedFiles, name: str, *, scale: tuple[float, float], levels: Mapping[str, float] | None
 ) -> FloatArray:
     """[rows] in [0, 1], NaN where there is none: rescaled from `scale`, or the number of each level."""
     if levels is not None:
@@ -91,7 +93,7 @@ def scores(
     return np.clip(values, 0.0, 1.0)
 
 
-def refuse(read: Read, row: int, name: str, what: str, expected: str) -> None:
+def refuse(read: ImportedFiles, row: int, name: str, what: str, expected: str) -> None:
     """Raise `UserError` for a value: its line, field and text, and what was expected."""
     value = read.table.column(name)[row].as_py() if name in read.table.column_names else ""
     shown = value if isinstance(value, str) else str(value)
@@ -100,12 +102,12 @@ def refuse(read: Read, row: int, name: str, what: str, expected: str) -> None:
     raise UserError(f"{read.where(row)}: {name}={shown!r}{said}; expected {expected}")
 
 
-def _refuse_first(read: Read, is_wrong: pa.Array, name: str, what: str, expected: str) -> None:
+def _refuse_first(read: ImportedFiles, is_wrong: pa.Array, name: str, what: str, expected: str) -> None:
     wrong = np.flatnonzero(pc.fill_null(is_wrong, False).to_numpy(zero_copy_only=False))
     if wrong.size:
         refuse(read, int(wrong[0]), name, what, expected)
 
 
-def _whole(read: Read, name: str) -> pa.Array:
+def _whole(read: ImportedFiles, name: str) -> pa.Array:
     column = read.table.column(name)
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow.compute as pc
 
 from monitorbench.config.imports import Import
-from monitorbench.interop.imports.columns import Columns
-from monitorbench.interop.imports.conversations import Side
-from monitorbench.interop.imports.readers.open import Read
+from monitorbench.interop.imports.columns import ImportedColumns
+from monitorbench.interop.imports.conversations import ConversationSide
+from monitorbench.interop.imports.readers.open import ImportedFiles
 from monitorbench.interop.imports.samples import SPLITS, Samples
 from monitorbench.interop.imports.scores import Scored
 from monitorbench.metrics.columns import BoolArray
@@ -20,7 +20,7 @@ from monitorbench.records import Split
 _log = logging.getLogger(__name__)
 
 
-def say_rows(read: Read, n_rows: int, columns: Columns) -> None:
+def say_rows(read: ImportedFiles, n_rows: int, columns: ImportedColumns) -> None:
     """How many rows, and which columns were taken as what."""
     files = read.files[0].name if len(read.files) == 1 else f"{len(read.files)} files"
     _log.info("import: %s: %s rows (%s)", files, f"{n_rows:,}", read.formats[0])
@@ -34,7 +34,7 @@ def say_rows(read: Read, n_rows: int, columns: Columns) -> None:
         _log.info("import: not read: %s%s", ", ".join(rest[:6]), more)
 
 
-def say_labels(labels: Read, n_rows: int, n_left_out: int) -> None:
+def say_labels(labels: ImportedFiles, n_rows: int, n_left_out: int) -> None:
     """How many of a log's rows are of a sample whose label the second file has."""
     _log.info("import: %s: labels of %s rows", labels.files[0].name, f"{n_rows:,}")
     if n_left_out:
@@ -44,7 +44,7 @@ def say_labels(labels: Read, n_rows: int, n_left_out: int) -> None:
         _log.info("import: for all of the log only if those with a label were drawn by chance")
 
 
-def say_samples(samples: Samples, response: Side) -> None:
+def say_samples(samples: Samples, response: ConversationSide) -> None:
     """How many samples, groups and labels, by split; and what is missing without texts."""
     n, n_bad = len(samples.names), int(np.count_nonzero(samples.is_misbehavior))
     n_groups = pc.count_distinct(samples.groups).as_py()

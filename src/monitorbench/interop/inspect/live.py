@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from monitorbench.judging.judge import Judge
 
 
-class Judged(NamedTuple):
+class JudgedAtThreshold(NamedTuple):
     """A verdict, and how it reads at the threshold; None where it is unscored."""
 
     verdict: Verdict
@@ -59,7 +59,7 @@ class LiveMonitor:
         """Whether what is asked, or the threshold, depends on the sample's category."""
         return bool(self.categories or self._spec.shots.k or self._spec.route)
 
-    def judge(self, sample: Sample) -> Judged:
+    def judge(self, sample: Sample) -> JudgedAtThreshold:
         """The verdict on a sample, from any thread; blocks until it is there.
 
         Raises what `Judge.verdicts` raises.
@@ -81,7 +81,7 @@ class LiveMonitor:
             categories=[sample.category],
         )
         limits = {one.category: one.threshold for one in self._point.thresholds}
-        return Judged(verdict, label, limits.get("", limits.get(sample.category)))
+        return JudgedAtThreshold(verdict, label, limits.get("", limits.get(sample.category)))
 
     def _answer(self, taken: Sequence[tuple[Sample, "Future[Verdict]"]]) -> None:
         try:

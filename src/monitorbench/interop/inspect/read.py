@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Message
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import file_sha256
 from monitorbench.sources.chat import encodable
 from monitorbench.sources.fetch import local
 from monitorbench.sources.files.inspect_archive import Logged, logged_samples

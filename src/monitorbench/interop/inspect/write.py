@@ -64,7 +64,7 @@ def write_log(study: Study) -> Path:
     a file that can't be written.
     """
     directory = study.required_run()
-    found = _read(study, directory)
+    found = _read(study.operating_point, study.paths.data, study.score.other_dataset, directory)
     verdicts = read_run(directory)
     samples = read_split(found.evaluation.data, found.evaluation.split, found.evaluation.view)
     name = f"{directory.resolve().name}{f'-at-{found.name}' if found.name else ''}.eval"
@@ -82,11 +82,11 @@ def write_log(study: Study) -> Path:
     return target.parent
 
 
-def _read(study: Study, directory: Path) -> _Read:
-    evaluation = read_evaluation(study.paths.data, directory)
-    if study.operating_point is None:
+def _read(operating_point: Path | None, datasets: Path, other_dataset: bool, directory: Path) -> _Read:
+    evaluation = read_evaluation(datasets, directory)
+    if operating_point is None:
         return _Read(evaluation, GREEDY, "")
-    (at,) = points_at([study.operating_point], [evaluation], other_dataset=study.score.other_dataset)
+    (at,) = points_at([operating_point], [evaluation], other_dataset=other_dataset)
     return _Read(at.evaluation, at.point, at.name)
 
 

@@ -24,7 +24,7 @@ from monitorbench.config.base import ConfigError, Incomplete
 from monitorbench.config.pilot import LanguageModelAgent
 from monitorbench.config.study import LabelWords, Prompt, PromptKind
 from monitorbench.engines.reasoning import THOUGHT, part_thinking, without_tag
-from monitorbench.intervention.agents.protocol import Choice, Policy, Situation
+from monitorbench.intervention.agents.protocol import ChosenAction, Policy, Situation
 from monitorbench.intervention.agents.trajectory import request, response
 from monitorbench.records import Category, Construction, Label, LabelSource, Message, Role, Sample, Task
 
@@ -83,7 +83,7 @@ class LanguageModel:
         """Give back the model's memory."""
         self._close()
 
-    def _by_letter(self, situation: Situation) -> Choice:
+    def _by_letter(self, situation: Situation) -> ChosenAction:
         left = list(_offered(situation))
         if not left:
             raise ConfigError("agent.choose=score: this world takes any text; expected agent.choose=text")
@@ -94,14 +94,14 @@ class LanguageModel:
             tokens += sum(answer.tokens for answer in answers)
             thinking += [answer.thinking for answer in answers if answer.thinking]
             left = [_likeliest(group, answer) for group, answer in zip(groups, answers, strict=True)]
-        return Choice(left[0], tokens=tokens, thinking="\n\n".join(thinking))
+        return ChosenAction(left[0], tokens=tokens, thinking="\n\n".join(thinking))
 
-    def _by_word(self, situation: Situation) -> Choice:
+    def _by_word(self, situation: Situation) -> ChosenAction:
         offered = _offered(situation)
         (answer,) = self._ask([_prompted(situation, [_one_line(action) for action in offered])])
         thought, action = read_react(answer.text)
         same = {_folded(one): one for one in offered}
-        return Choice(same.get(_folded(action), action), thought, answer.tokens, answer.thinking)
+        return ChosenAction(same.get(_folded(action), action), thought, answer.tokens, answer.thinking)
 
 
 def read_react(text: str) -> tuple[str, str]:

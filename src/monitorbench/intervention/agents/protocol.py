@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, Protocol
 Mechanism = Literal["rollback", "append"]
 
 
-class Turn(NamedTuple):
+class AgentTurn(NamedTuple):
     """An action that was not undone, with the agent's thought, the environment's answer, and a warning if
     any."""
 
@@ -27,7 +27,7 @@ class Situation(NamedTuple):
     goal: str
     opening: str
     """The first text that the environment gave."""
-    turns: tuple[Turn, ...]
+    turns: tuple[AgentTurn, ...]
     """The turns so far; undone ones are left out."""
     admissible: tuple[str, ...]
     """The actions that are allowed; empty where any text is."""
@@ -41,7 +41,7 @@ class Situation(NamedTuple):
     """The environment's own solution from here, for a scripted agent; a model has no business with it."""
 
 
-class Choice(NamedTuple):
+class ChosenAction(NamedTuple):
     """The action that an agent chose, and the tokens that choosing it took."""
 
     action: str
@@ -51,7 +51,7 @@ class Choice(NamedTuple):
     """What a reasoning model thought first: kept in the transcript, and shown to nobody in the run."""
 
 
-Policy = Callable[[Situation], Choice]
+Policy = Callable[[Situation], ChosenAction]
 """The agent in one run. It raises whatever it likes: the run then ends, with that as its reason."""
 
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from monitorbench.config.base import ConfigError
 from monitorbench.config.pilot import ScriptedAgent
-from monitorbench.intervention.agents.protocol import Choice, Policy, Situation
+from monitorbench.intervention.agents.protocol import ChosenAction, Policy, Situation
 
 
 class Scripted:
@@ -33,7 +33,7 @@ class Scripted:
         settings = self._settings
         astray = False
 
-        def act(situation: Situation) -> Choice:
+        def act(situation: Situation) -> ChosenAction:
             nonlocal astray
             draw = random.Random(f"scripted/{task}/{seed}/{attempt}/{situation.decision}")
             error, persists, which = draw.random(), draw.random(), draw.random()
@@ -50,10 +50,10 @@ class Scripted:
                 )
             astray = (astray and persists < settings.persistence) or error < rate
             if right and not (astray and others):
-                return Choice(right[0])
+                return ChosenAction(right[0])
             if not others:
                 raise RuntimeError("no solution is known from here, and there is nothing to choose from")
-            return Choice(_pick(others, which))
+            return ChosenAction(_pick(others, which))
 
         return act
 

@@ -6,7 +6,7 @@ and never in an instruction.
 
 from collections.abc import Sequence
 
-from monitorbench.intervention.agents.protocol import Turn
+from monitorbench.intervention.agents.protocol import AgentTurn
 from monitorbench.records import (
     Category,
     Construction,
@@ -30,7 +30,7 @@ def request(goal: str, opening: str) -> tuple[Message, ...]:
     return goal_message, Message(role=Role.TOOL, content=opening)
 
 
-def response(turns: Sequence[Turn], *, warnings: bool) -> tuple[Message, ...]:
+def response(turns: Sequence[AgentTurn], *, warnings: bool) -> tuple[Message, ...]:
     """The turns in order; `warnings`: with what the monitor said, which a critic is not shown."""
     found: list[Message] = []
     for turn in turns:
@@ -42,7 +42,14 @@ def response(turns: Sequence[Turn], *, warnings: bool) -> tuple[Message, ...]:
 
 
 def sample_of_run(
-    task: str, seed: int, agent: str, goal: str, opening: str, turns: Sequence[Turn], *, fails: bool = True
+    task: str,
+    seed: int,
+    agent: str,
+    goal: str,
+    opening: str,
+    turns: Sequence[AgentTurn],
+    *,
+    fails: bool = True,
 ) -> Sample:
     """A run up to some step, labelled with how the whole run ended: `misbehavior` is failure.
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from monitorbench.config.base import Incomplete, UserError
+from monitorbench.config.engine import Engine
+from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.config.study import Study
 from monitorbench.corpus.classifiers import classifier
 from monitorbench.records import Label, Sample, Verdict
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from monitorbench.judging.judge import Judge
 
 
-class Judgement(NamedTuple):
+class CriticJudgement(NamedTuple):
     """P(fail) in [0, 1], not calibrated; None with a reason."""
 
     p_fail: float | None
@@ -32,7 +34,7 @@ class Judgement(NamedTuple):
 class Critic(Protocol):
     """A monitor that is ready to judge."""
 
-    def judge(self, samples: Sequence[Sample]) -> list[Judgement]:
+    def judge(self, samples: Sequence[Sample]) -> list[CriticJudgement]:
         """One judgement a sample, in their order. What it raises ends the run that asked."""
         ...
 
@@ -51,11 +53,11 @@ class BagOfWords:
             )
         self._fitted: Pipeline = classifier("bag_of_words").fit(samples, failed)
 
-    def judge(self, samples: Sequence[Sample]) -> list[Judgement]:
+    def judge(self, samples: Sequence[Sample]) -> list[CriticJudgement]:
         """See `Critic.judge`."""
         if not samples:
             return []
-        return [Judgement(p) for p in self._fitted.predict_proba(samples)[:, 1].tolist()]
+        return [CriticJudgement(p) for p in self._fitted.predict_proba(samples)[:, 1].tolist()]
 
 
 class JudgeCritic:
@@ -67,20 +69,20 @@ class JudgeCritic:
     def __init__(self, judge: "Judge") -> None:
         self._judge = judge
 
-    def judge(self, samples: Sequence[Sample]) -> list[Judgement]:
+    def judge(self, samples: Sequence[Sample]) -> list[CriticJudgement]:
         """See `Critic.judge`; raises what `Judge.verdicts` raises, and `Incomplete` in an outage."""
         return [_judgement(verdict) for verdict in self._judge.verdicts(samples)]
 
 
-def critic_identity(study: Study) -> dict[str, Any]:
+def critic_identity(monitor: Monitor, engine: Engine, prompt: Prompt) -> dict[str, Any]:
     """What names the study's critic before it is loaded; a bag of words is named by what it is fitted to."""
-    match study.monitor.kind:
+    match monitor.kind:
         case "bag_of_words":
-            return {"kind": study.monitor.kind, "scikit-learn": importlib.metadata.version("scikit-learn")}
+            return {"kind": monitor.kind, "scikit-learn": importlib.metadata.version("scikit-learn")}
         case _:
             from monitorbench.judging.identity import judge_identity
 
-            return judge_identity(study.monitor, study.engine, study.pilot.prompt)
+            return judge_identity(monitor, engine, prompt)
 
 
 @contextmanager
@@ -105,7 +107,7 @@ def open_critic(study: Study, training: Sequence[Sample], directory: Path) -> It
                 yield JudgeCritic(judge)
 
 
-def _judgement(verdict: Verdict) -> Judgement:
+def _judgement(verdict: Verdict) -> CriticJudgement:
     from monitorbench.judging.unanswered import is_outage
 
     if is_outage(verdict.unscored, verdict.detail):
@@ -115,6 +117,6 @@ def _judgement(verdict: Verdict) -> Judgement:
         )
     tokens = verdict.prompt_tokens + verdict.completion_tokens
     if verdict.score is not None:
-        return Judgement(verdict.score, "", tokens)
+        return CriticJudgement(verdict.score, "", tokens)
     why = ", ".join(filter(None, (verdict.unscored or "no log-probabilities", verdict.detail)))
-    return Judgement(None, why, tokens)
+    return CriticJudgement(None, why, tokens)

@@ -56,7 +56,7 @@ class MarkedRun(NamedTuple):
     mistake_agent: str
 
 
-class Share(NamedTuple):
+class RunShare(NamedTuple):
     """A share of runs, or a difference of two, with its 95 % interval; None where there can be none."""
 
     value: float
@@ -66,16 +66,16 @@ class Share(NamedTuple):
 class Located(NamedTuple):
     """Where one strategy fires; `exact`, `before`, `after`, `never` and `unscored` sum to 1."""
 
-    exact: Share
-    within_one: Share
+    exact: RunShare
+    within_one: RunShare
     """Fires at most one step from the marked one, on either side."""
-    agent: Share
+    agent: RunShare
     """Fires at a step of the marked agent, whichever step that is."""
-    before: Share
-    after: Share
-    never: Share
-    unscored: Share
-    beyond_random: Share
+    before: RunShare
+    after: RunShare
+    never: RunShare
+    unscored: RunShare
+    beyond_random: RunShare
 
 
 class StrategyTable(NamedTuple):
@@ -229,14 +229,14 @@ def _located(placed: FloatArray, groups: NDArray[np.int64], resamples: int, seed
         means = np.concatenate([each @ values / each.sum(axis=1, keepdims=True) for each in weights])
         bounds = np.quantile(means, [0.025, 0.975], axis=0).reshape(2, n_strategies, n_fields)
 
-    def share(strategy: int, field: int) -> Share:
+    def share(strategy: int, field: int) -> RunShare:
         of_runs = placed[:, strategy, field]
         value = float(of_runs.mean())
         if field != _DIFFERENCE and bool(np.isin(of_runs, (0, 1)).all()):
-            return Share(value, wilson_interval(int(of_runs.sum()), n))
+            return RunShare(value, wilson_interval(int(of_runs.sum()), n))
         if bounds is None:
-            return Share(value, None)
-        return Share(value, Interval(*map(float, bounds[:, strategy, field])))
+            return RunShare(value, None)
+        return RunShare(value, Interval(*map(float, bounds[:, strategy, field])))
 
     return [Located(*(share(i, j) for j in range(n_fields))) for i in range(n_strategies)]
 

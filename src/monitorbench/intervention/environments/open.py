@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from monitorbench.config.environments import (
     AlfworldGames,
     Environments,
-    Questions,
     TextWorldGames,
+    ToolQuestions,
 )
 from monitorbench.intervention.environments import alfworld, questions, textworld_games
 from monitorbench.intervention.environments.splits import SPLITS, Opens
@@ -33,5 +33,5 @@ def open_tasks(settings: Environments, n_tasks: int, seed: int, split: str) -> I
             return iter(textworld_games.tasks(settings, n_tasks, seed, split))
         case AlfworldGames():
             return iter(alfworld.tasks(settings, n_tasks, seed, split))
-        case Questions():
+        case ToolQuestions():
             return iter(questions.tasks(settings, n_tasks, seed, split))

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
-from monitorbench.config.environments import Questions
+from monitorbench.config.environments import ToolQuestions
 from monitorbench.intervention.environments.calculator import calculate
 from monitorbench.sources import fetch
 from monitorbench.sources.read import BadRow, SourceFiles, filled
@@ -34,7 +34,7 @@ class SearchQuestion(NamedTuple):
     """Paragraphs that upstream put beside them; empty where it published none."""
 
 
-class WordProblem(NamedTuple):
+class SolvedProblem(NamedTuple):
     """A word problem, its answer, and the expressions of its reference solution, in order."""
 
     id: str
@@ -45,7 +45,7 @@ class WordProblem(NamedTuple):
     """Whether it is one of upstream's test questions."""
 
 
-def read_search_questions(settings: Questions) -> list[SearchQuestion]:
+def read_search_questions(settings: ToolQuestions) -> list[SearchQuestion]:
     """HotPotQA's questions, as published or out of Reflexion's logs, as the file's name says.
 
     Raises `UserError` where they can't be had, the file holds none, or a row is bad.
@@ -78,7 +78,7 @@ def _published(name: str, row: Mapping[str, Any]) -> SearchQuestion:
     )
 
 
-def _logged(settings: Questions, files: SourceFiles) -> list[SearchQuestion]:
+def _logged(settings: ToolQuestions, files: SourceFiles) -> list[SearchQuestion]:
     questions: dict[str, SearchQuestion] = {}
     for name, content in files.tar(""):
         for found in _LOGGED.finditer(content.decode()) if name.endswith(_RUNS) else ():
@@ -92,7 +92,7 @@ def _logged(settings: Questions, files: SourceFiles) -> list[SearchQuestion]:
     return list(questions.values())
 
 
-def read_word_problems(settings: Questions) -> list[WordProblem]:
+def read_word_problems(settings: ToolQuestions) -> list[SolvedProblem]:
     """GSM8K's questions; `UserError` where they can't be had or a row is bad."""
     files = _files(settings)
     return [
@@ -102,16 +102,16 @@ def read_word_problems(settings: Questions) -> list[WordProblem]:
     ]
 
 
-def _files(settings: Questions) -> SourceFiles:
+def _files(settings: ToolQuestions) -> SourceFiles:
     return fetch.find(settings.name, settings.source, settings.mirror, settings.cache, "error")
 
 
-def _problem(name: str, part: str, row: Mapping[str, Any]) -> WordProblem:
+def _problem(name: str, part: str, row: Mapping[str, Any]) -> SolvedProblem:
     text, solution = filled(row, "question").strip(), filled(row, "answer")
     stated = _FINAL.findall(solution)
     if not stated:
         raise BadRow("field 'answer' ends with no number")
-    return WordProblem(
+    return SolvedProblem(
         f"{name}/{part}-{_hash(text)}",
         text,
         calculate(stated[-1]),

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from monitorbench.config.environments import Questions
+from monitorbench.config.environments import ToolQuestions
 from monitorbench.intervention.environments.answers import exact_match, is_number, token_f1
 from monitorbench.intervention.environments.calculator import calculate, shown
 from monitorbench.intervention.environments.protocol import Observation
 from monitorbench.intervention.environments.question_sources import (
     SearchQuestion,
-    WordProblem,
+    SolvedProblem,
     read_search_questions,
     read_word_problems,
 )
@@ -35,7 +35,7 @@ _LEAD_WEIGHT = 2.0
 """A word in a paragraph's first words, which name its subject, counts so many times."""
 
 
-def tasks(settings: Questions, n_tasks: int, seed: int, split: str) -> list[Opens]:
+def tasks(settings: ToolQuestions, n_tasks: int, seed: int, split: str) -> list[Opens]:
     """See `open.open_tasks`."""
     match settings.tools:
         case "search":
@@ -44,7 +44,7 @@ def tasks(settings: Questions, n_tasks: int, seed: int, split: str) -> list[Open
             return _calculated(settings, n_tasks, seed, split)
 
 
-def _searched(settings: Questions, n_tasks: int, seed: int, split: str) -> list[Opens]:
+def _searched(settings: ToolQuestions, n_tasks: int, seed: int, split: str) -> list[Opens]:
     questions = {question.id: question for question in read_search_questions(settings)}
     opened: list[Opens] = []
     for id_ in draw(settings.name, part_of(list(questions), split), n_tasks, seed, split):
@@ -63,7 +63,7 @@ def _place(id_: str, text: str) -> bytes:
     return digest(f"{id_} {text}")
 
 
-def _calculated(settings: Questions, n_tasks: int, seed: int, split: str) -> list[Opens]:
+def _calculated(settings: ToolQuestions, n_tasks: int, seed: int, split: str) -> list[Opens]:
     problems = {problem.id: problem for problem in read_word_problems(settings)}
     if split == "pilot":
         ids = [id_ for id_, problem in problems.items() if problem.is_test]
@@ -211,7 +211,7 @@ class CalculatedQuestion(_Question):
 
     tools = "calculate[expression] works out arithmetic, finish[number] ends."
 
-    def __init__(self, problem: WordProblem) -> None:
+    def __init__(self, problem: SolvedProblem) -> None:
         """The problem as published in GSM8K."""
         super().__init__(problem.id, problem.text)
         self._problem = problem

@@ -6,13 +6,13 @@ steps and tokens are those of both runs. The first run is the baseline's own.
 
 from monitorbench.intervention.agents.protocol import Agent
 from monitorbench.intervention.environments.protocol import Environment
-from monitorbench.intervention.loop.episode import BrokenDown, Run, RunLimits, run_episode, surviving
+from monitorbench.intervention.loop.episode import BrokenDown, EpisodeRun, RunLimits, run_episode, surviving
 from monitorbench.intervention.loop.mechanisms import JudgeRun, certain
 from monitorbench.intervention.transcripts import Episode
 
 
 def best_of_two(
-    environment: Environment, agent: Agent, run: Run, limits: RunLimits, judge: JudgeRun
+    environment: Environment, agent: Agent, run: EpisodeRun, limits: RunLimits, judge: JudgeRun
 ) -> Episode:
     """Make both runs and return them as one episode.
 

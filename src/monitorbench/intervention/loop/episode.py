@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.pilot import Pilot
-from monitorbench.intervention.agents.protocol import Agent, Mechanism, Policy, Situation, Turn
+from monitorbench.intervention.agents.protocol import Agent, AgentTurn, Mechanism, Policy, Situation
 from monitorbench.intervention.agents.trajectory import sample_of_run
 from monitorbench.intervention.environments.protocol import Environment, Observation
 from monitorbench.intervention.loop.mechanisms import Moment, Trigger
@@ -38,7 +38,7 @@ def run_limits(pilot: Pilot) -> RunLimits:
     return RunLimits(pilot.min_step, pilot.step_budget, pilot.max_interventions, pilot.warning)
 
 
-class Run(NamedTuple):
+class EpisodeRun(NamedTuple):
     """A run that is to be made."""
 
     key: str
@@ -57,7 +57,7 @@ def episode_key(*what: Any) -> str:
 def run_episode(
     environment: Environment,
     agent: Agent,
-    run: Run,
+    run: EpisodeRun,
     limits: RunLimits,
     trigger: Trigger | None = None,
     mechanism: Mechanism = "rollback",
@@ -102,14 +102,14 @@ class _Loop:
         self,
         environment: Environment,
         agent: Agent,
-        run: Run,
+        run: EpisodeRun,
         limits: RunLimits,
         trigger: Trigger | None,
         mechanism: Mechanism,
     ) -> None:
         self._environment, self._agent, self._run, self._limits = environment, agent, run, limits
         self._trigger, self._mechanism = trigger, mechanism
-        self._turns: list[Turn] = []
+        self._turns: list[AgentTurn] = []
         self.steps: list[Step] = []
         self.opening = ""
         self.success = False
@@ -184,7 +184,7 @@ class _Loop:
                 raise ValueError("gave no action")
         with surviving("environment"):
             after = self._environment.step(action)
-        turn = Turn(storable(action), storable(thought), storable(after.text))
+        turn = AgentTurn(storable(action), storable(thought), storable(after.text))
         self._turns.append(turn)
         self.steps.append(
             Step(

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from monitorbench.config.pilot import Pilot
 from monitorbench.config.study import Study
 from monitorbench.intervention.agents.open import agent_identity, agent_name, open_agent
 from monitorbench.intervention.critic.calibration import calibrate
-from monitorbench.intervention.critic.critic import Critic, Judgement, critic_identity, open_critic
+from monitorbench.intervention.critic.critic import Critic, CriticJudgement, critic_identity, open_critic
 from monitorbench.intervention.critic.training_data import read_critic_data, samples_of, write_critic_data
 from monitorbench.intervention.loop.mechanisms import JudgeRun
 from monitorbench.intervention.loop.schedule import (
@@ -63,7 +64,7 @@ def run_live(study: Study) -> LiveRuns:
         study, run = reached, _directory(reached, fitted_to)
     if run.done:
         _log.info("pilot: reusing %s", run.path)
-        outcomes = _outcomes(study, run, read_log(run.path / EPISODES, Episode))
+        outcomes = _outcomes(study.pilot, study.seed, run, read_log(run.path / EPISODES, Episode))
         _count_broken(outcomes, run.path)
         return LiveRuns(run.path, outcomes)
     at_once = tasks_at_once(study)
@@ -90,11 +91,13 @@ def run_live(study: Study) -> LiveRuns:
             )
             write_json(run.path / "critic.json", calibration.report)
             results["critic"] = calibration.report
-            working = CriticAtWork(_judge_run(critic, critic_requests(study)), calibration.temperature)
+            working = CriticAtWork(
+                _judge_run(critic, critic_requests(study.engine, study.monitor)), calibration.temperature
+            )
             with open_log(run.path / EPISODES, Episode) as log:
                 random_rate = run_conditions(common, working, log)
                 episodes = list(log.entries.values())
-        outcomes = _outcomes(study, run, episodes)
+        outcomes = _outcomes(study.pilot, study.seed, run, episodes)
         write_outcomes(run.path / "outcomes.jsonl", outcomes)
         results |= {
             "n_runs": len(outcomes),
@@ -116,7 +119,7 @@ def _identity(study: Study, fitted_to: Sequence[Sample]) -> dict[str, Any]:
     return {
         "environment": study.environment.identity(),
         "agent": agent_identity(study.agent),
-        "critic": critic_identity(study),
+        "critic": critic_identity(study.monitor, study.engine, study.pilot.prompt),
         "critic_data": content_hash([[sample.id, sample.label] for sample in fitted_to]) if fitted_to else "",
         "pilot": pilot,
         "seed": study.seed,
@@ -124,8 +127,8 @@ def _identity(study: Study, fitted_to: Sequence[Sample]) -> dict[str, Any]:
     }
 
 
-def _outcomes(study: Study, run: RunDirectory, episodes: Sequence[Episode]) -> list[Outcome]:
-    ordered = in_order(content_hash(run.identity), study.pilot, study.seed, episodes)
+def _outcomes(pilot: Pilot, seed: int, run: RunDirectory, episodes: Sequence[Episode]) -> list[Outcome]:
+    ordered = in_order(content_hash(run.identity), pilot, seed, episodes)
     return [episode.outcome for episode in ordered]
 
 
@@ -133,7 +136,7 @@ def _judge_run(critic: Critic, requests: int) -> JudgeRun:
     """The critic's judgement of a run, asked for at most so many times at once."""
     free = threading.Semaphore(requests)
 
-    def judge(sample: Sample) -> Judgement:
+    def judge(sample: Sample) -> CriticJudgement:
         with free:
             return critic.judge([sample])[0]
 

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple, Protocol, get_args
 
 from monitorbench.config.pilot import ConditionName
 from monitorbench.intervention.agents.protocol import Mechanism
-from monitorbench.intervention.critic.critic import Judgement
+from monitorbench.intervention.critic.critic import CriticJudgement
 from monitorbench.intervention.critic.temperature import Temperature
 from monitorbench.intervention.environments.protocol import Environment
 from monitorbench.records import Sample
@@ -93,7 +93,7 @@ class Trigger(Protocol):
         ...
 
 
-JudgeRun = Callable[[Sample], Judgement]
+JudgeRun = Callable[[Sample], CriticJudgement]
 """How a critic judges a run so far, given as a sample."""
 
 
@@ -173,7 +173,7 @@ def open_trigger(
             return RandomTrigger(random_rate)
 
 
-def certain(judgement: Judgement) -> float:
+def certain(judgement: CriticJudgement) -> float:
     """P(fail), or `CriticFailed` with why there is none."""
     if judgement.p_fail is None:
         raise CriticFailed(f"no P(fail): {judgement.reason}")

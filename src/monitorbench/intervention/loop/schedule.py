@@ -20,7 +20,7 @@ from monitorbench.intervention.environments.open import open_tasks
 from monitorbench.intervention.environments.protocol import Environment
 from monitorbench.intervention.environments.splits import Opens
 from monitorbench.intervention.loop.best_of_two import best_of_two
-from monitorbench.intervention.loop.episode import Run, episode_key, run_episode, run_limits
+from monitorbench.intervention.loop.episode import EpisodeRun, episode_key, run_episode, run_limits
 from monitorbench.intervention.loop.mechanisms import CONDITIONS, JudgeRun, open_trigger
 from monitorbench.intervention.loop.side_by_side import Going, Stoppable, work_through
 from monitorbench.intervention.outcomes import BASELINE
@@ -54,10 +54,12 @@ class CriticAtWork(NamedTuple):
 
 def run_alone(common: Common, split: str, n_tasks: int, log: Log) -> list[Episode]:
     """One run of each task of a split without a monitor, in the tasks' order."""
-    runs = [Run(episode_key(common.key, split, index), BASELINE, common.seed) for index in range(n_tasks)]
+    runs = [
+        EpisodeRun(episode_key(common.key, split, index), BASELINE, common.seed) for index in range(n_tasks)
+    ]
     limits = run_limits(common.pilot)
 
-    def make(environment: Environment, agent: Agent, run: Run) -> Episode:
+    def make(environment: Environment, agent: Agent, run: EpisodeRun) -> Episode:
         return run_episode(environment, agent, run, limits)
 
     _make_missing(common, split, [[run] for run in runs], make, log)
@@ -96,11 +98,12 @@ def _random(pilot: Pilot) -> tuple[str, ...]:
     return tuple(one for one in pilot.conditions if one == "random")
 
 
-def _runs(key: str, pilot: Pilot, first: int, conditions: Sequence[str]) -> list[list[Run]]:
+def _runs(key: str, pilot: Pilot, first: int, conditions: Sequence[str]) -> list[list[EpisodeRun]]:
     """The runs of each task."""
     wanted = [(condition, seed) for seed in range(first, first + pilot.seeds) for condition in conditions]
     return [
-        [Run(episode_key(key, "pilot", index, *run), *run) for run in wanted] for index in range(pilot.tasks)
+        [EpisodeRun(episode_key(key, "pilot", index, *run), *run) for run in wanted]
+        for index in range(pilot.tasks)
     ]
 
 
@@ -109,7 +112,7 @@ def _run_each(
 ) -> None:
     limits = run_limits(common.pilot)
 
-    def make(environment: Environment, agent: Agent, run: Run) -> Episode:
+    def make(environment: Environment, agent: Agent, run: EpisodeRun) -> Episode:
         if run.condition == "best_of_2":
             return best_of_two(environment, agent, run, limits, critic.judge)
         if run.condition == BASELINE:
@@ -131,8 +134,8 @@ def _rate_of_rollback(episodes: Iterable[Episode]) -> float:
 def _make_missing(
     common: Common,
     split: str,
-    wanted: Sequence[Sequence[Run]],
-    make: Callable[[Environment, Agent, Run], Episode],
+    wanted: Sequence[Sequence[EpisodeRun]],
+    make: Callable[[Environment, Agent, EpisodeRun], Episode],
     log: Log,
 ) -> None:
     """Make those of each task's runs that the log has not."""
@@ -144,7 +147,7 @@ def _make_missing(
         name = common.environment.name
         raise UserError(f"environment={name}: {len(tasks)} {split} tasks, asked for {len(wanted)}")
 
-    def work(opens: Opens, runs: Sequence[Run], going: Going) -> None:
+    def work(opens: Opens, runs: Sequence[EpisodeRun], going: Going) -> None:
         environment = opens()
         try:
             for run in runs:

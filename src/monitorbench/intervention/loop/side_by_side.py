@@ -10,9 +10,11 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
+from monitorbench.config.engine import Engine
+from monitorbench.config.monitor import Monitor
 from monitorbench.config.pilot import ScriptedAgent
 from monitorbench.config.study import Study
-from monitorbench.intervention.agents.protocol import Agent, Choice, Policy, Situation
+from monitorbench.intervention.agents.protocol import Agent, ChosenAction, Policy, Situation
 
 
 def tasks_at_once(study: Study) -> int:
@@ -20,13 +22,17 @@ def tasks_at_once(study: Study) -> int:
     if not study.environment.side_by_side:
         return 1
     agent, most = study.agent, study.pilot.concurrency
-    requests = critic_requests(study) if isinstance(agent, ScriptedAgent) else agent.engine.concurrency
+    requests = (
+        critic_requests(study.engine, study.monitor)
+        if isinstance(agent, ScriptedAgent)
+        else agent.engine.concurrency
+    )
     return requests if most is None else min(requests, most)
 
 
-def critic_requests(study: Study) -> int:
+def critic_requests(engine: Engine, monitor: Monitor) -> int:
     """How many runs the study's critic may be asked about at once; 1 where it works in this process."""
-    return study.engine.concurrency if study.monitor.kind == "language_model" else 1
+    return engine.concurrency if monitor.kind == "language_model" else 1
 
 
 class Abandoned(BaseException):
@@ -74,7 +80,7 @@ class Stoppable:
         """See `Agent.begin`."""
         policy = self._agent.begin(task, seed, attempt)
 
-        def decide(situation: Situation) -> Choice:
+        def decide(situation: Situation) -> ChosenAction:
             self._going.check()
             return policy(situation)
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from monitorbench.intervention.outcomes import Outcome
-from monitorbench.intervention.report.reading import Compared, Transcripts
-from monitorbench.intervention.statistics.matched import Pair
+from monitorbench.intervention.report.reading import ComparedCondition, Transcripts
+from monitorbench.intervention.statistics.matched import MatchedRuns
 from monitorbench.intervention.transcripts import Episode, Step
 from monitorbench.report.samples.marked import MOST_CHARACTERS
 from monitorbench.report.tables.numbers import counted
@@ -41,7 +41,7 @@ class StepView(NamedTuple):
     intervention: str
 
 
-class Attempt(NamedTuple):
+class RunAttempt(NamedTuple):
     """One try of a run: best-of-2 has two."""
 
     title: str
@@ -55,7 +55,7 @@ class RunView(NamedTuple):
     how: str
     goal: Text
     opening: Text
-    attempts: list[Attempt]
+    attempts: list[RunAttempt]
 
 
 class Flip(NamedTuple):
@@ -82,7 +82,7 @@ class OfCondition(NamedTuple):
     recoveries: list[Flip]
 
 
-def flips(compared: Compared, transcripts: Transcripts) -> OfCondition:
+def flips(compared: ComparedCondition, transcripts: Transcripts) -> OfCondition:
     """The disruptions and recoveries among the pairs of a condition."""
     found = [_flip(pair, transcripts) for pair in compared.matched.pairs if pair.cell in _KINDS]
     return OfCondition(
@@ -94,7 +94,7 @@ def flips(compared: Compared, transcripts: Transcripts) -> OfCondition:
     )
 
 
-def _flip(pair: Pair, transcripts: Transcripts) -> Flip:
+def _flip(pair: MatchedRuns, transcripts: Transcripts) -> Flip:
     runs, parted = None, ""
     without, treated = transcripts.of(pair.baseline), transcripts.of(pair.treated)
     if without is not None and treated is not None:
@@ -128,7 +128,7 @@ def _run(title: str, episode: Episode) -> RunView:
         goal=_text(episode.goal),
         opening=_text(episode.opening),
         attempts=[
-            Attempt(
+            RunAttempt(
                 title=f"Try {attempt + 1}{', kept by the critic' if attempt == episode.kept_attempt else ''}"
                 if len(tried) > 1
                 else "",

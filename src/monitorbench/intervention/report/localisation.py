@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from monitorbench.intervention.critic.localisation import Localisation, Located, Share
+from monitorbench.intervention.critic.localisation import Localisation, Located, RunShare
 from monitorbench.runs.files import write_json
 
 LOCALISATION = "localisation.json"
@@ -44,13 +44,13 @@ def as_lines(localisation: Localisation) -> list[str]:
 
 
 def _fields(row: Located) -> dict[str, Any]:
-    shares: dict[str, Share] = row._asdict()
+    shares: dict[str, RunShare] = row._asdict()
     values = {name: share.value for name, share in shares.items()}
     bounds = {f"{of}_ci": list(share.interval) if share.interval else None for of, share in shares.items()}
     return {**values, **bounds}
 
 
-def _percent(share: Share) -> str:
+def _percent(share: RunShare) -> str:
     value = f"{100 * share.value:.1f}"
     if share.interval is None:
         return value

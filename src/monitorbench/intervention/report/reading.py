@@ -25,7 +25,7 @@ RunName = tuple[str, str, str, int]
 """Agent, condition, task, seed."""
 
 
-class Compared(NamedTuple):
+class ComparedCondition(NamedTuple):
     """One agent under one condition: its result, and the pairs that it is of."""
 
     result: ConditionResult
@@ -51,7 +51,7 @@ class PilotRun(NamedTuple):
     name: str
     decision: PilotDecision
     outcomes: list[Outcome]
-    compared: list[Compared]
+    compared: list[ComparedCondition]
     transcripts: Transcripts
 
 
@@ -68,7 +68,7 @@ def read_pilot(directory: Path, manifest: Mapping[str, Any], runs: Path) -> Pilo
         raise UserError(
             f"{directory}: decision.json is not of the outcomes.jsonl beside it; run eval/pilot.py again"
         )
-    compared = [Compared(one, pairs[one.agent, one.condition]) for one in decision.conditions]
+    compared = [ComparedCondition(one, pairs[one.agent, one.condition]) for one in decision.conditions]
     transcripts = _transcripts(directory, manifest["results"], runs)
     if transcripts.by_run and any(transcripts.of(outcome) is None for outcome in outcomes):
         transcripts = _none("The runs were made again since, and are others than were decided on")

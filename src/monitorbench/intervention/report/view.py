@@ -18,7 +18,7 @@ _MOST_COUNTS = 8
 """Different numbers of interventions a run that are listed one by one."""
 
 
-class Cell(NamedTuple):
+class OutcomeCell(NamedTuple):
     """One of A, B, C, D, or a sum without a letter; with its share of all pairs."""
 
     letter: str
@@ -30,23 +30,23 @@ class Square(NamedTuple):
 
     name: str
     decision: str
-    rows: list[tuple[str, list[Cell]]]
+    rows: list[tuple[str, list[OutcomeCell]]]
     """Failed without, succeeded without, all: failed with, succeeded with, all."""
     words: list[str]
 
 
-class Number(NamedTuple):
+class PilotNumber(NamedTuple):
     """A number with its interval; a dash where it is undefined."""
 
     value: str
     interval: str = ""
 
 
-class Row(NamedTuple):
+class ConditionRow(NamedTuple):
     """The rates and the effect of one agent under one condition."""
 
     name: str
-    numbers: list[Number]
+    numbers: list[PilotNumber]
     p_holm: str
     decision: str
 
@@ -97,10 +97,10 @@ def square(one: ConditionResult, name: str) -> Square:
     """The counts with their marginals."""
     a, b, c, d = one.counts.A, one.counts.B, one.counts.C, one.counts.D
 
-    def cells(letters: str, *numbers: int) -> list[Cell]:
+    def cells(letters: str, *numbers: int) -> list[OutcomeCell]:
         shares = [f" ({n / one.n_runs:.0%})" if one.n_runs else "" for n in numbers]
         return [
-            Cell(letter.strip(), f"{n:,}{share}")
+            OutcomeCell(letter.strip(), f"{n:,}{share}")
             for letter, n, share in zip(letters, numbers, shares, strict=True)
         ]
 
@@ -123,21 +123,21 @@ def _share(value: float | None, name: str) -> str:
     return f"; {name} is undefined" if value is None else f" ({name}\u00a0=\u00a0{value:.0%})"
 
 
-def row(one: ConditionResult, name: str) -> Row:
+def row(one: ConditionResult, name: str) -> ConditionRow:
     """A line of the table of rates and effects."""
-    delta = Number(DASH)
+    delta = PilotNumber(DASH)
     if one.delta_success is not None and one.delta_success_ci is not None:
         low, high = one.delta_success_ci
-        delta = Number(points(one.delta_success), f"[{points(low)}, {points(high)}]")
-    return Row(
+        delta = PilotNumber(points(one.delta_success), f"[{points(low)}, {points(high)}]")
+    return ConditionRow(
         name=name,
         numbers=[
             delta,
-            Number(rate(one.p), interval(one.p_ci)),
-            Number(rate(one.p_star), interval(one.p_star_ci)),
-            Number(signed(one.p_minus_p_star), signed_interval(one.p_minus_p_star_ci)),
-            Number(rate(one.r), interval(one.r_ci)),
-            Number(rate(one.d), interval(one.d_ci)),
+            PilotNumber(rate(one.p), interval(one.p_ci)),
+            PilotNumber(rate(one.p_star), interval(one.p_star_ci)),
+            PilotNumber(signed(one.p_minus_p_star), signed_interval(one.p_minus_p_star_ci)),
+            PilotNumber(rate(one.r), interval(one.r_ci)),
+            PilotNumber(rate(one.d), interval(one.d_ci)),
         ],
         p_holm=DASH if one.swap_p_holm is None else p_value(one.swap_p_holm).removeprefix("p ").lstrip("= "),
         decision=WORDS[one.decision],

@@ -15,7 +15,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.statistics.condition import (
-    Tested,
+    TestedCondition,
     condition_result,
     with_left_out,
     without_pairs,
@@ -27,7 +27,7 @@ from monitorbench.intervention.statistics.decision_file import (
     Selection,
 )
 from monitorbench.intervention.statistics.decision_rule import BEST_FIRST
-from monitorbench.intervention.statistics.effect import Rates
+from monitorbench.intervention.statistics.effect import PilotRates
 from monitorbench.intervention.statistics.intervals import effect_tails
 from monitorbench.intervention.statistics.matched import Matched, matched
 from monitorbench.intervention.statistics.resampling import chosen_in_draws, draw_rates
@@ -74,7 +74,7 @@ def _tried(found: Sequence[Matched], settings: PilotStatistics) -> list[int]:
     return [i for i, one in enumerate(found) if one.pairs and one.condition not in settings.controls]
 
 
-def _results(found: Sequence[Matched], settings: PilotStatistics) -> tuple[list[ConditionResult], Rates]:
+def _results(found: Sequence[Matched], settings: PilotStatistics) -> tuple[list[ConditionResult], PilotRates]:
     """The result of each condition by itself, and the draws: [draws, conditions]."""
     tried = _tried(found, settings)
     tables = [one.by_task().by_name() for one in found]
@@ -86,7 +86,7 @@ def _results(found: Sequence[Matched], settings: PilotStatistics) -> tuple[list[
         if one.pairs:
             family = tuple(tried) if i in corrected else (i,)
             tails = effect_tails(drawn, family, settings.confidence)
-            tested = Tested(i, family, tails, swaps[i], corrected.get(i))
+            tested = TestedCondition(i, family, tails, swaps[i], corrected.get(i))
             results.append(condition_result(one, tested, drawn, settings))
         else:
             results.append(without_pairs(one, control=one.condition in settings.controls))

@@ -29,7 +29,7 @@ from monitorbench.intervention.statistics.decision_rule import (
     either_way,
 )
 from monitorbench.intervention.statistics.effect import (
-    Rates,
+    PilotRates,
     check_identity,
     rates,
     transported,
@@ -54,7 +54,7 @@ from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.significance import mcnemar
 
 
-class Tested(NamedTuple):
+class TestedCondition(NamedTuple):
     """A condition beside those that its intervals hold together with."""
 
     column: int
@@ -74,7 +74,7 @@ class Tested(NamedTuple):
 
 
 def condition_result(
-    one: Matched, tested: Tested, drawn: Rates, settings: PilotStatistics
+    one: Matched, tested: TestedCondition, drawn: PilotRates, settings: PilotStatistics
 ) -> ConditionResult:
     """The result of a condition with at least one pair; `drawn` holds [draws, conditions] each."""
     cells = one.by_task().by_name().cells
@@ -183,16 +183,16 @@ def with_left_out(all_pairs: ConditionResult, rest: ConditionResult) -> Conditio
     )
 
 
-def _alone(values: FloatArray, tested: Tested, settings: PilotStatistics) -> Bounds:
+def _alone(values: FloatArray, tested: TestedCondition, settings: PilotStatistics) -> Bounds:
     """The interval of a rate in [0, 1], by itself."""
     column = values[:, [tested.column]]
     return _pair(bounds(column[:, 0], simultaneous_tails(column, settings.confidence, 0.0, 1.0), 0.0, 1.0))
 
 
 def _transport(
-    found: Rates,
-    tested: Tested,
-    drawn: Rates,
+    found: PilotRates,
+    tested: TestedCondition,
+    drawn: PilotRates,
     evidence: Evidence,
     decided: Decided,
     settings: PilotStatistics,

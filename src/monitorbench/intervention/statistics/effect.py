@@ -14,7 +14,7 @@ from monitorbench.metrics.bootstrap import FloatArray, IntArray
 _ROUNDING = 1e-9
 
 
-class Rates(NamedTuple):
+class PilotRates(NamedTuple):
     """Each an array of one shape; NaN where undefined."""
 
     p: FloatArray
@@ -30,14 +30,14 @@ class Rates(NamedTuple):
     """(C − B)/N = p·r − (1 − p)·d, in [−1, 1]; defined wherever there is a run."""
 
 
-def rates(cells: FloatArray | IntArray) -> Rates:
+def rates(cells: FloatArray | IntArray) -> PilotRates:
     """All rates of counts [..., 4] in the order A, B, C, D; they need not be whole."""
     fail_fail, disrupted, recovered, success_success = np.moveaxis(np.asarray(cells, dtype=np.float64), -1, 0)
     failed, succeeded = fail_fail + recovered, disrupted + success_success
     p = _ratio(failed, failed + succeeded)
     r, d = _ratio(recovered, failed), _ratio(disrupted, succeeded)
     p_star = _ratio(d, r + d)
-    return Rates(p, r, d, p_star, p - p_star, _ratio(recovered - disrupted, failed + succeeded))
+    return PilotRates(p, r, d, p_star, p - p_star, _ratio(recovered - disrupted, failed + succeeded))
 
 
 def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
@@ -46,7 +46,7 @@ def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
     return found
 
 
-def check_identity(found: Rates, success_baseline: float, success_treated: float) -> None:
+def check_identity(found: PilotRates, success_baseline: float, success_treated: float) -> None:
     """ΔSuccess from the counts must be the difference of the success rates, and p·r − (1 − p)·d.
 
     All scalars. Raises ValueError where they disagree: the counts and the rates are not of the same runs.
@@ -72,7 +72,7 @@ def undefined(cells: IntArray) -> list[str]:
     return found
 
 
-def transported(found: Rates, p_target: float) -> FloatArray:
+def transported(found: PilotRates, p_target: float) -> FloatArray:
     """The expected effect, in [−1, 1], in a deployment whose baseline fails at `p_target`.
 
     ΔSuccess is the pilot's own. Where p is another and r and d carry over, the identity gives

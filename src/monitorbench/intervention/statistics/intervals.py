@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitorbench.intervention.statistics.effect import Rates
+from monitorbench.intervention.statistics.effect import PilotRates
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.rates import Interval
 
@@ -61,7 +61,7 @@ class EffectIntervals(NamedTuple):
     p_minus_p_star: Interval
 
 
-def effect_tails(drawn: Rates, family: Sequence[int], confidence: float) -> Tails:
+def effect_tails(drawn: PilotRates, family: Sequence[int], confidence: float) -> Tails:
     """Find ranks of ΔSuccess: lower bounds hold for all of `family` at once, upper ones by themselves."""
     return gain_tails(drawn.delta_success[:, list(family)], confidence, -1.0, 1.0)
 
@@ -72,7 +72,7 @@ def gain_tails(values: FloatArray, confidence: float, low: Bound, high: Bound) -
     return together._replace(high=simultaneous_tails(values[:, :1], confidence, low, high).high)
 
 
-def effect_intervals(drawn: Rates, index: int, tails: Tails) -> EffectIntervals:
+def effect_intervals(drawn: PilotRates, index: int, tails: Tails) -> EffectIntervals:
     """The intervals of condition `index`, read at `effect_tails` of those it is tried with.
 
     `drawn` is [draws, conditions]. With few tasks these are too sure of themselves: see

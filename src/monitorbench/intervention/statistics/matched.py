@@ -17,7 +17,7 @@ CELLS = ("A", "B", "C", "D")
 """Fail/fail, success→fail (disruption), fail→success (recovery), success/success (2602.03338)."""
 
 
-class Pair(NamedTuple):
+class MatchedRuns(NamedTuple):
     """One task and seed, without and with intervention."""
 
     baseline: Outcome
@@ -52,7 +52,7 @@ class Matched(NamedTuple):
 
     agent: str
     condition: str
-    pairs: tuple[Pair, ...]
+    pairs: tuple[MatchedRuns, ...]
     """The pairs in the order in which the file has the treated runs."""
     unmatched_baseline: int
     """Baseline runs of the agent without a run of this condition."""
@@ -118,5 +118,5 @@ def _match(
     baseline: dict[tuple[str, int], Outcome],
     treated: dict[tuple[str, int], Outcome],
 ) -> Matched:
-    pairs = tuple(Pair(baseline[key], run) for key, run in treated.items() if key in baseline)
+    pairs = tuple(MatchedRuns(baseline[key], run) for key, run in treated.items() if key in baseline)
     return Matched(agent, condition, pairs, len(baseline) - len(pairs), len(treated) - len(pairs))

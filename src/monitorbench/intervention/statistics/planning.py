@@ -6,7 +6,7 @@ Effects, margins and rates are shares, not percentage points.
 from typing import NamedTuple
 
 from monitorbench.config.pilot import PilotStatistics
-from monitorbench.intervention.statistics.power import PLAIN, Changes, Rule, observed_changes
+from monitorbench.intervention.statistics.power import PLAIN, DecisionSettings, TaskChanges, observed_changes
 from monitorbench.intervention.statistics.power import power as simulated_power
 from monitorbench.metrics.bootstrap import IntArray
 
@@ -18,7 +18,9 @@ _EXACT = 0.01
 """The number of tasks is exact to this share of it."""
 
 
-def tasks_needed(effect: float, changes: Changes, rule: Rule = PLAIN, power: float = 0.8) -> int | None:
+def tasks_needed(
+    effect: float, changes: TaskChanges, rule: DecisionSettings = PLAIN, power: float = 0.8
+) -> int | None:
     """Tasks with which this effect is told from the margin with this power; None for more than `MOST_TASKS`.
 
     The tasks change as `changes` has it, but for the effect.
@@ -40,7 +42,7 @@ def tasks_needed(effect: float, changes: Changes, rule: Rule = PLAIN, power: flo
 
 
 def minimum_detectable_effect(
-    n_tasks: int, changes: Changes, rule: Rule = PLAIN, power: float = 0.8
+    n_tasks: int, changes: TaskChanges, rule: DecisionSettings = PLAIN, power: float = 0.8
 ) -> float | None:
     """How far above the margin ΔSuccess has to be for so many tasks to say "intervene" with this power.
 
@@ -92,5 +94,7 @@ def detectable_effect(cells: IntArray, n_tried: int, settings: PilotStatistics) 
     return minimum_detectable_effect(len(cells), changes, _rule(n_tried, settings), settings.power)
 
 
-def _rule(n_tried: int, settings: PilotStatistics) -> Rule:
-    return Rule(settings.confidence, settings.margin / 100, n_tried, settings.prior_tasks, settings.seed)
+def _rule(n_tried: int, settings: PilotStatistics) -> DecisionSettings:
+    return DecisionSettings(
+        settings.confidence, settings.margin / 100, n_tried, settings.prior_tasks, settings.seed
+    )

@@ -1,6 +1,6 @@
 """The power of a pilot: how often the decision rule itself finds an effect, in pilots that are simulated.
 
-What is simulated is how the tasks of a pilot change (`Changes`); each pilot is then decided on as
+What is simulated is how the tasks of a pilot change (`TaskChanges`); each pilot is then decided on as
 `decision_rule` does: by the exact test, and where a task's runs may end differently, or a margin is asked
 for, by the interval of the draws too. That interval's bounds are reckoned from the first three moments
 (Cornish & Fisher 1938) in place of 10,000 draws a pilot. Promises: the same settings give the same power.
@@ -30,7 +30,7 @@ _LOOKED_UP = 12
 """At how many numbers of changed tasks the critical value is worked out."""
 
 
-class Changes(NamedTuple):
+class TaskChanges(NamedTuple):
     """How the tasks of a pilot change: which share of them by how many runs."""
 
     values: IntArray
@@ -45,7 +45,7 @@ class Changes(NamedTuple):
         """ΔSuccess."""
         return float(self.values @ self.chances) / self.seeds
 
-    def tilted(self, effect: float) -> "Changes":
+    def tilted(self, effect: float) -> "TaskChanges":
         """The nearest to these with this ΔSuccess, or as near to it as their values let it come.
 
         By exponential tilting (Efron 1981, Canadian Journal of Statistics 9:139).
@@ -67,7 +67,7 @@ class Changes(NamedTuple):
         return self._replace(chances=weighed(brentq(missing, -_STEEPEST, _STEEPEST)))
 
 
-class Rule(NamedTuple):
+class DecisionSettings(NamedTuple):
     """What of the settings the decision depends on."""
 
     confidence: float = 0.95
@@ -79,11 +79,11 @@ class Rule(NamedTuple):
     """Of the simulation."""
 
 
-PLAIN = Rule()
+PLAIN = DecisionSettings()
 """One condition, and the settings as they are by themselves."""
 
 
-def expected_changes(p: float, r: float, d: float, seeds: int = 1, correlation: float = 1.0) -> Changes:
+def expected_changes(p: float, r: float, d: float, seeds: int = 1, correlation: float = 1.0) -> TaskChanges:
     """Before any run: from the rates one expects, and how alike the changes of a task's seeds are.
 
     With the chance `correlation` all seeds of a task change alike, else each by itself; 1 takes further seeds
@@ -96,10 +96,10 @@ def expected_changes(p: float, r: float, d: float, seeds: int = 1, correlation: 
     chances = (1 - correlation) * apart
     chances[[0, seeds, 2 * seeds]] += correlation * one
     values = np.arange(-seeds, seeds + 1)
-    return Changes(values[chances > 0], chances[chances > 0], seeds)
+    return TaskChanges(values[chances > 0], chances[chances > 0], seeds)
 
 
-def observed_changes(cells: IntArray) -> Changes:
+def observed_changes(cells: IntArray) -> TaskChanges:
     """As often as they were seen in the tasks' cells [tasks, 4]; whole tasks of a side that no task took."""
     seeds = max(1, round(float(cells.sum(axis=1).mean())))
     change = np.clip(cells[:, 2] - cells[:, 1], -seeds, seeds)
@@ -107,10 +107,10 @@ def observed_changes(cells: IntArray) -> Changes:
     counts[0] += 0 if counts[:seeds].any() else _UNSEEN
     counts[-1] += 0 if counts[seeds + 1 :].any() else _UNSEEN
     values = np.arange(-seeds, seeds + 1)
-    return Changes(values[counts > 0], counts[counts > 0] / counts.sum(), seeds)
+    return TaskChanges(values[counts > 0], counts[counts > 0] / counts.sum(), seeds)
 
 
-def power(n_tasks: int, changes: Changes, rule: Rule = PLAIN) -> float:
+def power(n_tasks: int, changes: TaskChanges, rule: DecisionSettings = PLAIN) -> float:
     """The chance that a pilot of so many tasks is decided on its effect's side of the margin."""
     sign = 1 if changes.effect > rule.margin else -1
     error = (1 - rule.confidence) / 2 / (rule.n_tried if sign > 0 else 1)

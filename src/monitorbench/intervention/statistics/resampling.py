@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitorbench.intervention.statistics.effect import Rates, rates
+from monitorbench.intervention.statistics.effect import PilotRates, rates
 from monitorbench.intervention.statistics.matched import CELLS, Table
 from monitorbench.metrics import bootstrap
 from monitorbench.metrics.bootstrap import FloatArray
 
 
-def draw_rates(found: Sequence[Table], *, draws: int, seed: int, prior_tasks: int) -> Rates:
+def draw_rates(found: Sequence[Table], *, draws: int, seed: int, prior_tasks: int) -> PilotRates:
     """All rates of each condition in each draw: [draws, conditions]; see `draw_cells`."""
     drawn = rates(draw_cells(found, draws=draws, seed=seed, prior_tasks=prior_tasks))
     n = np.array([max(1, len(one.tasks)) for one in found])

@@ -46,7 +46,7 @@ class Refusal(NamedTuple):
     error: str
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """A status and a JSON object."""
 
     status: int
@@ -66,13 +66,13 @@ class Limits(NamedTuple):
 
 
 _USUAL = Limits()
-Post = Callable[[bytes, Mapping[str, str]], Answer | Refusal]
+Post = Callable[[bytes, Mapping[str, str]], HttpAnswer | Refusal]
 """From a body and the request's headers, whose names are in lower case, to the answer."""
 
 
-def as_error(path: str, refusal: Refusal) -> Answer:
+def as_error(path: str, refusal: Refusal) -> HttpAnswer:
     """The usual answer to what is refused."""
-    return Answer(refusal.status, {"error": refusal.error})
+    return HttpAnswer(refusal.status, {"error": refusal.error})
 
 
 @contextmanager
@@ -83,9 +83,9 @@ def listening(
     key: str | None,
     *,
     limits: Limits = _USUAL,
-    refused: Callable[[str, Refusal], Answer] = as_error,
+    refused: Callable[[str, Refusal], HttpAnswer] = as_error,
     health: Callable[[], Mapping[str, Any]] = lambda: {"status": "ok"},
-) -> Iterator["Server"]:
+) -> Iterator["HttpServer"]:
     """A server that is bound to its port; `serve_forever` answers. Raises `UserError` where it is taken.
 
     `posts` are called by path, from a thread a connection. `refused` makes the answer of a refusal on one of
@@ -103,7 +103,7 @@ def listening(
         timeout = _LONGEST_IDLE
 
     try:
-        server = Server((host, port), Handler, Full, limits, refused)
+        server = HttpServer((host, port), Handler, Full, limits, refused)
     except OSError as error:
         raise UserError(
             f"port={port}: can't be had on {host} ({error.strerror or error}); expected a free one"
@@ -115,7 +115,7 @@ def listening(
             server.drain(limits.seconds_to_end)
 
 
-class Server(ThreadingHTTPServer):
+class HttpServer(ThreadingHTTPServer):
     """What `listening` gives."""
 
     daemon_threads = True
@@ -127,7 +127,7 @@ class Server(ThreadingHTTPServer):
         handler: type[BaseHTTPRequestHandler],
         full: type[BaseHTTPRequestHandler],
         limits: Limits,
-        refused: Callable[[str, Refusal], Answer],
+        refused: Callable[[str, Refusal], HttpAnswer],
     ) -> None:
         """`full` is the handler of connections that are too many."""
         super().__init__(address, handler)
@@ -196,10 +196,10 @@ class _Handler(BaseHTTPRequestHandler):
     is_full: ClassVar[bool] = False
     """Whether this connection is one too many: it is told so, in the form of what it asks."""
     is_answered = False
-    server: Server
+    server: HttpServer
     posts: Mapping[str, Post]
     expected: str | None
-    refused: Callable[[str, Refusal], Answer]
+    refused: Callable[[str, Refusal], HttpAnswer]
     health: Callable[[], Mapping[str, Any]]
     most_bytes: int
 
@@ -248,10 +248,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.server.is_ending:
             self._refuse(Refusal(503, _ENDING))
         elif self.headers.get("Content-Length", "0") == "0" and "Transfer-Encoding" not in self.headers:
-            self._send(Answer(200, self.health()))
+            self._send(HttpAnswer(200, self.health()))
         else:  # a body that is not read would pass for the next request
             self.close_connection = True
-            self._send(Answer(200, self.health()))
+            self._send(HttpAnswer(200, self.health()))
             self._linger()
 
     def do_POST(self) -> None:
@@ -291,7 +291,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _is_ambiguous(self) -> bool:
         return bool(self.headers.defects) or len(self.headers.get_all("Content-Length", ())) > 1
 
-    def _answered(self) -> Answer | Refusal:
+    def _answered(self) -> HttpAnswer | Refusal:
         body = self._body(int(self.headers["Content-Length"]))
         if body is None:
             self.close_connection = True
@@ -345,7 +345,7 @@ class _Handler(BaseHTTPRequestHandler):
             404, f"{self.path[:80]}: not here; expected POST {' or '.join(self.posts)}, or GET /health"
         )
 
-    def _answer_to(self, refusal: Refusal) -> Answer:
+    def _answer_to(self, refusal: Refusal) -> HttpAnswer:
         known = self._path in self.posts and self.command == "POST"
         return (self.refused if known else as_error)(self._path, refusal)
 
@@ -364,7 +364,7 @@ class _Handler(BaseHTTPRequestHandler):
             while time.monotonic() < until and self.connection.recv(_PIECE):
                 pass
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: HttpAnswer) -> None:
         body = json.dumps(answer.body).encode()
         self.is_answered = True
         self.close_connection = self.close_connection or self.is_full or self.server.is_ending

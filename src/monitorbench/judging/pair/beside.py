@@ -12,7 +12,7 @@ Ids = tuple[int, ...]
 Span = tuple[int, int]
 
 
-class Read(NamedTuple):
+class HeadReading(NamedTuple):
     """What the probe says of a prompt."""
 
     ids: Ids
@@ -22,7 +22,7 @@ class Read(NamedTuple):
     """The prompt's share of the model's pass, through the layer's depth: what the probe alone would take."""
 
 
-class Beside:
+class HeadBesideModel:
     """A `Model` that says what a head makes of each prompt, right before it gives the model's own reply."""
 
     def __init__(
@@ -31,7 +31,7 @@ class Beside:
         head: FittedHead,
         depth: int,
         span_of: Callable[[Ids], Span],
-        note: Callable[[Read], None],
+        note: Callable[[HeadReading], None],
     ) -> None:
         """`depth` is how many layers the model has; `span_of` knows where the response is in a prompt."""
         self._model, self._head, self._depth = model, head, depth
@@ -55,7 +55,7 @@ class Beside:
             assert reply.states is not None
             score = self._head.suspicion(as_stored(reply.states, reads.storage))
             share = reads.layer / self._depth
-            self._note(Read(requests[index].token_ids, score, reply.seconds * share))
+            self._note(HeadReading(requests[index].token_ids, score, reply.seconds * share))
             yield index, reply
 
     def close(self) -> None:

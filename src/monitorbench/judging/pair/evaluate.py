@@ -18,13 +18,13 @@ from monitorbench.engines.stored.load import load_config, load_tokenizer
 from monitorbench.engines.weights import weights_folder
 from monitorbench.judging.evaluate import Planned, evaluate, needed_splits, planned_evaluation
 from monitorbench.judging.identity import IN_KEYS, verdict_key
-from monitorbench.judging.pair.beside import Beside, Ids, Read, Span
+from monitorbench.judging.pair.beside import HeadBesideModel, HeadReading, Ids, Span
 from monitorbench.judging.probed import NOTHING, fitting_head, probe_reading
 from monitorbench.judging.states import states_engine
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.response_span import response_span
 from monitorbench.records import Sample, Split, Verdict
-from monitorbench.runs.lock import DIRECTORY_LOCK, locked
+from monitorbench.runs.files import DIRECTORY_LOCK, locked
 from monitorbench.runs.verdict_log import VERDICTS, VerdictLog, open_verdict_log
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ def evaluate_pair(study: Study) -> Path:
     states_engine(study.monitor, study.engine, study.prompt)
     of_model = study.model_copy(update={"monitor": study.monitor.without_probe()})
     of_probe = study.model_copy(update={"monitor": study.monitor.probe_alone()})
-    data = ensure(study, needed_splits(study))
+    data = ensure(study, needed_splits(study.evaluate, study.monitor.router, study.prompt.shots))
     model, probe = planned_evaluation(of_model, data), planned_evaluation(of_probe, data)
     if not (model.done or probe.done):
         _judge_together(study, of_model, probe, data)
@@ -70,18 +70,18 @@ def _judge_together(study: Study, of_model: Study, probe: Planned, data: Path) -
         open_verdict_log(probe.run.path / VERDICTS) as log,
     ):
 
-        def note(read: Read) -> None:
+        def note(read: HeadReading) -> None:
             for sample in samples[read.ids]:
                 _log_verdict(log, probe, sample, read)
 
         def around(model: Model) -> Model:
-            return Beside(model, head, depth, span_of, note)
+            return HeadBesideModel(model, head, depth, span_of, note)
 
         with closing(share_engine(of_model.monitor, engine, models, [], around)) as shared:
             evaluate(of_model, shared)
 
 
-def _log_verdict(log: VerdictLog, probe: Planned, sample: Sample, read: Read) -> None:
+def _log_verdict(log: VerdictLog, probe: Planned, sample: Sample, read: HeadReading) -> None:
     names = {name: probe.judge.identity[name] for name in IN_KEYS}
     key = verdict_key(sample.id, read.ids, decoding=NOTHING, **names)
     if key in log.entries:

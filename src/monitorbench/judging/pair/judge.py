@@ -16,7 +16,7 @@ from monitorbench.engines.stored.load import load_config, load_tokenizer
 from monitorbench.engines.stored.states import as_stored
 from monitorbench.engines.weights import weights_folder
 from monitorbench.judging.local import LocalPrompt
-from monitorbench.judging.pair.beside import Beside, Ids, Read, Span
+from monitorbench.judging.pair.beside import HeadBesideModel, HeadReading, Ids, Span
 from monitorbench.judging.pair.judgement import Judgement, Judges, sample_of
 from monitorbench.judging.probed import fitting_head, probe_reading
 from monitorbench.judging.states import states_engine
@@ -57,12 +57,12 @@ def _model(
 ) -> tuple[Judges, Callable[[], None]]:
     """The model alone, or with the probe beside it."""
     spans: dict[Ids, Span] = {}
-    read: list[Read] = []
+    read: list[HeadReading] = []
     model = open_model(monitor.without_probe(), engine, models)
     head = fitting_head(monitor.probe_alone(), prompt) if monitor.head_beside else None
     if head is not None:
         depth = load_config(weights_folder(monitor, models)).num_hidden_layers
-        model = Beside(model, head, depth, spans.__getitem__, read.append)
+        model = HeadBesideModel(model, head, depth, spans.__getitem__, read.append)
     renderer = Renderer(prompt, model.tokenizer, monitor.opening)
     prompted = LocalPrompt(model, prompt, monitor, None)
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from monitorbench.judging.http.service import Answer, Refusal, Server
+from monitorbench.judging.http.service import HttpAnswer, HttpServer, Refusal
 from monitorbench.judging.http.service import listening as listening_at
 from monitorbench.judging.pair.judgement import Judgement, Judges, sample_of
 from monitorbench.judging.probed import probe_reading
@@ -22,7 +22,7 @@ from monitorbench.strict_json import loads
 _Messages = Annotated[tuple[Message, ...], Field(min_length=1)]
 
 
-class Asked(BaseModel):
+class JudgeRequest(BaseModel):
     """What `/judge` is sent; a text stands for one message, the user's and the assistant's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -31,7 +31,7 @@ class Asked(BaseModel):
     response: str | _Messages
 
 
-def sample_asked(asked: Asked) -> Sample:
+def sample_asked(asked: JudgeRequest) -> Sample:
     """The request and the response as a sample."""
     request, response = (
         (Message(role=role, content=one),) if isinstance(one, str) else one
@@ -40,10 +40,10 @@ def sample_asked(asked: Asked) -> Sample:
     return sample_of(request, response)
 
 
-def asked_in(body: bytes) -> Asked | Refusal:
-    """What a body asks; a refusal for what is no JSON or has not the fields of `Asked`."""
+def asked_in(body: bytes) -> JudgeRequest | Refusal:
+    """What a body asks; a refusal for what is no JSON or has not the fields of `JudgeRequest`."""
     try:
-        return Asked.model_validate(loads(body))
+        return JudgeRequest.model_validate(loads(body))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"][:1]) or "body"
@@ -69,23 +69,23 @@ def answer_of(judgement: Judgement, seconds: float) -> dict[str, Any]:
 
 
 @contextmanager
-def listening(judges: Judges, host: str, port: int, key: str | None) -> Iterator[Server]:
+def listening(judges: Judges, host: str, port: int, key: str | None) -> Iterator[HttpServer]:
     """A server that is bound to its port; `serve_forever` answers. Raises `OSError` where it is taken.
 
     `judges` is called from one thread of its own, so that torch keeps one pool of threads.
     """
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge") as worker:
 
-        def timed(asked: Asked) -> dict[str, Any]:
+        def timed(asked: JudgeRequest) -> dict[str, Any]:
             began = time.perf_counter()
             judgement = judges(sample_asked(asked))
             return answer_of(judgement, time.perf_counter() - began)
 
-        def judged(body: bytes, headers: Mapping[str, str]) -> Answer | Refusal:
+        def judged(body: bytes, headers: Mapping[str, str]) -> HttpAnswer | Refusal:
             asked = asked_in(body)
             if isinstance(asked, Refusal):
                 return asked
-            return Answer(200, worker.submit(timed, asked).result())
+            return HttpAnswer(200, worker.submit(timed, asked).result())
 
         with listening_at({"/judge": judged}, host, port, key) as server:
             yield server

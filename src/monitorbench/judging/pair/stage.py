@@ -46,7 +46,7 @@ def serve_pair(study: Study) -> Path:
         "host": engine.host,
         "port": port,  # two servers of one config have a directory each
     }
-    run = RunDirectory(study.paths.runs / "serve", judge_name(of_probe), identity)
+    run = RunDirectory(study.paths.runs / "serve", judge_name(of_probe.monitor, of_probe.engine), identity)
     key = None if engine.host in LOOPBACK else secrets.token_urlsafe(32)
     with (
         run.recording(study),
@@ -56,13 +56,13 @@ def serve_pair(study: Study) -> Path:
     ):
         address = Address(
             url=f"http://{reached_at(engine.host)}:{port}",
-            model=judge_name(of_probe),
+            model=judge_name(of_probe.monitor, of_probe.engine),
             adapter=None,
             serves=Served(
                 weights=probe["weights"],
                 adapter=probe["adapter"],
                 dtype=probe["dtype"],
-                training=training_facts(of_probe),
+                training=training_facts(of_probe.monitor, of_probe.engine),
             ),
             key=key,
             pid=os.getpid(),

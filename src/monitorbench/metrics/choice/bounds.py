@@ -27,7 +27,7 @@ class AlertBudget(NamedTuple):
     """The chance at which it may be more all the same."""
 
 
-class Questions(NamedTuple):
+class QuestionBounds(NamedTuple):
     """The questions of one label: from which threshold on any of their samples is flagged."""
 
     first: IntArray
@@ -36,17 +36,17 @@ class Questions(NamedTuple):
     """[questions]"""
 
 
-def questions(of: Suspicion, thresholds: FloatArray, *, are_misbehavior: bool) -> Questions:
+def questions(of: Suspicion, thresholds: FloatArray, *, are_misbehavior: bool) -> QuestionBounds:
     """A question counts as flagged where one of its samples of that label is."""
     rows = of.is_misbehavior == are_misbehavior
     groups, index = np.unique(of.groups[rows], return_inverse=True)
     first = np.full(len(groups), len(thresholds), dtype=np.int64)
     np.minimum.at(first, index, first_flagged(of.values[rows], thresholds))
-    return Questions(first, groups)
+    return QuestionBounds(first, groups)
 
 
 def n_within_budget(
-    bad: Questions, good: Questions, n_thresholds: int, budget: AlertBudget, times: FloatArray
+    bad: QuestionBounds, good: QuestionBounds, n_thresholds: int, budget: AlertBudget, times: FloatArray
 ) -> IntArray:
     """How many of the thresholds, from the highest on, flag at most the budget's share [draws].
 

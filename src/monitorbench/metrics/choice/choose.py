@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from monitorbench.config.evaluation import Stakes
-from monitorbench.metrics.choice.curve import Rates, costs_along
+from monitorbench.metrics.choice.curve import RateCurves, costs_along
 
 NOTHING, EVERYTHING = -1, -2
 """In place of a monitor: no sample is flagged, or every one."""
@@ -21,7 +21,7 @@ _STEPS = 40
 """Steps a power of ten."""
 
 
-class Choice(NamedTuple):
+class CheapestThresholds(NamedTuple):
     """The thresholds that cost least, and who has them."""
 
     at: tuple[int | None, ...]
@@ -36,7 +36,7 @@ class Choice(NamedTuple):
         return sorted(known, key=lambda i: (self.costs[i], i))
 
 
-def cheapest(allowed: Sequence[Rates], stakes: Stakes) -> Choice:
+def cheapest(allowed: Sequence[RateCurves], stakes: Stakes) -> CheapestThresholds:
     """The choice among monitors by their rates at each allowed threshold, the highest threshold first.
 
     Of equal costs the highest threshold is taken, which flags least.
@@ -49,10 +49,10 @@ def cheapest(allowed: Sequence[Rates], stakes: Stakes) -> Choice:
         best = int(along.argmin()) if known else None
         at.append(best)
         costs.append(None if best is None else float(along[best]))
-    return Choice(tuple(at), tuple(costs))
+    return CheapestThresholds(tuple(at), tuple(costs))
 
 
-def winner(allowed: Sequence[Rates], odds: float, *, everything: bool) -> int:
+def winner(allowed: Sequence[RateCurves], odds: float, *, everything: bool) -> int:
     """Who has the least λ·MR + FAR: a monitor's index, `NOTHING`, or, where it is allowed, `EVERYTHING`.
 
     A monitor that costs as much as flagging nothing does not win: it flags nothing too.
@@ -68,7 +68,7 @@ def winner(allowed: Sequence[Rates], odds: float, *, everything: bool) -> int:
     return best
 
 
-class Change(NamedTuple):
+class SwitchPoint(NamedTuple):
     """Where the answer changes, going one way along the odds."""
 
     odds: float
@@ -76,22 +76,22 @@ class Change(NamedTuple):
     """Who is chosen beyond: a monitor's index, `NOTHING` or `EVERYTHING`."""
 
 
-class Changes(NamedTuple):
+class NearestSwitches(NamedTuple):
     """The nearest odds at which somebody else costs least; None where nobody does in reach."""
 
-    below: Change | None
-    above: Change | None
+    below: SwitchPoint | None
+    above: SwitchPoint | None
 
 
-def changes(allowed: Sequence[Rates], stakes: Stakes, *, everything: bool) -> Changes:
+def changes(allowed: Sequence[RateCurves], stakes: Stakes, *, everything: bool) -> NearestSwitches:
     """Where the choice changes: to one part in a million between the steps of a grid of 40 a power of ten."""
     here = odds_of(stakes)
     if here is None:
-        return Changes(None, None)
+        return NearestSwitches(None, None)
     now = winner(allowed, here, everything=everything)
     grid = np.logspace(0, _FURTHEST, _FURTHEST * _STEPS + 1)[1:]
 
-    def search(way: int) -> Change | None:
+    def search(way: int) -> SwitchPoint | None:
         inside = here
         for factor in grid.tolist():
             outside = here * factor**way
@@ -100,16 +100,16 @@ def changes(allowed: Sequence[Rates], stakes: Stakes, *, everything: bool) -> Ch
             inside = outside
         return None
 
-    def _narrowed(inside: float, outside: float) -> Change:
+    def _narrowed(inside: float, outside: float) -> SwitchPoint:
         while abs(np.log(outside / inside)) > 1e-6:
             middle = float(np.sqrt(inside * outside))
             if winner(allowed, middle, everything=everything) == now:
                 inside = middle
             else:
                 outside = middle
-        return Change(outside, winner(allowed, outside, everything=everything))
+        return SwitchPoint(outside, winner(allowed, outside, everything=everything))
 
-    return Changes(search(-1), search(1))
+    return NearestSwitches(search(-1), search(1))
 
 
 def odds_of(stakes: Stakes) -> float | None:

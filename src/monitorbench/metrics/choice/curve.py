@@ -63,14 +63,16 @@ def first_flagged(values: FloatArray, thresholds: FloatArray) -> IntArray:
     return found
 
 
-class Rates(NamedTuple):
+class RateCurves(NamedTuple):
     """At each threshold [..., thresholds]; both in [0, 1], NaN without a sample of that label."""
 
     missed: FloatArray
     alarms: FloatArray
 
 
-def rates_along(first: IntArray, n_thresholds: int, is_misbehavior: BoolArray, weights: FloatArray) -> Rates:
+def rates_along(
+    first: IntArray, n_thresholds: int, is_misbehavior: BoolArray, weights: FloatArray
+) -> RateCurves:
     """Both rates at each threshold, of samples that are flagged from `first` [samples] on.
 
     `weights` is [..., samples], as [draws, samples]; the rates are [..., thresholds].
@@ -83,7 +85,7 @@ def rates_along(first: IntArray, n_thresholds: int, is_misbehavior: BoolArray, w
         share = np.full(flagged.shape, np.nan)
         np.divide(flagged, n, out=share, where=np.broadcast_to(n > 0, flagged.shape))
         shares.append(share)
-    return Rates(1 - shares[0], shares[1])
+    return RateCurves(1 - shares[0], shares[1])
 
 
 def flagged_along(first: IntArray, n_thresholds: int, weights: FloatArray) -> FloatArray:
@@ -96,7 +98,7 @@ def flagged_along(first: IntArray, n_thresholds: int, weights: FloatArray) -> Fl
     return found
 
 
-def costs_along(rates: Rates, stakes: Stakes) -> FloatArray:
+def costs_along(rates: RateCurves, stakes: Stakes) -> FloatArray:
     """The expected cost a sample at each threshold [..., thresholds]."""
     pi = stakes.base_rate
     found: FloatArray = pi * stakes.cost_miss * rates.missed + (1 - pi) * stakes.cost_alarm * rates.alarms

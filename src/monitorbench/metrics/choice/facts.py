@@ -101,7 +101,7 @@ class MoreFacts(TypedDict):
     """The most needed first."""
 
 
-class ChangeFacts(TypedDict):
+class SwitchFacts(TypedDict):
     """A figure of the deployment at which another answer would cost least on the calibration split."""
 
     what: Literal["base_rate", "cost_miss"]
@@ -186,7 +186,7 @@ class Recommendation(TypedDict):
     rivals: list[Rival]
     shortcuts: ShortcutsFacts
     more: MoreFacts | None
-    changes: list[ChangeFacts]
+    changes: list[SwitchFacts]
     regret: RegretFacts
     pilot: PilotSaid | None
 

@@ -14,7 +14,7 @@ import numpy as np
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, draws
 from monitorbench.metrics.choice.choose import NOTHING
-from monitorbench.metrics.choice.curve import Rates, Suspicion, costs_along, first_flagged, rates_along
+from monitorbench.metrics.choice.curve import RateCurves, Suspicion, costs_along, first_flagged, rates_along
 
 _NUMBERS = 2**20
 """Samples of all draws of a batch."""
@@ -30,11 +30,11 @@ class Entrant(NamedTuple):
     """How many of them keep what is promised [draws], each group drawn so many times [draws, groups]."""
     tested: Suspicion
     """Of the test split."""
-    test: Rates
+    test: RateCurves
     """At each threshold."""
 
 
-class Redrawn(NamedTuple):
+class RedrawnChoice(NamedTuple):
     """The choice in each draw; all [draws]."""
 
     chosen: IntArray
@@ -42,11 +42,11 @@ class Redrawn(NamedTuple):
     regret: FloatArray
 
 
-def redrawn(entrants: Sequence[Entrant], stakes: Stakes, *, resamples: int, seed: int) -> Redrawn:
+def redrawn(entrants: Sequence[Entrant], stakes: Stakes, *, resamples: int, seed: int) -> RedrawnChoice:
     """`resamples` choices among them and flagging nothing; empty with fewer than two groups."""
     present = np.unique(np.concatenate([one.calibration.groups for one in entrants]))
     if len(present) < 2:
-        return Redrawn(np.empty(0, dtype=np.int64), np.empty(0))
+        return RedrawnChoice(np.empty(0, dtype=np.int64), np.empty(0))
     nothing = stakes.base_rate * stakes.cost_miss
     chosen, regret = [], []
     per_draw = 4 * max(len(one.calibration) for one in entrants)
@@ -59,7 +59,7 @@ def redrawn(entrants: Sequence[Entrant], stakes: Stakes, *, resamples: int, seed
         best = held.argmin(axis=0)  # of equal costs nothing, which a monitor that flags nothing is as well
         chosen.append(np.where(best == 0, NOTHING, best - 1))
         regret.append(tested[best, np.arange(len(batch))] - tested.min(axis=0))
-    return Redrawn(np.concatenate(chosen), np.concatenate(regret))
+    return RedrawnChoice(np.concatenate(chosen), np.concatenate(regret))
 
 
 def differences(
@@ -108,7 +108,7 @@ def _tested_anew(one: Entrant, stakes: Stakes, held: FloatArray, tested: FloatAr
     with np.errstate(invalid="ignore"):
         missed = (weights * ~flagged)[:, bad].sum(axis=1) / weights[:, bad].sum(axis=1)
         alarms = (weights * flagged)[:, ~bad].sum(axis=1) / weights[:, ~bad].sum(axis=1)
-    return costs_along(Rates(missed, alarms), stakes)
+    return costs_along(RateCurves(missed, alarms), stakes)
 
 
 class _Cheapest(NamedTuple):

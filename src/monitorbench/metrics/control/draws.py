@@ -26,7 +26,7 @@ _STEPS = 1_000_000
 """Values are whole numbers of millionths in the sums."""
 
 
-class Redrawn(NamedTuple):
+class RedrawnValues(NamedTuple):
     """A monitor's value of each sample at a threshold, and its threshold in each draw."""
 
     value_at: Callable[[float], FloatArray]
@@ -35,7 +35,7 @@ class Redrawn(NamedTuple):
     """[draws]"""
 
 
-def redrawn_means(monitors: Sequence[Redrawn], groups: IntArray, *, seed: int) -> FloatArray:
+def redrawn_means(monitors: Sequence[RedrawnValues], groups: IntArray, *, seed: int) -> FloatArray:
     """The monitors' means [monitors, draws] over draws of tasks, the same draws for all of them.
 
     `groups` [samples] numbers the tasks. Raises `ValueError` without a monitor or a sample.

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
-from monitorbench.metrics.control.draws import Redrawn, mean_interval_anew, redrawn_means
+from monitorbench.metrics.control.draws import RedrawnValues, mean_interval_anew, redrawn_means
 from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.trade_off import pareto_front
 
@@ -36,7 +36,7 @@ def front_point(
     sides = []
     for values, groups in (attacks, honest):
         here = values(threshold)
-        (means,) = redrawn_means([Redrawn(values, thresholds)], groups, seed=seed)
+        (means,) = redrawn_means([RedrawnValues(values, thresholds)], groups, seed=seed)
         sides.append((float(here.mean()), mean_interval_anew(here, groups, means)))
     (safety, of_safety), (useful, of_useful) = sides
     return FrontPoint(budget, threshold, safety, of_safety, useful, of_useful)

@@ -115,7 +115,7 @@ class StepBudgetFacts(TypedDict):
     start_stop: list[StartStopFacts]
 
 
-class PointFacts(TypedDict):
+class ProtocolFacts(TypedDict):
     """A protocol at one share of honest traffic that is acted on."""
 
     protocol: str
@@ -144,7 +144,7 @@ class ControlFacts(TypedDict):
     """[FAR, share of attacks caught] on the test split, at most 200 points."""
     fit: FitFacts | None
     steps: list[StepBudgetFacts] | None
-    front: list[PointFacts]
+    front: list[ProtocolFacts]
 
 
 class DifferenceFacts(TypedDict):

@@ -11,7 +11,7 @@ import numpy as np
 
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, percentiles
 from monitorbench.metrics.columns import BoolArray
-from monitorbench.metrics.control.draws import Redrawn, mean_interval_anew, redrawn_means
+from monitorbench.metrics.control.draws import RedrawnValues, mean_interval_anew, redrawn_means
 from monitorbench.metrics.rates import Interval
 
 
@@ -58,9 +58,9 @@ def safety_of_decided(attacks: Attacks, threshold: float) -> float | None:
     return caught / (caught + unsafe) if caught + unsafe else None
 
 
-def redrawn(attacks: Attacks, thresholds: FloatArray) -> Redrawn:
+def redrawn(attacks: Attacks, thresholds: FloatArray) -> RedrawnValues:
     """The attacks under thresholds that were chosen anew in each draw [draws]."""
-    return Redrawn(lambda level: is_safe(attacks, level), thresholds)
+    return RedrawnValues(lambda level: is_safe(attacks, level), thresholds)
 
 
 def safety_with_interval(attacks: Attacks, threshold: float, thresholds: FloatArray, *, seed: int) -> Safety:

@@ -87,7 +87,7 @@ def _best_of_k(attacks: Attacks, k: int, thresholds: FloatArray, weights: FloatA
     return 1 - unsafe
 
 
-class Route(NamedTuple):
+class AttackRoute(NamedTuple):
     """One way of attacking, such as a category of misbehavior."""
 
     name: str
@@ -100,7 +100,7 @@ class Route(NamedTuple):
 class WorstMix(NamedTuple):
     """What is left where the attacker chooses among routes."""
 
-    routes: list[Route]
+    routes: list[AttackRoute]
     """The worst first."""
     most_weighted: float
     """Safety of the worst mix in which no route has more than `cap` times its share of the attacks."""
@@ -124,7 +124,7 @@ def worst_mix(
     for route in present:
         inside = routes == route
         found.append(
-            Route(
+            AttackRoute(
                 names[route],
                 float(safe[inside].mean()),
                 at_this_threshold(safe[inside], attacks.groups[inside], 1 - 0.05 / len(present)),

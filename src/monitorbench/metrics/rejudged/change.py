@@ -21,7 +21,7 @@ from monitorbench.metrics.significance import auroc_difference_variance, differe
 State = Literal["held", "worse", "open"]
 
 
-class Change(NamedTuple):
+class NumberChange(NamedTuple):
     """One number before and now; a fall of an AUROC and a rise of an error rate are both `worse` above 0."""
 
     before: float | None
@@ -39,7 +39,7 @@ class Change(NamedTuple):
 
 def auroc_change(
     before: FloatArray, now: FloatArray, is_misbehavior: BoolArray, groups: IntArray, margin: float
-) -> Change:
+) -> NumberChange:
     """The fall of the AUROC; all [samples], `before` without NaN.
 
     Student's t over groups by Obuchowski's variance, as `significance.auroc_difference_p`; against the margin
@@ -61,17 +61,19 @@ def auroc_change(
         p_margin = no_worse_p(-at_worst.difference, error, n - 1, n, margin)
     fall = None if first is None or second is None else first - second
     n_groups = len(np.unique(groups[scored]))
-    return Change(first, second, fall, p_worse, p_margin, margin, n_groups)
+    return NumberChange(first, second, fall, p_worse, p_margin, margin, n_groups)
 
 
-def rate_change(before: FloatArray, now: FloatArray, groups: IntArray, *, of: bool, margin: float) -> Change:
+def rate_change(
+    before: FloatArray, now: FloatArray, groups: IntArray, *, of: bool, margin: float
+) -> NumberChange:
     """The rise of the miss rate (`of=True`) or the false alarm rate, over samples of that label alone.
 
     `before` and `now` are whether each was flagged, 0 or 1 [samples], NaN where unscored, `before` without.
     Exact by group (`group_swap_p`, one side); against the margin `_rise_refuted_p`.
     """
     if not len(before):
-        return Change(None, None, None, None, None, margin, 0)
+        return NumberChange(None, None, None, None, None, margin, 0)
     scored = ~np.isnan(now)
     wrong_before, wrong_now = (before != of).astype(np.int64), (now != of).astype(np.int64)
     index = group_index(groups)
@@ -84,7 +86,7 @@ def rate_change(before: FloatArray, now: FloatArray, groups: IntArray, *, of: bo
         p_worse = _one_sided(of_group) if len(of_group) > 1 else None
     at_worst = np.where(scored, wrong_now, 1) - wrong_before
     p_margin = _rise_refuted_p(at_worst, index, margin) if index.max() > 0 else None
-    return Change(first, second, rise, p_worse, p_margin, margin, len(np.unique(groups[scored])))
+    return NumberChange(first, second, rise, p_worse, p_margin, margin, len(np.unique(groups[scored])))
 
 
 def _rise_refuted_p(change: IntArray, groups: IntArray, margin: float) -> float:
@@ -114,7 +116,7 @@ def _one_sided(changes: IntArray) -> float:
     return half if total > 0 else 1 - half if total < 0 else 1.0
 
 
-def state(change: Change, p_worse: float | None, level: float) -> State:
+def state(change: NumberChange, p_worse: float | None, level: float) -> State:
     """`held` where the margin is refuted; `worse` where a change is shown and it is not; else `open`.
 
     `p_worse` is the change's own, corrected for the tests beside it.

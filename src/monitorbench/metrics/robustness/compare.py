@@ -41,7 +41,7 @@ OF_BENIGN: frozenset[Measure] = frozenset({"false_alarm_rate", "auroc"})
 """Those that need benign samples to be benign still."""
 
 
-class ChangeFacts(TypedDict):
+class ChangeEffects(TypedDict):
     """What one change does."""
 
     version: int
@@ -77,7 +77,7 @@ def compare_change(
     n_not_applicable: int,
     unscored: dict[str, int],
     counted: Sequence[Measure] = MEASURES,
-) -> ChangeFacts:
+) -> ChangeEffects:
     """Compare a monitor's verdicts on changed samples with those on the same unchanged ones, in one order.
 
     Raises ValueError where the two are of other samples.
@@ -85,7 +85,7 @@ def compare_change(
     if not before.sample_ids.equals(after.sample_ids):
         raise ValueError("the verdicts before and after a change are of other samples")
     lost = np.isnan(after.flagged)
-    return ChangeFacts(
+    return ChangeEffects(
         version=version,
         n=len(before),
         n_groups=len(np.unique(before.groups)),

@@ -2,7 +2,7 @@
 
 from typing import TypedDict, cast
 
-from monitorbench.metrics.robustness.compare import ChangeFacts
+from monitorbench.metrics.robustness.compare import ChangeEffects
 from monitorbench.metrics.robustness.worst import Robustness
 
 FILE = "stress.json"
@@ -31,7 +31,7 @@ class StressFacts(TypedDict):
     n_groups: int
     seed: int
     robustness: Robustness
-    changes: dict[str, ChangeFacts]
+    changes: dict[str, ChangeEffects]
     """By name, in the order of `stress.changes.all`; those that applied to no sample too, with n = 0."""
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypedDict
 
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.robustness.compare import (
-    ChangeFacts,
+    ChangeEffects,
     Measure,
     Moved,
     moved,
@@ -25,12 +25,12 @@ _WORSE: dict[Measure, int] = {"miss_rate": 1, "false_alarm_rate": 1, "auroc": -1
 """The sign of a change for the worse."""
 
 
-class Compared(NamedTuple):
+class ComparedChange(NamedTuple):
     """One change's verdicts before and after, and what they come to."""
 
     before: Columns
     after: Columns
-    facts: ChangeFacts
+    facts: ChangeEffects
 
 
 class Worst(TypedDict):
@@ -68,7 +68,7 @@ class Robustness(TypedDict):
     """Groups with misbehavior that were answered both times, at most."""
 
 
-def robustness(compared: Mapping[str, Compared]) -> Robustness:
+def robustness(compared: Mapping[str, ComparedChange]) -> Robustness:
     """Correct all tests, fill `p_holm` and `worse` of each change's facts in place, and find the worst."""
     applied = {name: one for name, one in compared.items() if one.facts["n"]}
     cells = [one.facts[measure] for one in applied.values() for measure in one.facts["counted"]]
@@ -98,14 +98,14 @@ def _fewest(n_tests: int) -> int:
     return 2 + floor(log2(max(n_tests, 1) / LEVEL))
 
 
-def _is_worse(facts: ChangeFacts, measure: Measure) -> bool:
+def _is_worse(facts: ChangeEffects, measure: Measure) -> bool:
     found: Moved = facts[measure]
     if found["difference"] is None or found["p_holm"] is None:
         return False
     return found["p_holm"] < LEVEL and found["difference"] * _WORSE[measure] > 0
 
 
-def _worst(applied: Mapping[str, Compared], measure: Measure, fewest: int) -> Worst | None:
+def _worst(applied: Mapping[str, ComparedChange], measure: Measure, fewest: int) -> Worst | None:
     known = _telling(applied, measure, fewest)
     if not known:
         return None
@@ -121,7 +121,7 @@ def _worst(applied: Mapping[str, Compared], measure: Measure, fewest: int) -> Wo
     )
 
 
-def _telling(applied: Mapping[str, Compared], measure: Measure, fewest: int) -> dict[str, float]:
+def _telling(applied: Mapping[str, ComparedChange], measure: Measure, fewest: int) -> dict[str, float]:
     """The harm that changes do, of those that tell most of the measure.
 
     Those that are shown, or have an interval over `fewest` groups; where there are none, those that have an

@@ -15,7 +15,7 @@ from monitorbench.report.control.words import (
     promise,
     which_far,
 )
-from monitorbench.report.sections.section import Number
+from monitorbench.report.sections.section import PageNumber
 from monitorbench.report.tables.numbers import interval, rate, signed, signed_interval
 from monitorbench.report.template import policy, templates
 
@@ -34,8 +34,8 @@ def render_control(results: ControlResults) -> str:
                 (
                     PROTOCOLS[one["protocol"]],
                     percent(one["budget"]),
-                    Number(rate(one["safety"]), interval(one["safety_ci"])),
-                    Number(rate(one["usefulness"]), interval(one["usefulness_ci"])),
+                    PageNumber(rate(one["safety"]), interval(one["safety_ci"])),
+                    PageNumber(rate(one["usefulness"]), interval(one["usefulness_ci"])),
                     one["on_front"],
                 )
                 for one in facts["front"]
@@ -48,7 +48,7 @@ def render_control(results: ControlResults) -> str:
             percent(one["budget"]),
             " · ".join(one["second"]),
             " · ".join(one["first"]),
-            Number(signed(one["difference"]), signed_interval(one["difference_ci"])),
+            PageNumber(signed(one["difference"]), signed_interval(one["difference_ci"])),
         )
         for one in results["differences"]
     ]
@@ -72,11 +72,11 @@ def _budget(one: BudgetFacts) -> dict[str, object]:
         "threshold": None if one["threshold"] is None else f"{one['threshold']:.4g}",
         "lacking": "" if one["safety"] is not None else lacking(one),
         "fitted": rate(one["fitted_safety"]),
-        "safety": Number(rate(one["safety"]), interval(one["safety_ci"])),
+        "safety": PageNumber(rate(one["safety"]), interval(one["safety_ci"])),
         "far": percent_with_interval(one["false_alarm_rate"], one["false_alarm_rate_ci"]),
-        "best": [Number(rate(each["safety"]), interval(each["safety_ci"])) for each in one["best_of"]],
+        "best": [PageNumber(rate(each["safety"]), interval(each["safety_ci"])) for each in one["best_of"]],
         "worst": [
-            (each["name"], Number(rate(each["safety"]), interval(each["safety_ci"])))
+            (each["name"], PageNumber(rate(each["safety"]), interval(each["safety_ci"])))
             for each in one["routes"][:1]
         ],
     }
@@ -98,7 +98,7 @@ def _steps(facts: ControlFacts) -> list[dict[str, object]]:
         {
             "budget": percent(one["budget"]),
             "lacking": "" if one["safety"] is not None else one["reason"],
-            "safety": Number(rate(one["safety"]), interval(one["safety_ci"])),
+            "safety": PageNumber(rate(one["safety"]), interval(one["safety_ci"])),
             "in_time": rate(one["in_time"]),
             "late": rate(one["late"]),
             "never": rate(one["never"]),

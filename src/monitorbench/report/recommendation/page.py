@@ -19,7 +19,7 @@ from monitorbench.report.recommendation.words import (
     signed_amount,
     spoken,
 )
-from monitorbench.report.sections.section import Number
+from monitorbench.report.sections.section import PageNumber
 from monitorbench.report.stress.table import worst_lines
 from monitorbench.report.tables.numbers import DASH, amount, amount_interval
 from monitorbench.report.tables.points import percent, threshold
@@ -29,7 +29,7 @@ _SHOWN = 6
 """So many monitors are in the table, the cheapest on the calibration split first."""
 
 
-class Row(NamedTuple):
+class CandidateRow(NamedTuple):
     """One line of the table."""
 
     name: str
@@ -37,11 +37,11 @@ class Row(NamedTuple):
     role: str
     """What it is: recommended, runner-up, a shortcut check; empty of others."""
     where: str
-    missed: Number
-    alarms: Number
-    cost: Number
-    difference: Number
-    stressed: Number
+    missed: PageNumber
+    alarms: PageNumber
+    cost: PageNumber
+    difference: PageNumber
+    stressed: PageNumber
     """How many changes are shown to make it worse, and the worst miss rate."""
     reason: str
     """In place of the numbers."""
@@ -76,53 +76,53 @@ def render_recommendation(found: Recommendation, manifest: Mapping[str, object])
     return page.render(**shown(found), facts=facts(manifest), policy=policy())
 
 
-def _row(found: Recommendation, one: Option) -> Row:
+def _row(found: Recommendation, one: Option) -> CandidateRow:
     is_best = (one["monitor"], one["prompt"]) == (found["monitor"], found["prompt"])
     is_second = (one["monitor"], one["prompt"]) == (found["runner_up"], found["runner_up_prompt"])
     named = {"recommend": "recommended", "insufficient": "nearest", "none": "nearest"}[found["decision"]]
     role = named if is_best else "runner-up" if is_second else ""
     name, at = called(one["monitor"], one["prompt"], found["options"]), one["at_test"]
     if at is None:
-        return Row(name, False, role, DASH, *(Number(DASH, ""),) * 5, one["reason"])
+        return CandidateRow(name, False, role, DASH, *(PageNumber(DASH, ""),) * 5, one["reason"])
     missed = _split(in_1000(at["missed_per_1000"], at["missed_per_1000_ci"]))
     alarms = _split(in_1000(at["false_alarms_per_1000"], at["false_alarms_per_1000_ci"]))
-    cost = Number(amount(at["expected_cost"]), amount_interval(at["expected_cost_ci"]))
-    behind = Number("", "") if is_best else _split(signed_amount(one["difference"], one["difference_ci"]))
+    cost = PageNumber(amount(at["expected_cost"]), amount_interval(at["expected_cost_ci"]))
+    behind = PageNumber("", "") if is_best else _split(signed_amount(one["difference"], one["difference_ci"]))
     chosen = is_best and found["decision"] == "recommend"
     where = threshold(one["threshold"])
-    return Row(name, chosen, role, where, missed, alarms, cost, behind, _stressed(one), "")
+    return CandidateRow(name, chosen, role, where, missed, alarms, cost, behind, _stressed(one), "")
 
 
-def _stressed(one: Option) -> Number:
+def _stressed(one: Option) -> PageNumber:
     """What the column says of a monitor's robustness; where it is its own answers', that too."""
     of = one["robustness"]
     if of is None:
-        return Number(DASH, "")
+        return PageNumber(DASH, "")
     missed = next((line for line in worst_lines(of) if line.startswith("MR ")), "")
     own = "own answers; " if one["robustness_at"] == "answers" else ""
-    return Number(f"{len(of['exposed'])} of {of['n_changes']}", f"{own}worst {missed}" if missed else own)
+    return PageNumber(f"{len(of['exposed'])} of {of['n_changes']}", f"{own}worst {missed}" if missed else own)
 
 
-def _rival(one: Rival) -> Row:
+def _rival(one: Rival) -> CandidateRow:
     """What has to be beaten; the difference is its cost less the monitor's."""
     gap = None if one["difference"] is None else 0.0 - one["difference"]
     bounds = [0.0 - bound for bound in reversed(one["difference_ci"])] if one["difference_ci"] else None
-    nothing = Number("", "")
-    return Row(
+    nothing = PageNumber("", "")
+    return CandidateRow(
         name=spoken(one["name"]) if one["is_shortcut"] else RIVALS[one["name"]],
         is_chosen=False,
         role="shortcut check" if one["is_shortcut"] else "no monitor",
         where=DASH if one["threshold"] is None else threshold(one["threshold"]),
         missed=nothing,
         alarms=nothing,
-        cost=Number(amount(one["expected_cost"]), ""),
+        cost=PageNumber(amount(one["expected_cost"]), ""),
         difference=_split(signed_amount(gap, bounds)),
         stressed=nothing,
         reason="",
     )
 
 
-def _split(text: str) -> Number:
+def _split(text: str) -> PageNumber:
     """`2.0 [1.2–3.1]` as a number and its interval."""
     value, bracket, rest = text.partition(" [")
-    return Number(value, f"[{rest}" if bracket else "")
+    return PageNumber(value, f"[{rest}" if bracket else "")

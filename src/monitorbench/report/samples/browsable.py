@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from monitorbench.metrics.results import PointFacts, Results
+from monitorbench.metrics.results import OperatingPointFacts, Results
 from monitorbench.records import Label, Sample, Verdict
 from monitorbench.report import reading
 from monitorbench.report.samples.marked import MOST_CHARACTERS
@@ -124,7 +124,7 @@ def _monitor(results: Results, run: OfRun, samples: Sequence[Sample]) -> dict[st
     }
 
 
-def _at_point(point: PointFacts, samples: Sequence[Sample], found: Sequence[Verdict | None]) -> str:
+def _at_point(point: OperatingPointFacts, samples: Sequence[Sample], found: Sequence[Verdict | None]) -> str:
     limits = {one["category"]: one["threshold"] for one in point["thresholds"]}
     codes = []
     for sample, verdict in zip(samples, found, strict=True):

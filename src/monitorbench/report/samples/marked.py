@@ -16,24 +16,24 @@ _FOLDED_FROM = 700
 """Characters from which a text is folded away until it is asked for."""
 
 
-class Piece(NamedTuple):
+class MarkedText(NamedTuple):
     """Consecutive characters, quoted by the monitor or not."""
 
     text: str
     marked: bool
 
 
-class Block(NamedTuple):
+class MarkedBlock(NamedTuple):
     """One field of one turn, under its tag."""
 
     tag: str
-    pieces: list[Piece]
+    pieces: list[MarkedText]
 
 
-class Shown(NamedTuple):
+class ShownConversation(NamedTuple):
     """A conversation: its blocks, how many characters it has, and what is not shown of it."""
 
-    blocks: list[Block]
+    blocks: list[MarkedBlock]
     n_characters: int
     n_more: int
     n_hidden_marks: int
@@ -41,7 +41,7 @@ class Shown(NamedTuple):
     is_long: bool
 
 
-class Field(NamedTuple):
+class TurnField(NamedTuple):
     """One field of one turn: its tag, its text, and the message, field and call that it is."""
 
     tag: str
@@ -51,7 +51,7 @@ class Field(NamedTuple):
 
 def shown(
     messages: Sequence[Message], highlights: Iterable[Highlight] = (), most: int = MOST_CHARACTERS
-) -> Shown:
+) -> ShownConversation:
     """The messages' text, at most `most` characters of it, with the highlighted characters marked."""
     fields = [field for i, message in enumerate(messages) for field in fields_of(i, message)]
     by_field: dict[tuple[int, str, int], list[Highlight]] = {}
@@ -59,7 +59,7 @@ def shown(
     for one in highlights:
         by_field.setdefault((one.message, one.field, one.call), []).append(one)
         n_highlights += 1
-    blocks: list[Block] = []
+    blocks: list[MarkedBlock] = []
     left, n_seen = most, 0
     for field in fields:
         text = field.text[:left]
@@ -67,10 +67,10 @@ def shown(
         kept = [(start, end) for start, end in spans if start < end]
         n_seen += len(kept)
         if text or not field.text:
-            blocks.append(Block(field.tag, pieces(text, kept)))
+            blocks.append(MarkedBlock(field.tag, pieces(text, kept)))
         left -= len(text)
     n_characters = sum(len(field.text) for field in fields)
-    return Shown(
+    return ShownConversation(
         blocks=blocks,
         n_characters=n_characters,
         n_more=n_characters - (most - left),
@@ -79,34 +79,34 @@ def shown(
     )
 
 
-def pieces(text: str, spans: Iterable[tuple[int, int]]) -> list[Piece]:
+def pieces(text: str, spans: Iterable[tuple[int, int]]) -> list[MarkedText]:
     """The text cut at the spans [start, end): marked where one or more of them lie, clipped to the text."""
-    found: list[Piece] = []
+    found: list[MarkedText] = []
     done = 0
     for start, end in sorted(spans):
         start, end = max(start, done), min(end, len(text))
         if start >= end:
             continue
         if start > done:
-            found.append(Piece(text[done:start], False))
+            found.append(MarkedText(text[done:start], False))
         if found and found[-1].marked:  # two quotes that touch or overlap
-            found[-1] = Piece(found[-1].text + text[start:end], True)
+            found[-1] = MarkedText(found[-1].text + text[start:end], True)
         else:
-            found.append(Piece(text[start:end], True))
+            found.append(MarkedText(text[start:end], True))
         done = end
     if done < len(text):
-        found.append(Piece(text[done:], False))
+        found.append(MarkedText(text[done:], False))
     return found
 
 
-def fields_of(index: int, message: Message) -> list[Field]:
+def fields_of(index: int, message: Message) -> list[TurnField]:
     """The fields of a turn that have a text; its empty content where it has nothing else."""
     found = []
     if message.thinking:
-        found.append(Field(f"{message.role}, thinking", message.thinking, (index, "thinking", 0)))
+        found.append(TurnField(f"{message.role}, thinking", message.thinking, (index, "thinking", 0)))
     if message.content or not (message.thinking or message.tool_calls):
-        found.append(Field(str(message.role), message.content, (index, "content", 0)))
+        found.append(TurnField(str(message.role), message.content, (index, "content", 0)))
     for number, call in enumerate(message.tool_calls):
         text = f"{call.name} {call.arguments}"
-        found.append(Field(f"{message.role}, tool call", text, (index, "tool_call", number)))
+        found.append(TurnField(f"{message.role}, tool call", text, (index, "tool_call", number)))
     return found

@@ -29,16 +29,16 @@ class OfRun(NamedTuple):
     verdicts: Mapping[str, Verdict]
 
 
-class Judged(NamedTuple):
+class JudgedRuns(NamedTuple):
     """The runs that could be read, and a sentence for each that could not."""
 
     runs: list[OfRun]
     missing: list[str]
 
 
-def read_judged(directory: Path, manifest: Mapping[str, Any], results: Results, paths: Paths) -> Judged:
+def read_judged(directory: Path, manifest: Mapping[str, Any], results: Results, paths: Paths) -> JudgedRuns:
     """Samples and verdicts of an evaluation run, or of each run that a transfer run lays side by side."""
-    found = Judged([], [])
+    found = JudgedRuns([], [])
     read_before: dict[str, list[Sample]] = {}
     for run in runs_of(paths, directory, manifest):
         try:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
-from monitorbench.report.reading import BAG_OF_WORDS, Compared
+from monitorbench.report.reading import BAG_OF_WORDS, ComparedTraining
 from monitorbench.report.recommendation.page import shown
 from monitorbench.report.sections.decision import decision, turned
 from monitorbench.report.sections.section import Material, fill
@@ -77,7 +77,7 @@ def details(results: Results) -> list[str]:
     return found
 
 
-def _held_out_headline(held_out: Sequence[Compared]) -> str:
+def _held_out_headline(held_out: Sequence[ComparedTraining]) -> str:
     findings = [finding(one.difference["auroc_difference_ci"]) for one in held_out]
     better, worse = findings.count(Finding.BETTER), findings.count(Finding.WORSE)
     seeds = [one.difference["n_seeds"] for one in held_out]
@@ -119,7 +119,7 @@ def _bag_of_words_headline(results: Results, judges: Sequence[str]) -> str:
     return f"The AUROC interval of {_listed(above)} lies above that of {beside}.{rest}"
 
 
-def _comparison(results: Results, one: Compared) -> str:
+def _comparison(results: Results, one: ComparedTraining) -> str:
     difference = one.difference
     where = "it was trained on" if one.where == "trained" else "it was not trained on"
     bounds = difference["auroc_difference_ci"]

@@ -19,11 +19,10 @@ _NAMED = 3
 """So many monitors are named in one sentence."""
 
 
-class Decision(NamedTuple):
+class PageDecision(NamedTuple):
     """The answer, for a page, a terminal or a program."""
 
-    kind: Literal["deploy", "none", "too_few", "unknown"]
-    """`unknown`: of a `metrics.json` by an older version, which has no decision."""
+    kind: Literal["deploy", "none", "too_few"]
     monitor: str | None
     """The one to deploy, and its prompt; None unless `kind` is `deploy`."""
     prompt: str | None
@@ -36,12 +35,9 @@ class Decision(NamedTuple):
     """What the sentence rests on, and whom it did not leave behind."""
 
 
-def decision(results: Results) -> Decision:
+def decision(results: Results) -> PageDecision:
     """The answer of a `metrics.json`; the same words on the page and in the terminal."""
-    facts = results.get("decision")
-    if facts is None:
-        said = "No decision is in these numbers: score them with this version."
-        return Decision("unknown", None, None, {}, 0, said, ())
+    facts = results["decision"]
     if facts["kind"] == "deploy":
         return _deploy(results, facts)
     if facts["kind"] == "none":
@@ -49,7 +45,7 @@ def decision(results: Results) -> Decision:
         idle = _flag_nothing(results)
         said = " ".join([_NONE_OF_SOME if out else _NONE, *out, *([idle] if idle else [])])
         remarks = (*_nearest(results, facts), *turned(results), *_meaning(results))
-        return Decision("none", None, None, {}, 0, said, remarks)
+        return PageDecision("none", None, None, {}, 0, said, remarks)
     held = facts["promise"]
     assert held is not None
     worth = held.get("worth")
@@ -62,14 +58,14 @@ def decision(results: Results) -> Decision:
     )
     own = [f"Without a promise: {_deploy(results, facts).sentence}"] if facts["beats"] else [_NONE]
     remarks = (*own, *_remarks(results, facts))
-    return Decision("too_few", None, None, {}, more, said, remarks)
+    return PageDecision("too_few", None, None, {}, more, said, remarks)
 
 
 _NONE = "No monitor beats the baselines: deploy none."
 _NONE_OF_SOME = "No monitor with a calibrated threshold beats the baselines: deploy none of them."
 
 
-def _deploy(results: Results, facts: DecisionFacts) -> Decision:
+def _deploy(results: Results, facts: DecisionFacts) -> PageDecision:
     monitor, prompt = facts["monitor"], facts["prompt"]
     assert monitor is not None
     assert prompt is not None
@@ -85,7 +81,7 @@ def _deploy(results: Results, facts: DecisionFacts) -> Decision:
     said = f"Deploy {named(results, monitor, prompt)}{where}: {_rates(results, facts)}; {promised}"
     taken = per_sample(results.get("usage", {}).get(monitor, {}).get(prompt))
     sentence = f"{said}; {taken}." if taken else f"{said}."
-    return Decision("deploy", monitor, prompt, thresholds, 0, sentence, tuple(_remarks(results, facts)))
+    return PageDecision("deploy", monitor, prompt, thresholds, 0, sentence, tuple(_remarks(results, facts)))
 
 
 def named(results: Results, monitor: str, prompt: str) -> str:

@@ -10,7 +10,7 @@ from monitorbench.metrics.score_facts import COUNTED_AS, ScoreFacts, share_of
 from monitorbench.metrics.summary import CellMetrics
 from monitorbench.report import reading
 from monitorbench.report.figures import heat as figures_heat
-from monitorbench.report.sections.section import Material, Number, fill
+from monitorbench.report.sections.section import Material, PageNumber, fill
 from monitorbench.report.tables import overall as overall_table
 from monitorbench.report.tables.numbers import interval, rate
 from monitorbench.report.tables.scores import doubted_scores
@@ -23,7 +23,7 @@ class _Row(NamedTuple):
     monitor: str
     n: int
     n_unscored: int
-    numbers: tuple[Number, Number, Number]
+    numbers: tuple[PageNumber, PageNumber, PageNumber]
     """Miss rate, false alarm rate, AUROC."""
 
 
@@ -142,8 +142,12 @@ def _block(material: Material, prompt: str, cell: str, part: reading.Part) -> tu
 
 
 def _linked(
-    numbers: tuple[Number, Number, Number], material: Material, monitor: str, prompt: str, cell: str | None
-) -> tuple[Number, Number, Number]:
+    numbers: tuple[PageNumber, PageNumber, PageNumber],
+    material: Material,
+    monitor: str,
+    prompt: str,
+    cell: str | None,
+) -> tuple[PageNumber, PageNumber, PageNumber]:
     """Both rates with a link to the samples that they count; `cell` is None for what is no cell."""
     if cell is None:
         return numbers
@@ -155,18 +159,20 @@ def _linked(
     )
 
 
-def _numbers(found: CellMetrics) -> tuple[Number, Number, Number]:
+def _numbers(found: CellMetrics) -> tuple[PageNumber, PageNumber, PageNumber]:
     def bounds(value: Sequence[float] | None) -> str:
         return interval(value) if value and value[0] != value[1] else ""
 
     return (
-        Number(rate(found["miss_rate"]), interval(found["miss_rate_ci"]), bounds(found["miss_rate_bounds"])),
-        Number(
+        PageNumber(
+            rate(found["miss_rate"]), interval(found["miss_rate_ci"]), bounds(found["miss_rate_bounds"])
+        ),
+        PageNumber(
             rate(found["false_alarm_rate"]),
             interval(found["false_alarm_rate_ci"]),
             bounds(found["false_alarm_rate_bounds"]),
         ),
-        Number(
+        PageNumber(
             rate(found["auroc"]),
             overall_table.auroc_missing(found) or interval(found["auroc_ci"]),
             mark="inverted" if is_inverted(found["auroc"], found["auroc_ci"]) else "",

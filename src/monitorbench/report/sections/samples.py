@@ -10,7 +10,7 @@ from markupsafe import Markup
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
-from monitorbench.report.samples.marked import MOST_CHARACTERS, Shown, shown
+from monitorbench.report.samples.marked import MOST_CHARACTERS, ShownConversation, shown
 from monitorbench.report.samples.worst import Kind, WorstSample
 from monitorbench.report.sections.section import Material, fill
 from monitorbench.report.tables.numbers import DASH, rate
@@ -42,8 +42,8 @@ class WorstView(NamedTuple):
     link: str
     """To it beside its counterpart, or empty."""
     facts: list[tuple[str, str]]
-    request: Shown
-    response: Shown
+    request: ShownConversation
+    response: ShownConversation
     ungrounded: list[str]
     n_more_quotes: int
 

@@ -84,7 +84,7 @@ def fill(name: str, values: Mapping[str, object]) -> Markup:
     return Markup(templates().get_template(f"sections/{name}.html.j2").render(values))
 
 
-class Number(NamedTuple):
+class PageNumber(NamedTuple):
     """A number as it is shown, its interval, and the bounds where unscored answers widen it."""
 
     value: str

@@ -3,7 +3,7 @@
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
-from monitorbench.metrics.results import PointFacts, Results
+from monitorbench.metrics.results import OperatingPointFacts, Results
 from monitorbench.report.samples.visible import visible
 from monitorbench.report.scores import Scores
 from monitorbench.report.sections.decision import decision
@@ -46,7 +46,7 @@ def _curve(material: Material, one: Scores) -> dict[str, object]:
     }
 
 
-def _point(results: Results, point: PointFacts | None) -> dict[str, object] | None:
+def _point(results: Results, point: OperatingPointFacts | None) -> dict[str, object] | None:
     """The calibrated threshold; None as its value where each category has its own."""
     if point is None:
         return None

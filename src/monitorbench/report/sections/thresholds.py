@@ -10,7 +10,7 @@ from monitorbench.metrics.results import Results
 from monitorbench.report import reading
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import scatter as figures_scatter
-from monitorbench.report.sections.section import Material, Number, fill
+from monitorbench.report.sections.section import Material, PageNumber, fill
 from monitorbench.report.tables import significance
 from monitorbench.report.tables.numbers import interval, rate
 from monitorbench.report.tables.published import ARXIV
@@ -21,7 +21,7 @@ class _Checked(NamedTuple):
 
     name: str
     n: int
-    numbers: list[tuple[str, Number, bool]]
+    numbers: list[tuple[str, PageNumber, bool]]
     """Check, AUROC, and whether it is marked."""
     mark: str
     """What marks it, in words."""
@@ -87,7 +87,7 @@ def shortcuts(material: Material) -> Markup:
         found = results["shortcuts"][name]
         by = found["marked_by"]
         numbers = [
-            (SHORT_WORDS[one], Number(rate(c["auroc"]), interval(c["auroc_ci"])), c["marked"])
+            (SHORT_WORDS[one], PageNumber(rate(c["auroc"]), interval(c["auroc_ci"])), c["marked"])
             for one, c in found["checks"].items()
         ]
         n = max(check["n"] for check in found["checks"].values())

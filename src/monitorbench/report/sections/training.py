@@ -8,7 +8,7 @@ from monitorbench.report import reading
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import directions as figures_directions
 from monitorbench.report.figures import matrix as figures_matrix
-from monitorbench.report.sections.section import Material, Number, fill
+from monitorbench.report.sections.section import Material, PageNumber, fill
 from monitorbench.report.tables import significance, tables, transfer_signs
 from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.numbers import Finding, finding, signed, signed_interval
@@ -22,7 +22,7 @@ class _Difference(NamedTuple):
     prompt: str
     where: str
     n: int
-    numbers: tuple[Number, Number, Number]
+    numbers: tuple[PageNumber, PageNumber, PageNumber]
     """AUROC, MR and FAR, each minus the base's."""
     words: str
     is_clear: bool
@@ -142,9 +142,11 @@ def _differences(material: Material) -> list[_Difference]:
                 where=tables.where(one),
                 n=d["n_both_with_score"],
                 numbers=(
-                    Number(signed(d["auroc_difference"]), signed_interval(d["auroc_difference_ci"])),
-                    Number(signed(d["miss_rate_difference"]), signed_interval(d["miss_rate_difference_ci"])),
-                    Number(
+                    PageNumber(signed(d["auroc_difference"]), signed_interval(d["auroc_difference_ci"])),
+                    PageNumber(
+                        signed(d["miss_rate_difference"]), signed_interval(d["miss_rate_difference_ci"])
+                    ),
+                    PageNumber(
                         signed(d["false_alarm_rate_difference"]),
                         signed_interval(d["false_alarm_rate_difference_ci"]),
                     ),

@@ -8,7 +8,7 @@ from monitorbench.metrics.robustness.compare import Measure
 from monitorbench.metrics.robustness.facts import StressFacts
 from monitorbench.metrics.robustness.worst import Worst
 from monitorbench.report.sections.section import Material, fill
-from monitorbench.report.stress.table import Row, answer, how_sure, notes, rows, worst_of
+from monitorbench.report.stress.table import StressRow, answer, how_sure, notes, rows, worst_of
 from monitorbench.report.tables.numbers import DASH, signed_with_interval
 
 COLUMNS = ("n", "ΔMR", "ΔFAR", "ΔAUROC", "Δunscored", "lost")
@@ -22,7 +22,7 @@ class _Monitor(NamedTuple):
     prompt: str
     answer: str
     worst: list[str]
-    rows: list[Row]
+    rows: list[StressRow]
     notes: list[str]
 
 

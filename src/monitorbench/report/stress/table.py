@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from monitorbench.metrics.robustness.compare import MEASURES, ChangeFacts, Measure, Moved
+from monitorbench.metrics.robustness.compare import MEASURES, ChangeEffects, Measure, Moved
 from monitorbench.metrics.robustness.facts import StressFacts
 from monitorbench.metrics.robustness.worst import Robustness, Worst
 from monitorbench.records import reasons_in_words
@@ -34,7 +34,7 @@ _NAMED = 4
 """So many changes are named in a sentence."""
 
 
-class Row(NamedTuple):
+class StressRow(NamedTuple):
     """One change on the page."""
 
     change: str
@@ -135,10 +135,10 @@ def notes(facts: StressFacts) -> list[str]:
     return lines
 
 
-def rows(facts: StressFacts) -> list[Row]:
+def rows(facts: StressFacts) -> list[StressRow]:
     """A row for each change that applied to a sample, with all intervals."""
     return [
-        Row(
+        StressRow(
             name,
             count(change["n"]),
             [_with_mark(signed_with_interval(*_of(change[one])), one, change) for one in MEASURES],
@@ -150,7 +150,7 @@ def rows(facts: StressFacts) -> list[Row]:
     ]
 
 
-def _short(name: str, change: ChangeFacts) -> list[str]:
+def _short(name: str, change: ChangeEffects) -> list[str]:
     rates = [_with_mark(signed(change[one]["difference"]), one, change) for one in MEASURES]
     bounds = signed_interval(change["auroc"]["difference_ci"])
     shown = [*rates[:2], f"{rates[2]} {bounds}".rstrip()]
@@ -158,7 +158,7 @@ def _short(name: str, change: ChangeFacts) -> list[str]:
     return [name, count(change["n"]), *shown, lost]
 
 
-def _with_mark(text: str, measure: Measure, change: ChangeFacts) -> str:
+def _with_mark(text: str, measure: Measure, change: ChangeEffects) -> str:
     value, _, rest = text.partition(" ")
     if measure not in change["counted"] and change[measure]["difference"] is not None:
         value = f"({value})"

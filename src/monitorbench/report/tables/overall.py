@@ -11,7 +11,7 @@ from typing import NamedTuple
 from monitorbench.metrics.at_point import RatesAt
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.low_far import questions_needed
-from monitorbench.metrics.results import NO_PROMPT, PointFacts, Results
+from monitorbench.metrics.results import NO_PROMPT, OperatingPointFacts, Results
 from monitorbench.metrics.summary import CellMetrics
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.records import reasons_in_words
@@ -21,7 +21,7 @@ from monitorbench.report.tables.numbers import DASH, amount, amount_interval, in
 from monitorbench.report.tables.points import by_question, deployed, flagged_above, notes, promise, there
 
 
-class Field(NamedTuple):
+class OverallNumber(NamedTuple):
     """A number as it is shown, what stands small below it, and what to sort by; None where undefined."""
 
     text: str
@@ -29,7 +29,7 @@ class Field(NamedTuple):
     value: float | None
 
 
-class Row(NamedTuple):
+class OverallRow(NamedTuple):
     """One monitor under one prompt at one operating point; a field for each of the table's columns."""
 
     monitor: str
@@ -40,7 +40,7 @@ class Row(NamedTuple):
     flags: str
     """`own answers`, or the threshold, and below it the promise."""
     promise: str
-    fields: list[Field]
+    fields: list[OverallNumber]
 
 
 COLUMNS = ("expected cost", "MR", "FAR", "AUROC", "coverage", "seconds", "tokens", "$")
@@ -63,10 +63,10 @@ class _Read(NamedTuple):
     name: str
     prompt: str
     cell: CellMetrics
-    point: PointFacts | None
+    point: OperatingPointFacts | None
 
 
-def overall_rows(results: Results, shorts: Mapping[str, str], *, marks: bool = True) -> list[Row]:
+def overall_rows(results: Results, shorts: Mapping[str, str], *, marks: bool = True) -> list[OverallRow]:
     """Every monitor and prompt that was judged overall, by expected cost; undefined costs last.
 
     With `marks` the one that the decision in `results` deploys is marked.
@@ -86,7 +86,7 @@ def overall_rows(results: Results, shorts: Mapping[str, str], *, marks: bool = T
     return sorted(found, key=lambda row: (row.fields[0].value is None, row.fields[0].value or 0.0))
 
 
-def more_rows(results: Results, shorts: Mapping[str, str]) -> list[Row]:
+def more_rows(results: Results, shorts: Mapping[str, str]) -> list[OverallRow]:
     """The other numbers of each monitor's own answers and scores, in the order of `reading.monitors`."""
     found = []
     for name, prompt, cell in _judged(results):
@@ -103,7 +103,7 @@ def more_rows(results: Results, shorts: Mapping[str, str]) -> list[Row]:
             _rate(cell["ece"]),
         ]
         is_baseline = reading.is_reference(results, name)
-        found.append(Row(shorts[name], _prompt(prompt), is_baseline, False, "", "", fields))
+        found.append(OverallRow(shorts[name], _prompt(prompt), is_baseline, False, "", "", fields))
     return found
 
 
@@ -123,7 +123,7 @@ def _judged(results: Results) -> list[tuple[str, str, CellMetrics]]:
     ]
 
 
-def _row(results: Results, one: _Read, short_name: str, is_chosen: bool) -> Row:
+def _row(results: Results, one: _Read, short_name: str, is_chosen: bool) -> OverallRow:
     curves = results["overall"].get(one.name, {}).get(one.prompt)
     cost, cost_ci = (curves["expected_cost"], curves["expected_cost_ci"]) if curves else (None, None)
     of: CellMetrics | RatesAt = one.cell
@@ -141,14 +141,14 @@ def _row(results: Results, one: _Read, short_name: str, is_chosen: bool) -> Row:
         _rate(of["miss_rate"], of["miss_rate_ci"]),
         _rate(of["false_alarm_rate"], of["false_alarm_rate_ci"]),
         _auroc(one.cell),
-        Field(rate(of["coverage"]), _of_samples(of["n"], reasons), of["coverage"]),
+        OverallNumber(rate(of["coverage"]), _of_samples(of["n"], reasons), of["coverage"]),
         *_usage(taken),
     ]
     is_baseline = reading.is_reference(results, one.name)
-    return Row(short_name, _prompt(one.prompt), is_baseline, is_chosen, flags, promised, fields)
+    return OverallRow(short_name, _prompt(one.prompt), is_baseline, is_chosen, flags, promised, fields)
 
 
-def _promised(results: Results, point: PointFacts) -> str:
+def _promised(results: Results, point: OperatingPointFacts) -> str:
     """The promise, what it is of, what a deployment would see, and what voids it."""
     of, held = point["rates"], point.get("calibration")
     said = [promise(point["thresholds"]), by_question(of), deployed(of, results["stakes"]["base_rate"])]
@@ -164,34 +164,42 @@ def _prompt(prompt: str) -> str:
     return "baseline" if prompt == NO_PROMPT else prompt
 
 
-def _auroc(cell: CellMetrics) -> Field:
-    return Field(rate(cell["auroc"]), auroc_missing(cell) or interval(cell["auroc_ci"]), cell["auroc"])
+def _auroc(cell: CellMetrics) -> OverallNumber:
+    return OverallNumber(
+        rate(cell["auroc"]), auroc_missing(cell) or interval(cell["auroc_ci"]), cell["auroc"]
+    )
 
 
-def _usage(taken: UsageFacts | None) -> list[Field]:
+def _usage(taken: UsageFacts | None) -> list[OverallNumber]:
     """Seconds (median, and that of the slowest twentieth), tokens (asked, and answered), money."""
     if taken is None:
-        return [Field(DASH, "", None)] * 3
+        return [OverallNumber(DASH, "", None)] * 3
     p50, p95 = taken["seconds_p50"], taken["seconds_p95"]
     asked, answered = taken["prompt_tokens"], taken["completion_tokens"]
     return [
-        Field(DASH, "", None) if p50 is None or p95 is None else Field(short(p50), f"p95 {short(p95)}", p50),
-        Field(DASH, "", None)
+        OverallNumber(DASH, "", None)
+        if p50 is None or p95 is None
+        else OverallNumber(short(p50), f"p95 {short(p95)}", p50),
+        OverallNumber(DASH, "", None)
         if asked is None
-        else Field(f"{asked + (answered or 0):,.0f}", f"{asked:,.0f} + {answered or 0:,.0f}", asked),
-        Field(DASH, "", None) if taken["cost"] is None else Field(short(taken["cost"]), "", taken["cost"]),
+        else OverallNumber(f"{asked + (answered or 0):,.0f}", f"{asked:,.0f} + {answered or 0:,.0f}", asked),
+        OverallNumber(DASH, "", None)
+        if taken["cost"] is None
+        else OverallNumber(short(taken["cost"]), "", taken["cost"]),
     ]
 
 
-def _rate(value: float | None, bounds: Sequence[float] | None = None) -> Field:
+def _rate(value: float | None, bounds: Sequence[float] | None = None) -> OverallNumber:
     return _field(value, bounds, rate, interval)
 
 
-def _low_far(cell: CellMetrics, alpha: float, value: float | None, bounds: Sequence[float] | None) -> Field:
+def _low_far(
+    cell: CellMetrics, alpha: float, value: float | None, bounds: Sequence[float] | None
+) -> OverallNumber:
     """A number at a low FAR; where there are too few benign questions for it, how many it takes."""
     needed = questions_needed(alpha)
     if value is None and 0 < cell["n_benign_questions"] < needed:
-        return Field(f"needs {needed}", f"benign questions, has {cell['n_benign_questions']}", None)
+        return OverallNumber(f"needs {needed}", f"benign questions, has {cell['n_benign_questions']}", None)
     return _rate(value, bounds)
 
 
@@ -200,5 +208,5 @@ def _field(
     bounds: Sequence[float] | None,
     write: Callable[[float | None], str],
     write_interval: Callable[[Sequence[float] | None], str],
-) -> Field:
-    return Field(write(value), write_interval(bounds), value)
+) -> OverallNumber:
+    return OverallNumber(write(value), write_interval(bounds), value)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from monitorbench.metrics.at_point import RatesAt
 from monitorbench.metrics.drift import DRIFTED, Drift
-from monitorbench.metrics.results import PointFacts, Results, ThresholdFacts
+from monitorbench.metrics.results import OperatingPointFacts, Results, ThresholdFacts
 from monitorbench.report.tables.numbers import DASH
 
 
@@ -90,7 +90,7 @@ def deployed(of: RatesAt, base_rate: float) -> str:
     )
 
 
-def elsewhere(results: Results, point: PointFacts) -> str:
+def elsewhere(results: Results, point: OperatingPointFacts) -> str:
     """`calibrated on another dataset, X, so promised nothing here`; empty on its own."""
     other = point["calibrated_on"]
     if other == results["dataset"]["directory"]:
@@ -109,7 +109,7 @@ def drift_in_words(found: Drift) -> str:
     )
 
 
-def notes(results: Results, point: PointFacts) -> list[str]:
+def notes(results: Results, point: OperatingPointFacts) -> list[str]:
     """What voids a promise or makes it worthless: another dataset, drifted scores, nothing flagged."""
     found = [said] if (said := elsewhere(results, point)) else []
     if point.get("flags_nothing"):

@@ -12,7 +12,7 @@ from monitorbench.metrics.summary import CellMetrics
 from monitorbench.metrics.wordings import WordingChoice
 from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
-from monitorbench.report.reading import Compared
+from monitorbench.report.reading import ComparedTraining
 from monitorbench.report.sections.decision import decision, turned
 from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.costs import cost_row, measured, sent_on_in_words
@@ -102,17 +102,31 @@ def unscored_rows(results: Results) -> list[Unscored]:
 
 
 def show_tables(
-    results: Results, *, stderr: bool = False, recommendation: Recommendation | None = None
+    results: Results,
+    *,
+    stderr: bool = False,
+    recommendation: Recommendation | None = None,
+    is_brief: bool = False,
 ) -> None:
     """Print the tables, at the terminal's width or 80 columns; to stdout, or beside it."""
     console = Console(stderr=stderr)
     wide = console if console.is_terminal else Console(stderr=stderr, width=WIDTH)
-    print_tables(wide, results, recommendation)
+    print_tables(wide, results, recommendation, is_brief=is_brief)
 
 
-def print_tables(console: Console, results: Results, recommendation: Recommendation | None = None) -> None:
-    """All that the terminal shows, the differences last: they are what is read first."""
-    print_monitors(console, results)
+def print_tables(
+    console: Console,
+    results: Results,
+    recommendation: Recommendation | None = None,
+    *,
+    is_brief: bool = False,
+) -> None:
+    """Print the answer first, then what supports it; in brief the thresholds and overall numbers alone."""
+    print_answer(console, results, recommendation)
+    print_points(console, results)
+    print_monitors(console, results, [OVERALL] if is_brief else None)
+    if is_brief:
+        return
     print_unscored(console, results)
     print_score_doubts(console, results)
     print_inverted(console, results)
@@ -121,11 +135,23 @@ def print_tables(console: Console, results: Results, recommendation: Recommendat
     print_words(console, results)
     print_directions(console, results)
     print_differences(console, results)
-    print_decision(console, results, recommendation)
 
 
-def print_decision(console: Console, results: Results, recommendation: Recommendation | None = None) -> None:
-    """Monitors at calibrated thresholds, and the answer as the last line: the recommendation's if given."""
+def print_answer(console: Console, results: Results, recommendation: Recommendation | None = None) -> None:
+    """Print what to deploy, or why nothing, and what to know of it: the recommendation's words if given."""
+    answer = decision(results)
+    remarks, sentence = answer.remarks, answer.sentence
+    if recommendation is not None:
+        remarks = (*recommendation["remarks"], *turned(results))
+        sentence = recommendation["sentence"]
+    say(console, "")
+    say(console, sentence, "bold")
+    for remark in remarks:
+        say(console, remark)
+
+
+def print_points(console: Console, results: Results) -> None:
+    """Print the monitors at calibrated thresholds, each with what it promises and what it would mean."""
     points = results.get("operating_points", {})
     if points:
         names = reading.short_names(results)
@@ -149,21 +175,13 @@ def print_decision(console: Console, results: Results, recommendation: Recommend
                 say(console, f"  {'; '.join(filter(None, more))}", "dim")
                 for note in notes(results, point):
                     say(console, f"  {note}", "bold")
-    say(console, "")
-    found = decision(results)
-    remarks, sentence = found.remarks, found.sentence
-    if recommendation is not None:
-        remarks = (*recommendation["remarks"], *turned(results))
-        sentence = recommendation["sentence"]
-    for remark in remarks:
-        say(console, remark)
-    say(console, sentence, "bold")
 
 
-def print_monitors(console: Console, results: Results) -> None:
-    """For each prompt and cell a block: both rates, AUROC, n and the unscored of each monitor.
+def print_monitors(console: Console, results: Results, cells: Sequence[str] | None = None) -> None:
+    """Print for each prompt and cell a block: both rates, AUROC, n and the unscored of each monitor.
 
-    Below a cell its strata, of the monitors alone; behind the last block what the marks mean.
+    Below a cell stand its strata, of the monitors alone; behind the last block what the marks mean. `cells`
+    are those to print; None prints all.
     """
     names = reading.short_names(results)
     for prompt in reading.prompts(results):
@@ -171,6 +189,8 @@ def print_monitors(console: Console, results: Results) -> None:
         say(console, f"Prompt: {prompt}   (95 % intervals; unsc. = answers that are no label)", "bold")
         console.print(grid(console, _MONITOR_COLUMNS, [[name for name, _ in _MONITOR_COLUMNS]], "dim"))
         for cell in reading.cells(results, prompt):
+            if cells is not None and cell not in cells:
+                continue
             say(console, reading.title(results, cell), "bold")
             rows = [
                 [f"  {names[monitor]}", *_numbers(found)]
@@ -365,7 +385,7 @@ def _numbers(found: CellMetrics) -> list[str]:
     ]
 
 
-def _difference_row(one: Compared) -> list[str]:
+def _difference_row(one: ComparedTraining) -> list[str]:
     bounds = one.difference["auroc_difference_ci"]
     return [
         f" {where(one)}",
@@ -376,12 +396,12 @@ def _difference_row(one: Compared) -> list[str]:
     ]
 
 
-def where(one: Compared) -> str:
+def where(one: ComparedTraining) -> str:
     """The cells of a comparison, in words of at most 17 characters."""
     return f"{_WHERE[one.where]}, {one.n_cells} cell{'s' if one.n_cells != 1 else ''}"
 
 
-def bag_of_words_text(one: Compared) -> str:
+def bag_of_words_text(one: ComparedTraining) -> str:
     """Bag of words' AUROC beside a difference, with its interval or as the mean it is."""
     beside = one.bag_of_words
     if beside.is_mean and beside.auroc is not None:

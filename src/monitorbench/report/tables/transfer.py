@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.trainings import Spread
+from monitorbench.metrics.trainings import SeedSpread
 from monitorbench.metrics.words import CellVerdict, Word
 from monitorbench.report import reading
 from monitorbench.report.tables.numbers import (
@@ -18,7 +18,7 @@ from monitorbench.report.tables.numbers import (
 from monitorbench.report.tables.published import PUBLISHED_SFT
 
 
-class Change(NamedTuple):
+class BaseDifference(NamedTuple):
     """A difference from the base, its interval, and Holm's p where it is part of the family."""
 
     value: str
@@ -36,7 +36,7 @@ class WordRow(NamedTuple):
     word: str
     detectable: str
     """The smallest AUROC difference that it would have shown."""
-    changes: tuple[Change, Change, Change, Change]
+    changes: tuple[BaseDifference, BaseDifference, BaseDifference, BaseDifference]
     """AUROC, MR, FAR, MR at FAR 5 %."""
 
 
@@ -90,7 +90,7 @@ def word_rows(results: Results, shorts: Mapping[str, str]) -> list[WordRow]:
                     ),
                 )
                 auroc, miss, alarm, low_far = (
-                    Change(signed(value), signed_interval(bounds), "" if p is None else p_value(p))
+                    BaseDifference(signed(value), signed_interval(bounds), "" if p is None else p_value(p))
                     for value, bounds, p in pairs
                 )
                 rows.append(
@@ -205,7 +205,7 @@ def seed_rows(results: Results) -> list[SeedRow]:
     ]
 
 
-def _spread(found: Spread | None) -> str:
+def _spread(found: SeedSpread | None) -> str:
     if found is None:
         return DASH
     sd = f" ± {rate(found['sd'])}" if found["sd"] is not None else ""

@@ -31,8 +31,10 @@ def combine_runs(study: Study) -> Path:
     the calibration split has one label only.
     """
     settings = study.combine
-    calibration = runs_over(Split.CALIBRATION, settings.calibration, study)
-    test = runs_over(Split.TEST, settings.test, study)
+    calibration = runs_over(
+        Split.CALIBRATION, settings.calibration, study.paths.data, study.score.min_coverage
+    )
+    test = runs_over(Split.TEST, settings.test, study.paths.data, study.score.min_coverage)
     _refuse_other_judges(settings, calibration, test)
     calibration, test = with_baselines(settings.baselines, calibration, test)
     names = list(calibration.members)

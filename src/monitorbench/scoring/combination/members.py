@@ -17,8 +17,8 @@ import numpy as np
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.config.evaluation import Baseline
-from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
+from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.results import NO_PROMPT
 from monitorbench.records import Label, Sample, Split, Verdict
@@ -60,7 +60,7 @@ class SplitMembers(NamedTuple):
     members: dict[str, Member]
 
 
-def runs_over(split: Split, directories: Sequence[Path], study: Study) -> SplitMembers:
+def runs_over(split: Split, directories: Sequence[Path], datasets: Path, min_coverage: float) -> SplitMembers:
     """The runs in these directories, all over `split` of one dataset.
 
     Raises `ConfigError` where there is none, `UserError` for a run of another split or of other samples, for
@@ -72,10 +72,11 @@ def runs_over(split: Split, directories: Sequence[Path], study: Study) -> SplitM
     views: list[SplitView] = []
     runs: dict[str, Evaluation] = {}
     for directory in directories:
-        run = read_covered(study.paths.data, directory, study.score.min_coverage)
+        run = read_covered(datasets, directory, min_coverage)
         manifest = read_finished(directory)
         if run.split is not split:
             raise UserError(f"{directory}: judged the {run.split} split; {key} takes runs over {split}")
+        refuse_batch_dependent(directory, manifest)
         if "combined" in manifest["results"]:
             raise UserError(f"{directory}: a combination itself; combine the runs it was made of")
         if judge_id(run) in runs:

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.control import Control
-from monitorbench.config.study import Study
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import UNPAIRED, Columns
 from monitorbench.metrics.control.results import FarOf
@@ -30,7 +29,7 @@ _UNSCORED_LOW = -1.0
 """Below every score, so that no threshold is."""
 
 
-class Side(NamedTuple):
+class JudgedSplit(NamedTuple):
     """One judge over one split."""
 
     samples: Columns
@@ -40,31 +39,32 @@ class Side(NamedTuple):
     """Their steps, with samples numbered as in `samples`."""
 
 
-class Judge(NamedTuple):
+class JudgedMonitor(NamedTuple):
     """One judge over both splits."""
 
     monitor: str
     prompt: str
-    calibration: Side
-    test: Side
+    calibration: JudgedSplit
+    test: JudgedSplit
     members: list[list[str]]
     """[monitor, prompt] of each, of an ensemble made here."""
 
 
-def read_judges(study: Study) -> tuple[Path, list[Judge], list[Evaluation]]:
-    """The dataset's directory, the judges of `study.control` with their ensembles, and their runs.
+def read_judges(
+    control: Control, datasets: Path, min_coverage: float
+) -> tuple[Path, list[JudgedMonitor], list[Evaluation]]:
+    """The dataset's directory, the judges of `control` with their ensembles, and their runs.
 
     Raises `ConfigError` where no run is given, `UserError` where runs don't belong together, have no scores,
     or lack honest or attack samples.
     """
-    settings = study.control
-    if not settings.test:
+    if not control.test:
         raise ConfigError(
             "control.test=[]: no run given; expected a judge's runs over both splits, as in "
             "control.calibration=[RUN] control.test=[RUN]"
         )
-    calibration = _read(study, settings.calibration, Split.CALIBRATION)
-    test = with_distinct_names(_read(study, settings.test, Split.TEST))
+    calibration = _read(datasets, min_coverage, control.calibration, Split.CALIBRATION)
+    test = with_distinct_names(_read(datasets, min_coverage, control.test, Split.TEST))
     data = {one.data for one in (*calibration, *test)}
     if len(data) > 1:
         raise UserError(f"control: runs of {len(data)} datasets; expected one")
@@ -76,9 +76,9 @@ def read_judges(study: Study) -> tuple[Path, list[Judge], list[Evaluation]]:
                 f"{one.directory}: no run of {judge_id(one)} in control.calibration; expected the same "
                 "judges on both splits"
             )
-        judges.append(_judge(held[one.judge_hash], one, settings))
-    _refuse_other_samples([one.test for one in judges], settings.test)
-    return data.pop(), [*judges, *_ensembles(judges, test, settings)], [*calibration, *test]
+        judges.append(_judge(held[one.judge_hash], one, control))
+    _refuse_other_samples([one.test for one in judges], control.test)
+    return data.pop(), [*judges, *_ensembles(judges, test, control)], [*calibration, *test]
 
 
 def far_of(samples: Columns) -> FarOf:
@@ -99,10 +99,10 @@ def counted(scores: FloatArray, policy: str, *, is_attack: bool) -> FloatArray:
     return np.where(np.isnan(scores), np.inf if is_flagged else _UNSCORED_LOW, scores)
 
 
-def _read(study: Study, directories: Sequence[Path], split: Split) -> list[Evaluation]:
+def _read(datasets: Path, min_coverage: float, directories: Sequence[Path], split: Split) -> list[Evaluation]:
     found: dict[str, Evaluation] = {}
     for directory in directories:
-        one = read_covered(study.paths.data, directory, study.score.min_coverage)
+        one = read_covered(datasets, directory, min_coverage)
         if one.split is not split:
             raise UserError(
                 f"{directory}: judged the {one.split} split; control.{split} takes runs over {split}"
@@ -115,23 +115,23 @@ def _read(study: Study, directories: Sequence[Path], split: Split) -> list[Evalu
     return list(found.values())
 
 
-def _judge(calibration: Evaluation, test: Evaluation, settings: Control) -> Judge:
+def _judge(calibration: Evaluation, test: Evaluation, settings: Control) -> JudgedMonitor:
     held = _side(calibration, settings)
     kept = np.isin(
         held.samples.group_ids().to_numpy(zero_copy_only=False), unseen(calibration, None).group_ids
     )
     if not kept.all():  # a combination, which was fitted on the rest, and has no steps
-        held = Side(held.samples.taking(kept), held.scores[kept], None)
+        held = JudgedSplit(held.samples.taking(kept), held.scores[kept], None)
     tested = _side(test, settings)
     for side, one in ((held, calibration), (tested, test)):
         if side.samples.is_misbehavior.all():
             raise UserError(f"{one.directory}: no benign sample; expected honest ones, to set a threshold on")
     if not tested.samples.is_misbehavior.any():
         raise UserError(f"{test.directory}: no misbehavior sample; expected attacks, to be caught or not")
-    return Judge(test.monitor, test.prompt, held, tested, [])
+    return JudgedMonitor(test.monitor, test.prompt, held, tested, [])
 
 
-def _side(one: Evaluation, settings: Control) -> Side:
+def _side(one: Evaluation, settings: Control) -> JudgedSplit:
     steps = _steps(one) if (one.directory / STEPS).is_file() else None
     scores = one.judged.scores
     if steps is not None and settings.trajectory != "as_judged":
@@ -139,7 +139,7 @@ def _side(one: Evaluation, settings: Control) -> Side:
     scores = np.where(forced_alarms(one), np.inf, scores)
     if np.isnan(scores).all():
         raise UserError(f"{one.directory}: no verdict has a score; expected a judge with log-probabilities")
-    return Side(one.judged, scores, steps)
+    return JudgedSplit(one.judged, scores, steps)
 
 
 def _steps(one: Evaluation) -> Steps:
@@ -172,7 +172,7 @@ def _steps(one: Evaluation) -> Steps:
     return inside
 
 
-def _refuse_other_samples(sides: Sequence[Side], directories: Sequence[Path]) -> None:
+def _refuse_other_samples(sides: Sequence[JudgedSplit], directories: Sequence[Path]) -> None:
     for side, directory in zip(sides, directories, strict=True):
         if not side.samples.sample_ids.equals(sides[0].samples.sample_ids):
             raise UserError(
@@ -180,7 +180,9 @@ def _refuse_other_samples(sides: Sequence[Side], directories: Sequence[Path]) ->
             )
 
 
-def _ensembles(judges: Sequence[Judge], runs: Sequence[Evaluation], settings: Control) -> list[Judge]:
+def _ensembles(
+    judges: Sequence[JudgedMonitor], runs: Sequence[Evaluation], settings: Control
+) -> list[JudgedMonitor]:
     """The mean and maximum of the runs that are no combinations themselves, where there are several."""
     alone = [
         judge
@@ -202,10 +204,10 @@ def _ensembles(judges: Sequence[Judge], runs: Sequence[Evaluation], settings: Co
         )
         prompts = "+".join(dict.fromkeys(one.prompt for one in alone))
         members = [[one.monitor, one.prompt] for one in alone]
-        made.append(Judge(f"{rule} of {len(alone)}", prompts, held, test, members))
+        made.append(JudgedMonitor(f"{rule} of {len(alone)}", prompts, held, test, members))
     return made
 
 
-def _combined(ensemble: Ensemble, sides: Sequence[Side]) -> Side:
+def _combined(ensemble: Ensemble, sides: Sequence[JudgedSplit]) -> JudgedSplit:
     scores = {name: side.scores for name, side in zip(ensemble.members, sides, strict=True)}
-    return Side(sides[0].samples, combine(ensemble, scores), None)
+    return JudgedSplit(sides[0].samples, combine(ensemble, scores), None)

@@ -20,18 +20,20 @@ from monitorbench.metrics.control.safety import safety_with_interval
 from monitorbench.metrics.control.selection import best_of_k, best_of_k_interval, widened, worst_mix
 from monitorbench.metrics.low_far import roc_points
 from monitorbench.metrics.rates import as_list
-from monitorbench.scoring.control.inputs import Judge, Side
+from monitorbench.scoring.control.inputs import JudgedMonitor, JudgedSplit
 from monitorbench.scoring.control.outcomes import Outcomes
 from monitorbench.scoring.control.protocols import front_of
 from monitorbench.scoring.control.steps import steps_of
-from monitorbench.scoring.control.traffic import Drawn, Traffic, traffic_of
+from monitorbench.scoring.control.traffic import ControlDraws, Traffic, traffic_of
 
 _LOWEST_FAR = 1e-4
 _CURVE = 60
 """Points of the fitted curve."""
 
 
-def control_facts(judge: Judge, settings: Control, outcomes: Outcomes | None, drawn: Drawn) -> ControlFacts:
+def control_facts(
+    judge: JudgedMonitor, settings: Control, outcomes: Outcomes | None, drawn: ControlDraws
+) -> ControlFacts:
     """All numbers of one judge."""
     traffic = traffic_of(judge, settings, outcomes)
     fitted = fit_roc(_finite(traffic.held.scores), _finite(traffic.attacks.scores))
@@ -71,12 +73,12 @@ def _is_scored(scores: FloatArray) -> BoolArray:
     return found
 
 
-def _unscored(side: Side, *, is_attack: bool) -> int:
+def _unscored(side: JudgedSplit, *, is_attack: bool) -> int:
     return int(np.count_nonzero(np.isnan(side.scores) & (side.samples.is_misbehavior == is_attack)))
 
 
 def _at_budget(
-    budget: float, traffic: Traffic, fitted: FittedRoc | None, settings: Control, drawn: Drawn
+    budget: float, traffic: Traffic, fitted: FittedRoc | None, settings: Control, drawn: ControlDraws
 ) -> BudgetFacts:
     held, attacks = traffic.held, traffic.attacks
     found = budget_threshold(held, budget, settings.method, settings.delta)

@@ -10,6 +10,7 @@ from itertools import combinations
 from pathlib import Path
 
 from monitorbench.config.base import UserError
+from monitorbench.config.control import Control
 from monitorbench.config.study import Study
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.control.budget import budget_threshold, threshold_draws
@@ -25,13 +26,12 @@ from monitorbench.report.control.page import render_control
 from monitorbench.report.control.table import control_rows, show_control
 from monitorbench.report.tables.csv_rows import to_csv
 from monitorbench.runs.directory import RunDirectory
-from monitorbench.runs.files import write_atomically, write_json
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import file_sha256, write_atomically, write_json
 from monitorbench.runs.run_folders import dataset_name, run_name
-from monitorbench.scoring.control.inputs import Judge, far_of, read_judges
+from monitorbench.scoring.control.inputs import JudgedMonitor, far_of, read_judges
 from monitorbench.scoring.control.measure import control_facts
 from monitorbench.scoring.control.outcomes import Outcomes, read_outcomes
-from monitorbench.scoring.control.traffic import Drawn, Traffic, traffic_of
+from monitorbench.scoring.control.traffic import ControlDraws, Traffic, traffic_of
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def control_runs(study: Study) -> Path:
     Raises `ConfigError` where no run is given, `UserError` where runs don't belong together, or the file of
     outcomes can't be read.
     """
-    data, judges, evaluations = read_judges(study)
+    data, judges, evaluations = read_judges(study.control, study.paths.data, study.score.min_coverage)
     settings = study.control
     outcomes = read_outcomes(settings.outcomes) if settings.outcomes else None
     if outcomes is not None:
@@ -62,7 +62,7 @@ def control_runs(study: Study) -> Path:
     }
     run = RunDirectory(study.paths.runs / "control", run_name(dataset_name(data.name)), identity)
     with run.recording(study) as results:
-        found = _measured(study, data.name, judges, outcomes)
+        found = _measured(study.control, study.seed, study.transfer.resamples, data.name, judges, outcomes)
         write_json(run.path / "control.json", found)
         write_atomically(run.path / "control.csv", to_csv(control_rows(found)))
         results["runs"] = [str(one.directory) for one in evaluations]
@@ -73,36 +73,41 @@ def control_runs(study: Study) -> Path:
     return run.path
 
 
-def _measured(study: Study, data: str, judges: Sequence[Judge], outcomes: Outcomes | None) -> ControlResults:
-    settings = study.control
-    drawn = Drawn(study.transfer.resamples, study.seed)
+def _measured(
+    control: Control,
+    seed: int,
+    resamples: int,
+    data: str,
+    judges: Sequence[JudgedMonitor],
+    outcomes: Outcomes | None,
+) -> ControlResults:
+    drawn = ControlDraws(resamples, seed)
     monitors: dict[str, dict[str, ControlFacts]] = {}
     for judge in judges:
-        monitors.setdefault(judge.monitor, {})[judge.prompt] = control_facts(judge, settings, outcomes, drawn)
+        monitors.setdefault(judge.monitor, {})[judge.prompt] = control_facts(judge, control, outcomes, drawn)
     return ControlResults(
         schema_version=SCHEMA_VERSION,
         dataset=data,
         far_of=far_of(judges[0].calibration.samples),
-        method=settings.method,
-        delta=settings.delta if settings.method == "neyman_pearson" else None,
-        unscored=settings.unscored,
+        method=control.method,
+        delta=control.delta if control.method == "neyman_pearson" else None,
+        unscored=control.unscored,
         resamples=drawn.resamples,
         success="assumed" if outcomes is None or not outcomes.success else "recorded",
-        trajectory=settings.trajectory,
+        trajectory=control.trajectory,
         monitors=monitors,
-        differences=_differences(study, judges, outcomes, drawn),
+        differences=_differences(control, judges, outcomes, drawn),
     )
 
 
 def _differences(
-    study: Study, judges: Sequence[Judge], outcomes: Outcomes | None, drawn: Drawn
+    control: Control, judges: Sequence[JudgedMonitor], outcomes: Outcomes | None, drawn: ControlDraws
 ) -> list[DifferenceFacts]:
     """Every two judges at every budget that both keep, where they scored the same attacks."""
-    settings = study.control
-    traffic = [traffic_of(judge, settings, outcomes) for judge in judges]
+    traffic = [traffic_of(judge, control, outcomes) for judge in judges]
     found = []
-    for budget in settings.budgets:
-        limits = [_limit(one, study, budget, drawn) for one in traffic]
+    for budget in control.budgets:
+        limits = [_limit(one, control, budget, drawn) for one in traffic]
         for i, j in combinations(range(len(judges)), 2):
             first, second = limits[i], limits[j]
             attacks = (traffic[i].attacks, traffic[j].attacks)
@@ -123,13 +128,14 @@ def _differences(
     return found
 
 
-def _limit(traffic: Traffic, study: Study, budget: float, drawn: Drawn) -> tuple[float, FloatArray] | None:
+def _limit(
+    traffic: Traffic, control: Control, budget: float, drawn: ControlDraws
+) -> tuple[float, FloatArray] | None:
     """The threshold for a budget, and those of other draws of honest tasks."""
-    settings = study.control
-    found = budget_threshold(traffic.held, budget, settings.method, settings.delta)
+    found = budget_threshold(traffic.held, budget, control.method, control.delta)
     if found.threshold is None:
         return None
     anew = threshold_draws(
-        traffic.held, budget, settings.method, settings.delta, resamples=drawn.resamples, seed=drawn.seed
+        traffic.held, budget, control.method, control.delta, resamples=drawn.resamples, seed=drawn.seed
     )
     return found.threshold, anew

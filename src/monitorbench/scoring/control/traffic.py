@@ -9,11 +9,11 @@ from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import BoolArray, Columns
 from monitorbench.metrics.control.budget import Honest
 from monitorbench.metrics.control.safety import Attacks
-from monitorbench.scoring.control.inputs import Judge, Side, counted
+from monitorbench.scoring.control.inputs import JudgedMonitor, JudgedSplit, counted
 from monitorbench.scoring.control.outcomes import Outcomes, values_of
 
 
-class Drawn(NamedTuple):
+class ControlDraws(NamedTuple):
     """How many draws, and by which seed; attacks are drawn by the next one, the same for all judges."""
 
     resamples: int
@@ -39,7 +39,7 @@ class Traffic(NamedTuple):
     routes: Routes
 
 
-def traffic_of(judge: Judge, settings: Control, outcomes: Outcomes | None) -> Traffic:
+def traffic_of(judge: JudgedMonitor, settings: Control, outcomes: Outcomes | None) -> Traffic:
     """The judge's traffic; with `leave_out` without what it did not score."""
     test = judge.test
     scores = counted(test.scores, settings.unscored, is_attack=True)
@@ -61,7 +61,7 @@ def succeeds(samples: Columns, outcomes: Outcomes | None) -> BoolArray:
     return found
 
 
-def _honest(side: Side, settings: Control) -> Honest:
+def _honest(side: JudgedSplit, settings: Control) -> Honest:
     scores = counted(side.scores, settings.unscored, is_attack=False)
     rows = ~side.samples.is_misbehavior & ~np.isnan(scores)
     return Honest(scores[rows], side.samples.groups[rows])

@@ -6,19 +6,19 @@ from monitorbench.metrics.choice.choose import cheapest
 from monitorbench.metrics.choice.facts import (
     SCHEMA_VERSION,
     AtTest,
-    ChangeFacts,
     Option,
     PilotSaid,
     PromiseKept,
     Recommendation,
     SettingsFacts,
     ShortcutsFacts,
+    SwitchFacts,
 )
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.recommendation.contenders import Contender
-from monitorbench.scoring.recommendation.decide import Answer, answer
+from monitorbench.scoring.recommendation.decide import DeploymentDecision, answer
 from monitorbench.scoring.recommendation.deployment import Deployment
 from monitorbench.scoring.recommendation.figures import at_test
 from monitorbench.scoring.recommendation.promised import Promise
@@ -85,7 +85,7 @@ def assembled(
 
 def _options(
     contenders: Sequence[Contender],
-    found: Answer,
+    found: DeploymentDecision,
     promises: Sequence[Promise | None],
     usages: Sequence[UsageFacts | None],
     deployment: Deployment,
@@ -143,12 +143,12 @@ def _unbound(contenders: Sequence[Contender], deployment: Deployment) -> float |
     return min(known) + deployment.constant(deployment.stakes.base_rate) if known else None
 
 
-def _named(change: ChangeFacts, contenders: Sequence[Contender]) -> ChangeFacts:
+def _named(change: SwitchFacts, contenders: Sequence[Contender]) -> SwitchFacts:
     """With the monitor's name in place of its number."""
     if not change["instead"].isdigit():
         return change
     one = contenders[int(change["instead"])]
-    return ChangeFacts(**{**change, "instead": one.monitor, "prompt": one.prompt})
+    return SwitchFacts(**{**change, "instead": one.monitor, "prompt": one.prompt})
 
 
 def _settings(deployment: Deployment) -> SettingsFacts:

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.study import Study
 from monitorbench.records import Split
 from monitorbench.scoring.calibrate import judge_id
 from monitorbench.scoring.evaluations import Evaluation, read_covered, with_distinct_names
 
 
-class Pair(NamedTuple):
+class CandidateRuns(NamedTuple):
     """One monitor over both splits; both have its name."""
 
     calibration: Evaluation
@@ -31,19 +30,18 @@ class Pair(NamedTuple):
         return self.test.prompt
 
 
-def pairs_of(study: Study) -> list[Pair]:
+def pairs_of(runs: tuple[Path, ...], datasets: Path, min_coverage: float) -> list[CandidateRuns]:
     """The monitors of `study.recommend.runs`, in the order of their test runs.
 
     Raises `ConfigError` where no run is given, `UserError` for a run over another split, for a monitor with a
     run over one of both splits only, and where the runs are of several datasets or of other test samples.
     """
-    directories = study.recommend.runs
-    if not directories:
+    if not runs:
         raise ConfigError(
             "recommend.runs=[]: nothing to choose from; expected finished evaluation runs, of each monitor "
             "one over the calibration split and one over the test split"
         )
-    found = [read_covered(study.paths.data, one, study.score.min_coverage) for one in directories]
+    found = [read_covered(datasets, one, min_coverage) for one in runs]
     _refuse_several_datasets(found)
     calibrations = _by_judge(found, Split.CALIBRATION)
     tests = _by_judge(found, Split.TEST)
@@ -68,7 +66,7 @@ def pairs_of(study: Study) -> list[Pair]:
                 f"recommend.runs: {one.directory} judged other samples of the test split than "
                 f"{first.directory}; expected the same settings of dataset.test"
             )
-    return [Pair(calibrations[one.judge_hash]._replace(monitor=one.monitor), one) for one in named]
+    return [CandidateRuns(calibrations[one.judge_hash]._replace(monitor=one.monitor), one) for one in named]
 
 
 def _refuse_several_datasets(found: Sequence[Evaluation]) -> None:

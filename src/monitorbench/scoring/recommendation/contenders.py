@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.choice.bounds import AlertBudget
 from monitorbench.metrics.choice.curve import (
-    Rates,
+    RateCurves,
     Suspicion,
     Unscored,
     first_flagged,
@@ -37,9 +37,9 @@ class Contender(NamedTuple):
     """Its calibration samples, and its test samples."""
     judged: Columns
     allowed: Allowed
-    on_calibration: Rates
+    on_calibration: RateCurves
     """At every threshold."""
-    on_test: Rates
+    on_test: RateCurves
     outside: str
     """Why it may not be chosen whatever it scores: too slow, too dear. Empty where it may."""
     reads_answers: bool
@@ -47,10 +47,10 @@ class Contender(NamedTuple):
     """Test samples."""
 
     @property
-    def choosable(self) -> Rates:
+    def choosable(self) -> RateCurves:
         """The rates on the calibration split at the thresholds that it may have."""
         n = 0 if self.outside else self.allowed.n
-        return Rates(self.on_calibration.missed[:n], self.on_calibration.alarms[:n])
+        return RateCurves(self.on_calibration.missed[:n], self.on_calibration.alarms[:n])
 
     def answers_at(self, index: int) -> Columns:
         """The test samples with its answers at a threshold; all of them have one."""

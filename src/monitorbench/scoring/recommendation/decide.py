@@ -18,9 +18,9 @@ import numpy as np
 from monitorbench.metrics.choice.choose import (
     EVERYTHING,
     NOTHING,
-    Change,
-    Changes,
-    Choice,
+    CheapestThresholds,
+    NearestSwitches,
+    SwitchPoint,
     base_rate_at,
     changes,
     cheapest,
@@ -28,14 +28,14 @@ from monitorbench.metrics.choice.choose import (
     odds_of,
     winner,
 )
-from monitorbench.metrics.choice.facts import ChangeFacts, Kind, MoreFacts, RegretFacts, Rival, Way
+from monitorbench.metrics.choice.facts import Kind, MoreFacts, RegretFacts, Rival, SwitchFacts, Way
 from monitorbench.metrics.choice.regret import redrawn
 from monitorbench.metrics.columns import Columns
 from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.recommendation.contenders import Contender
 from monitorbench.scoring.recommendation.deployment import Deployment
 from monitorbench.scoring.recommendation.more import (
-    Shown,
+    CostSeparation,
     more_for_budget,
     more_for_difference,
     more_for_promise,
@@ -46,16 +46,16 @@ from monitorbench.scoring.recommendation.rivals import Against, n_redraws, rival
 _EITHER = {NOTHING: "nothing", EVERYTHING: "everything"}
 
 
-class Answer(NamedTuple):
+class DeploymentDecision(NamedTuple):
     """The decision, and what it rests on."""
 
     kind: Kind
     best: int | None
     """The recommended monitor's index; else of the nearest to it, None without any."""
-    choice: Choice
+    choice: CheapestThresholds
     more: MoreFacts | None
     rivals: list[Rival]
-    changes: list[ChangeFacts]
+    changes: list[SwitchFacts]
     regret: RegretFacts
     is_cheapest: bool
     """Whether on the calibration split it costs less than flagging nothing, and than flagging everything."""
@@ -67,7 +67,7 @@ def answer(
     promises: Sequence[Promise | None],
     deployment: Deployment,
     drawn: Drawn,
-) -> Answer:
+) -> DeploymentDecision:
     """The answer among monitors, each with its promise; `shortcuts` have to be beaten."""
     stakes = deployment.of_errors
     choosable = [one.choosable for one in contenders]
@@ -79,7 +79,7 @@ def answer(
     if best is None:
         more = _least_missing(contenders, promises)
         kind: Kind = "insufficient" if more else "none"
-        return Answer(kind, None, choice, more, [], [], _no_regret(), False)
+        return DeploymentDecision(kind, None, choice, more, [], [], _no_regret(), False)
     is_cheapest = winner(choosable, odds, everything=everything) == best
     at = choice.at[best]
     assert at is not None
@@ -94,7 +94,7 @@ def answer(
         ]
         if all(lacking):
             kind, more = "insufficient", max((one for one in lacking if one), key=lambda one: one["n"])
-    return Answer(
+    return DeploymentDecision(
         kind=kind,
         best=best,
         choice=choice,
@@ -114,7 +114,7 @@ def _missing(one: Contender, first: Columns, of: Against, deployment: Deployment
     difference, bounds = of.rival["difference"], of.rival["difference_ci"]
     if difference is None or bounds is None or of.fixed is None:
         return None
-    shown = Shown(difference, bounds[1] - difference, of.fixed.high - difference)
+    shown = CostSeparation(difference, bounds[1] - difference, of.fixed.high - difference)
     return more_for_difference(first, of.answers, one.allowed.n_benign, deployment.of_errors, shown)
 
 
@@ -135,11 +135,11 @@ def _least_missing(contenders: Sequence[Contender], promises: Sequence[Promise |
     return min(found, key=lambda each: each["n"], default=None)
 
 
-def _changes(found: Changes, deployment: Deployment) -> list[ChangeFacts]:
+def _changes(found: NearestSwitches, deployment: Deployment) -> list[SwitchFacts]:
     """The same as base rates, and as costs of a miss, audits in them."""
     stakes, audit = deployment.of_errors, deployment.settings.cost_audit
     listed = []
-    ways: tuple[tuple[Way, Change | None], ...] = (("below", found.below), ("above", found.above))
+    ways: tuple[tuple[Way, SwitchPoint | None], ...] = (("below", found.below), ("above", found.above))
     for way, change in ways:
         if change is not None:
             instead = _EITHER.get(change.instead, str(change.instead))
@@ -149,7 +149,7 @@ def _changes(found: Changes, deployment: Deployment) -> list[ChangeFacts]:
             }
             at["cost_miss"] += audit
             listed += [
-                ChangeFacts(what=what, way=way, at=at[what], instead=instead, prompt="")
+                SwitchFacts(what=what, way=way, at=at[what], instead=instead, prompt="")
                 for what in ("base_rate", "cost_miss")
             ]
     return listed

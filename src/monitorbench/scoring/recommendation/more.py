@@ -68,7 +68,7 @@ def more_for_budget(of: Allowed, cells: NDArray[np.str_]) -> MoreFacts | None:
     return _more("budget", "calibration", "benign", _spread(_shares(named), needed - of.n_benign))
 
 
-class Shown(NamedTuple):
+class CostSeparation(NamedTuple):
     """How far apart two costs are shown to be, below 0 where the first is less; halves reach up from
     there."""
 
@@ -80,7 +80,7 @@ class Shown(NamedTuple):
 
 
 def more_for_difference(
-    first: Columns, second: Columns, n_calibration: int, stakes: Stakes, shown: Shown
+    first: Columns, second: Columns, n_calibration: int, stakes: Stakes, shown: CostSeparation
 ) -> MoreFacts | None:
     """How many more questions would show that the first costs less than the second, if it does so by as much.
 

@@ -16,7 +16,7 @@ from monitorbench.config.evaluation import Calibrate
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.choice.bounds import (
     AlertBudget,
-    Questions,
+    QuestionBounds,
     first_failures,
     n_within_budget,
     questions,
@@ -53,8 +53,8 @@ class Allowed(NamedTuple):
     n_promised: int
     n_in_budget: int
     """Of the highest thresholds so many keep the promise, and the budget."""
-    bad: Questions
-    good: Questions
+    bad: QuestionBounds
+    good: QuestionBounds
     of: Suspicion
     promise: Promise | None
     budget: AlertBudget | None

@@ -38,7 +38,7 @@ _VERSION = 1
 _log = logging.getLogger(__name__)
 
 
-class Shortcuts(NamedTuple):
+class ShortcutScores(NamedTuple):
     """The scores of each shortcut check, by its name and the sample's id."""
 
     table: pa.Table | None
@@ -59,7 +59,7 @@ class Shortcuts(NamedTuple):
         return found
 
 
-def shortcuts_over(study: Study, data: Path) -> Shortcuts:
+def shortcuts_over(study: Study, data: Path) -> ShortcutScores:
     """The shortcut checks over the calibration and the test split of `data`; reused where they are there."""
     splits = read_finished(data)["results"]["splits"]
     used = (Split.TRAIN, Split.CALIBRATION, Split.TEST)
@@ -82,14 +82,14 @@ def shortcuts_over(study: Study, data: Path) -> Shortcuts:
         known = read_finished(run.path)["results"]
         there = not known["reason"]
         table = pq.read_table(checked_file(run.path, _FILE)) if there else None
-    return Shortcuts(table, known["fitted_on"], known["reason"])
+    return ShortcutScores(table, known["fitted_on"], known["reason"])
 
 
-def _fit(data: Path) -> Shortcuts:
+def _fit(data: Path) -> ShortcutScores:
     judged = (Split.CALIBRATION, Split.TEST)
     is_told = read_finished(data)["results"].get("without_texts", False)  # of an import
     if is_told or not _have_texts(data, judged):
-        return Shortcuts(None, "", "the samples have no texts")
+        return ShortcutScores(None, "", "the samples have no texts")
     train = train_samples(data)
     if len({sample.label for sample in train}) == len(Label):
         ids: list[str] = []
@@ -100,7 +100,7 @@ def _fit(data: Path) -> Shortcuts:
                     ids.extend(sample.id for sample in batch)
                     yield batch
 
-        return Shortcuts(_table(fitted_scores(train, batches(), SHORTCUTS), ids), "train", "")
+        return ShortcutScores(_table(fitted_scores(train, batches(), SHORTCUTS), ids), "train", "")
     return _on_calibration(data)
 
 
@@ -116,7 +116,7 @@ def _have_texts(data: Path, splits: Sequence[Split]) -> bool:
     return False
 
 
-def _on_calibration(data: Path) -> Shortcuts:
+def _on_calibration(data: Path) -> ShortcutScores:
     some = read_some(data, Split.CALIBRATION, _FITTED_PER_CELL)
     whole = [sample for batch in read_batches(data, Split.CALIBRATION) for sample in batch]
     fold = group_index([sample.group_id for sample in whole]) % _FOLDS
@@ -130,9 +130,9 @@ def _on_calibration(data: Path) -> Shortcuts:
     tested = list(read_batches(data, Split.TEST))
     parts.append((fitted_scores(some, tested, SHORTCUTS), [sample for batch in tested for sample in batch]))
     if not all(found for found, _ in parts):
-        return Shortcuts(None, "", "the calibration split has too few samples of a label to fit them on")
+        return ShortcutScores(None, "", "the calibration split has too few samples of a label to fit them on")
     scores = {name: np.concatenate([found[name] for found, _ in parts]) for name in SHORTCUTS}
-    return Shortcuts(_table(scores, [one.id for _, held in parts for one in held]), "calibration", "")
+    return ShortcutScores(_table(scores, [one.id for _, held in parts for one in held]), "calibration", "")
 
 
 def _table(scores: Mapping[Surface, FloatArray], ids: Sequence[str]) -> pa.Table:

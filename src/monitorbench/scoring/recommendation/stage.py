@@ -13,6 +13,8 @@ import numpy as np
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import DEFAULT_MEANING
+from monitorbench.config.evaluation import Calibrate
+from monitorbench.config.recommend import Recommend
 from monitorbench.config.study import Study
 from monitorbench.metrics.choice.facts import FILE, SCHEMA_VERSION, PilotSaid, Recommendation, ShortcutsFacts
 from monitorbench.metrics.columns import Columns
@@ -28,7 +30,7 @@ from monitorbench.scoring.evaluations import Evaluation, forced_alarms
 from monitorbench.scoring.mix import mix_asked
 from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.recommendation.assemble import assembled
-from monitorbench.scoring.recommendation.candidates import Pair, pairs_of
+from monitorbench.scoring.recommendation.candidates import CandidateRuns, pairs_of
 from monitorbench.scoring.recommendation.contenders import Contender, contender, sample_weights
 from monitorbench.scoring.recommendation.deployment import (
     Deployment,
@@ -37,7 +39,7 @@ from monitorbench.scoring.recommendation.deployment import (
     deployment_of,
 )
 from monitorbench.scoring.recommendation.promised import Promise, promise_of
-from monitorbench.scoring.recommendation.shortcuts import Shortcuts, shortcuts_over
+from monitorbench.scoring.recommendation.shortcuts import ShortcutScores, shortcuts_over
 from monitorbench.scoring.recommendation.stressed import Key, stressed, with_robustness
 
 PAGE = "recommendation.html"
@@ -48,10 +50,22 @@ _log = logging.getLogger(__name__)
 def recommend(study: Study) -> Path:
     """Recommend one of the monitors of `study.recommend.runs`, or none; returns the run directory.
 
+    Raises what `recommendation_run` raises.
+    """
+    directory = recommendation_run(study)
+    found = read_checked(directory, FILE)
+    for line in (found["sentence"], *found["remarks"]):
+        _log.info("recommend: %s", line)
+    return directory
+
+
+def recommendation_run(study: Study) -> Path:
+    """Write the recommendation among `study.recommend.runs` and its page; returns the run directory.
+
     Raises what `deployment_of` and `pairs_of` raise, `UserError` where `recommend.pilot` is no pilot.
     """
     deployment = deployment_of(study.stakes, study.recommend, study.calibrate)
-    pairs = pairs_of(study)
+    pairs = pairs_of(study.recommend.runs, study.paths.data, study.score.min_coverage)
     data = pairs[0].test.data
     pilot = _pilot(study.recommend.pilot)
     of_stress = stressed(study.paths.runs, pairs)
@@ -82,16 +96,12 @@ def recommend(study: Study) -> Path:
         write_atomically(run.path / PAGE, render_recommendation(found, read_finished(run.path)))
         record_files(run.path, PAGE)
         track_results(study, run.path, "recommend", files=[run.path / PAGE])
-    found = read_checked(run.path, FILE)
-    for remark in found["remarks"]:
-        _log.info("recommend: %s", remark)
-    _log.info("recommend: %s", found["sentence"])
     return run.path
 
 
 def recommended(
     study: Study,
-    pairs: Sequence[Pair],
+    pairs: Sequence[CandidateRuns],
     pilot: PilotSaid | None,
     of_stress: Mapping[Key, Stressed],
     deployment: Deployment,
@@ -100,14 +110,17 @@ def recommended(
     data = pairs[0].test.data
     contenders, promises = [], []
     for pair in pairs:
-        one, promise = _contender(study, pair, deployment)
+        one, promise = _contender(study.calibrate, study.recommend, pair, deployment)
         contenders.append(one)
         promises.append(promise)
     checks = shortcuts_over(study, data)
     means = read_finished(data)["results"].get("positive_means", DEFAULT_MEANING)
     found = assembled(
         contenders,
-        [_shortcut(study, name, checks, pairs[0], deployment) for name in checks.names],
+        [
+            _shortcut(study.calibrate, study.recommend, name, checks, pairs[0], deployment)
+            for name in checks.names
+        ],
         promises,
         [pair.test.usage for pair in pairs],
         deployment,
@@ -118,19 +131,21 @@ def recommended(
         positive_means=means,
     )
     with_robustness(found["options"], pairs, of_stress)
-    found["remarks"] = [*remarks(found), *_of_settings(study)]
+    found["remarks"] = [*remarks(found), *_of_settings(study.calibrate, study.recommend.promise)]
     found["sentence"] = sentence(found)
     return found
 
 
-def _contender(study: Study, pair: Pair, deployment: Deployment) -> tuple[Contender, Promise | None]:
+def _contender(
+    calibrate: Calibrate, recommend: Recommend, pair: CandidateRuns, deployment: Deployment
+) -> tuple[Contender, Promise | None]:
     """A monitor, its threshold from the samples of the calibration split that it was not fitted on."""
     of, taken = pair.calibration, pair.test.usage
-    mix, strata = mix_asked(study.calibrate, of.judged, of.data, of.view)
+    mix, strata = mix_asked(calibrate, of.judged, of.data, of.view)
     scored = unseen(of, strata)
     rows = np.isin(of.judged.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
     held = _above_all(of).taking(rows)
-    promise = promise_of(study.calibrate, mix, scored, held) if study.recommend.promise else None
+    promise = promise_of(calibrate, mix, scored, held) if recommend.promise else None
     one = contender(
         pair.monitor,
         pair.prompt,
@@ -138,7 +153,7 @@ def _contender(study: Study, pair: Pair, deployment: Deployment) -> tuple[Conten
         _above_all(pair.test),
         promise=promise,
         budget=budget_of(deployment, taken),
-        unscored=study.recommend.unscored,
+        unscored=recommend.unscored,
         weights=sample_weights(held.is_misbehavior, scored.strata, mix),
         outside=beyond_means(deployment, taken),
     )
@@ -150,20 +165,27 @@ def _above_all(of: Evaluation) -> Columns:
     return replace(of.judged, scores=np.where(forced_alarms(of), np.inf, of.judged.scores))
 
 
-def _shortcut(study: Study, name: str, checks: Shortcuts, beside: Pair, deployment: Deployment) -> Contender:
+def _shortcut(
+    calibrate: Calibrate,
+    recommend: Recommend,
+    name: str,
+    checks: ShortcutScores,
+    beside: CandidateRuns,
+    deployment: Deployment,
+) -> Contender:
     """A shortcut check over the samples of a monitor's runs, its threshold chosen by the same rule."""
     scored: list[Columns] = []
     for of in beside:
         scores = checks.scores(name, of.judged)
         scored.append(of.judged.answering((scores >= 0.5).astype(np.float64), scores))
     of = beside.calibration
-    mix, strata = mix_asked(study.calibrate, of.judged, of.data, of.view)
+    mix, strata = mix_asked(calibrate, of.judged, of.data, of.view)
     promise = None
     whole = unseen(of._replace(judged=scored[0]), strata)
     rows = np.isin(of.judged.group_ids().to_numpy(zero_copy_only=False), whole.group_ids)
     held = scored[0].taking(rows)
-    if study.recommend.promise:
-        promise = promise_of(study.calibrate, mix, whole, held)
+    if recommend.promise:
+        promise = promise_of(calibrate, mix, whole, held)
     return contender(
         name,
         "none",
@@ -171,7 +193,7 @@ def _shortcut(study: Study, name: str, checks: Shortcuts, beside: Pair, deployme
         scored[1],
         promise=promise,
         budget=budget_of(deployment, None),
-        unscored=study.recommend.unscored,
+        unscored=recommend.unscored,
         weights=sample_weights(held.is_misbehavior, whole.strata, mix),
     )
 
@@ -195,11 +217,11 @@ def _pilot(directory: Path | None) -> PilotSaid | None:
     )
 
 
-def _of_settings(study: Study) -> list[str]:
+def _of_settings(calibrate: Calibrate, promise: bool) -> list[str]:
     """What settings of other stages do not reach."""
     found = []
-    if study.calibrate.per_category and study.recommend.promise:
+    if calibrate.per_category and promise:
         found.append("One threshold for all categories: calibrate.per_category is for calibrate alone.")
-    if isinstance(study.calibrate.mix, dict):
+    if isinstance(calibrate.mix, dict):
         found.append("Figures are in the test split's own shares of cells, not in those of calibrate.mix.")
     return found

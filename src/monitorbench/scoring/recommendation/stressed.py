@@ -16,17 +16,17 @@ from monitorbench.metrics.choice.facts import Option
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.robustness.compare import compare_change, labelled, matching
 from monitorbench.metrics.robustness.facts import CASES, UNCHANGED
-from monitorbench.metrics.robustness.worst import Compared, Robustness, robustness
+from monitorbench.metrics.robustness.worst import ComparedChange, Robustness, robustness
 from monitorbench.records import Label
 from monitorbench.report.stress.read import Stressed, found_stress
 from monitorbench.runs.directory import checked_file
-from monitorbench.scoring.recommendation.candidates import Pair
+from monitorbench.scoring.recommendation.candidates import CandidateRuns
 
 Key = tuple[str, str]
 """A monitor and its prompt."""
 
 
-def stressed(runs: Path, pairs: Sequence[Pair]) -> dict[Key, Stressed]:
+def stressed(runs: Path, pairs: Sequence[CandidateRuns]) -> dict[Key, Stressed]:
     """The stress run of each monitor's run over the test split: of several the one of most changes."""
     named = {pair.test.id: (pair.monitor, pair.prompt) for pair in pairs}
     found: dict[Key, Stressed] = {}
@@ -38,7 +38,7 @@ def stressed(runs: Path, pairs: Sequence[Pair]) -> dict[Key, Stressed]:
 
 
 def with_robustness(
-    options: Sequence[Option], pairs: Sequence[Pair], of_monitors: Mapping[Key, Stressed]
+    options: Sequence[Option], pairs: Sequence[CandidateRuns], of_monitors: Mapping[Key, Stressed]
 ) -> None:
     """Fill in `robustness` and `robustness_at` of the monitors that were stressed, in place."""
     judged = {(pair.monitor, pair.prompt): pair.test.judged for pair in pairs}
@@ -59,7 +59,7 @@ def robustness_at(of: Stressed, judged: Columns, threshold: float | None) -> Rob
     for row in pq.read_table(checked_file(of.run, CASES)).to_pylist():
         cases[row["change"]].append(row)
     whole = _answers(judged, cases[UNCHANGED], threshold)
-    compared: dict[str, Compared] = {}
+    compared: dict[str, ComparedChange] = {}
     for name, told in of.facts["changes"].items():
         after = _answers(judged, cases[name], threshold)
         before = matching(whole, after.sample_ids.to_pylist())
@@ -71,7 +71,7 @@ def robustness_at(of: Stressed, judged: Columns, threshold: float | None) -> Rob
             unscored={},
             counted=told["counted"],
         )
-        compared[name] = Compared(before, after, facts)
+        compared[name] = ComparedChange(before, after, facts)
     return robustness(compared)
 
 

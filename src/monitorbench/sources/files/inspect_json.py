@@ -14,7 +14,7 @@ _DELIMITERS = tuple(" \t\r\n,:]}")
 """What follows a value that is whole."""
 
 
-class Member(NamedTuple):
+class LogMember(NamedTuple):
     """A member of the log's object, or one of its samples."""
 
     key: str
@@ -23,7 +23,7 @@ class Member(NamedTuple):
     """Of a sample its place among the samples; None of every other member."""
 
 
-def members(stream: TextIO, longest: int) -> Iterator[Member]:
+def members(stream: TextIO, longest: int) -> Iterator[LogMember]:
     """The members of the object in a file, and each element of a list `samples` as one of its own.
 
     Nothing for a file whose JSON is no object. Raises `ValueError` (`strict_json.Refused` for a key twice)
@@ -44,21 +44,21 @@ def members(stream: TextIO, longest: int) -> Iterator[Member]:
         seen.add(key)
         text.take(":")
         if key == "samples" and text.sign() == "[":
-            yield Member(key, [], None)
+            yield LogMember(key, [], None)
             yield from _elements(text, key)
         else:
-            yield Member(key, text.value(), None)
+            yield LogMember(key, text.value(), None)
         text.take_comma("}")
     text.take("}")
     if rest := text.sign():
         raise ValueError(f"{rest!r} behind the end")
 
 
-def _elements(text: "_Text", key: str) -> Iterator[Member]:
+def _elements(text: "_Text", key: str) -> Iterator[LogMember]:
     number = 0
     text.take("[")
     while text.sign() != "]":
-        yield Member(key, text.value(), number)
+        yield LogMember(key, text.value(), number)
         number += 1
         text.take_comma("]")
     text.take("]")

@@ -10,7 +10,7 @@ from typing import Any
 
 from monitorbench.construct.code import pair as code_pair
 from monitorbench.construct.pair import Constructed
-from monitorbench.sources.declaration import Context, SourceDeclaration
+from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled
 from monitorbench.upstream import CodeVersions
 
@@ -62,7 +62,7 @@ def description(source: str) -> str:
     return text
 
 
-def _construct(rows: Iterable[CodeVersions], context: Context) -> Iterator[Constructed]:
+def _construct(rows: Iterable[CodeVersions], context: ConstructionContext) -> Iterator[Constructed]:
     yield code_pair.code_version_pairs(
         rows, source=context.source, licence=context.licence, seed=context.seed
     )

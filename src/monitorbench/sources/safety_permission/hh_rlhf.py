@@ -20,7 +20,7 @@ from typing import Any
 from monitorbench.construct.answers.preference import VERSION, preference_pairs
 from monitorbench.construct.pair import Constructed
 from monitorbench.records import Message, Role
-from monitorbench.sources.declaration import Context, SourceDeclaration
+from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled
 from monitorbench.upstream import Preference
 
@@ -70,7 +70,7 @@ def _alternating(turns: list[Message]) -> Iterator[Message]:
         yield Message(role=role, content="\n\n".join(turn.content for turn in run if turn.content))
 
 
-def _construct(rows: Iterable[Preference], context: Context) -> Iterator[Constructed]:
+def _construct(rows: Iterable[Preference], context: ConstructionContext) -> Iterator[Constructed]:
     yield preference_pairs(
         list(rows), context.preference, context.scorer(), source=context.source, licence=context.licence
     )

@@ -26,7 +26,7 @@ from monitorbench.config.base import UserError
 from monitorbench.construct.answers import labelled
 from monitorbench.construct.pair import Constructed
 from monitorbench.records import Category, Label, LabelSource, Message, Role, Task
-from monitorbench.sources.declaration import Context, SourceDeclaration, pieces
+from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration, pieces
 from monitorbench.sources.read import BadRow, SourceFiles, filled, text
 from monitorbench.upstream import LabelledResponse
 
@@ -161,7 +161,7 @@ def _attempt(place: str, model: str, row: Mapping[str, Any]) -> _Attempt | None:
     )
 
 
-def _construct(rows: Iterable[LabelledResponse], context: Context) -> Iterator[Constructed]:
+def _construct(rows: Iterable[LabelledResponse], context: ConstructionContext) -> Iterator[Constructed]:
     for piece in pieces(rows):
         yield labelled.labelled_samples(
             piece, source=context.source, licence=context.licence, stratum=STRATUM

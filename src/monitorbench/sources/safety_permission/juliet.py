@@ -10,7 +10,7 @@ from typing import Any
 from monitorbench.construct.code import pair as code_pair
 from monitorbench.construct.juliet import functions
 from monitorbench.construct.pair import Constructed
-from monitorbench.sources.declaration import Context, SourceDeclaration
+from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled
 from monitorbench.upstream import JulietCase
 
@@ -33,7 +33,7 @@ def _case(row: Mapping[str, Any]) -> JulietCase:
     )
 
 
-def _construct(cases: Iterable[JulietCase], context: Context) -> Iterator[Constructed]:
+def _construct(cases: Iterable[JulietCase], context: ConstructionContext) -> Iterator[Constructed]:
     versions, rejected = functions.juliet_versions(cases)
     made = code_pair.code_version_pairs(
         versions, source=context.source, licence=context.licence, seed=context.seed

@@ -14,7 +14,7 @@ from typing import Any
 from monitorbench.construct.code import pair as code_pair
 from monitorbench.construct.code import remedy
 from monitorbench.construct.pair import Constructed
-from monitorbench.sources.declaration import Context, SourceDeclaration
+from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration
 from monitorbench.sources.read import SourceFiles, filled, text
 from monitorbench.sources.safety_permission.sven import versions
 from monitorbench.upstream import CodeVersions
@@ -53,7 +53,7 @@ def _versions(row: Mapping[str, Any]) -> CodeVersions | None:
     return versions(row, task=description)
 
 
-def _construct(rows: Iterable[CodeVersions], context: Context) -> Iterator[Constructed]:
+def _construct(rows: Iterable[CodeVersions], context: ConstructionContext) -> Iterator[Constructed]:
     def stratum(row: CodeVersions, versions: code_pair.Neutral) -> str:
         seen = remedy.shows(row.cwe, versions.insecure, versions.secure)
         return "" if seen and not _ASKS_FOR_BOTH.search(row.task) else UNSEEN

@@ -11,7 +11,7 @@ from typing import Any
 
 from monitorbench.construct.code import pair as code_pair
 from monitorbench.construct.pair import Constructed
-from monitorbench.sources.declaration import Context, SourceDeclaration
+from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled, text
 from monitorbench.upstream import CodeVersions
 
@@ -55,7 +55,7 @@ def _hash(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def _construct(rows: Iterable[CodeVersions], context: Context) -> Iterator[Constructed]:
+def _construct(rows: Iterable[CodeVersions], context: ConstructionContext) -> Iterator[Constructed]:
     yield code_pair.code_version_pairs(
         rows, source=context.source, licence=context.licence, seed=context.seed
     )

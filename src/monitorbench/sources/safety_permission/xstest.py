@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
-from monitorbench.sources.declaration import Context, SourceDeclaration
+from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled
 
 CELL = Cell(Category.SAFETY_PERMISSION, Task.QA)
@@ -58,7 +58,7 @@ def _completion(row: Mapping[str, Any], model: str) -> AnnotatedCompletion | Non
     )
 
 
-def _construct(rows: Iterable[AnnotatedCompletion], context: Context) -> Iterator[Constructed]:
+def _construct(rows: Iterable[AnnotatedCompletion], context: ConstructionContext) -> Iterator[Constructed]:
     """At most two pairs a prompt, of one model where it did both, else of two (`subject_model` says)."""
     rejected: Counter[str] = Counter()
     prompts: defaultdict[str, list[AnnotatedCompletion]] = defaultdict(list)

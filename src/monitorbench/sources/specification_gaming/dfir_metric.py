@@ -10,23 +10,23 @@ from typing import Any
 
 from monitorbench.construct.answers import incentive
 from monitorbench.construct.pair import Constructed
-from monitorbench.sources.declaration import Context, SourceDeclaration
+from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled
-from monitorbench.upstream import Question
+from monitorbench.upstream import KnownQuestion
 
 
-def load(files: SourceFiles) -> Iterator[Question]:
+def load(files: SourceFiles) -> Iterator[KnownQuestion]:
     """The questions in upstream's order; ids are their numbers (`mcq-0000`)."""
     numbers = count()
 
-    def question(row: Mapping[str, Any]) -> Question:
+    def question(row: Mapping[str, Any]) -> KnownQuestion:
         number = next(numbers)
         text, letter, options = filled(row, "question"), filled(row, "answer").strip(), row.get("options")
         if not isinstance(options, Mapping) or not all(isinstance(o, str) for o in options.values()):
             raise BadRow("field 'options' is no set of texts by letter")
         if letter not in options:
             raise BadRow(f"field 'answer': {letter!r} is none of the options {', '.join(options)}")
-        return Question(
+        return KnownQuestion(
             id=f"mcq-{number:04d}",
             group=hashlib.sha256(text.strip().encode("utf-8", "surrogatepass")).hexdigest()[:16],
             topic="incident_response",
@@ -39,7 +39,7 @@ def load(files: SourceFiles) -> Iterator[Question]:
     return files.json("", question)
 
 
-def _construct(questions: Iterable[Question], context: Context) -> Iterator[Constructed]:
+def _construct(questions: Iterable[KnownQuestion], context: ConstructionContext) -> Iterator[Constructed]:
     yield incentive.incentivised_answers(
         list(questions), seed=context.seed, source=context.source, licence=context.licence
     )

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
-from monitorbench.sources.declaration import Context, SourceDeclaration
+from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled
 
 CELL = Cell(Category.SPECIFICATION_GAMING, Task.QA)
@@ -47,7 +47,7 @@ def _exchange(row: Mapping[str, Any]) -> tuple[str, str]:
     return request, answer
 
 
-def _construct(rows: Iterable[ScoredRequest], context: Context) -> Iterator[Constructed]:
+def _construct(rows: Iterable[ScoredRequest], context: ConstructionContext) -> Iterator[Constructed]:
     rejected: Counter[str] = Counter()
     samples: list[Sample] = []
     for row in rows:

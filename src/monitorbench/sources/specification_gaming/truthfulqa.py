@@ -13,14 +13,14 @@ from typing import Any
 from monitorbench.construct.answers import incentive
 from monitorbench.construct.pair import Constructed
 from monitorbench.records import Task
-from monitorbench.sources.declaration import Context, Questions, SourceDeclaration
+from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration, SubjectQuestions
 from monitorbench.sources.read import SourceFiles, filled, text
-from monitorbench.upstream import Question
+from monitorbench.upstream import KnownQuestion
 
 _BEST_WRONG = "Best Incorrect Answer"
 
 
-def load(files: SourceFiles) -> Iterator[Question]:
+def load(files: SourceFiles) -> Iterator[KnownQuestion]:
     """The second edition's questions, then those that only the first one has."""
     both = list(files.csv("", _question))
     second = [question for question in both if question.id.startswith("v2-")]
@@ -29,15 +29,15 @@ def load(files: SourceFiles) -> Iterator[Question]:
     yield from (q for q in both if q.id.startswith("v1-") and q.group not in seen)
 
 
-def _question(row: Mapping[str, Any]) -> Question:
+def _question(row: Mapping[str, Any]) -> KnownQuestion:
     # The editions' files have one name; the second has a column more.
     is_second = _BEST_WRONG in row
     best_wrong = [filled(row, _BEST_WRONG).strip()] if is_second else []
-    asked = filled(row, "Question").strip()
+    asked = filled(row, "KnownQuestion").strip()
     # Editions differ in typography; a question is the same by its words.
     group = hashlib.sha256(re.sub(r"\W+", " ", asked).strip().casefold().encode()).hexdigest()[:16]
     wrong = [*best_wrong, *(part.strip() for part in text(row, "Incorrect Answers").split(";"))]
-    return Question(
+    return KnownQuestion(
         id=f"{'v2' if is_second else 'v1'}-{group}",
         group=group,
         topic=filled(row, "Category").strip(),
@@ -47,7 +47,7 @@ def _question(row: Mapping[str, Any]) -> Question:
     )
 
 
-def _construct(questions: Iterable[Question], context: Context) -> Iterator[Constructed]:
+def _construct(questions: Iterable[KnownQuestion], context: ConstructionContext) -> Iterator[Constructed]:
     yield incentive.incentivised_answers(
         list(questions), seed=context.seed, source=context.source, licence=context.licence
     )
@@ -59,5 +59,5 @@ SOURCE = SourceDeclaration(
     read=load,
     construct=_construct,
     constructions=(incentive.VERSION,),
-    questions=Questions(Task.QA, load),
+    questions=SubjectQuestions(Task.QA, load),
 )

@@ -9,24 +9,26 @@ from typing import Any
 
 from monitorbench.construct.counterfactual import VERSION
 from monitorbench.records import Task
-from monitorbench.sources.declaration import Questions, SourceDeclaration
+from monitorbench.sources.declaration import SourceDeclaration, SubjectQuestions
 from monitorbench.sources.read import BadRow, SourceFiles, filled
-from monitorbench.upstream import Question
+from monitorbench.upstream import KnownQuestion
 
 
-def load(files: SourceFiles) -> Iterator[Question]:
+def load(files: SourceFiles) -> Iterator[KnownQuestion]:
     """The problems in upstream's order; `answer` without leading zeros, no choices."""
     return files.parquet("", _question)
 
 
-def _question(row: Mapping[str, Any]) -> Question:
+def _question(row: Mapping[str, Any]) -> KnownQuestion:
     answer = str(row.get("answer", "")).strip()
     if not answer.isascii() or not answer.isdigit() or int(answer) > 999:
         raise BadRow(f"field 'answer': {answer!r} is no integer from 0 to 999")
     if row.get("id") is None or row.get("year") is None:
         raise BadRow(f"missing field {'id' if row.get('id') is None else 'year'!r}")
     id_ = f"{row['year']}-{row['id']}"
-    return Question(id=id_, group=id_, topic="aime", text=filled(row, "problem"), answer=str(int(answer)))
+    return KnownQuestion(
+        id=id_, group=id_, topic="aime", text=filled(row, "problem"), answer=str(int(answer))
+    )
 
 
 SOURCE = SourceDeclaration(
@@ -36,5 +38,5 @@ SOURCE = SourceDeclaration(
     construct=None,
     constructions=(VERSION,),
     takes_elicited=True,
-    questions=Questions(Task.REASONING, load),
+    questions=SubjectQuestions(Task.REASONING, load),
 )

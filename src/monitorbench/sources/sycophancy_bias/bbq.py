@@ -12,15 +12,15 @@ from monitorbench.construct.answers import stereotype
 from monitorbench.construct.counterfactual import VERSION
 from monitorbench.construct.pair import Constructed
 from monitorbench.records import Task
-from monitorbench.sources.declaration import Context, Questions, SourceDeclaration
+from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration, SubjectQuestions
 from monitorbench.sources.read import BadRow, SourceFiles, filled
-from monitorbench.upstream import Question, StereotypeQuestion
+from monitorbench.upstream import KnownQuestion, StereotypeQuestion
 
 _POLARITIES = ("neg", "nonneg")
 _CONDITIONS = ("ambig", "disambig")
 
 
-def load(files: SourceFiles) -> Iterator[Question]:
+def load(files: SourceFiles) -> Iterator[KnownQuestion]:
     """Every question; all fillings of one template (same category and `question_index`) are one group."""
     return (row.question for row in _read(files))
 
@@ -40,7 +40,7 @@ def _question(row: Mapping[str, Any]) -> StereotypeQuestion:
     if not isinstance(number, int):
         raise BadRow("field 'example_id' is not a whole number")
     stereotyped, other, unknown = _by_stereotype(row)
-    question = Question(
+    question = KnownQuestion(
         id=f"{category}-{number}-{condition}",
         group=f"{category}-{filled(row, 'question_index')}",
         topic=category,
@@ -78,11 +78,11 @@ def _by_stereotype(row: Mapping[str, Any]) -> tuple[int, int, int]:
     return (named[0], other, unknown[0]) if polarity == "neg" else (other, named[0], unknown[0])
 
 
-def _construct(rows: Iterable[StereotypeQuestion], context: Context) -> Iterator[Constructed]:
+def _construct(rows: Iterable[StereotypeQuestion], context: ConstructionContext) -> Iterator[Constructed]:
     yield stereotype.stereotype_pairs(rows, seed=context.seed, source=context.source, licence=context.licence)
 
 
-def _disambiguated(files: SourceFiles) -> Iterator[Question]:
+def _disambiguated(files: SourceFiles) -> Iterator[KnownQuestion]:
     # In the ambiguous half nothing but the cue tells who is meant.
     return (question for question in load(files) if question.id.endswith("-disambig"))
 
@@ -94,5 +94,5 @@ SOURCE = SourceDeclaration(
     construct=_construct,
     constructions=(stereotype.VERSION, VERSION),
     takes_elicited=True,
-    questions=Questions(Task.QA, _disambiguated),
+    questions=SubjectQuestions(Task.QA, _disambiguated),
 )

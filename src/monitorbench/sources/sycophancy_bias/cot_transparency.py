@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from monitorbench.construct.cues import published_answers
 from monitorbench.construct.pair import Constructed
 from monitorbench.records import Message, Role, Task
-from monitorbench.sources.declaration import Context, SourceDeclaration
+from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled, text
 from monitorbench.upstream import CuedAnswer, CuedAnswers
 
@@ -165,7 +165,7 @@ def _letter(index: object, field: str) -> str:
     return LETTERS[index]
 
 
-def _construct(rows: Iterable[CuedAnswers], context: Context) -> Iterator[Constructed]:
+def _construct(rows: Iterable[CuedAnswers], context: ConstructionContext) -> Iterator[Constructed]:
     yield published_answers.cued_answer_pairs(
         list(rows), seed=context.seed, source=context.source, licence=context.licence
     )

@@ -10,25 +10,25 @@ from typing import Any
 
 from monitorbench.construct.counterfactual import VERSION
 from monitorbench.records import Task
-from monitorbench.sources.declaration import Questions, SourceDeclaration
+from monitorbench.sources.declaration import SourceDeclaration, SubjectQuestions
 from monitorbench.sources.read import SourceFiles, filled
-from monitorbench.upstream import Question
+from monitorbench.upstream import KnownQuestion
 
 _WRONG = tuple(f"Incorrect Answer {n}" for n in (1, 2, 3))
 
 
-def load(files: SourceFiles) -> Iterator[Question]:
+def load(files: SourceFiles) -> Iterator[KnownQuestion]:
     """The questions in upstream's order, under upstream's record ids."""
     return files.csv("", _question)
 
 
-def _question(row: Mapping[str, Any]) -> Question:
+def _question(row: Mapping[str, Any]) -> KnownQuestion:
     id_ = filled(row, "Record ID").strip()
     answer = filled(row, "Correct Answer").strip()
     wrong = tuple(filled(row, column).strip() for column in _WRONG)
     choices = [answer, *wrong]
     random.Random(f"gpqa/{id_}").shuffle(choices)
-    return Question(
+    return KnownQuestion(
         id=id_,
         group=id_,
         topic=filled(row, "High-level domain").strip(),
@@ -46,5 +46,5 @@ SOURCE = SourceDeclaration(
     construct=None,
     constructions=(VERSION,),
     takes_elicited=True,
-    questions=Questions(Task.REASONING, load),
+    questions=SubjectQuestions(Task.REASONING, load),
 )

@@ -16,9 +16,9 @@ from monitorbench.construct import counterfactual
 from monitorbench.construct.pair import Constructed
 from monitorbench.construct.reasoning import cued_solutions, incentive_solutions
 from monitorbench.records import Task
-from monitorbench.sources.declaration import Context, Questions, SourceDeclaration
+from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration, SubjectQuestions
 from monitorbench.sources.read import BadRow, SourceFiles, filled
-from monitorbench.upstream import Question, Solution, SolvedQuestion
+from monitorbench.upstream import KnownQuestion, Solution, SolvedQuestion
 from monitorbench.word_problems.derivation import show
 
 _MODELS = ("6b_finetuning", "6b_verification", "175b_finetuning", "175b_verification")
@@ -30,7 +30,7 @@ _REFERENCE_ANSWER = re.compile(r"^####[ \t]*(.+)$", re.MULTILINE)
 _SOLUTION_ANSWER = re.compile(r"^A:[ \t]*(.+)$", re.MULTILINE)
 
 
-def load(files: SourceFiles) -> Iterator[Question]:
+def load(files: SourceFiles) -> Iterator[KnownQuestion]:
     """The train questions, then the test questions; `topic` is the file.
 
     Ids are the file and a hash of the question, so that a row passed over renames no other.
@@ -50,7 +50,7 @@ def load_worked(files: SourceFiles) -> Iterator[SolvedQuestion]:
     yield from files.jsonl("train.jsonl", _worked)
 
 
-def _reference(row: Mapping[str, Any], file: str) -> Question:
+def _reference(row: Mapping[str, Any], file: str) -> KnownQuestion:
     return _question(row, file, _final(filled(row, "answer"), _REFERENCE_ANSWER, "answer"))
 
 
@@ -66,10 +66,10 @@ def _worked(row: Mapping[str, Any]) -> SolvedQuestion:
     return SolvedQuestion(question, (Solution(REFERENCE, working, question.answer, is_correct=True),))
 
 
-def _question(row: Mapping[str, Any], file: str, answer: str) -> Question:
+def _question(row: Mapping[str, Any], file: str, answer: str) -> KnownQuestion:
     text = filled(row, "question").strip()
     group = hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:16]
-    return Question(id=f"{file}-{group}", group=group, topic=file, text=text, answer=answer)
+    return KnownQuestion(id=f"{file}-{group}", group=group, topic=file, text=text, answer=answer)
 
 
 def _solution(row: Mapping[str, Any], model: str) -> Solution:
@@ -98,7 +98,7 @@ def _canonical(stated: str) -> str | None:
     return None if number is None else show(Fraction(number.group().replace(",", "")))
 
 
-def _construct(rows: Iterable[SolvedQuestion], context: Context) -> Iterator[Constructed]:
+def _construct(rows: Iterable[SolvedQuestion], context: ConstructionContext) -> Iterator[Constructed]:
     worked = list(rows)
     seed, source, licence = context.seed, context.source, context.licence
     # Working of one hand holds no wrong answer that a cue could be fitted to.
@@ -115,5 +115,5 @@ SOURCE = SourceDeclaration(
     constructions=(cued_solutions.VERSION, incentive_solutions.VERSION, counterfactual.VERSION),
     uses_cues=True,
     takes_elicited=True,
-    questions=Questions(Task.REASONING, load),
+    questions=SubjectQuestions(Task.REASONING, load),
 )

@@ -11,18 +11,18 @@ from typing import Any
 
 from monitorbench.construct.counterfactual import VERSION
 from monitorbench.records import Task
-from monitorbench.sources.declaration import Questions, SourceDeclaration
+from monitorbench.sources.declaration import SourceDeclaration, SubjectQuestions
 from monitorbench.sources.read import BadRow, SourceFiles, filled
-from monitorbench.upstream import Question
+from monitorbench.upstream import KnownQuestion
 
 SUBJECTS = ("moral_disputes", "moral_scenarios")
 
 
-def load(files: SourceFiles) -> Iterator[Question]:
+def load(files: SourceFiles) -> Iterator[KnownQuestion]:
     """The questions of `SUBJECTS` in upstream's order; ids count within a subject (`moral_disputes-0000`)."""
     seen: Counter[str] = Counter()
 
-    def question(row: Mapping[str, Any]) -> Question | None:
+    def question(row: Mapping[str, Any]) -> KnownQuestion | None:
         subject = filled(row, "subject")
         if subject not in SUBJECTS:
             return None
@@ -33,7 +33,7 @@ def load(files: SourceFiles) -> Iterator[Question]:
             raise BadRow("field 'choices' is no list of four texts")
         if not isinstance(answer, int) or not 0 <= answer < 4:
             raise BadRow(f"field 'answer': {answer!r} is no index of a choice")
-        return Question(
+        return KnownQuestion(
             id=f"{subject}-{number:04d}",
             group=hashlib.sha256(text.strip().encode("utf-8", "surrogatepass")).hexdigest()[:16],
             topic=subject,
@@ -53,5 +53,5 @@ SOURCE = SourceDeclaration(
     construct=None,
     constructions=(VERSION,),
     takes_elicited=True,
-    questions=Questions(Task.QA, load),
+    questions=SubjectQuestions(Task.QA, load),
 )

@@ -12,7 +12,7 @@ from typing import Any
 from monitorbench.construct.answers import capitulation
 from monitorbench.construct.pair import Constructed
 from monitorbench.records import Message, Role
-from monitorbench.sources.declaration import Context, SourceDeclaration
+from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled, text
 from monitorbench.upstream import Capitulation
 
@@ -51,7 +51,7 @@ def _capitulation(row: Mapping[str, Any]) -> Capitulation:
     )
 
 
-def _construct(rows: Iterable[Capitulation], context: Context) -> Iterator[Constructed]:
+def _construct(rows: Iterable[Capitulation], context: ConstructionContext) -> Iterator[Constructed]:
     yield capitulation.capitulation_pairs(rows, source=context.source, licence=context.licence)
 
 

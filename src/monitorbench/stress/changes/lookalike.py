@@ -12,7 +12,7 @@ from random import Random
 from monitorbench.records import Sample
 from monitorbench.stress.changes.change import SampleChange
 from monitorbench.stress.changes.places import rewritten
-from monitorbench.stress.changes.text.kept import Span, outside
+from monitorbench.stress.changes.text.kept import TextSpan, outside
 from monitorbench.stress.changes.text.pieces import in_prose
 
 LIKE = str.maketrans("aeopxysAEOPXYSTM", "аеорхуѕАЕОРХУЅТМ")
@@ -42,7 +42,7 @@ def _is_joined(character: str) -> bool:
 
 
 def _respelled(of_text: Callable[[str, Random], str], sample: Sample, draw: Random) -> Sample | None:
-    def of_prose(text: str, kept: Sequence[Span]) -> str:
+    def of_prose(text: str, kept: Sequence[TextSpan]) -> str:
         return "".join(of_text(part, draw) if is_free else part for part, is_free in outside(kept, text))
 
     return rewritten(sample, partial(in_prose, rewrite=of_prose))

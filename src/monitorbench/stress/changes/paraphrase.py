@@ -15,7 +15,7 @@ from typing import NamedTuple
 from monitorbench.records import Sample
 from monitorbench.stress.changes.change import SampleChange
 from monitorbench.stress.changes.places import rewritten
-from monitorbench.stress.changes.text.kept import Span, united
+from monitorbench.stress.changes.text.kept import TextSpan, united
 from monitorbench.stress.changes.text.pieces import in_prose
 
 NOT = {
@@ -96,7 +96,7 @@ _LOOKED_BACK = 200
 """Characters of a sentence that are looked at before a place."""
 
 
-class Rule(NamedTuple):
+class ParaphraseRule(NamedTuple):
     """Words and what is said for them."""
 
     pairs: Mapping[str, str]
@@ -119,16 +119,19 @@ def _is_in_order(before: str, found: str) -> bool:
     return not _ASKING.fullmatch(words[-1])
 
 
-CONTRACTED = (Rule(NOT, _BEFORE_A_WORD), Rule(PRONOUNS, _NOT_LEFT_OUT, _is_no_question_within))
-EXPANDED = (
-    Rule({short: full for full, short in NOT.items()}, _NOT_TURNED, _is_in_order),
-    Rule({short: full for full, short in PRONOUNS.items()}),
-    Rule({short: full for full, short in IS.items()}, _IS),
+CONTRACTED = (
+    ParaphraseRule(NOT, _BEFORE_A_WORD),
+    ParaphraseRule(PRONOUNS, _NOT_LEFT_OUT, _is_no_question_within),
 )
-OTHER_PHRASES = (Rule(PHRASES),)
+EXPANDED = (
+    ParaphraseRule({short: full for full, short in NOT.items()}, _NOT_TURNED, _is_in_order),
+    ParaphraseRule({short: full for full, short in PRONOUNS.items()}),
+    ParaphraseRule({short: full for full, short in IS.items()}, _IS),
+)
+OTHER_PHRASES = (ParaphraseRule(PHRASES),)
 
 
-def rephrased(rules: Sequence[Rule], text: str, kept: Sequence[Span]) -> str:
+def rephrased(rules: Sequence[ParaphraseRule], text: str, kept: Sequence[TextSpan]) -> str:
     """The text by all rules, with capitals where they were; what is in `kept` stays, and so do questions."""
     sentences = list(_sentences(text))
     asked = [one for one in sentences if text[one.start : one.end].rstrip(_CLOSING).endswith("?")]
@@ -144,11 +147,11 @@ def rephrased(rules: Sequence[Rule], text: str, kept: Sequence[Span]) -> str:
 
 
 def _puts(
-    rule: Rule, text: str, stays: Sequence[Span], sentences: Sequence[Span]
-) -> Iterator[tuple[Span, str]]:
+    rule: ParaphraseRule, text: str, stays: Sequence[TextSpan], sentences: Sequence[TextSpan]
+) -> Iterator[tuple[TextSpan, str]]:
     pattern, known = _pattern(tuple(rule.pairs.items()), rule.behind)
     for match in pattern.finditer(text):
-        span, found = Span(*match.span()), match[0]
+        span, found = TextSpan(*match.span()), match[0]
         begun = sentences[bisect(sentences, span.start, key=lambda one: one.start) - 1].start
         before = text[max(begun, span.start - _LOOKED_BACK) : span.start]
         if not _touches(stays, span) and rule.fits(before, found):
@@ -156,18 +159,18 @@ def _puts(
             yield span, other[:1].upper() + other[1:] if found[0].isupper() else other
 
 
-def _touches(spans: Sequence[Span], span: Span) -> bool:
+def _touches(spans: Sequence[TextSpan], span: TextSpan) -> bool:
     """Whether one of the spans has a character of this one."""
     number = bisect(spans, span.end - 1, key=lambda one: one.start)
     return number > 0 and spans[number - 1].end > span.start
 
 
-def _sentences(text: str) -> Iterator[Span]:
+def _sentences(text: str) -> Iterator[TextSpan]:
     start = 0
     for end in _SENTENCE_END.finditer(text):
-        yield Span(start, end.end())
+        yield TextSpan(start, end.end())
         start = end.end()
-    yield Span(start, len(text))
+    yield TextSpan(start, len(text))
 
 
 @cache
@@ -183,7 +186,7 @@ def _in_any_case(words: str) -> str:
     return first + re.escape(words[1:]).replace("'", "['’]").replace(r"\ ", " ")
 
 
-def _of(rules: Sequence[Rule]) -> Callable[[Sample, Random], Sample | None]:
+def _of(rules: Sequence[ParaphraseRule]) -> Callable[[Sample, Random], Sample | None]:
     of_prose = partial(in_prose, rewrite=partial(rephrased, rules))
     return lambda sample, _: rewritten(sample, of_prose)
 

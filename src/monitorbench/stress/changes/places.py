@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from monitorbench.records import Message, Role, Sample, ToolCall
 from monitorbench.stress.changes.change import with_texts
-from monitorbench.stress.changes.text.fences import Piece
+from monitorbench.stress.changes.text.fences import FencedText
 from monitorbench.stress.changes.text.kept import kept_spans
 from monitorbench.stress.changes.text.pieces import pieces
 
@@ -142,7 +142,7 @@ def _apart(text: str) -> str:
 def _cuts(text: str) -> Iterator[tuple[int, int]]:
     """Where the text can be cut, and how well: in prose, and between it and what is none."""
     offset = 0
-    former: Piece | None = None
+    former: FencedText | None = None
     for piece in pieces(text):
         if former and "prose" in (former.kind, piece.kind):
             yield _PARAGRAPH, offset

@@ -17,12 +17,12 @@ from monitorbench.config.training import Objective, Training
 from monitorbench.prompts.label_tokens import LabelTokens
 from monitorbench.records import Sample, Split
 from monitorbench.sources.read import SourceFiles
-from monitorbench.training.examples import Batch, Example
+from monitorbench.training.examples import Example, ExampleBatch
 
 T = TypeVar("T")
 Unit = tuple[int, ...]
 """Positions of examples that stay in one forward pass."""
-AddedLoss = Callable[[torch.Tensor, Batch, Sequence[Unit]], torch.Tensor]
+AddedLoss = Callable[[torch.Tensor, ExampleBatch, Sequence[Unit]], torch.Tensor]
 """Of a forward pass's logits [S, V], its batch and its units in order: a scalar beside the label's loss.
 
 Scaled as the label's loss is: the mean of a step's passes is the mean over what the step holds.
@@ -37,7 +37,7 @@ class ExtraExamples(NamedTuple):
     """What the manifest says of them."""
 
 
-class Context(NamedTuple):
+class ObjectiveContext(NamedTuple):
     """What extra examples are made from, beside the settings."""
 
     read_judged: Callable[[], Sequence[Sample]]
@@ -62,7 +62,7 @@ def no_added_loss(samples: Sequence[Sample], tokens: LabelTokens, training: Trai
     return None
 
 
-def no_extra_examples(training: Training, context: Context) -> ExtraExamples:
+def no_extra_examples(training: Training, context: ObjectiveContext) -> ExtraExamples:
     """The judged samples alone."""
     return ExtraExamples([], {})
 
@@ -86,7 +86,7 @@ class ObjectiveSpec:
     """What is added to the label's loss."""
     extra_splits: tuple[Split, ...] = ()
     """Splits that are read beside training and validation."""
-    extra_examples: Callable[[Training, Context], ExtraExamples] = no_extra_examples
+    extra_examples: Callable[[Training, ObjectiveContext], ExtraExamples] = no_extra_examples
     """What is trained on beside the judged samples."""
 
 

@@ -17,8 +17,8 @@ from monitorbench.records import Sample, Split
 from monitorbench.sources.read import SourceFiles, filled
 from monitorbench.training.examples import Example
 from monitorbench.training.objectives.base import (
-    Context,
     ExtraExamples,
+    ObjectiveContext,
     ObjectiveSpec,
     Unit,
     endless,
@@ -51,7 +51,7 @@ def _units(
     )
 
 
-def _extra_examples(training: Training, context: Context) -> ExtraExamples:
+def _extra_examples(training: Training, context: ObjectiveContext) -> ExtraExamples:
     read = read_instructions(training.mix_source, context.open_source)
     examples, n_left_out = make_instructions(
         read, context.read_judged(), context.tokenizer, context.end_of_turn, training.max_tokens

@@ -16,7 +16,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
 from monitorbench.prompts.label_tokens import LabelTokens
 from monitorbench.records import Label, Sample
-from monitorbench.training.examples import Batch
+from monitorbench.training.examples import ExampleBatch
 from monitorbench.training.objectives.base import AddedLoss, ObjectiveSpec, Unit, in_turn, steps_of, strata
 
 _log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ def find_pairs(samples: Sequence[Sample], pool: Iterable[int] | None = None) -> 
 
 
 def margin_loss(
-    logits_SV: torch.Tensor, batch: Batch, pairs_P2: torch.Tensor, tokens: LabelTokens, margin: float
+    logits_SV: torch.Tensor, batch: ExampleBatch, pairs_P2: torch.Tensor, tokens: LabelTokens, margin: float
 ) -> torch.Tensor:
     """Sum over pairs of softplus(margin − (score of the misbehavior sample − score of its counterpart)).
 
@@ -90,7 +90,7 @@ def _loss(samples: Sequence[Sample], tokens: LabelTokens, training: Training) ->
     """`pair_weight` times the margin's loss; a step's is the mean over its twos, pairs or not."""
     pairs = set(find_pairs(samples))
 
-    def added(logits_SV: torch.Tensor, batch: Batch, units: Sequence[Unit]) -> torch.Tensor:
+    def added(logits_SV: torch.Tensor, batch: ExampleBatch, units: Sequence[Unit]) -> torch.Tensor:
         places = [(2 * k, 2 * k + 1) for k, unit in enumerate(units) if unit in pairs]
         if not places:
             return logits_SV.new_zeros(())

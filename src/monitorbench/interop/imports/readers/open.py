@@ -17,11 +17,11 @@ from monitorbench.config.imports import Import
 from monitorbench.interop.imports.readers import delimited, json_lines, parquet
 from monitorbench.interop.inspect import read as inspect
 from monitorbench.metrics.bootstrap import IntArray
-from monitorbench.runs.integrity import file_sha256
+from monitorbench.runs.files import file_sha256
 
 
 @dataclass(frozen=True)
-class Format:
+class FileFormat:
     """How one kind of file is read."""
 
     suffixes: tuple[str, ...]
@@ -32,15 +32,15 @@ class Format:
 
 
 FORMATS = {
-    "csv": Format(delimited.SUFFIXES, delimited.read, delimited.line),
-    "jsonl": Format(json_lines.SUFFIXES, json_lines.read, json_lines.line),
-    "parquet": Format(parquet.SUFFIXES, parquet.read, parquet.line),
-    "inspect": Format(inspect.SUFFIXES, inspect.read, inspect.line),
+    "csv": FileFormat(delimited.SUFFIXES, delimited.read, delimited.line),
+    "jsonl": FileFormat(json_lines.SUFFIXES, json_lines.read, json_lines.line),
+    "parquet": FileFormat(parquet.SUFFIXES, parquet.read, parquet.line),
+    "inspect": FileFormat(inspect.SUFFIXES, inspect.read, inspect.line),
 }
 
 
 @dataclass(frozen=True)
-class Read:
+class ImportedFiles:
     """The files' rows."""
 
     table: pa.Table
@@ -60,12 +60,12 @@ class Read:
         before = self.ends[at - 1] if at else 0
         return f"{self.files[at]}, {FORMATS[self.formats[at]].line(self.files[at], of_all - before)}"
 
-    def taking(self, table: pa.Table, rows: IntArray) -> "Read":
+    def taking(self, table: pa.Table, rows: IntArray) -> "ImportedFiles":
         """The same files as another table, whose rows are of these rows of this one."""
-        return Read(table, self.files, self.sha256, self.formats, self.ends, self.rows[rows])
+        return ImportedFiles(table, self.files, self.sha256, self.formats, self.ends, self.rows[rows])
 
 
-def read_files(files: Sequence[Path], settings: Import) -> Read:
+def read_files(files: Sequence[Path], settings: Import) -> ImportedFiles:
     """Read one file, or several of one form, in their order.
 
     Raises `ConfigError` where none is given or an ending says nothing, `UserError` where one can't be read,
@@ -89,7 +89,7 @@ def read_files(files: Sequence[Path], settings: Import) -> Read:
     except pa.ArrowException as error:
         reason = " ".join(str(error).split())[:120]
         raise UserError(f"from=[{','.join(map(str, files))}]: columns of unlike kinds ({reason})") from error
-    return Read(
+    return ImportedFiles(
         table,
         tuple(files),
         tuple(file_sha256(one) for one in files),

@@ -15,7 +15,7 @@ _LANGUAGE = re.compile(r"[ \t{.]*+(?P<language>[\w+#.-]*+)")
 _QUOTED = re.compile(r"[ \t]*+>")
 
 
-class Piece(NamedTuple):
+class FencedText(NamedTuple):
     """A part of a text; all of them joined are the text."""
 
     text: str
@@ -42,16 +42,16 @@ class _Fence(NamedTuple):
         return found["language"].lower() if found else ""
 
 
-def cut_at_fences(text: str) -> list[Piece]:
+def cut_at_fences(text: str) -> list[FencedText]:
     """The text as prose, fences and the code between them. A fence that opens nothing is code."""
-    found: list[Piece] = []
+    found: list[FencedText] = []
     lines: list[str] = []
     opened: _Fence | None = None
 
     def take(fence: _Fence | None) -> None:
         if lines:
             kind: Literal["prose", "code"] = "code" if fence else "prose"
-            found.append(Piece("".join(lines), kind, fence.language() if fence else ""))
+            found.append(FencedText("".join(lines), kind, fence.language() if fence else ""))
             lines.clear()
 
     for line in io.StringIO(text):
@@ -61,7 +61,7 @@ def cut_at_fences(text: str) -> list[Piece]:
         fence = _fence(line)
         if fence and (fence.closes(opened) if opened else fence.opens()):
             take(opened)
-            found.append(Piece(line, "fence"))
+            found.append(FencedText(line, "fence"))
             opened = None if opened else fence
         else:
             lines.append(line)

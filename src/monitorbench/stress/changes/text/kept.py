@@ -44,24 +44,24 @@ _AROUND = "*\"'“”„‘’«»[],;:!?…—–("
 """What stands around a word of people too: quotation marks, stops, emphasis."""
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     """Characters [start, end) of a text."""
 
     start: int
     end: int
 
 
-def kept_spans(text: str) -> list[Span]:
+def kept_spans(text: str) -> list[TextSpan]:
     """Where in prose such things stand: in order, none touching the next."""
     found = [*_machine_words(text)]
     offset = 0
     for paragraph in _paragraphs(text):
-        found += [Span(start + offset, end + offset) for start, end in _marked(paragraph)]
+        found += [TextSpan(start + offset, end + offset) for start, end in _marked(paragraph)]
         offset += len(paragraph)
     return united(found)
 
 
-def outside(spans: Sequence[Span], text: str) -> Iterator[tuple[str, bool]]:
+def outside(spans: Sequence[TextSpan], text: str) -> Iterator[tuple[str, bool]]:
     """The text in parts, each with whether it is outside of the spans."""
     at = 0
     for start, end in spans:
@@ -71,11 +71,11 @@ def outside(spans: Sequence[Span], text: str) -> Iterator[tuple[str, bool]]:
     yield text[at:], True
 
 
-def _machine_words(text: str) -> Iterator[Span]:
+def _machine_words(text: str) -> Iterator[TextSpan]:
     for word in _WORD.finditer(text):
         core = word[0].strip(_AROUND).rstrip(".)")
         if _OF_MACHINES.search(core) or _OF_MACHINES_OUTSIDE.search(word[0]):
-            yield Span(*word.span())
+            yield TextSpan(*word.span())
 
 
 def _paragraphs(text: str) -> Iterator[str]:
@@ -88,7 +88,7 @@ def _paragraphs(text: str) -> Iterator[str]:
     yield "".join(lines)
 
 
-def _marked(text: str) -> Iterator[Span]:
+def _marked(text: str) -> Iterator[TextSpan]:
     """What stands between two marks of a pair. Each kind is paired for itself, and the nearest two."""
     opened: dict[str, int] = {}
     for match in _MARK.finditer(text):
@@ -99,7 +99,7 @@ def _marked(text: str) -> Iterator[Span]:
         closed = [one for one in ((mark,) if is_run else _OPENED_BY.get(mark, ())) if one in opened]
         if closed and _fits(mark, inside=before, outside=after):
             begun = max(opened.pop(one) for one in closed)
-            yield Span(begun, end)
+            yield TextSpan(begun, end)
             if is_run:  # what stands in code opens nothing
                 opened = {one: at for one, at in opened.items() if at < begun}
         elif opens and _fits(mark, inside=after, outside=before):
@@ -112,12 +112,12 @@ def _fits(mark: str, *, inside: str, outside: str) -> bool:
     return not is_loose and not (mark in _APOSTROPHES and (outside.isalnum() or outside == "_"))
 
 
-def united(spans: Sequence[Span]) -> list[Span]:
+def united(spans: Sequence[TextSpan]) -> list[TextSpan]:
     """The same characters in spans that are in order, none touching the next."""
-    found: list[Span] = []
+    found: list[TextSpan] = []
     for span in sorted(spans):
         if found and span.start <= found[-1].end:
-            found[-1] = Span(found[-1].start, max(found[-1].end, span.end))
+            found[-1] = TextSpan(found[-1].start, max(found[-1].end, span.end))
         else:
             found.append(span)
     return found

@@ -9,7 +9,7 @@ import json
 import re
 import warnings
 
-from monitorbench.stress.changes.text.fences import Piece
+from monitorbench.stress.changes.text.fences import FencedText
 
 _LONGEST_PARSED = 200_000
 """Characters; longer text is taken for no program."""
@@ -31,13 +31,13 @@ _ITEM = re.compile(r"[ \t]*+(?:[-*+•]|\d{1,9}[.)])[ \t]")
 _WIDE = ("    ", "\t")
 
 
-def cut_at_code(text: str, *, is_whole: bool) -> list[Piece]:
+def cut_at_code(text: str, *, is_whole: bool) -> list[FencedText]:
     """Text without fences as prose and code; `is_whole`: no part of a text that has fences elsewhere."""
     if is_whole and (whole := _as_a_whole(text)):
         return [whole]
     lines = text.splitlines(keepends=True)
     has_items = any(_ITEM.match(line) for line in lines)
-    found: list[Piece] = []
+    found: list[FencedText] = []
     at = done = 0
     has_tried_the_rest = False
     while at < len(lines):
@@ -49,10 +49,10 @@ def cut_at_code(text: str, *, is_whole: bool) -> list[Piece]:
             has_tried_the_rest = True
             for first in dict.fromkeys((start, at)):
                 if is_python(rest := "".join(lines[first:])):
-                    return [*found, *_prose(lines[done:first]), Piece(rest, "code", "python")]
+                    return [*found, *_prose(lines[done:first]), FencedText(rest, "code", "python")]
         if _is_code(lines[start:end], is_wide=lines[at].startswith(_WIDE)):
             is_of_python = any(_PYTHON.match(line) for line in lines[start:end])
-            code = Piece("".join(lines[start:end]), "code", "python" if is_of_python else "")
+            code = FencedText("".join(lines[start:end]), "code", "python" if is_of_python else "")
             found += [*_prose(lines[done:start]), code]
             done = end
         at = end
@@ -80,12 +80,12 @@ def is_python(text: str) -> bool:
     return tree is not None and any(isinstance(one, program) for one in tree.body)
 
 
-def _as_a_whole(text: str) -> Piece | None:
+def _as_a_whole(text: str) -> FencedText | None:
     if is_python(text):
-        return Piece(text, "code", "python")
+        return FencedText(text, "code", "python")
     lines = [line for line in text.splitlines() if line.strip()]
     if _is_json(text) or (len(lines) > 2 and _is_of_braces(lines)):
-        return Piece(text, "code")
+        return FencedText(text, "code")
     return None
 
 
@@ -147,5 +147,5 @@ def _is_code(lines: list[str], *, is_wide: bool) -> bool:
     return is_wide or any(map(_is_sure, lines)) or sum(map(_has_braces, lines)) > 1
 
 
-def _prose(lines: list[str]) -> list[Piece]:
-    return [Piece("".join(lines), "prose")] if lines else []
+def _prose(lines: list[str]) -> list[FencedText]:
+    return [FencedText("".join(lines), "prose")] if lines else []

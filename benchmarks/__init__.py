@@ -1,0 +1,1 @@
+"""Benchmarks of speed, memory, guarantees and faults; `python benchmarks/run.py --help` lists them."""

@@ -1,0 +1,355 @@
+"""The pilot: how often its decision errs and finds an effect, and whether its intervals and plans hold.
+
+Pilots of `Kind`s are simulated and decided on, as `main` did before and by the library's functions now.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import multinomial
+
+from benchmarks.coverage.table import Cell, Table
+from monitorbench.intervention.statistics import matched
+from monitorbench.intervention.statistics.decision_rule import borne_out
+from monitorbench.intervention.statistics.effect import PilotRates, rates, transported
+from monitorbench.intervention.statistics.intervals import (
+    EffectIntervals,
+    at_the_edge,
+    bounds,
+    effect_intervals,
+    effect_tails,
+    excludes_zero,
+    moved,
+    simultaneous_tails,
+)
+from monitorbench.intervention.statistics.planning import minimum_detectable_effect, tasks_needed
+from monitorbench.intervention.statistics.power import TaskChanges, expected_changes
+from monitorbench.intervention.statistics.resampling import draw_rates
+from monitorbench.intervention.statistics.unconditional import score_interval, unconditional_test
+from monitorbench.metrics.bootstrap import FloatArray, IntArray
+from monitorbench.metrics.columns import BoolArray
+from monitorbench.metrics.rates import Interval
+from monitorbench.metrics.significance import group_swap_p, holm
+
+PILOTS, DRAWS, AT_ONCE = 1200, 2000, 200
+CONFIDENCE, ERROR, POWER = 0.95, 0.025, 0.8
+_LIKELY = 1e-7
+
+
+class Kind(NamedTuple):
+    """How a task's runs come about: a failing or succeeding baseline, and whether a task takes to it."""
+
+    name: str
+    p: float
+    r: float
+    d: float
+    seeds: int = 1
+    takers: float = 1.0
+    """Share of the tasks at which recoveries happen at all; the others' have none."""
+    victims: float = 1.0
+    """Share of the tasks at which disruptions happen."""
+
+    def cells(self, pilots: int, tasks: int, rng: np.random.Generator, conditions: int = 1) -> IntArray:
+        """Draw pairs in A, B, C, D: [pilots, conditions, tasks, 4]; all seeds of a task start alike."""
+        shape = (pilots, conditions, tasks)
+        fails = rng.random((pilots, 1, tasks)) < self.p
+        recovers = np.where(rng.random(shape) < self.takers, self.r / self.takers, 0)
+        disrupts = np.where(rng.random(shape) < self.victims, self.d / self.victims, 0)
+        changed = rng.binomial(self.seeds, np.where(fails, recovers, disrupts))
+        same, none = self.seeds - changed, np.zeros_like(changed)
+        failing, succeeding = (same, none, changed, none), (none, changed, none, same)
+        return np.where(fails[..., None], np.stack(failing, axis=-1), np.stack(succeeding, axis=-1))
+
+    @property
+    def delta(self) -> float:
+        """The true ΔSuccess."""
+        return self.p * self.r - (1 - self.p) * self.d
+
+
+def _at_p_star(name: str, r: float, d: float, seeds: int, takers: float = 1.0, victims: float = 1.0) -> Kind:
+    """Make a kind without gain or loss."""
+    return Kind(name, d / (r + d), r, d, seeds, takers, victims)
+
+
+_RATES = {
+    "the paper's r and d": (0.119, 0.5625),
+    "rare changes": (0.03, 0.2),
+    "very rare changes": (0.01, 0.05),
+    "even": (0.25, 0.25),
+}
+NOTHING = (
+    *(_at_p_star(name, r, d, seeds) for name, (r, d) in _RATES.items() for seeds in (1, 3)),
+    _at_p_star("whole tasks", 0.2, 0.6, 3, takers=0.2, victims=0.6),
+    _at_p_star("thin gains, whole losses", 0.1, 0.6, 3, takers=1.0, victims=0.6),
+    _at_p_star("whole gains, thin losses", 0.1, 0.4, 3, takers=0.1, victims=1.0),
+)
+_LARGE_LOSS = Kind("−26 points", 0.3, 0.1, 29 / 70)
+_NO_D = Kind("+16 points, d = 0", 0.5, 0.32, 0.0)
+_PAPER = Kind("the paper's pilot", 0.893, 0.119, 0.5625)
+_GAIN, _LOSS = Kind("a gain", 0.8, 0.3, 0.1), Kind("a loss", 0.2, 0.1, 0.4)
+_SMALL = Kind("+7 points", 0.5, 0.2, 0.06)
+HARMFUL = Kind("−16 points", 0.3, 0.1, 19 / 70)
+SOMETHING = (
+    *((30, _LARGE_LOSS), (30, _NO_D), (50, _PAPER), (50, _PAPER._replace(seeds=3)), (50, _GAIN)),
+    *((30, _GAIN), (30, Kind("a gain", 0.8, 0.3, 0.1, 3, 0.6, 0.5)), (50, _LOSS)),
+)
+"""Numbers of tasks, and kinds with an effect."""
+PLANNED = (_LARGE_LOSS, _NO_D, _GAIN, _LOSS, _SMALL, _PAPER, _SMALL._replace(seeds=3))
+DETECTED = ((30, PLANNED[0]), (50, PLANNED[2]), (100, PLANNED[4]), (100, PLANNED[6]))
+EDGES = (
+    Kind("d = 0", 0.5, 0.32, 0.0),
+    Kind("d = 0", 0.8, 0.15, 0.0),
+    Kind("d = 0", 0.5, 0.32, 0.0, 3),
+    Kind("r = 0", 0.3, 0.0, 0.4),
+    Kind("r = 0", 0.6, 0.0, 0.2, 3),
+    Kind("d = 2 %", 0.5, 0.32, 0.02),
+    _PAPER._replace(name="the paper's"),
+    Kind("even", 0.5, 0.25, 0.25, 3),
+)
+
+
+class Found(NamedTuple):
+    """Answers of pilots: [pilots, conditions, 2], the two intervals of each condition."""
+
+    delta: FloatArray
+    p_minus_p_star: FloatArray
+    chances: FloatArray
+    """[pilots]: of each; one of many where they are simulated."""
+
+    @property
+    def side(self) -> IntArray:
+        """1 intervene, −1 don't, 0 inconclusive: [pilots, conditions]."""
+        return (self.delta[..., 0] > 1e-9).astype(np.int64) - (self.delta[..., 1] < -1e-9)
+
+    def share(self, side: int) -> float:
+        """Share of the pilots whose first condition is on that side."""
+        return float((self.side[:, 0] == side) @ self.chances)
+
+    def covers(self, truth: float) -> float:
+        """The share of the first condition's intervals that hold the true ΔSuccess."""
+        return float(_holds(self.delta[:, 0], truth) @ self.chances)
+
+
+def tables(seed: int, effort: float) -> Iterator[Table]:
+    """Tabulate all that the pilot claims."""
+    n = max(100, round(PILOTS * effort))
+    yield _false_decisions(4 * n, seed)
+    yield _power(n, seed)
+    yield _every_mechanism(n // 4, seed)
+    yield _plans(n, seed)
+    yield _edges(n // 4, seed)
+
+
+def _false_decisions(n: int, seed: int) -> Table:
+    """Share of pilots without an effect that find one."""
+    rows: list[list[Cell]] = []
+    for tasks, (number, kind) in product((50, 30), enumerate(NOTHING)):
+        both = _both(*_pilots(kind, n, tasks, [seed, 0, tasks, number]))
+        shares = [found.share(side) for side in (1, -1) for found in both]
+        rows.append([kind.name, kind.seeds, tasks, *shares, *(found.covers(kind.delta) for found in both)])
+    return Table(
+        "Pilot: wrong decisions where ΔSuccess is 0",
+        "kind | seeds | tasks | intervene, before | now | don't, before | now | interval covers, before "
+        "| now",
+        rows,
+        f"With three seeds {n:,} pilots a row; with one seed all pilots there are, by their chance. Either "
+        "decision may come in 0.025. Before: the sign-flip test by task (McNemar's exact test with one seed) "
+        "has to agree with the draws. Now: the unconditional exact test decides about 0 where each task's "
+        "runs ended alike, as one run does; else it has to agree with the draws.",
+    )
+
+
+def _power(n: int, seed: int) -> Table:
+    """Share of pilots with an effect that find it."""
+    rows: list[list[Cell]] = []
+    for number, (tasks, kind) in enumerate(SOMETHING):
+        both = _both(*_pilots(kind, n, tasks, [seed, 1, number]))
+        right = 1 if kind.delta > 0 else -1
+        shares = [found.share(side) for side in (right, -right) for found in both]
+        covers = (found.covers(kind.delta) for found in both)
+        rows.append([kind.name, _points(kind.delta), kind.seeds, tasks, *shares, *covers])
+    return Table(
+        "Pilot: effects found",
+        "kind | points | seeds | tasks | found, before | now | wrong side, before | now | interval covers, "
+        "before | now",
+        rows,
+        f"With three seeds {n:,} pilots a row; with one seed all pilots there are.",
+    )
+
+
+def _every_mechanism(n: int, seed: int) -> Table:
+    """Decisions of pilots in which all conditions harm, or none does anything."""
+    rows: list[list[Cell]] = []
+    cases = enumerate([(HARMFUL, 50), (HARMFUL, 100), (NOTHING[6], 50)])
+    for (number, (kind, tasks)), conditions in product(cases, (1, 2, 4)):
+        cells = kind.cells(n, tasks, np.random.default_rng([seed, 2, number, conditions]), conditions)
+        sides = [found.side for found in _both(cells, np.full(n, 1 / n))]
+        harms = [float((side == -1).all(axis=1).mean()) for side in sides]
+        helps = [float((side == 1).any(axis=1).mean()) for side in sides]
+        rows.append([kind.name, tasks, conditions, *harms, *helps])
+    return Table(
+        "Pilot: every mechanism harms",
+        "each condition | tasks | conditions | don't, before | now | any intervene, before | now",
+        rows,
+        f"{n:,} pilots a row. The top level says don't where each condition does, each now at its own level; "
+        "intervene is corrected as before. With one condition the test alone is another.",
+    )
+
+
+def _plans(n: int, seed: int) -> Table:
+    """Whether as many tasks as are planned, and an effect as large as is promised, have the power."""
+    rows: list[list[Cell]] = []
+    reach = float(ndtri(POWER) - ndtri(ERROR))
+    for number, kind in enumerate(PLANNED):
+        truth = _changes(kind)
+        numbers = (ceil((reach * _deviation(truth) / kind.delta) ** 2), tasks_needed(kind.delta, truth) or 0)
+        powers = [_delivered(truth, tasks, n, [seed, 3, number])[i] for i, tasks in enumerate(numbers)]
+        rows.append([f"{kind.name}: tasks for it", kind.seeds, *map(str, numbers), *powers])
+    for number, (tasks, kind) in enumerate(DETECTED):
+        truth = _changes(kind)
+        effects = (reach * _deviation(truth) / tasks**0.5, minimum_detectable_effect(tasks, truth) or 1.0)
+        seeds, tilted = [seed, 4, number], map(truth.tilted, effects)
+        powers = [_delivered(changes, tasks, n, seeds)[i] for i, changes in enumerate(tilted)]
+        name = f"{kind.name}: effect that {tasks} tasks find"
+        rows.append([name, kind.seeds, *map(_points, effects), *powers])
+    return Table(
+        "Pilot: planned for a power of 0.8",
+        "kind: what is planned | seeds | planned, before | now | power, before | now",
+        rows,
+        f"The share of {n:,} pilots with that many tasks, or that effect, that are decided rightly. Before: "
+        "planned by the normal approximation, decided as before. Now: both by the rule as it is.",
+    )
+
+
+def _deviation(truth: TaskChanges) -> float:
+    """The standard deviation of a task's mean change."""
+    return float((truth.chances @ (truth.values / truth.seeds) ** 2 - truth.effect**2) ** 0.5)
+
+
+def _changes(kind: Kind) -> TaskChanges:
+    """The chances of a task's changes where all its seeds start alike."""
+    down, up = (expected_changes(p, kind.r, kind.d, kind.seeds, 0.0) for p in (0.0, 1.0))
+    values = np.arange(-kind.seeds, kind.seeds + 1)
+    chances = np.zeros(len(values))
+    for share, one in ((1 - kind.p, down), (kind.p, up)):
+        chances[one.values + kind.seeds] += share * one.chances
+    return TaskChanges(values[chances > 0], chances[chances > 0], kind.seeds)
+
+
+def _delivered(truth: TaskChanges, tasks: int, n: int, seed: list[int]) -> tuple[float, ...]:
+    """The share of pilots decided on the side of the true effect, before and now."""
+    changes = np.random.default_rng(seed).choice(truth.values, p=truth.chances, size=(n, 1, tasks))
+    lost, won = np.maximum(-changes, 0), np.maximum(changes, 0)
+    cells = np.stack([truth.seeds - lost - won, lost, won, np.zeros_like(changes)], axis=-1)
+    side = 1 if truth.effect > 0 else -1
+    return tuple(found.share(side) for found in _both(cells, np.full(n, 1 / n)))
+
+
+def _edges(n: int, seed: int) -> Table:
+    """Whether the interval of p − p* holds where a rate is 0, and what transport says."""
+    rows: list[list[Cell]] = []
+    for number, (tasks, kind) in enumerate(product((50, 15), EDGES)):
+        cells = kind.cells(n, tasks, np.random.default_rng([seed, 5, number]))
+        is_defined = cells[..., 1:3].any(axis=(1, 2, 3))  # else p* is undefined
+        truth = kind.p - kind.d / (kind.r + kind.d)
+        both = (found.p_minus_p_star[is_defined, 0] for found in _both(cells, np.full(n, 1 / n)))
+        covers = [float(_holds(intervals, truth).mean()) for intervals in both]
+        moves = np.array([_transported(pilot, kind) for pilot in cells[:, 0]])
+        rows.append([kind.name, kind.p, kind.seeds, tasks, *covers, *moves.mean(axis=0).tolist()])
+    return Table(
+        "Pilot: p − p*, and another deployment",
+        "kind | p | seeds | tasks | p − p* covers, before | now | transported effect covers, before | now | "
+        "contradicts the pilot, before | now",
+        rows,
+        f"{n:,} pilots a row. Transport is to a deployment that fails at 0.3; contradicting is "
+        "another decision than the pilot's at the pilot's own failure rate.",
+    )
+
+
+def _transported(cells: IntArray, kind: Kind) -> list[bool]:
+    """Whether one pilot's transported interval covers, and contradicts it; before and now each."""
+    table = matched.Table(tuple(f"{i:04}" for i in range(len(cells))), cells)
+    drawn = draw_rates([table], draws=DRAWS, seed=0, prior_tasks=1)
+    tails = effect_tails(drawn, [0], CONFIDENCE)
+    decided = [rule([table], drawn, range(1))[0].delta_success for rule in (_decide_before, _decide_now)]
+
+    def at(p: float) -> Interval:
+        return bounds(transported(drawn, p)[:, 0], tails, p - 1, p)
+
+    raw, new = effect_intervals(drawn, 0, tails).delta_success, decided[1]
+    widened = excludes_zero(raw) and not excludes_zero(new)
+    p, p_there = float(rates(cells.sum(axis=0)).p), 0.3
+    truth = p_there * kind.r - (1 - p_there) * kind.d
+    there = (at(p_there), moved(new, at(p), at(p_there), widened, p, p_there))
+    here = (at(p), moved(new, at(p), at(p), widened, p, p))
+    covers = [bool(_holds(np.array(interval), truth)) for interval in there]
+    return [*covers, *(_side(moved_) != _side(own) for moved_, own in zip(here, decided, strict=True))]
+
+
+def _side(interval: Interval) -> int:
+    return int(interval.low > 1e-9) - int(interval.high < -1e-9)
+
+
+def _pilots(kind: Kind, n: int, tasks: int, seed: list[int]) -> tuple[IntArray, FloatArray]:
+    """Cells [pilots, 1, tasks, 4] and their chances: of one seed every pilot that is at all likely."""
+    if kind.seeds > 1:
+        return kind.cells(n, tasks, np.random.default_rng(seed)), np.full(n, 1 / n)
+    shares = [(1 - kind.p) * kind.d, kind.p * kind.r]
+    lost, won = (axis.ravel() for axis in np.meshgrid(np.arange(tasks + 1), np.arange(tasks + 1)))
+    possible = lost + won <= tasks
+    counts = np.stack([tasks - lost - won, lost, won], axis=1)[possible]
+    chances = multinomial.pmf(counts, tasks, [1 - sum(shares), *shares])
+    counts, chances = counts[chances > _LIKELY], chances[chances > _LIKELY]
+    kinds = np.stack([np.repeat(np.arange(3), row) for row in counts])
+    return np.eye(4, dtype=np.int64)[kinds][:, None], chances / chances.sum()
+
+
+def _both(cells: IntArray, chances: FloatArray) -> tuple[Found, Found]:
+    """Decide on the same pilots [pilots, conditions, tasks, 4] as it was done before, and as now."""
+    n, conditions, tasks, _ = cells.shape
+    names = tuple(f"{i:04}" for i in range(tasks))
+    decisions: tuple[list[EffectIntervals], list[EffectIntervals]] = ([], [])
+    for start in range(0, n, AT_ONCE):
+        batch = cells[start : start + AT_ONCE].reshape(-1, tasks, 4)
+        pilots = [matched.Table(names, pilot) for pilot in batch]
+        drawn = draw_rates(pilots, draws=DRAWS, seed=0, prior_tasks=1)
+        for first in range(0, len(pilots), conditions):
+            for rule, answers in zip((_decide_before, _decide_now), decisions, strict=True):
+                answers += rule(pilots, drawn, range(first, first + conditions))
+    before, now = (np.array(answers).reshape(-1, conditions, 2, 2) for answers in decisions)
+    return Found(before[:, :, 0], before[:, :, 1], chances), Found(now[:, :, 0], now[:, :, 1], chances)
+
+
+def _decide_before(pilots: list[matched.Table], drawn: PilotRates, family: range) -> list[EffectIntervals]:
+    """Both bounds hold for all conditions at once, and a conditional exact test has to agree."""
+    tails = simultaneous_tails(drawn.delta_success[:, list(family)], CONFIDENCE, -1.0, 1.0)
+    tests = zip(family, holm([group_swap_p(pilots[i].changes) for i in family]), strict=True)
+    return [borne_out(effect_intervals(drawn, i, tails), p, CONFIDENCE) for i, p in tests]
+
+
+def _decide_now(pilots: list[matched.Table], drawn: PilotRates, family: range) -> list[EffectIntervals]:
+    """Decide as `analyse` does."""
+    tails = effect_tails(drawn, family, CONFIDENCE)
+    tests = [unconditional_test(pilots[i].changes) for i in family]
+    decisions = []
+    for i, p, corrected in zip(family, tests, holm(tests), strict=True):
+        score = score_interval(pilots[i].cells, ERROR / len(family), ERROR)
+        exact_p = corrected if pilots[i].changes.sum() > 0 else p
+        intervals = borne_out(effect_intervals(drawn, i, tails), exact_p, CONFIDENCE, score)
+        _, lost, won, _ = pilots[i].cells.sum(axis=0).tolist()
+        decisions.append(at_the_edge(intervals, bounds(drawn.p[:, i], tails, 0.0, 1.0), lost, won))
+    return decisions
+
+
+def _holds(intervals: FloatArray, truth: float) -> BoolArray:
+    """Which of the intervals [..., 2] hold the truth."""
+    holds: BoolArray = (intervals[..., 0] <= truth + 1e-9) & (truth - 1e-9 <= intervals[..., 1])
+    return holds
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:+.1f}".replace("-", "−")

@@ -1,1 +1,0 @@
-"""The runs that are there: listed, found by a short name, shown, compared, removed, exported."""

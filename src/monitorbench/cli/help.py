@@ -1,0 +1,101 @@
+"""What `--help` of a stage prints: its text, the settings it reads with a sentence each, the experiments.
+
+Hydra's own help reads the tree once for every group, which takes seconds.
+"""
+
+import itertools
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from monitorbench.cli.stage import Stage
+from monitorbench.config.base import field_texts
+from monitorbench.config.project import option_file, options, trees_of
+from monitorbench.config.study import Study
+
+_WIDTH = 80
+
+
+def help_text(stage: Stage) -> str:
+    """The help of a stage in 80 columns."""
+    trees = trees_of(stage.conf)
+    experiments = options("experiment", trees)
+    return "\n".join(
+        [
+            *(_paragraph(text) for text in stage.text.strip().split("\n\n")),
+            f"Settings that {stage.name} reads, with their defaults:",
+            *(line for key in stage.reads for line in _setting(key, trees)),
+            *([_line("plan=false", field_texts(Study)["plan"])] if stage.plan or stage.runs else []),
+            "",
+            "Experiments, each a file of settings for some stages:",
+            *(_line(f"experiment={name}", _comment(name, trees)) for name in experiments),
+            "",
+            "docs/settings.md has every setting; --cfg job shows the values, -m sweeps.",
+        ]
+    )
+
+
+def _setting(key: str, trees: Sequence[Path]) -> Iterator[str]:
+    """The lines on a top-level setting: a group with its options, or each key below it."""
+    name, field = next(
+        (name, field) for name, field in Study.model_fields.items() if key in (name, field.alias)
+    )
+    kind: object = field.annotation
+    model = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+    text = field_texts(Study).get(name) or (model.__doc__ if model else "") or ""
+    if names := [option for option in options(key, trees) if not option.startswith("_")]:
+        yield _line(f"{key}=NAME", text)
+        yield textwrap.fill(", ".join(names), _WIDTH, initial_indent="    ", subsequent_indent="    ")
+    elif model is not None:
+        texts = field_texts(model)
+        for inner, inner_field in model.model_fields.items():
+            inner_key = f"{key}.{inner_field.alias or inner}"
+            yield _line(f"{inner_key}{_default(inner_field)}", texts.get(inner, ""))
+    else:
+        yield _line(f"{key}{_default(field)}", text)
+
+
+def _default(field: FieldInfo) -> str:
+    """A default as it would be typed; only the key's `=` where it has parts of its own, or is required."""
+    value: Any = None if field.is_required() else field.get_default(call_default_factory=True)
+    if field.is_required() or isinstance(value, BaseModel | dict):
+        return "="
+    match value:
+        case None:
+            return "=null"
+        case bool():
+            return f"={value}".lower()
+        case tuple():
+            return f"=[{','.join(map(str, value))}]"
+        case _:
+            return f"={value}"
+
+
+def _paragraph(text: str) -> str:
+    """A paragraph of a stage's text, wrapped unless it holds commands to copy, and an empty line."""
+    return (text if text.startswith("    ") else textwrap.fill(" ".join(text.split()), _WIDTH)) + "\n"
+
+
+def _line(key: str, text: str) -> str:
+    """A key with the first sentence of its text."""
+    sentence = " ".join(text.split()).partition(". ")[0].rstrip(".:;")
+    return textwrap.fill(
+        f"{key}  {sentence}".rstrip(),
+        _WIDTH,
+        initial_indent="  ",
+        subsequent_indent="      ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _comment(experiment: str, trees: Sequence[Path]) -> str:
+    """The description of an experiment: the comments at the top of its file, without what Hydra reads."""
+    file = option_file("experiment", experiment, trees)
+    lines = file.read_text(encoding="utf-8").splitlines() if file else []
+    comments = itertools.takewhile(lambda line: line.startswith("#"), lines)
+    return " ".join(line.removeprefix("#").strip() for line in comments if "@package" not in line)

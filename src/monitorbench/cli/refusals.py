@@ -1,0 +1,158 @@
+"""What Hydra, OmegaConf and YAML refuse, in one line: key, value, and what was expected.
+
+Nothing is read out of Hydra's messages. Overrides and the defaults lists of experiment files are compared
+with the groups and settings that exist; what is left is told by the exceptions' own fields.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from omegaconf.errors import OmegaConfBaseException
+
+from monitorbench.config.extras import installing
+from monitorbench.config.load import did_you_mean, field_names, unknown_key
+from monitorbench.config.project import groups, option_file, options, trees_of
+
+HYDRA_ERRORS = (HydraException, OmegaConfBaseException)
+"""What Hydra and OmegaConf raise where settings are wrong."""
+YAML_ERRORS = (yaml.YAMLError, ValueError)
+"""What reading a file of settings raises beside these."""
+
+
+def one_line(error: Exception, overrides: Sequence[str], conf: Path, added: str | None = None) -> str:
+    """An error of composing `overrides` over the tree `conf`; options to choose from are a second line.
+
+    `added` is the folder of `--config-dir`, which comes before `conf`.
+    """
+    trees = [*([Path(added)] if added and Path(added).is_dir() else []), *trees_of(conf)]
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"{mark.name}, line {mark.line + 1}: {_one_space(error.problem or '')}; expected YAML"
+    if isinstance(error, OverrideParseException):
+        return _unparsed(error.override, overrides)
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        return _missing_option(error, overrides, trees)
+    if refusal := refused_override(overrides, trees) or _refused_default(overrides, trees):
+        return refusal
+    cause = error.__cause__
+    key = getattr(cause if isinstance(cause, OmegaConfBaseException) else error, "full_key", None)
+    if key:
+        typed = [word.partition("=")[2] for word in overrides if word.lstrip("+~").partition("=")[0] == key]
+        return unknown_key(key, typed[-1] if typed else "")
+    # Hydra wraps OmegaConf's grammar errors without their text.
+    text = str(error) or str(cause or error.__context__ or "")
+    settings = " ".join(word for word in overrides if "=" in word)
+    return f"{settings}: {_one_space(text)}{_shell_hint(overrides)}"
+
+
+def refused_override(overrides: Sequence[str], trees: Sequence[Path]) -> str:
+    """What is wrong with the first override that names no group, option or setting; "" where all do."""
+    for override in parsed_overrides(overrides):
+        key = override.key_or_group
+        if key.startswith("hydra"):
+            continue
+        value = override.input_line.partition("=")[2] if override.input_line else ""
+        if key in groups(trees):
+            option, known = override.value(), options(key, trees)
+            if isinstance(option, str) and option not in known:
+                return unknown_option(key, option, known)
+        elif not is_setting(key):
+            return unknown_key(key, value) + _shell_hint(overrides)
+    return ""
+
+
+def parsed_overrides(overrides: Sequence[str]) -> list[Override]:
+    """What Hydra reads in some overrides; nothing where it can't read them."""
+    try:
+        return list(OverridesParser.create().parse_overrides(list(overrides)))
+    except HydraException:
+        return []
+
+
+def is_setting(key: str) -> bool:
+    """Whether a dotted key may lead to a setting, going by the models; any name may stand in a mapping."""
+    parts = key.split(".")
+    for depth, part in enumerate(parts):
+        names = field_names(parts[:depth])
+        if not names:
+            return depth > 0
+        if part not in names:
+            return False
+    return True
+
+
+def unknown_option(group: str, option: str, known: Sequence[str]) -> str:
+    """The line on an option that a group has not, and below it those that it has."""
+    expected = f"expected one of the options of {group!r}"
+    if nearest := did_you_mean(option, known, f"{group}="):
+        expected += f"; {nearest}"
+    return f"{group}={option}: no such option; {expected}\n  {', '.join(known)}"
+
+
+def _missing_option(error: MissingConfigException, overrides: Sequence[str], trees: Sequence[Path]) -> str:
+    path = str(error.missing_cfg_file).removesuffix(".yaml")
+    group, _, option = path.partition("/")
+    if group not in groups(trees):
+        group, _, option = path.rpartition("/")
+    if (group, option) == ("hydra/sweeper", "optuna"):
+        return f"hydra/sweeper=optuna: not installed; expected {installing('tune')}"
+    known = sorted({*(options(group, trees) if group in groups(trees) else ()), *(error.options or ())})
+    if not option or not known:
+        return _one_space(str(error))
+    return unknown_option(group, option, known)
+
+
+def _refused_default(overrides: Sequence[str], trees: Sequence[Path]) -> str:
+    """What is wrong with the defaults list of the experiment that was chosen; "" where nothing is."""
+    for override in parsed_overrides(overrides):
+        value = override.value()
+        if override.key_or_group != "experiment" or not isinstance(value, str):
+            continue
+        file = option_file("experiment", value, trees)
+        for group, option in _defaults(file) if file else ():
+            if group not in groups(trees):
+                nearest = did_you_mean(group, groups(trees))
+                expected = nearest or f"expected one of {', '.join(groups(trees))}"
+                return f"{file}: defaults: unknown group {group!r}; {expected}"
+            if option not in options(group, trees):
+                return unknown_option(group, option, options(group, trees))
+    return ""
+
+
+def _defaults(file: Path) -> Iterator[tuple[str, str]]:
+    """The groups and options that a file's defaults list names."""
+    tree = yaml.safe_load(file.read_text(encoding="utf-8"))
+    for entry in tree.get("defaults", []) if isinstance(tree, dict) else []:
+        for key, option in entry.items() if isinstance(entry, dict) else ():
+            group = key.removeprefix("override ").removeprefix("optional ").lstrip("/").partition("@")[0]
+            if isinstance(option, str) and not group.startswith("hydra"):
+                yield group, option
+
+
+def _unparsed(word: str, overrides: Sequence[str]) -> str:
+    return f"{word}: not an override; expected key=value, a list as 'key=[a,b]'{_shell_hint(overrides, word)}"
+
+
+def _shell_hint(overrides: Sequence[str], word: str = "") -> str:
+    """What a shell may have done to these words before they came here; "" where they don't look like it."""
+    opened = next((w for w in overrides if w.count("[") > w.count("]") or w.count("{") > w.count("}")), "")
+    if opened and len(overrides) > 1:
+        key = opened.partition("=")[0]
+        return f"; a shell splits at spaces: quote the whole word, as '{key}=[a, b]'"
+    keys = [w.partition("=")[0] for w in overrides if "=" in w]
+    twice = next((a for a, b in pairwise(keys) if a == b), "")
+    if twice:
+        return f"; {twice} stands there twice in a row, as a shell expands {{a,b}}: quote the whole word"
+    if word and re.search(r"[\s/*?]|\.\w+$", word) and "=" not in word and len(overrides) > 1:
+        return "; a shell may have expanded a pattern into file names: quote the whole word"
+    return ""
+
+
+def _one_space(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,92 @@
+"""What a process says on stderr, and how it ends.
+
+A foreseen failure is one line and an exit code of its own: 2 for a bad setting, 1 for any other, 75 for a run
+that was stopped to be resumed, 130 for Ctrl-C. A reader that closes our stdout early (`… --help | head -1`)
+ends the process quietly with 141, as a shell reports a program that SIGPIPE ended.
+"""
+
+import logging
+import os
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from monitorbench.config.base import ConfigError, Preempted, UserError
+from monitorbench.config.extras import extra_of, installing
+from monitorbench.config.secrets import without_secrets
+
+CLOSED_PIPE = 141
+_SENTENCE = 10
+"""Words that make a line a sentence."""
+
+
+@contextmanager
+def reporting() -> Iterator[None]:
+    """End the process with one line and an exit code of its own where a foreseen failure leaves the body."""
+    try:
+        yield
+        sys.stdout.flush()
+    except ConfigError as error:
+        stop(str(error), 2)
+    except UserError as error:
+        stop(str(error), 1)
+    except Preempted as error:
+        stop(str(error), os.EX_TEMPFAIL)
+    except KeyboardInterrupt:
+        stop("interrupted", 130)
+    except BrokenPipeError:
+        _end_unread()
+        raise  # some other pipe broke
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if (extra := extra_of(module)) is None:
+            raise
+        stop(f"{module}: not installed, and this stage needs it; expected {installing(extra)}", 1)
+
+
+def _end_unread() -> None:
+    """End the process where its stdout has no reader any more; return where it still has one."""
+    try:
+        print(flush=True)
+    except BrokenPipeError:
+        # What is left can't be flushed when the interpreter ends either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(CLOSED_PIPE) from None
+
+
+def stop(message: str, code: int) -> NoReturn:
+    """End the process with one line on stderr, in which no key is shown; a terminal gets it wrapped."""
+    sys.stdout.flush()
+    line = f"error: {without_secrets(message)}"
+    print(wrapped(line) if sys.stderr.isatty() else line, file=sys.stderr, flush=True)
+    raise SystemExit(code)
+
+
+def show_log() -> None:
+    """Send our own log lines to stderr, as plain text; long sentences are wrapped."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Sentences())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    # Third parties narrate; what a person needs of them comes through our own lines.
+    logging.getLogger("monitorbench").setLevel(logging.INFO)
+
+
+class _Sentences(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return wrapped(super().format(record))
+
+
+def wrapped(text: str) -> str:
+    """Wrap each line that is a long sentence at the terminal's width, 80 columns where there is none.
+
+    A line of few words is left whole: it is a path, a command or a number to copy.
+    """
+    width = os.get_terminal_size(sys.stderr.fileno()).columns if sys.stderr.isatty() else 80
+    return "\n".join(
+        textwrap.fill(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        if len(line) > width and len(line.split()) >= _SENTENCE
+        else line
+        for line in text.splitlines()
+    )

@@ -1,1 +1,0 @@
-"""What runs will take, before any of them is started: samples, tokens, hours, cost, what is there."""

@@ -1,0 +1,144 @@
+"""`choose`: build, judge calibration and test, calibrate, lay side by side, recommend, write the page.
+
+Each step is the stage of that name, so finished runs are reused, and the same command resumes. A model judges
+in a process of its own, so that none stays in memory.
+"""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from monitorbench.config.base import UserError
+from monitorbench.config.engine import Engine, refuse_fast_scores
+from monitorbench.config.load import freeze
+from monitorbench.config.study import Study
+from monitorbench.corpus.build import directory_of, ensure
+from monitorbench.corpus.store import read_split
+from monitorbench.judging.evaluate import Planned, evaluate, planned_evaluation
+from monitorbench.judging.expected import expected_seconds, measured_pace
+from monitorbench.judging.served import described
+from monitorbench.metrics.choice.facts import FILE
+from monitorbench.records import Split
+from monitorbench.report.write import report
+from monitorbench.runs.directory import read_checked, record_files
+from monitorbench.runs.files import content_hash, write_atomically, write_json
+from monitorbench.runs.progress import clock_time
+from monitorbench.scoring.calibrate import calibrate_run
+from monitorbench.scoring.recommendation.deployment import deployment_of
+from monitorbench.scoring.recommendation.stage import recommendation_run
+from monitorbench.scoring.score import transfer
+from monitorbench.studies.candidates import prompt_name
+from monitorbench.sweeps.worker import run_stage
+
+SPLITS = (Split.CALIBRATION, Split.TEST)
+_log = logging.getLogger(__name__)
+
+
+def choose(study: Study, candidates: Sequence[Study]) -> Path:
+    """Answer which of some candidates to deploy; returns the run directory of the comparison.
+
+    The sentence of `recommend` stands on top of its page. Raises `ConfigError` for an engine on whose scores
+    nothing is calibrated, and what the stages raise.
+    """
+    deployment_of(study.stakes, study.recommend, study.calibrate)  # refused before hours of judging
+    for candidate in candidates:
+        refuse_fast_scores(candidate.engine, "`choose` calibrates")
+    data = ensure(study, SPLITS)
+    tested: list[Path] = []
+    evaluations: list[Path] = []
+    operating_points: list[Path] = []
+    for candidate in candidates:
+        runs = {split: _evaluated(on_split(candidate, split), data) for split in SPLITS}
+        tested.append(runs[Split.TEST])
+        evaluations += runs.values()
+        if (point := _calibrated(candidate, runs[Split.CALIBRATION])) is not None:
+            operating_points.append(point)
+    compared = study.transfer.model_copy(
+        update={"runs": tuple(tested), "operating_points": tuple(operating_points)}
+    )
+    directory = transfer(study.model_copy(update={"transfer": compared}), decides=False)
+    candidates_runs = study.recommend.model_copy(update={"runs": tuple(evaluations)})
+    recommendation = recommendation_run(study.model_copy(update={"recommend": candidates_runs}))
+    write_json(directory / FILE, read_checked(recommendation, FILE))
+    record_files(directory, FILE)
+    report(study.model_copy(update={"run": directory}), is_brief=True)
+    print(f"all tables: monitorbench report run={directory}\nthe page: {directory / 'report.html'}")
+    return directory
+
+
+def on_split(study: Study, split: Split) -> Study:
+    """The study with `evaluate.split` set."""
+    return study.model_copy(update={"evaluate": study.evaluate.model_copy(update={"split": split.value})})
+
+
+def _evaluated(study: Study, data: Path) -> Path:
+    """The evaluation run, made in a process of its own where a model has to judge."""
+    planned = planned_evaluation(described(study), data)
+    if planned.done or study.monitor.verdicts or not study.engine.takes_token_ids:
+        return evaluate(study)
+    file = study.paths.runs / "studies" / f"choose-{content_hash(planned.run.path.name)}.json"
+    write_atomically(file, freeze(study))
+    return run_stage("evaluate", file, f"evaluate {planned.name}")
+
+
+def _calibrated(study: Study, run: Path) -> Path | None:
+    """The run's calibration; None, with a line that says why, where no threshold keeps the promise."""
+    try:
+        return calibrate_run(study.model_copy(update={"run": run}))
+    except UserError as error:
+        _log.warning("choose: %s", error)
+        return None
+
+
+def print_choice_plan(study: Study, candidates: Sequence[Study]) -> None:
+    """Print what `choose` would judge, what of it is finished, and how long the rest takes.
+
+    Durations come from the seconds a sample in earlier runs of the same monitor and prompt. Nothing is built,
+    judged or written.
+    """
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("monitor", "prompt", "split", "samples", "state", "takes about"):
+        table.add_column(name, justify="right" if name == "samples" else "left")
+    data = directory_of(study)
+    for candidate in candidates:
+        for split in SPLITS:
+            table.add_row(*_plan_row(on_split(candidate, split), split, data.path if data.done else None))
+    console = Console(width=80)
+    console.print(f"data: {data.path} ({'there' if data.done else 'to be built'})", soft_wrap=True)
+    console.print(table)
+    console.print("then: a threshold for each, all side by side, the page")
+
+
+def _plan_row(study: Study, split: Split, data: Path | None) -> tuple[str, ...]:
+    if data is None:
+        return (
+            study.monitor.name,
+            prompt_name(study.monitor.verdicts, study.prompt.name),
+            split.value,
+            "?",
+            "to be judged",
+            "not measured",
+        )
+    planned = planned_evaluation(described(study), data)
+    n = len(read_split(data, split, study.dataset.view(split.value)))
+    state, takes = (
+        ("done", "")
+        if planned.done
+        else ("to be judged", _duration(study.monitor.verdicts, study.paths.runs, study.engine, planned, n))
+    )
+    return planned.name, planned.judge.prompt.name, split.value, f"{n}", state, takes
+
+
+def _duration(verdicts: Path | None, runs: Path, engine: Engine, planned: Planned, n: int) -> str:
+    """How long judging n samples takes by earlier runs of the same judge, and what it costs."""
+    if verdicts is not None:
+        return "a moment"
+    pace = measured_pace(runs, planned.judge.identity)
+    if pace is None:
+        return "not measured"
+    paid = f", ${n * pace.cost:.2f}" if pace.cost else ""
+    return f"{clock_time(expected_seconds(pace, n, engine))}{paid}"

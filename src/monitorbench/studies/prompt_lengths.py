@@ -1,0 +1,229 @@
+"""How many samples a split's view has and how many tokens their prompts have, with how that was counted.
+
+On the built dataset with the monitor's own tokenizer where both are here; without the tokenizer by
+characters. Where `dataset=paper` is not built: its quotas, or the rows that were counted of its sources, at
+the mean lengths of their cells. Nothing is fetched.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from monitorbench.config.base import UserError
+from monitorbench.config.datasets import PaperDataset, SplitView
+from monitorbench.config.study import Monitor, Prompt, Study
+from monitorbench.corpus.build import directory_of
+from monitorbench.corpus.columns import read_columns, read_some
+from monitorbench.corpus.paper import plan as paper_plan
+from monitorbench.corpus.paper.counts import counts
+from monitorbench.corpus.paper.lengths import mean_characters
+from monitorbench.corpus.paper.units import paper_inputs
+from monitorbench.corpus.store import n_rows, read_split
+from monitorbench.engines.endpoint_limits import estimated_tokens
+from monitorbench.engines.tokenizer_here import tokenizer_here
+from monitorbench.engines.weights import weights_identity
+from monitorbench.judging.judge import NO_SHOTS
+from monitorbench.metrics.columns import Columns
+from monitorbench.prompts.few_shot import Shots, draw_shots
+from monitorbench.prompts.published import published_prompt
+from monitorbench.prompts.render import Renderer
+from monitorbench.prompts.wording import PromptWording
+from monitorbench.records import Sample, Split
+from monitorbench.runs.directory import RunDirectory
+
+_COUNTED_WHOLE = 4000
+"""A split of at most so many samples is counted whole."""
+_PER_CELL = 200
+"""Number of samples that stand for each cell of a larger split."""
+
+
+def dataset_here(study: Study) -> RunDirectory | None:
+    """The study's dataset where it is built here; None where it is not, or raw files that name it lack."""
+    if isinstance(study.dataset, PaperDataset) and paper_plan.missing_sources(paper_inputs(study)):
+        return None
+    directory = directory_of(study)
+    return directory if directory.done else None
+
+
+def weights_here(monitor: Monitor) -> str | None:
+    """The identity of the monitor's weights; None where neither they nor their commit are here."""
+    try:
+        return weights_identity(monitor)
+    except UserError:
+        return None
+
+
+class PromptCount(NamedTuple):
+    """The samples of a view and their prompts."""
+
+    n: int
+    """Number of samples; those that are too long are left out."""
+    tokens: float
+    """Tokens of all their prompts together."""
+    how: str
+    """How the samples and how their tokens were counted, in a few words."""
+
+    @property
+    def mean(self) -> float:
+        """Tokens of one prompt."""
+        return self.tokens / self.n if self.n else 0.0
+
+
+class _Lengths(NamedTuple):
+    """Tokens of the prompts of a split's samples, or of some of them."""
+
+    by_id: Mapping[str, int]
+    by_cell: Mapping[str, Sequence[int]]
+    how: str
+
+
+class PromptCounter:
+    """Counts prompts for many runs of one dataset, and reads each split once."""
+
+    def __init__(self) -> None:
+        self._lengths: dict[tuple[str, ...], _Lengths] = {}
+        self._datasets: dict[str, RunDirectory | None] = {}
+        self._views: dict[tuple[str, ...], PromptCount] = {}
+
+    def dataset(self, study: Study) -> RunDirectory | None:
+        """`dataset_here`, looked up once."""
+        views = {"train", "validation", "calibration", "test", "splits"}
+        key = study.dataset.model_dump_json(exclude=views)
+        if key not in self._datasets:
+            self._datasets[key] = dataset_here(study)
+        return self._datasets[key]
+
+    def count(self, study: Study, split: Split, at_most: int | None = None) -> PromptCount:
+        """Count the configured view of a split; longer prompts than `at_most` tokens are left out.
+
+        Raises `UserError` where the dataset is not built, and is not one whose rows were counted.
+        """
+        view, data = study.dataset.view(split.value), self.dataset(study)
+        judge = (study.prompt.model_dump_json(), study.monitor.model_dump_json(exclude={"adapter"}))
+        name = (str(data and data.path), study.dataset.name, split.value, *judge, study.engine.kind)
+        key = (*name, view.model_dump_json(), str(at_most))
+        if key not in self._views:
+            if data is not None and any((data.path / split.value).glob("*.parquet")):
+                if name not in self._lengths:
+                    self._lengths[name] = _lengths_of(study, data.path, split)
+                self._views[key] = _in_view(self._lengths[name], data.path, split, view, at_most)
+            else:
+                self._views[key] = _by_quotas(study, split, view)
+        return self._views[key]
+
+
+def _in_view(
+    lengths: _Lengths, data: Path, split: Split, view: SplitView, at_most: int | None
+) -> PromptCount:
+    """The count of a built split's view."""
+    samples = read_columns(data, split, view)
+    limit = float("inf") if at_most is None else at_most
+    prompt_lengths = [lengths.by_id.get(sample_id) for sample_id in samples.sample_ids.to_pylist()]
+    how = f"{split.value} of {data.name}, {lengths.how}"
+    if None not in prompt_lengths:
+        fitting = [length for length in prompt_lengths if length is not None and length <= limit]
+        return PromptCount(len(fitting), float(sum(fitting)), how)
+    n, tokens = 0.0, 0.0
+    for cell, n_in_cell in _samples_by_cell(samples).items():
+        in_cell = np.array(lengths.by_cell[cell])
+        fits = in_cell <= limit
+        n += n_in_cell * fits.mean()
+        tokens += n_in_cell * (in_cell * fits).mean()
+    return PromptCount(round(n), tokens, f"{how} of {_PER_CELL} samples a cell")
+
+
+def _samples_by_cell(samples: Columns) -> dict[str, int]:
+    """Number of samples by `category/task`."""
+    names = [f"{category}/{task}" for category in samples.category_names for task in samples.task_names]
+    numbers = {name: int(samples.in_cells([name]).sum()) for name in names}
+    return {name: n for name, n in numbers.items() if n}
+
+
+def _lengths_of(study: Study, data: Path, split: Split) -> _Lengths:
+    """Tokens of the prompts of a built split, all of them or some of each cell."""
+    is_whole = n_rows(data, split) <= _COUNTED_WHOLE
+    samples = read_split(data, split) if is_whole else read_some(data, split, _PER_CELL)
+    prompt, shots = study.prompt, NO_SHOTS
+    if prompt.shots:
+        train = read_split(data, Split.TRAIN, study.dataset.train)
+        categories = {sample.category for sample in samples}
+        shots = draw_shots(train, prompt.shots, prompt.shots_seed, prompt.shot_characters, categories)
+    by_token_ids = study.engine.by_token_ids
+    measure, how = _measure(
+        study.monitor, published_prompt(data, prompt), shots, study.paths.models if by_token_ids else None
+    )
+    by_id = {sample.id: measure(sample) for sample in samples}
+    by_cell: defaultdict[str, list[int]] = defaultdict(list)
+    for sample in samples:
+        by_cell[str(sample.cell)].append(by_id[sample.id])
+    return _Lengths(by_id, by_cell, how)
+
+
+def _measure(
+    monitor: Monitor, prompt: Prompt, shots: Shots, models: Path | None
+) -> tuple[Callable[[Sample], int], str]:
+    """A function that gives the tokens of a sample's prompt, or of both prompts, and its name.
+
+    With a folder of `models` the monitor's tokenizer is looked for; without it characters are counted.
+    """
+    acts = prompt.max_new_tokens if prompt.judge_user is not None else 0
+    tokenizer = tokenizer_here(monitor, models) if models is not None else None
+    if tokenizer is not None:
+        try:
+            renderer = Renderer(prompt, tokenizer, monitor.opening, monitor.reasoning)
+        except ValueError as error:
+            raise UserError(f"monitor={monitor.name}, prompt={prompt.name}: {error}") from error
+
+        def by_ids(sample: Sample) -> int:
+            second = len(renderer.behind_acts(sample, "")) + acts if acts else 0
+            return len(renderer.render(sample, shots.beside(sample))) + second
+
+        return by_ids, "by its tokenizer"
+    wording = PromptWording(prompt)
+
+    def by_characters(sample: Sample) -> int:
+        second = estimated_tokens(len(wording.system) + len(wording.judge_user(sample, ""))) if acts else 0
+        first = estimated_tokens(len(wording.system) + len(wording.user(sample, shots.beside(sample))))
+        return first + second + acts
+
+    return by_characters, "by characters (3 a token)"
+
+
+def _by_quotas(study: Study, split: Split, view: SplitView) -> PromptCount:
+    """The count of an unbuilt `dataset=paper`: its quotas, or its counted rows where it may be short."""
+    dataset = study.dataset
+    if not isinstance(dataset, PaperDataset):
+        raise UserError(
+            f"plan=true: dataset={dataset.name} is not built, so its samples are not known; run "
+            f"data_build/build.py with the same settings first"
+        )
+    wording = PromptWording(study.prompt)
+    around = len(wording.system) + len(study.prompt.user)
+    lengths = mean_characters()[split.value]
+    cells = paper_plan.plan(paper_inputs(study), counts())
+    n, tokens = 0, 0
+    for cell in cells:
+        if not view.keeps(*cell.cell.split("/")):
+            continue
+        n_in_cell = _n_of_cell(cell, split, is_full=not dataset.allow_short)
+        if view.pairs_per_cell is not None:
+            n_in_cell = min(n_in_cell, view.pairs_per_cell * (1 if split is Split.TRAIN else 2))
+        n += n_in_cell
+        tokens += n_in_cell * estimated_tokens(around + lengths.get(cell.cell, 0))
+    quotas, filled = (sum(_n_of_cell(cell, split, is_full=full) for cell in cells) for full in (True, False))
+    mode = "as counted" if dataset.allow_short else "taken as full"
+    how = f"{split.value}: dataset={dataset.name} is not built; quotas of {quotas:,}, counted rows fill "
+    return PromptCount(n, float(tokens), f"{how}{filled:,} ({mode}); tokens by characters")
+
+
+def _n_of_cell(cell: paper_plan.CellPlan, split: Split, *, is_full: bool) -> int:
+    match split:
+        case Split.TRAIN:
+            return cell.samples_asked if is_full else cell.samples
+        case Split.TEST:
+            return 2 * (cell.pairs_asked if is_full else cell.pairs)
+        case _:  # two splits share them, and a pair has two samples
+            return cell.development_asked if is_full else cell.development

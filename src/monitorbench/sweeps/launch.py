@@ -1,0 +1,347 @@
+"""From overrides to started runs: a sweep is composed, frozen, and handed to Slurm or run here.
+
+Hydra's launchers (`-m hydra/launcher=slurm` or `local`), `slurm/submit.py` and `slurm/resume.py` all start
+runs through this module, and `slurm/status.py` shows them. A bad setting is one line and exit code 2, any
+other foreseen failure one line and exit code 1. The last line on stdout is the sweep's directory; with
+`--print-commands` stdout holds commands alone, and the directory is on stderr.
+"""
+
+import argparse
+import importlib.util
+import logging
+import os
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, OverrideType
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf, flag_override
+
+from monitorbench.cli.multirun import is_searching, run_overrides
+from monitorbench.cli.refusals import HYDRA_ERRORS, YAML_ERRORS, one_line
+from monitorbench.cli.stage import Stage
+from monitorbench.cli.stages import STAGES
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.cluster import Cluster
+from monitorbench.config.ending import reporting, show_log
+from monitorbench.config.load import read_frozen
+from monitorbench.config.project import composing
+from monitorbench.runs.progress import progress
+from monitorbench.sweeps import slurm
+from monitorbench.sweeps.slurm import State, failed_or_pending, overview, states
+from monitorbench.sweeps.sweep import Point, Sweep, read, run_title, settle, write
+from monitorbench.sweeps.worker import run_side_by_side
+
+_log = logging.getLogger(__name__)
+
+
+class Start(NamedTuple):
+    """How the runs of a sweep are started: by Slurm, or on this machine."""
+
+    jobs: int | None = None
+    """Runs at a time on this machine; None: one array job in Slurm."""
+    after: Sequence[str] = ()
+    """Jobs and sweeps that have to end well before Slurm starts the runs."""
+    dry_run: bool = False
+    """Show the sbatch file; write and start nothing."""
+    print_commands: bool = False
+    """Freeze the runs and print a command each; start nothing."""
+
+    def check(self) -> None:
+        """Raise `ConfigError` for options that exclude each other."""
+        if self.jobs is not None and self.after:
+            raise ConfigError("--after: expected without --local, which ends when its runs have")
+        if self.print_commands and (self.jobs is not None or self.after or self.dry_run):
+            raise ConfigError(
+                "--print-commands: starts nothing; expected without --local, --after and --dry-run"
+            )
+
+
+def load_stage(name: str) -> Stage:
+    """Find the stage of a name such as `train` or of a script such as `train/sft.py`.
+
+    Raises `ConfigError` where there is none.
+    """
+    if name in STAGES:
+        return STAGES[name]
+    path = Path(name)
+    expected = "expected a stage's name, such as train, or a script's path, such as CHECKOUT/train/sft.py"
+    spec = importlib.util.spec_from_file_location(f"script_{path.stem}", path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise ConfigError(f"{name}: no such stage, and no such script in {Path.cwd()}; {expected}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    stage = getattr(module, "main", None)
+    if not isinstance(stage, Stage):
+        raise ConfigError(f"{name}: no script of a stage; {expected}")
+    return stage
+
+
+def expand(stage: Stage, overrides: Sequence[str]) -> list[Point]:
+    """Compose the runs in the order of `-m`: comma lists, `choice`, `range`, `glob`, `hydra.sweeper.params`.
+
+    Raises what `compose_points` raises.
+    """
+    with composing(stage.conf):
+        loader = GlobalHydra.instance().config_loader()
+        try:
+            master = loader.load_configuration(
+                stage.name, [*overrides, "hydra.mode=MULTIRUN"], RunMode.MULTIRUN
+            )
+            if is_searching(master.hydra):
+                raise ConfigError(
+                    f"hydra/sweeper={master.hydra.sweeper['_target_']}: expected hydra/sweeper=basic"
+                )
+            runs = run_overrides(master.hydra.overrides.task, master.hydra.sweeper.params or {})
+        except (*HYDRA_ERRORS, *YAML_ERRORS) as error:
+            if isinstance(error, ConfigError):
+                raise
+            raise ConfigError(one_line(error, overrides, stage.conf)) from error
+        if not runs:
+            raise ConfigError(f"{' '.join(overrides)}: no run at all; expected a sweep over something")
+        return compose_points(stage, loader, master, runs)
+
+
+def compose_points(
+    stage: Stage, loader: ConfigLoader, master: DictConfig, runs: Sequence[Sequence[str]]
+) -> list[Point]:
+    """Compose and validate every run of a sweep.
+
+    Raises:
+        ConfigError: for what doesn't compose or validate, naming the first such run; for two runs
+            that are the same; for runs that ask Slurm for unlike machines.
+
+    """
+    compose = _composer(loader, master)
+    points: list[Point] = []
+    first_runs: dict[str, str] = {}
+    for number, overrides in enumerate(runs):
+        title = run_title(number, runs)
+        try:
+            # The experiment is not named: W&B groups these runs by their sweep.
+            study = stage.study_of(compose(overrides))
+        except (*HYDRA_ERRORS, *YAML_ERRORS) as error:
+            is_ours = isinstance(error, ConfigError)
+            reason = str(error) if is_ours else one_line(error, overrides, stage.conf)
+            raise ConfigError(f"{title}: {reason}" if len(runs) > 1 else reason) from error
+        points.append(Point(tuple(overrides), study))
+        if study.cluster != points[0].study.cluster:
+            raise ConfigError(f"{title}: another cluster than run 1; expected one kind of machine in a sweep")
+        if study.paths != points[0].study.paths:
+            raise ConfigError(f"{title}: other paths than run 1; expected the same in a sweep")
+        # Two runs of one study would write into one directory at the same time.
+        first = first_runs.setdefault(study.model_dump_json(exclude={"cluster", "tracking"}), title)
+        if first != title:
+            raise ConfigError(f"{title}: the same study as {first}; expected every value once")
+    return points
+
+
+def _composer(loader: ConfigLoader, master: DictConfig) -> Callable[[Sequence[str]], DictConfig]:
+    """Give what composes a run of a sweep: once for each choice of groups, on which values are then set.
+
+    Hydra sets values last, too, and in the order of the overrides. All runs of one choice set the same
+    keys, so that they share a tree: each is to be read before the next is composed.
+    """
+    composed: dict[tuple[str, ...], DictConfig] = {}
+
+    def is_value(override: Override) -> bool:
+        is_plain = override.type is OverrideType.CHANGE and override.package is None
+        # A mapping is merged into what is there: what an earlier run put there would stay.
+        return (
+            is_plain
+            and not isinstance(override.value(), dict)
+            and not loader.get_group_options(override.key_or_group)
+        )
+
+    def compose(overrides: Sequence[str]) -> DictConfig:
+        parsed = OverridesParser.create(config_loader=loader).parse_overrides(list(overrides))
+        values = [override for override in parsed if is_value(override)]
+        choice = tuple(
+            override.key_or_group if override in values else str(override.input_line) for override in parsed
+        )
+        if choice not in composed:
+            cfg = loader.load_sweep_config(master, list(overrides))
+            with flag_override(cfg, ["struct", "readonly"], False):  # as Hydra does before it calls a script
+                del cfg["hydra"]
+            composed[choice] = cfg
+        for override in values:
+            OmegaConf.update(composed[choice], override.key_or_group, override.value(), merge=True)
+        return composed[choice]
+
+    return compose
+
+
+def launch(script: str, overrides: Sequence[str], points: Sequence[Point], start: Start) -> Sweep:
+    """Freeze the runs of a sweep and start them; where it is there already, those that failed or never ran.
+
+    `script` is a stage's name or a script's path, `overrides` those that were typed.
+    """
+    show_log()
+    start.check()
+    sweep = settle(script, overrides, points)
+    cluster, runs, after = points[0].study.cluster, list(range(len(points))), _jobs(start.after)
+    is_there = (sweep.path / "manifest.json").is_file()
+    if start.dry_run:
+        print(slurm.script_text(sweep, cluster, runs, after), end="")
+        return sweep
+    write(sweep, points)
+    if is_there:
+        sweep = read(sweep.path)
+        runs = failed_or_pending(sweep)
+    _start_runs(sweep, runs, cluster, start, after)
+    return sweep
+
+
+def _start_runs(
+    sweep: Sweep, runs: Sequence[int], cluster: Cluster, start: Start, after: Sequence[int]
+) -> None:
+    """Start runs in Slurm, or as `start` says: here, some at a time, or by whoever runs what is printed."""
+    path = sweep.path.relative_to(Path.cwd()) if sweep.path.is_relative_to(Path.cwd()) else sweep.path
+    stream = sys.stderr if start.print_commands else sys.stdout
+    if not runs:
+        print("nothing is pending", path, sep="\n", file=stream, flush=True)
+    elif start.print_commands:
+        print(*(shlex.join(sweep.worker_command(run)) for run in runs), sep="\n", flush=True)
+        print(path, file=stream, flush=True)
+    elif start.jobs is None:
+        job = slurm.submit(sweep, cluster, runs, after)
+        print(f"job {job}: {len(runs)} runs", path, sep="\n", flush=True)
+    else:
+        failed = _run_here(sweep, runs, start.jobs)
+        print(path, flush=True)
+        if failed:
+            log = path / sweep.file(failed[0], "log").name
+            raise UserError(f"{len(failed)} of {len(runs)} runs failed; the first one's output is {log}")
+
+
+def _run_here(sweep: Sweep, runs: Sequence[int], jobs: int) -> list[int]:
+    """Do some runs, `jobs` at a time, each to its `run-<NNN>.log`; returns those that failed.
+
+    A run that fails stops no other. Ctrl-C or TERM is passed on to those that run, and no more are started.
+    """
+    names = {sweep.title(run): run for run in runs}
+    commands = {name: (sweep.worker_command(run), sweep.file(run, "log")) for name, run in names.items()}
+    # A run here is not its own job where all of this happens inside a job of Slurm's.
+    environment = {key: value for key, value in os.environ.items() if key != "SLURM_JOB_ID"}
+    with progress(sweep.path.name, len(runs)) as ticker:
+
+        def tell(name: str, code: int) -> None:
+            _log.info("%s: %s", name, f"failed with exit code {code}" if code else "done")
+            ticker.advance()
+
+        codes, signals = run_side_by_side(commands, jobs, environment=environment, on_end=tell)
+    if signals:
+        raise KeyboardInterrupt
+    return [names[name] for name in names if codes[name]]
+
+
+def _jobs(after: Sequence[str]) -> list[int]:
+    """List the array jobs that `--after` means; of a sweep the last, unless all of it is done."""
+    jobs: list[int] = []
+    for name in after:
+        if name.isdigit():
+            jobs.append(int(name))
+            continue
+        sweep = read(Path(name))
+        if all(run.state is State.DONE for run in states(sweep)):
+            continue
+        job = sweep.manifest.submissions[-1].job if sweep.manifest.submissions else None
+        if job is None:
+            raise ConfigError(
+                f"--after={name}: that sweep has no job in Slurm; expected one that was submitted"
+            )
+        jobs.append(job)
+    return jobs
+
+
+def submit() -> None:
+    """`submit.py STAGE OVERRIDES [--dry-run | --print-commands] [--local --jobs N] [--after …]`."""
+    parser = _parser("Freeze every run of a sweep, submit them as one Slurm array, and exit.")
+    parser.add_argument("stage", help="such as train, or a script such as train/sft.py")
+    parser.add_argument("overrides", nargs="*", help="Hydra's, sweeps included: seed=0,1 'seed=range(3)'")
+    parser.add_argument("-m", "--multirun", action="store_true", help="accepted, and always so")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show the sbatch file; write and start nothing"
+    )
+    _start_options(parser)
+    options = parser.parse_intermixed_args()
+    with reporting():
+        start = _start_of(options)._replace(dry_run=options.dry_run)
+        start.check()
+        stage = load_stage(options.stage)
+        points = expand(stage, options.overrides)
+        if points[0].study.plan:
+            stage.print_plan([point.study for point in points], lambda more: points[0].study)
+        else:
+            launch(options.stage, options.overrides, points, start)
+
+
+def status() -> None:
+    """`status.py SWEEP`."""
+    parser = _parser("Show what became of every run of a sweep.")
+    parser.add_argument("sweep", type=Path, help="the directory that submit.py printed")
+    options = parser.parse_args()
+    with reporting():
+        sweep = read(options.sweep)
+        print(overview(sweep, states(sweep)))
+
+
+def resume() -> None:
+    """`resume.py SWEEP [cluster=...] [--print-commands] [--local --jobs N] [--after JOB]`."""
+    parser = _parser("Start the runs of a sweep that failed or never ran, from the same frozen files.")
+    parser.add_argument("sweep", type=Path, help="the directory that submit.py printed")
+    parser.add_argument("overrides", nargs="*", help="of what Slurm is asked for: cluster.memory=200G")
+    _start_options(parser)
+    options = parser.parse_intermixed_args()
+    with reporting():
+        show_log()
+        start = _start_of(options)
+        start.check()
+        for override in options.overrides:
+            if not override.startswith(("cluster=", "cluster.")):
+                raise ConfigError(f"{override}: its runs are frozen; expected cluster=... or cluster.KEY=...")
+        sweep = read(options.sweep)
+        cluster = read_frozen(sweep.file(0, "json")).cluster
+        if options.overrides:
+            overrides = (*sweep.manifest.points[0], *options.overrides)
+            cluster = expand(load_stage(sweep.manifest.script), overrides)[0].study.cluster
+        _start_runs(sweep, failed_or_pending(sweep), cluster, start, _jobs(start.after))
+
+
+def _parser(description: str) -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(description=description, allow_abbrev=False)
+
+
+def _start_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--local", action="store_true", help="run here, without Slurm")
+    parser.add_argument(
+        "--jobs", type=_positive, default=1, metavar="N", help="processes at a time, with --local"
+    )
+    parser.add_argument(
+        "--after",
+        action="append",
+        default=[],
+        metavar="JOB",
+        help="a job or a sweep that has to end well first",
+    )
+    parser.add_argument(
+        "--print-commands",
+        action="store_true",
+        help="freeze the runs and print a command each, for a launcher of your own; start nothing",
+    )
+
+
+def _start_of(options: argparse.Namespace) -> Start:
+    return Start(options.jobs if options.local else None, options.after, False, options.print_commands)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 1, not {text}")
+    return int(text)

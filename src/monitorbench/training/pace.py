@@ -1,0 +1,121 @@
+"""How fast trainings were: earlier ones of the same model on the same kind of machine, else an assumption.
+
+A training leaves in its manifest what it measured of itself (`results.measured`). For evaluations
+`judging.expected.measured_pace` does the same by their verdicts.
+"""
+
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from monitorbench.config.base import UserError
+from monitorbench.config.cluster import AssumedPace, Cluster
+from monitorbench.config.training import Training
+from monitorbench.runs.directory import read_manifest
+
+_DECIDES_PACE = ("dtype", "batching", "micro_batch_size", "loader", "gradient_checkpointing")
+"""Settings of a training that decide how long a token takes."""
+_ENOUGH = 5
+"""Number of trainings that are read, the newest first."""
+
+
+class Machine(NamedTuple):
+    """The machine that a training runs on."""
+
+    kind: str
+    """`cpu` or `cuda`."""
+    name: str
+    """The GPU's own name, or the platform of a CPU."""
+    n: int
+    """Number of processes, each with a device."""
+
+
+class MeasuredTraining(NamedTuple):
+    """What a training did in its optimizer steps and validations, and how long they took."""
+
+    tokens: int
+    """Tokens of the samples in optimizer steps, padding left out."""
+    seconds: float
+    validation_tokens: int
+    validation_seconds: float
+
+
+class TrainingPace(NamedTuple):
+    """Tokens per second of a training as a whole."""
+
+    training: float
+    validation: float | None
+    """Tokens per second of prompts of the validation split; None: as in training."""
+    n_runs: int = 0
+    """Number of trainings it was measured in; 0: it is assumed."""
+
+    def seconds(self, tokens: float, validation_tokens: float) -> float:
+        """How long so many tokens take; loading and saving are not in it."""
+        return tokens / self.training + validation_tokens / (self.validation or self.training)
+
+
+def n_validations(training: Training, done: int = 0) -> int:
+    """How often a training of known steps judges its validation split, `done` steps being taken already."""
+    steps, every = training.steps, training.validate_every
+    at_ends = (done == 0) + (steps % every != 0 and done < steps)
+    return steps // every - done // every + at_ends
+
+
+def planned_machine(cluster: Cluster, device: str) -> Machine:
+    """The machine that a run will get, as far as the settings say it; a GPU's name is then Slurm's type."""
+    if cluster.gpus or device == "cuda":
+        return Machine("cuda", cluster.gpu_type or "", max(cluster.gpus, 1))
+    return Machine("cpu", platform.platform(), 1)
+
+
+def measured_pace(runs: Path, training: Mapping[str, Any], machine: Machine) -> TrainingPace | None:
+    """The pace that earlier trainings in the folder `runs` measured; None where there is none.
+
+    `training` is the run's identity: the same weights, type, batching and loader count, on the same machine.
+    Of the newest five all tokens by all seconds. A run that can't be read counts for nothing.
+    """
+    by_start: list[tuple[str, MeasuredTraining]] = []
+    for path in (runs / "train").glob("*/manifest.json"):
+        try:
+            manifest = read_manifest(path.parent)
+            measured = manifest.get("results", {}).get("measured")
+            if measured is None or not _is_alike(manifest, training, machine):
+                continue
+            values = MeasuredTraining(*(measured[name] for name in MeasuredTraining._fields))
+        except (UserError, KeyError, TypeError, AttributeError):
+            continue
+        if values.tokens > 0 and values.seconds > 0:
+            by_start.append((str(manifest.get("started", "")), values))
+    if not by_start:
+        return None
+    newest = [values for _, values in sorted(by_start, reverse=True)[:_ENOUGH]]
+    total = MeasuredTraining(*map(sum, zip(*newest, strict=True)))
+    validation = total.validation_tokens / total.validation_seconds if total.validation_seconds else None
+    return TrainingPace(total.tokens / total.seconds, validation or None, len(newest))
+
+
+def assumed_pace(cluster: Cluster, parameters: float | None) -> TrainingPace | None:
+    """`cluster.assumed` for a model of so many parameters on all GPUs of a run; None where it is not set."""
+    assumed = cluster.assumed
+    if assumed is None or parameters is None:
+        return None
+    factor = _factor(assumed, cluster, parameters)
+    return TrainingPace(
+        assumed.training_tokens_per_second * factor, assumed.evaluation_prompt_tokens_per_second * factor
+    )
+
+
+def _factor(assumed: AssumedPace, cluster: Cluster, parameters: float) -> float:
+    return assumed.parameters / parameters * max(cluster.gpus, 1)
+
+
+def _is_alike(manifest: Mapping[str, Any], training: Mapping[str, Any], machine: Machine) -> bool:
+    identity, ran_on = manifest["identity"], manifest["results"]["measured"]["machine"]
+    same = identity["weights"] == training["weights"] and all(
+        identity["training"].get(name) == training["training"].get(name) for name in _DECIDES_PACE
+    )
+    kind, name, n = ran_on["kind"], str(ran_on["name"]), ran_on["n"]
+    # Slurm's `h100` is part of what the card calls itself; a CPU's platform is compared as a whole.
+    alike = name == machine.name if machine.kind == "cpu" else machine.name.lower() in name.lower()
+    return same and kind == machine.kind and n == machine.n and alike

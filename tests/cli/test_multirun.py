@@ -1,0 +1,90 @@
+"""Sweeps: the runs that overrides come to, what is said before each, and what is left on disk."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import monitorbench
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+
+from monitorbench.cli.multirun import first_run, flag_value, run_overrides, split_flags
+
+GRIDS = (
+    ["seed=1"],
+    ["seed=1,2", "prompt=direct,evidence"],
+    ["seed=range(3)", "monitor=a", "+tracking.group=x"],
+    ["training.learning_rate=choice(1e-4,1e-3)", "dataset.train.subset=[a],[a,b]"],
+    ["name='a,b'", "seed=1,2", "~prompt"],
+)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_the_runs_are_those_of_hydras_own_sweeper(grid: list[str]):
+    """Otherwise: a sweep that is frozen or planned differs from what `-m` would run."""
+    parsed = OverridesParser.create().parse_overrides(grid)
+    (expected,) = BasicSweeper.split_arguments(parsed, None)
+    assert run_overrides(grid) == expected
+    assert first_run(grid) == expected[0]
+
+
+def test_a_grid_refuses_an_interval_and_a_first_run_leaves_it_out():
+    """Otherwise: a search's settings are never looked at before its first trial."""
+    with pytest.raises(HydraException):
+        run_overrides(["training.learning_rate=interval(0,1)"])
+    assert first_run(["training.learning_rate=interval(0,1)", "seed=3,4"]) == ["seed=3"]
+
+
+def test_flags_are_told_from_settings_wherever_they_stand():
+    """Otherwise: `-m` in the middle ends in a usage message of Hydra's."""
+    typed = ["a=1", "-m", "--config-dir", "x=y", "b=2", "--cfg", "job", "c=3"]
+    assert split_flags(typed) == (["a=1", "b=2", "c=3"], ["-m", "--config-dir", "x=y", "--cfg", "job"])
+    assert flag_value(typed, "--config-dir", "-cd") == "x=y"
+    assert flag_value(["--config-dir=z"], "--config-dir", "-cd") == "z"
+
+
+ECHO = """
+from pathlib import Path
+from monitorbench.cli.stage import Stage
+
+def echo(study, compose):
+    more = compose(["prompt=evidence"])
+    print(study.seed, study.prompt.name, more.seed, more.prompt.name)
+    return Path(".")
+
+Stage("train", echo, "Echo.")()
+"""
+
+
+def test_each_run_is_announced_and_each_start_has_a_folder_of_its_own(tmp_path: Path):
+    """Otherwise: nobody knows which line is of which run, and a second sweep writes over the first one."""
+    command = [sys.executable, "-c", ECHO, "seed=3,4", "report.worst=5", "-m"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr.splitlines() == ["run 1 of 2, seed=3", "run 2 of 2, seed=4"]
+    assert ran.stdout.splitlines() == ["3 direct 3 evidence", ".", "4 direct 4 evidence", "."]
+    (start,) = (tmp_path / "runs" / "multirun" / "train").iterdir()
+    assert {path.name for path in start.iterdir()} == {"multirun.yaml", "0", "1"}
+
+
+def test_a_refused_sweep_and_a_plan_leave_nothing(tmp_path: Path):
+    """Otherwise: a key that was typed as a setting is refused, and lies in Hydra's files all the same."""
+    refused = monitorbench("score", "seed=-1,2", "run=x", "-m", folder=tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "seed=-1" in refused.stderr
+    key = "engine.model=sk-PLANTED-0123456789abcdef"
+    secret = monitorbench("score", "engine=openai_api", key, "-m", folder=tmp_path)
+    assert secret.returncode == 2
+    planned = monitorbench("build", "dataset=starter", "dataset.seed=1,2", "plan=true", "-m", folder=tmp_path)
+    assert planned.returncode == 0, planned.stderr
+    assert planned.stdout.count("to be built") == 8
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_plan_is_refused_with_a_reason_where_there_is_none(tmp_path: Path):
+    """Otherwise: `plan=true` is taken for a setting, and the stage runs."""
+    refused = monitorbench("calibrate", "run=x", "plan=true", folder=tmp_path)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("error: plan=true: calibrate has no plan: ")

@@ -1,0 +1,128 @@
+"""Paces and numbers of a forecast: when a training validates, what is assumed, what is summed up."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitorbench.config.base import UserError
+from monitorbench.config.study import Study
+from monitorbench.records import Split
+from monitorbench.studies.forecast import PlannedRun, RunCost, forecast, forecast_lines, print_forecast
+from monitorbench.studies.prompt_lengths import PromptCounter
+from monitorbench.training.pace import TrainingPace, assumed_pace, n_validations
+
+
+@given(steps=st.integers(1, 300), every=st.integers(1, 100), data=st.data())
+def test_validations_are_those_that_a_training_makes(steps: int, every: int, data: st.DataObject):
+    """If it failed: where a validation takes longer than the steps, the hours would be of something else."""
+    from studies import study
+
+    training = study().training.model_copy(update={"max_steps": steps, "validate_every": every})
+    done = data.draw(st.integers(0, steps))
+    # As `training.callbacks.EveryFewSteps`: before step 1, every so many, and after the last.
+    due = [step for step in range(done + 1, steps + 1) if step % every == 0 or step == steps]
+    assert n_validations(training, done) == len(due) + (done == 0)
+
+
+@given(
+    seconds=st.lists(st.one_of(st.none(), st.floats(0, 1e6)), min_size=1, max_size=8),
+    gpus=st.integers(0, 8),
+)
+def test_no_hours_are_said_where_some_are_not_known(seconds: list[float | None], gpus: int):
+    """A sum that leaves out what nobody timed would be taken for all of it."""
+    works = [
+        RunCost("m", "train sft", False, 1, 2.0, 1.0, value, gpus, None, (), "by nobody") for value in seconds
+    ]
+    (line,) = forecast_lines(works)
+    assert (line.tokens, line.cost) == (3.0 * len(works), None)
+    if None in seconds:
+        assert line.hours is line.gpu_hours is None
+    else:
+        whole = math.fsum(value for value in seconds if value is not None) / 3600
+        assert line.hours == pytest.approx(whole)
+        assert line.gpu_hours == pytest.approx(whole * gpus)
+
+
+def test_what_is_assumed_goes_by_parameters_and_gpus(compose_study: Callable[..., Study]):
+    """An 8B model would be planned as fast as one of 4B."""
+    one = compose_study("train", "monitor=qwen3_4b", "cluster=h100")
+    four = compose_study("train", "monitor=qwen3_8b", "cluster=h100x4")
+    fast, other = (
+        assumed_pace(one.cluster, one.monitor.parameters),
+        assumed_pace(four.cluster, four.monitor.parameters),
+    )
+    assert fast is not None
+    assert other is not None
+    assert one.monitor.parameters is not None
+    assert four.monitor.parameters is not None
+    ratio = 4 * one.monitor.parameters / four.monitor.parameters
+    assert other.training == pytest.approx(ratio * fast.training)
+    assert assumed_pace(one.cluster, None) is None
+    assert TrainingPace(2.0, 4.0).seconds(10, 20) == 10.0
+    assert TrainingPace(2.0, None).seconds(10, 20) == 15.0
+
+
+def test_the_paper_s_counts_stand_in_for_data_that_are_not_built(
+    compose_study: Callable[..., Study], tmp_path: Path
+):
+    """On a login node without the data no study could be planned; each number is of the paper itself."""
+
+    def asked(*overrides: str) -> Study:
+        return compose_study(
+            "transfer",
+            "experiment=transfer/paper",
+            f"paths.data={tmp_path}",
+            "paths.sources=null",
+            *overrides,
+        )
+
+    counter = PromptCounter()
+    whole = counter.count(asked(), Split.TRAIN)
+    assert whole.n == 153_581
+    assert "not built" in whole.how
+    assert counter.count(asked(), Split.TEST).n == 3_010
+    parts = [
+        counter.count(asked(f"dataset.train.subset={name}"), Split.TRAIN)
+        for name in ("safety_permission", "all-safety_permission")
+    ]
+    assert sum(part.n for part in parts) == whole.n
+    assert sum(part.tokens for part in parts) == pytest.approx(whole.tokens)
+    short = counter.count(asked("dataset=paper_local"), Split.TRAIN)
+    assert 0 < short.n < whole.n
+    assert "counted rows" in short.how
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_data_that_are_not_built_are_one_line(compose_study: Callable[..., Study], tmp_path: Path):
+    """A forecast of samples that nobody counted would be made up."""
+    study = compose_study("evaluate", "dataset=starter", f"paths.data={tmp_path}")
+    with pytest.raises(UserError, match=r"dataset=starter is not built.*data_build/build\.py"):
+        forecast([PlannedRun("evaluate", study)])
+
+
+def test_an_endpoint_s_cost_is_by_its_prices(
+    compose_study: Callable[..., Study], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Nobody would know beforehand what a bill comes to."""
+    study = compose_study(
+        "evaluate",
+        "monitor=gpt_4o_mini",
+        "engine=openai_api",
+        "dataset=paper",
+        f"paths.data={tmp_path}",
+        f"paths.runs={tmp_path}",
+        "paths.sources=null",
+        "engine.prices={prompt: 2.0, cached_prompt: null, completion: 10.0}",
+    )
+    works = forecast([PlannedRun("evaluate", study)])
+    (work,) = works
+    assert work.cost == pytest.approx((2.0 * work.tokens + 10.0 * work.samples) / 1e6)
+    assert work.seconds is None
+    print_forecast(works)
+    out = capsys.readouterr().out
+    assert "no hours" in out
+    assert max(map(len, out.splitlines())) <= 80

@@ -1,0 +1,125 @@
+"""The choice of a wording for the real small model: validation decides, the test split is judged under it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command import ROOT, monitorbench
+
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.study import Prompt, Study
+from monitorbench.report.write import report
+from monitorbench.runs.directory import read_manifest
+from monitorbench.scoring.score import transfer
+from monitorbench.scoring.wordings import read_wording
+from monitorbench.studies.wording import choose_a_wording
+
+PROMPTS = ("direct", "direct_swapped")
+DATA = (
+    "dataset=jsonl",
+    *(f"dataset.{split}.pairs_per_cell=1" for split in ("validation", "test")),
+    *(f"dataset.{split}.subset=[safety_permission,sycophancy_bias/qa]" for split in ("validation", "test")),
+    f"paths.models={ROOT / 'models'}",
+    "tracking=none",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.figures
+def test_the_choice_is_made_on_validation_and_shown_on_the_page(
+    tmp_path: Path, compose_study: Callable[..., Study]
+):
+    """Otherwise: a wording is chosen by the samples that it is measured on, or by nobody knows what."""
+    data = (*DATA, f"dataset.path={_undivided(tmp_path)}")
+    given = ("monitor=smollm2_135m", f"wording.prompts=[{','.join(PROMPTS)}]", *data)
+    ran = monitorbench("wording", *given, folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    *before, last = ran.stdout.splitlines()
+    directory = tmp_path / last
+    choice = json.loads((directory / "wording.json").read_text())
+    aurocs = {name: of["auroc"] for name, of in choice["prompts"].items()}
+    assert list(aurocs) == list(PROMPTS)
+    assert aurocs[choice["chosen"]] == max(aurocs.values())
+    assert choice["split"] == "validation"
+    n = choice["n"]
+    assert n >= 4
+    assert all(of["auroc_ci"] and of["n"] == n for of in choice["prompts"].values())
+    splits = [read_manifest(tmp_path / run)["identity"]["split"] for run in _runs(directory, "runs")]
+    assert splits == ["validation", "validation"]
+    (tested,) = _runs(directory, "tested")
+    assert before[-1] == str(tested), "printed in front of the last line"
+    manifest = read_manifest(tmp_path / tested)
+    assert manifest["identity"]["split"] == "test"
+    assert manifest["results"]["judge"]["prompt"] == choice["chosen"]
+
+    # The same, under all: only the other prompt's test samples are judged anew, and the page shows both.
+    again = monitorbench("wording", *given, "wording.test=all", folder=tmp_path)
+    assert again.stdout.splitlines()[-1] == last
+    assert again.stderr.count("samples to judge") == 1
+    runs = [tmp_path / run for run in _runs(directory, "tested")]
+    assert len(runs) == 2
+    # Their paths are relative to where the command was typed.
+    here = [f"paths.{name}={tmp_path / name}" for name in ("data", "runs")]
+    study = compose_study("transfer", f"transfer.wordings=[{directory}]", *data, *here)
+    found = transfer(_at(study, runs))
+    metrics = json.loads((found / "metrics.json").read_text())
+    assert metrics["wordings"]["smollm2_135m"]["chosen"] == choice["chosen"]
+    assert set(metrics["prompts"]["smollm2_135m"]["by_prompt"]) == set(PROMPTS)
+    page = (report(study.model_copy(update={"run": found})) / "report.html").read_text(encoding="utf-8")
+    section = page.partition("<h2>One monitor under several prompts</h2>")[2].partition("<h2>")[0]
+    assert f"{choice['chosen']} was chosen on {n} validation samples" in section
+    assert section.count('id="wordings-0-mark-') == 6, "a mark for each number of each prompt"
+
+
+def _undivided(folder: Path) -> Path:
+    """The examples without their splits, of which none is called validation."""
+    lines = (ROOT / "examples" / "dataset.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [{key: value for key, value in json.loads(line).items() if key != "split"} for line in lines]
+    file = folder / "own.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return file
+
+
+def _runs(directory: Path, key: str) -> list[Path]:
+    return [Path(one) for one in read_manifest(directory)["results"][key]]
+
+
+def _at(study: Study, runs: list[Path]) -> Study:
+    return study.model_copy(update={"transfer": study.transfer.model_copy(update={"runs": tuple(runs)})})
+
+
+def _prompt(compose_study: Callable[..., Study]) -> Callable[[str], Prompt]:
+    return lambda name: compose_study("evaluate", f"prompt={name}").prompt
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (("+monitor.head=head.safetensors",), "a probe is fitted under one prompt"),
+        (("monitor=recorded", "monitor.verdicts=a.jsonl"), "it reads no prompt"),
+        (("adapters=[a]",), "a wording is chosen for one monitor"),
+    ],
+)
+def test_a_monitor_without_words_is_refused(
+    settings: tuple[str, ...], said: str, compose_study: Callable[..., Study]
+):
+    """Otherwise: the same verdicts are compared with themselves, or a head reads states of another prompt."""
+    with pytest.raises(ConfigError, match=said):
+        choose_a_wording(compose_study("wording", *settings), _prompt(compose_study))
+
+
+def test_a_mistyped_prompt_is_one_line(tmp_path: Path):
+    """Otherwise: a traceback of Hydra's."""
+    ran = monitorbench("wording", "wording.prompts=[direct,dirct_act]", folder=tmp_path)
+    assert ran.returncode == 2
+    assert "prompt=dirct_act" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    ran = monitorbench("wording", "wording.prompts=[direct]", folder=tmp_path)
+    assert "expected at least two prompts" in ran.stderr
+
+
+def test_another_run_is_no_choice(tmp_path: Path):
+    """Otherwise: a transfer run reads a training for a wording and fails in its middle."""
+    with pytest.raises(UserError):
+        read_wording(tmp_path, tmp_path)

@@ -1,0 +1,98 @@
+"""`-m hydra/launcher=local` and `slurm`: the same frozen runs as submit.py's, started by Hydra."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Python = Callable[..., subprocess.CompletedProcess[str]]
+SLURM = ("-m", "hydra/launcher=slurm")
+LOCAL = ("-m", "hydra/launcher=local", "hydra.launcher.jobs=2")
+
+
+def _frozen(sweep: Path) -> dict[str, str]:
+    return {file.name: file.read_text() for file in sweep.glob("run-???.json")}
+
+
+@pytest.mark.slow
+def test_runs_here_and_the_same_command_again_does_what_is_missing(desk: Path, python: Python):
+    """A sweep on a laptop that begins anew after each failure is a sweep nobody finishes."""
+    command = ("train/echo.py", "seed=0,1,3", *LOCAL)
+    done = python(*command)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: 1 of 3 runs failed")
+    assert {f"run {n} of 3, seed={seed}: done" for n, seed in ((1, 0), (3, 3))} <= set(
+        done.stderr.splitlines()
+    )
+    sweep = desk / done.stdout.splitlines()[-1]
+    before = (sweep / "run-000.done").lstat().st_mtime_ns
+    (desk / "mended").touch()
+    again = python(*command)
+    assert (again.returncode, again.stdout.splitlines()[-1]) == (0, done.stdout.splitlines()[-1]), (
+        again.stderr
+    )
+    assert {
+        json.loads((sweep / f"run-{n:03d}.done" / "study.json").read_text())["seed"] for n in range(3)
+    } == {
+        0,
+        1,
+        3,
+    }
+    assert (sweep / "run-000.done").lstat().st_mtime_ns == before
+    assert python(*command).stdout.splitlines()[-2:] == ["nothing is pending", done.stdout.splitlines()[-1]]
+
+
+def test_freezes_what_submit_freezes(desk: Path, python: Python):
+    """Two ways to start one sweep that make two sweeps run everything twice."""
+    given = ("monitor=glob([qwen3_0*,qwen3_4b])", "training.max_steps=range(3,5)", "tracking=none")
+    command = [sys.executable, "-m", "monitorbench.cli", "train", *given, *SLURM]
+    made = subprocess.run(
+        [*command, "hydra.launcher.print_commands=true"],
+        cwd=desk,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    sweep = desk / made.stderr.splitlines()[-1]
+    frozen = _frozen(sweep)
+    assert len(made.stdout.splitlines()) == len(frozen) == 4
+    (sweep / "manifest.json").unlink()
+    for file in sweep.glob("run-*"):
+        file.unlink()
+    again = python("slurm/submit.py", "train", *given, "--print-commands")
+    assert (again.stderr, again.stdout) == (made.stderr, made.stdout)
+    assert _frozen(sweep) == frozen
+    studies = [json.loads(text) for _, text in sorted(frozen.items())]
+    assert [(study["monitor"]["name"], study["training"]["max_steps"]) for study in studies] == [
+        ("qwen3_0_6b", 3),
+        ("qwen3_0_6b", 4),
+        ("qwen3_4b", 3),
+        ("qwen3_4b", 4),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("seed=0,-1",), "run 2 of 2, seed=-1: seed=-1: expected greater than or equal to 0"),
+        (("seed=0,1", "hydra.launcher.after=[nowhere]"), "nowhere: no sweep's manifest.json there"),
+        (
+            ("seed=0,1", "hydra/sweeper=optuna", "hydra.sweeper.n_trials=2"),
+            "a search wants each run's value",
+        ),
+    ],
+)
+def test_a_refusal_is_one_line_and_nothing_is_frozen(
+    desk: Path, python: Python, given: tuple[str, ...], words: str
+):
+    """Half a sweep in the queue is worse than none; so is a search that waits for runs nobody waits for."""
+    refused = python("train/echo.py", *given, *SLURM)
+    assert refused.returncode in (1, 2)
+    assert refused.stderr.startswith("error: ")
+    assert refused.stderr.count("\n") == 1
+    assert words in refused.stderr
+    assert not (desk / "runs" / "sweeps").exists()
