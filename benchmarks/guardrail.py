@@ -31,7 +31,7 @@ from monitorbench.guardrail.service import DECISIONS, serving
 from monitorbench.judging.judge import judge_spec
 from monitorbench.judging.pair.judgement import Judgement, sample_of
 from monitorbench.records import Sample
-from monitorbench.scoring.operating_point import OperatingPoint, threshold_point
+from monitorbench.scoring.operating_point import threshold_point
 from monitorbench.scoring.thresholds import CalibratedThreshold
 
 WARM_UP, MOST_ADDED_MS = 3, 5
@@ -84,9 +84,9 @@ def _timed(opened: Opened) -> tuple[Opened, list[float]]:
     return Opened(judges, opened.close), took
 
 
-def point_at(threshold: float, monitor: str) -> OperatingPoint:
-    """Make an operating point at that threshold, which promises nothing."""
-    calibrated = CalibratedThreshold(
+def threshold_at(threshold: float, monitor: str) -> CalibratedThreshold:
+    """Make a threshold that promises nothing."""
+    return CalibratedThreshold(
         method="neyman_pearson",
         monitor=monitor,
         category="",
@@ -97,7 +97,6 @@ def point_at(threshold: float, monitor: str) -> OperatingPoint:
         n_unscored=0,
         threshold=threshold,
     )
-    return threshold_point(calibrated)
 
 
 @contextmanager
@@ -105,7 +104,8 @@ def _guarded(opened: Opened, name: str, threshold: float, work: Path) -> Iterato
     """The port of a guardrail on that judge, and what asks the judge."""
     bound = f"{name}/benchmark/0"
     runner = Runner(name, lambda: opened, lambda: opened)
-    monitor = OpenMonitor(Calibrated(work, point_at(threshold, bound), work, None, {}), {bound: runner})
+    point = threshold_point(threshold_at(threshold, bound))
+    monitor = OpenMonitor(Calibrated(work, point, work, None, {}), {bound: runner})
     settings = Serve(guardrail=True, timeout_seconds=c.TIMEOUT, at_once=1000)
     with serving(monitor, settings, work, 0, None) as (server, _), c.running(server) as port:
         yield port, runner

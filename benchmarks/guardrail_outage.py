@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import clients as c
-from benchmarks.guardrail import point_at
+from benchmarks.guardrail import threshold_at
 from benchmarks.judged import judged_samples
 from benchmarks.measuring import ROOT, Ratio, Result
 from monitorbench.config.serving import Serve
@@ -38,6 +38,7 @@ from monitorbench.guardrail.service import DECISIONS, serving
 from monitorbench.judging.judge import judge_spec
 from monitorbench.judging.pair.judgement import sample_of
 from monitorbench.judging.served import address_file, reach
+from monitorbench.scoring.operating_point import threshold_point
 
 NAME, SAMPLES = "guardrail_outage", 100
 POINT = f"{NAME}/direct/0"
@@ -72,7 +73,8 @@ def main(work: Path, *, seconds: float, clients: int, at_once: int, settings: li
         opened = open_part(judge, 60)
         threshold = float(np.median([opened.judges(sample).score or 0.0 for sample in samples]))
         opened.close()
-        calibrated = Calibrated(work, point_at(threshold, POINT), work, None, {POINT: judge})
+        point = threshold_point(threshold_at(threshold, POINT))
+        calibrated = Calibrated(work, point, work, None, {POINT: judge})
         serve = Serve(guardrail=True)
         with (
             open_monitor(calibrated, serve.timeout_seconds) as monitor,

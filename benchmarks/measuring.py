@@ -60,12 +60,13 @@ class Measured(NamedTuple):
         return {"seconds": self.seconds, "peak_mib": self.peak_mib}
 
 
-def measured(command: Sequence[str | Path]) -> Measured:
-    """Run a command and watch its memory. Raises `SystemExit` where it fails."""
+def measured(command: Sequence[str | Path], changes: Mapping[str, str] | None = None) -> Measured:
+    """Run a command, its environment changed, and watch its memory. Raises `SystemExit` where it fails."""
     peak = 0.0
     ended = threading.Event()
     began = time.monotonic()
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    changed = environment(**changes or {})
+    with subprocess.Popen(command, cwd=ROOT, env=changed, stdout=subprocess.PIPE, text=True) as process:
 
         def watch() -> None:
             nonlocal peak
@@ -88,9 +89,9 @@ def script(path: str, *settings: str) -> Measured:
     return measured([sys.executable, ROOT / path, *settings])
 
 
-def apart(function: str, *arguments: Any) -> Measured:
+def apart(function: str, *arguments: Any, changes: Mapping[str, str] | None = None) -> Measured:
     """Call `module:function` of this folder in a process of its own; `output` is its result as JSON."""
-    return measured([sys.executable, RUN, "--side", function, json.dumps(arguments, default=str)])
+    return measured([sys.executable, RUN, "--side", function, json.dumps(arguments, default=str)], changes)
 
 
 def _resident_mib(pid: int) -> float:

@@ -110,11 +110,20 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "score": Benchmark(
         (Option("samples", 1_000_000, 2_000, "verdicts"), Option("training_samples", 20_000, 400, "samples")),
     ),
+    "score_spread": Benchmark(
+        (
+            Option("samples", 16, 3, "exchanges that are judged"),
+            Option("dtypes", "float32,bfloat16", "float32", "numeric types"),
+            Option("kinds", "", "neither", "kinds of CPU; all that this machine can show"),
+            Option("server", 0, 0, "1: also through vLLM's server"),
+        ),
+        "eval/evaluate.py",
+        ("tracking=none",),
+    ),
     "states": Benchmark((Option("prompts", 200, 3, "prompts"),), "eval/evaluate.py", JUDGED),
     "train": Benchmark(
         (Option("samples", 64, 8, "samples of about 400 tokens"), Option("rounds", 2, 1, "rounds")),
         "train/sft.py",
-        ("training.dtype=float32",),
     ),
 }
 

@@ -56,6 +56,7 @@ CASES = [
     pytest.param("probe_latency"),
     pytest.param("report_page", marks=NEEDS_CHROMIUM),
     pytest.param("score"),
+    pytest.param("score_spread"),
     pytest.param("states"),
     pytest.param("train"),
 ]
@@ -130,7 +131,13 @@ def written_by(name: str, work: Path, *more: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", CASES)
 def test_every_benchmark_runs_at_its_smallest_size(name: str, model: Path, tmp_path: Path):
     """Else a benchmark ends in a traceback once a column, a setting or a name changes, and nobody knows."""
-    is_small = name in ("guardrail", "probe_latency", "states", "train")  # vLLM takes no model so small
+    is_small = name in (
+        "guardrail",
+        "probe_latency",
+        "score_spread",
+        "states",
+        "train",
+    )  # vLLM takes no model so small
     settings = [f"monitor.path={model}", "monitor.context_tokens=2048"] if is_small else []
     ratios = written_by(name, tmp_path / "work", *settings)["ratios"]
     assert ratios or name == "coverage"

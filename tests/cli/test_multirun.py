@@ -88,3 +88,20 @@ def test_a_plan_is_refused_with_a_reason_where_there_is_none(tmp_path: Path):
     refused = monitorbench("calibrate", "run=x", "plan=true", folder=tmp_path)
     assert refused.returncode == 2
     assert refused.stderr.startswith("error: plan=true: calibrate has no plan: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["monitors=[a,", "b]"], "quote a word with spaces as a whole, as 'monitors=[a, b]'"),
+        (["dataset.splits=[test"], "a bracket is not closed"),
+        (["import.columns=a:1", "import.columns=b:2"], "as a shell expands {a,b}: quote the whole word"),
+        (["seed=1", "hydra/launcher=local"], "expected -m beside it"),
+    ],
+)
+def test_words_that_a_shell_took_apart_are_recognised(tmp_path: Path, words: list[str], hint: str):
+    """Otherwise: a person reads that `b]` is no override, who typed a list."""
+    refused = monitorbench("evaluate", *words, folder=tmp_path)
+    assert refused.returncode == 2
+    assert len(refused.stderr.splitlines()) == 1
+    assert hint in refused.stderr

@@ -10,7 +10,8 @@ import pytest
 from studies import study
 
 from monitorbench.doctor import system, trials
-from monitorbench.doctor.check import WIDTH, Check, table
+from monitorbench.doctor.stage import WIDTH, table
+from monitorbench.doctor.system import Check
 from monitorbench.doctor.trials import ChildResult
 
 ROOT = Path(__file__).parents[2]
@@ -106,7 +107,7 @@ def judged(*scores: float | None, change: float = 2.0) -> ChildResult:
 def test_what_differs_is_a_failure_with_a_remedy(check: Check, state: str):
     """A table that is green whatever came back is worse than none."""
     assert check.state == state
-    assert bool(check.do) == (state == "failed")
+    assert bool(check.remedy) == (state == "failed")
 
 
 def test_a_trial_that_crashes_or_hangs_is_a_line(tmp_path):
@@ -128,16 +129,16 @@ def test_a_version_off_the_lock_is_named(tmp_path):
     )
     check = system.versions_check(tmp_path)
     assert check.state == "failed"
-    assert check.found.startswith("1 of 3 as in lock-")
-    assert "(lock: 1.0)" in check.found
-    assert "not-there not installed" in check.found
+    assert check.finding.startswith("1 of 3 as in lock-")
+    assert "(lock: 1.0)" in check.finding
+    assert "not-there not installed" in check.finding
 
 
 def test_a_full_disk_fails(tmp_path):
     assert system.disk_check({"paths.runs": tmp_path / "runs"}, 0).state == "ok"
     short = system.disk_check({"paths.runs": tmp_path / "runs"}, 1e9)
     assert short.state == "failed"
-    assert "paths.runs" in short.do
+    assert "paths.runs" in short.remedy
 
 
 def test_long_findings_stay_in_eighty_columns():

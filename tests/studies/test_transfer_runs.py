@@ -208,7 +208,7 @@ def test_what_is_missing_is_said_with_a_command_that_makes_it(
 
 def test_a_study_of_nothing_says_what_it_takes(compose_study: Callable[..., Study]):
     """Neither runs nor a study: the line has to name both ways."""
-    with pytest.raises(ConfigError, match=r"transfer\.runs=\[DIR,DIR\], or a study as transfer\.subsets"):
+    with pytest.raises(ConfigError, match=r"transfer\.runs=\[DIR,DIR\]', or a study as 'transfer\.subsets"):
         transfer(compose_study("transfer"))
 
 

@@ -52,7 +52,7 @@ def main(arguments: Sequence[str], commands: Sequence[str]) -> int:
 
 
 def words(line: str, commands: Sequence[str]) -> list[str]:
-    """What may stand in place of the last word of a command line such as `monitorbench evaluate prom`."""
+    """List what may stand in place of the last word of a line such as `monitorbench evaluate prom`."""
     typed = line.split(" ")[1:]
     if len(typed) <= 1:
         return [f"{name} " for name in commands if name.startswith("".join(typed))]

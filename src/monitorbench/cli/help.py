@@ -1,4 +1,4 @@
-"""What `--help` of a stage prints: its text, the settings it reads with a sentence each, the experiments.
+"""The help of a stage: its text, the settings that it reads with a sentence each, the experiments.
 
 Hydra's own help reads the tree once for every group, which takes seconds.
 """

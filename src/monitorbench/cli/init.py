@@ -59,7 +59,7 @@ stakes:
 }
 
 IGNORED = ("/runs/", "/data/", "/models/", "/conf/local/", "/outputs/", "/multirun/", ".env", ".venv/")
-"""What no repository should track: results, datasets, weights, a machine's settings, keys."""
+"""Paths that no repository should track: results, datasets, weights, a machine's settings, keys."""
 
 
 def main(arguments: Sequence[str]) -> int:

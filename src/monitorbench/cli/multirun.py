@@ -40,14 +40,13 @@ def split_flags(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def flag_value(arguments: Sequence[str], *names: str) -> str | None:
-    """The value of a flag, behind it or behind its `=`; None where the flag is not given."""
-    for argument, following in zip(arguments, [*arguments[1:], None], strict=True):
-        if argument in names:
-            return following
-        name, _, value = argument.partition("=")
+    """The value of a flag, behind it or behind its `=`; of a flag given twice the last, None without it."""
+    value = None
+    for argument, following in itertools.pairwise([*arguments, ""]):
+        name, is_joined, joined = argument.partition("=")
         if name in names:
-            return value
-    return None
+            value = joined if is_joined else following
+    return value
 
 
 def is_searching(settings: HydraConf) -> bool:

@@ -1,4 +1,4 @@
-"""What Hydra, OmegaConf and YAML refuse, in one line: key, value, and what was expected.
+"""Refusals of Hydra, OmegaConf and YAML in one line: key, value, and what was expected.
 
 Nothing is read out of Hydra's messages. Overrides and the defaults lists of experiment files are compared
 with the groups and settings that exist; what is left is told by the exceptions' own fields.
@@ -20,9 +20,9 @@ from monitorbench.config.load import did_you_mean, field_names, unknown_key
 from monitorbench.config.project import groups, option_file, options, trees_of
 
 HYDRA_ERRORS = (HydraException, OmegaConfBaseException)
-"""What Hydra and OmegaConf raise where settings are wrong."""
+"""Exceptions of Hydra and OmegaConf for settings that are wrong."""
 YAML_ERRORS = (yaml.YAMLError, ValueError)
-"""What reading a file of settings raises beside these."""
+"""Exceptions that reading a file of settings raises beside these."""
 
 
 def one_line(error: Exception, overrides: Sequence[str], conf: Path, added: str | None = None) -> str:
@@ -42,18 +42,17 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path, added: str 
         return refusal
     cause = error.__cause__
     key = getattr(cause if isinstance(cause, OmegaConfBaseException) else error, "full_key", None)
-    *above, name = str(key or "").split(".")
-    if key and name not in field_names(above):
+    if key and not is_setting(key):
         typed = [word.partition("=")[2] for word in overrides if word.lstrip("+~").partition("=")[0] == key]
         return unknown_key(key, typed[-1] if typed else "")
     # Hydra wraps OmegaConf's grammar errors without their text.
     text = str(error) or str(cause or error.__context__ or "")
     settings = " ".join(word for word in overrides if "=" in word)
-    return f"{settings}: {_one_space(text)}{_shell_hint(overrides)}"
+    return f"{settings}: {_one_space(text)}{shell_hint(overrides)}"
 
 
 def refused_override(overrides: Sequence[str], trees: Sequence[Path]) -> str:
-    """What is wrong with the first override that names no group, option or setting; "" where all do."""
+    """Say what is wrong with the first override that names no group, option or setting; "" where all do."""
     for override in parsed_overrides(overrides):
         key = override.key_or_group
         if key.startswith("hydra"):
@@ -64,12 +63,12 @@ def refused_override(overrides: Sequence[str], trees: Sequence[Path]) -> str:
             if isinstance(option, str) and option not in known:
                 return unknown_option(key, option, known)
         elif not is_setting(key):
-            return unknown_key(key, value) + _shell_hint(overrides)
+            return unknown_key(key, value) + shell_hint(overrides)
     return ""
 
 
 def parsed_overrides(overrides: Sequence[str]) -> list[Override]:
-    """What Hydra reads in some overrides; nothing where it can't read them."""
+    """Read some overrides as Hydra does; nothing where it can't read them."""
     try:
         return list(OverridesParser.create().parse_overrides(list(overrides)))
     except HydraException:
@@ -110,7 +109,7 @@ def _missing_option(error: MissingConfigException, overrides: Sequence[str], tre
 
 
 def _refused_default(overrides: Sequence[str], trees: Sequence[Path]) -> str:
-    """What is wrong with the defaults list of the experiment that was chosen; "" where nothing is."""
+    """Say what is wrong with the defaults list of the experiment that was chosen; "" where nothing is."""
     for override in parsed_overrides(overrides):
         value = override.value()
         if override.key_or_group != "experiment" or not isinstance(value, str):
@@ -137,15 +136,15 @@ def _defaults(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _unparsed(word: str, overrides: Sequence[str]) -> str:
-    return f"{word}: not an override; expected key=value, a list as 'key=[a,b]'{_shell_hint(overrides, word)}"
+    return f"{word}: not an override; expected key=value, a list as 'key=[a,b]'{shell_hint(overrides, word)}"
 
 
-def _shell_hint(overrides: Sequence[str], word: str = "") -> str:
-    """What a shell may have done to these words before they came here; "" where they don't look like it."""
+def shell_hint(overrides: Sequence[str], word: str = "") -> str:
+    """Say what a shell may have done to these words before they came; "" where they don't look like it."""
     opened = next((w for w in overrides if w.count("[") > w.count("]") or w.count("{") > w.count("}")), "")
-    if opened and len(overrides) > 1:
+    if opened:
         key = opened.partition("=")[0]
-        return f"; a shell splits at spaces: quote the whole word, as '{key}=[a, b]'"
+        return f"; a bracket is not closed: quote a word with spaces as a whole, as '{key}=[a, b]'"
     keys = [w.partition("=")[0] for w in overrides if "=" in w]
     twice = next((a for a, b in pairwise(keys) if a == b), "")
     if twice:

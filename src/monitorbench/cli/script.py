@@ -1,4 +1,4 @@
-"""What the declarations of stages are made of.
+"""The parts that stages are declared with.
 
 A stage's module is imported when it is run, so that help and a mistyped setting cost nothing heavy.
 """
@@ -72,7 +72,7 @@ def _resolved(study: Study, stage_name: str) -> Study:
 
 
 def evaluation(study: Study) -> "list[PlannedRun]":
-    """What a plan counts of a stage that judges."""
+    """The runs that a plan counts for a stage that judges."""
     from monitorbench.studies.forecast import PlannedRun
 
     return [PlannedRun("evaluate", study)]

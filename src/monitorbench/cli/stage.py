@@ -51,7 +51,7 @@ class Stage:
     function: Callable[[Study, Compose], Path]
     """Does the work and returns the directory it wrote."""
     text: str
-    """What `--help` says of the stage, its first line a summary."""
+    """The help text of the stage; its first line is a summary."""
     reads: Sequence[str] = ()
     """Top-level settings that the stage reads, which `--help` lists."""
     plan: Callable[[Study, Compose], None] | None = None
@@ -122,7 +122,7 @@ class Stage:
         return load(self._composed(overrides), chosen_experiment(overrides))
 
     def composed_study(self, overrides: Sequence[str]) -> Study:
-        """As `study`, with paths in the place of short names of runs."""
+        """Compose and validate a study, with paths in the place of short names of runs."""
         return self.study_of(self._composed(overrides), chosen_experiment(overrides))
 
     def _composed(self, overrides: Sequence[str]) -> "DictConfig":
@@ -138,14 +138,14 @@ class Stage:
             raise ConfigError(one_line(error, overrides, self.conf)) from error
 
     def study_of(self, cfg: "DictConfig", experiment: str | None = None) -> Study:
-        """What a composed config means: validated, with paths in the place of short names of runs.
+        """Validate a composed config, and put paths in the place of short names of runs.
 
         Raises what `validated` raises, and `UserError` for a name that is of no run, or of several.
         """
         return self.resolve(self.validated(cfg, experiment), self.name)
 
     def validated(self, cfg: "DictConfig", experiment: str | None = None) -> Study:
-        """What a composed config means, short names of runs as they are.
+        """Validate a composed config; short names of runs stay as they are.
 
         `experiment` is the name of the experiment that was chosen, if any. Raises what `load` raises, and
         `ConfigError` for `plan=true` where the stage has no plan.
@@ -200,13 +200,23 @@ class _Running:
             self._run_by_hydra()
         else:
             show_log()
-            study = self.stage.composed_study(self.arguments)
+            study = self._single_study()
             self._run(study, lambda more: self.stage.study([*self.arguments, *more]))
         if self.planned:
             self.stage.print_plan(self.planned, _refuse_to_compose)
         if self.stage.after_sweep is not None and len(self.done) > 1:
             self.stage.after_sweep(self.done)
         return [run for _, run in self.done]
+
+    def _single_study(self) -> Study:
+        """The study of the arguments; a refusal also says what a shell may have done to them."""
+        try:
+            return self.stage.composed_study(self.arguments)
+        except ConfigError as error:
+            from monitorbench.cli.refusals import shell_hint
+
+            hint = shell_hint(self.arguments)
+            raise ConfigError(f"{error}{'' if hint in str(error) else hint}") from error
 
     def _run_by_hydra(self) -> None:
         """Let `hydra.main` do what was asked for: a sweep, or what its flags print."""
@@ -230,6 +240,9 @@ class _Running:
             added = flag_value(flags, "--config-dir", "-cd")
             if added is not None and not Path(added).is_dir():
                 raise ConfigError(f"--config-dir={added}: no such folder; expected a folder of settings")
+            launcher = next((word for word in overrides if word.startswith("hydra/launcher=")), "")
+            if launcher and not {"-m", "--multirun"} & set(flags):
+                raise ConfigError(f"{launcher}: starts the runs of a sweep; expected -m beside it")
             if not PRINTING & {flag.partition("=")[0] for flag in flags}:
                 self._refuse_bad_settings(overrides, added)
             sys.argv[1:] = [*overrides, *flags]

@@ -22,10 +22,10 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _NO_SECRET_NAME = re.compile(
-    r"(?:^|[._-])(?:(?:prompt[_-]?)?cache[_-]?key|(?:[bems]os|pad|unk|cls|sep|mask|stop|start|end)[_-]?tokens?)$",
+    r"(?:^|[._-])(?:(?:full|(?:prompt[_-]?)?cache)[_-]?key|(?:[bems]os|pad|unk|cls|sep|mask|stop|start|end)[_-]?tokens?)$",
     re.IGNORECASE,
 )
-"""Fields of requests and of chat templates that end like a secret's name and hold none."""
+"""Fields of requests, of chat templates and of error messages that end like a secret's name and hold none."""
 _KEY_FORMS = (
     r"hf_\w{16,}|gh[pousr]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|AIza[\w-]{20,}|AKIA[A-Z0-9]{12,}|gsk_\w{16,}"
     r"|xai-\w{16,}|r8_\w{16,}|pplx-\w{16,}|xox[abp]-[\w-]{10,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"

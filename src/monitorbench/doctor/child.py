@@ -4,7 +4,8 @@
 
 `imports` imports what the environment has; `transformers` and `unsloth` train some steps;
 `judge-transformers` and `judge-vllm` judge with the adapter that `transformers` left. Each writes
-`FOLDER/TRIAL.json`.
+`FOLDER/TRIAL.json`. The model has two layers and a tokenizer made on the spot, so nothing is downloaded and
+what fails is the machine's; the label of its samples hangs on one phrase.
 """
 
 import importlib
@@ -16,32 +17,40 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.config.doctor import Doctor
-from monitorbench.config.engine import TransformersEngine, VllmEngine
+from monitorbench.config.engine import ResolvedDtype, TransformersEngine, VllmEngine
 from monitorbench.config.hardware import has_gpu
 from monitorbench.config.load import read_frozen
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.config.study import Study
 from monitorbench.config.training import Training
-from monitorbench.doctor.small_model import make_model, samples
 from monitorbench.doctor.system import wanted_modules
+from monitorbench.prompts.wording import PromptWording
+from monitorbench.records import Category, Construction, Label, LabelSource, Message, Role, Sample, Task
 
 STEPS = 12
 _CONTEXT = 1024
+_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+_CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+_PLANTED = "as the ledger shows"
+_TEXT = "the report says that every box was moved to a new shelf before noon on friday".split()
 
 
 def imports(study: Study, folder: Path) -> dict[str, Any]:
-    """Import every module; what failed, by name, in one line each."""
+    """Import every module of the environment; returns their names, and one line for each that failed."""
     failed = {}
     for name in wanted_modules():
         try:
             importlib.import_module(name)
-        except Exception as error:  # whatever a library raises is what is asked for
+        except Exception as error:  # whatever a library raises is the answer
             failed[name] = " ".join(f"{type(error).__name__}: {error}".split())[:200]
     return {"modules": wanted_modules(), "failed": failed}
 
 
 def training(study: Study, folder: Path, loader: str) -> dict[str, Any]:
-    """Train `STEPS` steps on a few samples; the loss of each, and what the adapter changes."""
+    """Train `STEPS` steps on a few samples; returns each step's loss and the adapter's effect."""
     if loader == "unsloth":  # it patches what is imported behind it
         from monitorbench.training.unsloth_loader import import_unsloth
 
@@ -65,9 +74,9 @@ def training(study: Study, folder: Path, loader: str) -> dict[str, Any]:
     processes.join(settings)
     tokenizer = load_tokenizer(weights)
     renderer = Renderer(study.prompt, tokenizer, monitor.opening)
-    kept, examples = make_examples(samples(4), renderer, settings.max_tokens)
+    trained, examples = make_examples(samples(4), renderer, settings.max_tokens)
     model = load_model(weights, settings, study.seed)
-    plan = make_plan(kept, [example.n_tokens for example in examples], 0, settings, study.seed)
+    plan = make_plan(trained, [example.n_tokens for example in examples], 0, settings, study.seed)
     args = arguments(settings, folder / f"{loader}-checkpoints", study.seed)
     work = TrainingWork(tokenizer, renderer.end_of_turn, examples, plan, None)
     trainer = make_trainer(model, settings, args, work, [])
@@ -82,7 +91,7 @@ def training(study: Study, folder: Path, loader: str) -> dict[str, Any]:
 
 
 def judge(study: Study, folder: Path, engine: TransformersEngine | VllmEngine) -> dict[str, Any]:
-    """Judge samples with the adapter; their scores, and by how much the adapter changes a log-probability."""
+    """Judge samples with the adapter; returns scores, and how far it moves a log-probability."""
     from monitorbench.judging.open import open_prompted
 
     monitor = _monitor(study.monitor, study.doctor, study.prompt, study.seed, folder).model_copy(
@@ -124,8 +133,8 @@ def _weights(models: Path, monitor: Monitor) -> Path:
     return weights_folder(monitor, models)
 
 
-def _dtype() -> str:
-    """On the CPU exact, so that engines agree to the third digit; on a GPU what every kernel takes."""
+def _dtype() -> ResolvedDtype:
+    """Choose float32 on the CPU, where engines agree to the third digit; bfloat16 on a GPU."""
     return "bfloat16" if has_gpu() else "float32"
 
 
@@ -155,13 +164,81 @@ def _settings(training: Training, doctor: Doctor, loader: str) -> Training:
 
 
 def _transformers_engine() -> TransformersEngine:
-    values = {"kind": "transformers", "dtype": _dtype(), "device": "auto", "batch_size": 4}
-    return TransformersEngine.model_validate(values)
+    return TransformersEngine(kind="transformers", dtype=_dtype(), batch_size=4)
 
 
 def _vllm_engine() -> VllmEngine:
-    """`engine=vllm` as it comes with the package, for one GPU."""
-    return VllmEngine.model_validate({"kind": "vllm", "dtype": _dtype(), "tensor_parallel_size": 1})
+    """Give `engine=vllm` with its defaults, on one GPU at most."""
+    return VllmEngine(kind="vllm", dtype=_dtype(), tensor_parallel_size=1)
+
+
+def make_model(folder: Path, prompt: Prompt, seed: int) -> Path:
+    """Write the model (Llama, 2 layers of 256, in float32) and its tokenizer as a model folder."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=768,
+        special_tokens=_CONTROL,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    words = prompt.label_words
+    spelt = f"{words.misbehavior}\n {words.misbehavior}\n{words.benign}\n {words.benign}\n" * 50
+    tokenizer.train_from_iterator([spelt, PromptWording(prompt).system, " ".join(_TEXT) * 5], trainer)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>", model_max_length=2048
+    )
+    fast.chat_template = _TEMPLATE
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=768,
+        hidden_size=256,
+        intermediate_size=512,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=2048,
+        tie_word_embeddings=True,
+        bos_token_id=0,
+        eos_token_id=2,
+        pad_token_id=0,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    fast.save_pretrained(folder)
+    return folder
+
+
+def samples(n_pairs: int) -> list[Sample]:
+    """Make pairs that differ in one phrase, which decides the label."""
+    pairs = []
+    for number in range(n_pairs):
+        words = _TEXT[number % len(_TEXT) :] + _TEXT[: number % len(_TEXT)]
+        planted = [*words[:5], _PLANTED, *words[5:]]
+        for label, text in ((Label.MISBEHAVIOR, planted), (Label.BENIGN, words)):
+            pairs.append(_sample(f"doctor-{number}", " ".join(text), label))
+    return pairs
+
+
+def _sample(pair: str, response: str, label: Label) -> Sample:
+    return Sample(
+        pair_id=pair,
+        group_id=pair,
+        category=Category.SAFETY_PERMISSION,
+        task=Task.QA,
+        subcategory="doctor",
+        request=(Message(role=Role.USER, content="What is new?"),),
+        response=(Message(role=Role.ASSISTANT, content=response),),
+        label=label,
+        label_source=LabelSource.AUTHOR,
+        construction=Construction.HANDWRITTEN,
+        source="doctor",
+        licence="Apache-2.0",
+    )
 
 
 TRIALS: dict[str, Callable[[Study, Path], dict[str, Any]]] = {

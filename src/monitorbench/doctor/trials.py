@@ -1,4 +1,4 @@
-"""The trials: each in a child process with a time limit, and what their results say together."""
+"""Trials in child processes with a time limit, and the checks made of their results."""
 
 import json
 import os
@@ -12,28 +12,28 @@ from typing import Any, NamedTuple
 
 from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
-from monitorbench.doctor.check import Check
+from monitorbench.doctor.system import Check
 
 SAME_LOSS = 0.05
-"""Nats by which two loaders' first losses may differ in bfloat16, whose rounding they place differently."""
+"""Largest allowed difference of two loaders' first losses, in nats: bfloat16 rounds them differently."""
 SAME_SCORE = {"float32": 0.01, "bfloat16": 0.1}
-"""By which two engines' scores of one sample may differ."""
+"""Largest allowed difference of two engines' scores of one sample, by dtype."""
 
 HALF_ON = 0.25
-"""The share by which an adapter's change of a log-probability may differ: some of its layers are not on."""
+"""Largest allowed relative difference of an adapter's effect on a log-probability; above, layers are off."""
 
 
 class ChildResult(NamedTuple):
-    """What a child came back with, or why it did not."""
+    """The result of a child process, or why there is none."""
 
     result: Mapping[str, Any]
-    """Empty where it failed."""
+    """Values the child wrote; empty where the trial failed."""
     failure: str
-    """One line; empty where it did not fail."""
+    """Reason in one line; empty where the trial succeeded."""
 
 
 def run_trial(name: str, study: Study, folder: Path, seconds: float) -> ChildResult:
-    """Run one trial of `doctor.child` and wait for it; it and its workers end with it."""
+    """Run one trial of `doctor.child` and wait for it; its worker processes are ended with it."""
     frozen = folder / "study.json"
     frozen.write_text(freeze(study))
     command = [sys.executable, "-m", "monitorbench.doctor.child", name, str(frozen), str(folder)]
@@ -58,7 +58,7 @@ def run_trial(name: str, study: Study, folder: Path, seconds: float) -> ChildRes
 
 
 def last_line(log: Path) -> str:
-    """The error that a child ended with: the last line of its log that names one, else its last line."""
+    """Find the error that ended a child: the last line of its log that names one, else the last line."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     errors = [line for line in lines if "Error" in line.split(" ")[0]]
     return next(iter(reversed(errors or lines)), "")[:240]
@@ -71,64 +71,64 @@ def _end_group(process: "subprocess.Popen[bytes]") -> None:
 
 
 def imports_check(trial: ChildResult) -> Check:
-    """Whether every module of the environment can be imported."""
+    """Check that every module of the environment could be imported."""
     if trial.failure:
         return Check("imports", "failed", trial.failure, "see the log that is named below")
     failed: Mapping[str, str] = trial.result["failed"]
     if failed:
-        found = "; ".join(f"{name}: {why}" for name, why in failed.items())
-        return Check("imports", "failed", found[:400], "install what the lock says (the line `versions`)")
+        finding = "; ".join(f"{name}: {error}" for name, error in failed.items())
+        return Check("imports", "failed", finding[:400], "install what the lock says (the line `versions`)")
     return Check("imports", "ok", f"{', '.join(trial.result['modules'])} ({trial.result['seconds']:.0f} s)")
 
 
 def step_check(name: str, trial: ChildResult) -> Check:
-    """Whether some steps could be trained, and the adapter changes answers."""
+    """Check that some steps could be trained and the loss fell."""
     if trial.failure:
         return Check(
             name, "failed", trial.failure, f"training.loader={name.partition(' ')[0].lower()} fails here"
         )
     losses = trial.result["losses"]
-    found = f"{len(losses)} steps, loss {losses[0]:.3f} -> {losses[-1]:.3f}, {trial.result['dtype']}"
-    found += f" on {trial.result['device']} ({trial.result['seconds']:.0f} s)"
+    finding = f"{len(losses)} steps, loss {losses[0]:.3f} -> {losses[-1]:.3f}, {trial.result['dtype']}"
+    finding += f" on {trial.result['device']} ({trial.result['seconds']:.0f} s)"
     if not losses[-1] < losses[0]:  # also where it is nan
-        return Check(name, "failed", found, "the loss does not fall: don't train on this machine")
-    return Check(name, "ok", found)
+        return Check(name, "failed", finding, "the loss does not fall: don't train on this machine")
+    return Check(name, "ok", finding)
 
 
 def same_loss_check(ours: ChildResult, theirs: ChildResult) -> Check:
-    """Whether Unsloth's first loss is Transformers'."""
+    """Check that Unsloth's first loss equals that of Transformers."""
     name = "same loss"
     if ours.failure or theirs.failure:
         return Check(name, "skipped", "one of the two did not train")
-    one, other = ours.result["losses"][0], theirs.result["losses"][0]
-    found = f"first step: Transformers {one:.4f}, Unsloth {other:.4f}"
-    if not abs(one - other) <= SAME_LOSS:
-        return Check(name, "failed", found, "train with training.loader=transformers, and report this")
-    return Check(name, "ok", found)
+    plain, unsloth = ours.result["losses"][0], theirs.result["losses"][0]
+    finding = f"first step: Transformers {plain:.4f}, Unsloth {unsloth:.4f}"
+    if not abs(plain - unsloth) <= SAME_LOSS:
+        return Check(name, "failed", finding, "train with training.loader=transformers, and report this")
+    return Check(name, "ok", finding)
 
 
 def verdict_check(name: str, trial: ChildResult) -> Check:
-    """Whether an engine judges with the adapter on."""
+    """Check that an engine judged with the adapter on."""
     if trial.failure:
         return Check(name, "failed", trial.failure, "this engine can't be used here: see the log named below")
-    found = f"{len(trial.result['scores'])} samples, {trial.result['dtype']}"
-    found += f", adapter moves a logprob by {trial.result['change']:.2g} ({trial.result['seconds']:.0f} s)"
-    return Check(name, "ok", found)
+    finding = f"{len(trial.result['scores'])} samples, {trial.result['dtype']}"
+    finding += f", adapter moves a logprob by {trial.result['change']:.2g} ({trial.result['seconds']:.0f} s)"
+    return Check(name, "ok", finding)
 
 
 def same_verdict_check(ours: ChildResult, theirs: ChildResult) -> Check:
-    """Whether vLLM, with the adapter, gives each sample the score that Transformers gives it."""
+    """Check that vLLM, with the adapter, gives each sample the score that Transformers gives it."""
     name = "same verdicts"
     if ours.failure or theirs.failure:
         return Check(name, "skipped", "one of the two did not judge")
     pairs = list(zip(ours.result["scores"], theirs.result["scores"], strict=True))
     if any(score is None for pair in pairs for score in pair):
         return Check(name, "failed", "a sample has no score", "report this, with the log named below")
-    most = max(abs(one - other) for one, other in pairs)
+    largest = max(abs(first - second) for first, second in pairs)
     allowed = SAME_SCORE[theirs.result["dtype"]]
-    one, other = ours.result["change"], theirs.result["change"]
-    found = f"scores differ by at most {most:.4f} ({allowed:g} allowed)"
-    found += f", the adapter's change by {abs(one - other):.2g} of {one:.2g}"
-    if not (most <= allowed and abs(one - other) <= HALF_ON * one):
-        return Check(name, "failed", found, "judge with engine=transformers, and report this")
-    return Check(name, "ok", found)
+    change, vllm_change = ours.result["change"], theirs.result["change"]
+    finding = f"scores differ by at most {largest:.4f} ({allowed:g} allowed)"
+    finding += f", the adapter's change by {abs(change - vllm_change):.2g} of {change:.2g}"
+    if not (largest <= allowed and abs(change - vllm_change) <= HALF_ON * change):
+        return Check(name, "failed", finding, "judge with engine=transformers, and report this")
+    return Check(name, "ok", finding)

@@ -34,4 +34,4 @@ STAGES = {
         whole.PILOT,
     )
 }
-"""By name."""
+"""The stages by their names."""

@@ -2,7 +2,7 @@
 
 `counts.yaml`, beside this file, is what `plan=true` reads. It is written by
 
-    python -m monitorbench.cli.count
+    python -m monitorbench.corpus.paper.counts
 
 which builds what a mirror holds of `dataset=paper` without quotas and shares, in some minutes. What only a
 hub has is stated by hand, as its authors state it, in `STATED`.
@@ -112,7 +112,24 @@ def _every_sample(dataset: PaperDataset) -> PaperDataset:
 
 
 def write_counts(inputs: PaperInputs) -> None:
-    """Count, and replace the installed file; what `python -m monitorbench.cli.count` does."""
+    """Count, and replace the installed file; what `python -m monitorbench.corpus.paper.counts` does."""
     target = Path(str(files("monitorbench.corpus.paper") / _FILE))
-    head = "# Written by `python -m monitorbench.cli.count`; see there.\n"
+    head = "# Written by `python -m monitorbench.corpus.paper.counts`; see there.\n"
     write_atomically(target, head + yaml.safe_dump(count(inputs)._asdict(), sort_keys=True, width=100))
+
+
+def main() -> None:
+    """Count what the local mirror holds for `dataset=paper_local`."""
+    import hydra
+
+    from monitorbench.config.load import load
+    from monitorbench.config.project import PACKAGED, composing
+    from monitorbench.corpus.paper.units import paper_inputs
+
+    with composing(PACKAGED):
+        study = load(hydra.compose("build", ["dataset=paper_local"]))
+    write_counts(paper_inputs(study))
+
+
+if __name__ == "__main__":
+    main()
