@@ -70,7 +70,7 @@ def test_a_bad_point_is_refused_before_anything_is_submitted(slurm: Cluster, che
     done = launch(slurm, checkout, *SUBMIT, "seed=0,-1")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
-        "error: run-001 (seed=-1): seed=-1: expected greater than or equal to 0"
+        "error: run 2 of 2, seed=-1: seed=-1: expected greater than or equal to 0"
     ]
     assert not (checkout / "runs").exists()
     refused = launch(slurm, checkout, *SUBMIT, "cluster.partition=nowhere")
