@@ -110,7 +110,7 @@ def test_a_time_limit_is_told_beforehand(slurm: Cluster, checkout: Path):
     limit = 60 * int(minutes[0]) + int(minutes[1]) + 1
     slurm.ask("scontrol", "update", f"JobId={run.job}_0", f"TimeLimit={limit}")
     _goes_on(slurm, run, checkout)
-    assert "run 1 of 1: stopped, to be resumed" in (run.sweep / "run-000.log").read_text()
+    assert ": stopped, to be resumed\n" in (run.sweep / "run-000.log").read_text()
 
 
 def test_a_preempting_partition_gets_its_node_and_gives_it_back(slurm: Cluster, checkout: Path):
