@@ -1,4 +1,4 @@
-"""How samples are counted: categories and tasks, the paper's and a team's own."""
+"""Categories and tasks of samples, the paper's and a team's own."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -37,9 +37,9 @@ def _name(kind: type[StrEnum], name: str) -> str:
 
 
 CategoryName = Annotated[str, AfterValidator(partial(_name, Category))]
-"""One of the paper's, or a team's own."""
+"""A category: one of the paper's, or a team's own."""
 TaskName = Annotated[str, AfterValidator(partial(_name, Task))]
-"""One of the paper's, or a team's own."""
+"""A task: one of the paper's, or a team's own."""
 
 
 def vocabulary(kind: type[StrEnum], names: Iterable[str] = ()) -> tuple[str, ...]:

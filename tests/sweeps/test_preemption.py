@@ -13,8 +13,8 @@ from monitorbench.config.base import Preempted
 @pytest.fixture(autouse=True)
 def _clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     handlers = {one: signal.getsignal(one) for one in (signal.SIGUSR1, signal.SIGTERM)}
-    monkeypatch.setattr(preemption, "_held", False)
-    monkeypatch.setattr(preemption, "_told", False)
+    monkeypatch.setattr(preemption, "_is_held", False)
+    monkeypatch.setattr(preemption, "_is_signalled", False)
     yield
     for one, handler in handlers.items():
         signal.signal(one, handler)
@@ -36,7 +36,7 @@ def test_a_signal_ends_a_run_unless_held(monkeypatch: pytest.MonkeyPatch, number
     with pytest.raises(Preempted, match=number.name):
         os.kill(os.getpid(), number)
     os.kill(os.getpid(), number)  # Slurm tells all processes of a job, and their worker tells them again
-    monkeypatch.setattr(preemption, "_told", False)
+    monkeypatch.setattr(preemption, "_is_signalled", False)
     preemption.hold()
     os.kill(os.getpid(), number)
     assert preemption.preempted()

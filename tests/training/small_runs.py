@@ -94,7 +94,7 @@ def tell_to_stop(rank: int, step: int) -> None:
     from monitorbench.training.trainer import LabelTrainer
 
     def training_step(self: Any, *given: Any, real: Any = LabelTrainer.training_step) -> Any:
-        preemption._told |= self.state.global_step + 1 == step and os.environ["RANK"] == str(rank)
+        preemption._is_signalled |= self.state.global_step + 1 == step and os.environ["RANK"] == str(rank)
         return real(self, *given)
 
     LabelTrainer.training_step = training_step  # type: ignore[method-assign]

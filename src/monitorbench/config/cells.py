@@ -1,4 +1,4 @@
-"""How categories and tasks may be called: the paper's names, a team's own, and how a subset names them."""
+"""Rules for the names of categories and tasks, the paper's and a team's own, and for subsets made of them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,25 +17,25 @@ SUBSET_HELP = (
 )
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-"""Without `/`, `-`, `+` and `:`, which stand between names in cells, subsets, adapters and slices."""
+"""A name has none of `/`, `-`, `+` and `:`, which separate names in cells, subsets, adapters and slices."""
 _RESERVED = frozenset(
     (
         "all overall task source trained held_out with_thinking without_thinking none null true false nan "
         "inf misbehavior benign unscored latest"
     ).split()
 )
-"""What stands beside cells in tables and subsets, and what Hydra reads as a value."""
+"""Words that stand beside cells in tables and subsets, or that Hydra reads as a value."""
 
 
 def wrong_name(name: str) -> str:
-    """Why a category or task can't be called that, and what it may be called; "" where it can."""
+    """Say why a category or task can't have this name and what it may be called; "" where it can."""
     if name in _RESERVED:
         return f"{name!r} is a word with a meaning of its own here; expected another, such as {name}_cases"
     if not _NAME.fullmatch(name):
-        shown = name if len(name) <= 60 else f"{name[:59]}…"
+        quoted = name if len(name) <= 60 else f"{name[:59]}…"
         usable = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_0123456789")[:40]
         example = f", such as {usable}" if _NAME.fullmatch(usable) and usable not in _RESERVED else ""
-        return f"{shown!r} is no name; expected at most 40 of a-z, 0-9 and _, a letter first{example}"
+        return f"{quoted!r} is no name; expected at most 40 of a-z, 0-9 and _, a letter first{example}"
     return ""
 
 
@@ -46,39 +46,39 @@ def _refuse_wrong(name: str) -> str:
 
 
 OwnName = Annotated[str, AfterValidator(_refuse_wrong)]
-"""A category or task: the paper's, or one's own."""
+"""A category or task: one of the paper's, or a team's own."""
 
 
 def named_in(subset: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each category and cell that a subset names, with the term that it stands in; not `all`."""
+    """Yield each category and cell that a subset names, with the term that it stands in; not `all`."""
     for term in subset:
-        for part in term.removeprefix("-").split("-"):
-            if part != "all":
-                yield part, term
+        for name in term.removeprefix("-").split("-"):
+            if name != "all":
+                yield name, term
 
 
 def wrong_subset(subset: Sequence[str]) -> str:
-    """Why no dataset has such a subset; "" where one with names of its own may."""
-    for part, term in named_in(subset):
-        category, slash, task = part.partition("/")
+    """Say why no dataset has such a subset; "" where a dataset with names of its own may."""
+    for name, term in named_in(subset):
+        category, slash, task = name.partition("/")
         if wrong_name(category) or (slash and wrong_name(task)):
             return f"{term!r} is no subset: expected {SUBSET_HELP}; names of one's own have a-z, 0-9 and _"
     return ""
 
 
 def beyond_the_paper(subset: Sequence[str]) -> list[str]:
-    """The categories and cells that a subset names and that the paper doesn't have."""
-    return [part for part, _ in named_in(subset) if not _is_of_the_paper(part)]
+    """Return the categories and cells that a subset names and that the paper doesn't have."""
+    return [name for name, _ in named_in(subset) if not _is_of_the_paper(name)]
 
 
 def wrong_subset_of_the_paper(subset: Sequence[str]) -> str:
-    """Why no dataset with the paper's names has such a subset; "" where it may."""
-    for part, term in named_in(subset):
-        if not _is_of_the_paper(part):
+    """Say why no dataset with the paper's names has such a subset; "" where it may."""
+    for name, term in named_in(subset):
+        if not _is_of_the_paper(name):
             return f"{term!r} is no subset: expected {SUBSET_HELP}"
     return ""
 
 
-def _is_of_the_paper(part: str) -> bool:
-    category, slash, task = part.partition("/")
+def _is_of_the_paper(name: str) -> bool:
+    category, slash, task = name.partition("/")
     return category in CATEGORIES and (not slash or task in TASKS)

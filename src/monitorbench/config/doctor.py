@@ -1,4 +1,4 @@
-"""What `eval/doctor.py` tries on a machine."""
+"""Settings of `monitorbench doctor`, which tries out a machine."""
 
 from typing import Annotated, Literal
 
@@ -8,11 +8,12 @@ from monitorbench.config.base import Config
 
 
 class Doctor(Config):
-    """Which model the trials run, and what they may take."""
+    """Model that the trials run, and the time and disk space they may take."""
 
     model: Literal["tiny", "monitor"] = "tiny"
-    """`tiny` is made on the spot; `monitor` takes the monitor's own weights, and may download them."""
+    """Model of the trials. `tiny` is made on the spot; `monitor` takes the monitor's own weights, and may
+    download them."""
     seconds: Annotated[float, Field(gt=0)] = 570
-    """That all trials together may take, and none more than half of it."""
+    """Seconds that all trials together may take; a single trial may take half of them."""
     disk_gib: Annotated[float, Field(ge=0)] = 10
-    """Free space below `paths.runs` and `paths.models`."""
+    """Free space in GiB required below `paths.runs` and `paths.models`."""

@@ -1,8 +1,8 @@
-"""What a process says on stderr, and how it ends.
+"""The messages of a process on stderr, and its exit codes.
 
-A foreseen failure is one line and an exit code of its own: 2 for a bad setting, 1 for any other, 75 for a run
-that was stopped to be resumed, 130 for Ctrl-C. A reader that closes our stdout early (`… --help | head -1`)
-ends the process quietly with 141, as a shell reports a program that SIGPIPE ended.
+A foreseen failure is one line and an exit code: 2 for a bad setting, 1 for any other, 75 for a run that was
+stopped to be resumed, 130 for Ctrl-C. A reader that closes stdout early (`… --help | head -1`) ends the
+process quietly with 141, as a shell reports a program that SIGPIPE ended.
 """
 
 import logging
@@ -19,12 +19,12 @@ from monitorbench.config.secrets import without_secrets
 
 CLOSED_PIPE = 141
 _SENTENCE = 10
-"""Words that make a line a sentence."""
+"""Number of words from which a line counts as a sentence."""
 
 
 @contextmanager
 def reporting() -> Iterator[None]:
-    """End the process with one line and an exit code of its own where a foreseen failure leaves the body."""
+    """End the process with one line and an exit code where a foreseen failure leaves the body."""
     try:
         yield
         sys.stdout.flush()

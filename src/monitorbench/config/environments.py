@@ -11,48 +11,48 @@ from monitorbench.config.sources import Source
 
 class _Environment(Config):
     name: FileName
-    """What folders call it."""
+    """Name of the environment in folder names."""
     side_by_side: ClassVar[bool]
     """Whether several of its tasks may run at once, each in a thread of its own."""
 
     def identity(self) -> dict[str, Any]:
-        """The settings that decide the tasks, for a hash: all but the places on this machine."""
+        """Return the settings that decide the tasks, for a hash: all but the places on this machine."""
         return self.model_dump(mode="json", exclude={"games", "mirror", "cache"})
 
 
 class TextWorldGames(_Environment):
-    """Games generated on the spot: a house, things in it, and a quest of so many actions."""
+    """Games generated on the spot: a house, objects in it, and a quest with a given number of actions."""
 
     side_by_side: ClassVar[bool] = False
-    """Interpreters of this process are not made for several threads."""
+    """False: interpreters of this process are not made for several threads."""
     kind: Literal["textworld"]
     rooms: Annotated[int, Field(ge=1, le=20)] = 5
     """Rooms of the house."""
     objects: Annotated[int, Field(ge=1, le=40)] = 10
-    """Things in the house; a quest that needs more of them gets more."""
+    """Objects in the house; a quest that needs more of them gets more."""
     quest_length: Annotated[int, Field(ge=1, le=12)] = 5
     """Actions of the shortest known way to the end of the quest."""
     games: Path
-    """Where generated games are kept."""
+    """Folder in which generated games are kept."""
 
 
 class _FromSource(_Environment):
     source: Source
-    """Its files."""
+    """Files of the environment."""
     mirror: Path | None
-    """A local mirror of the upstream raw files: `paths.sources`."""
+    """Local mirror of the upstream raw files: `paths.sources`."""
     cache: Path
-    """Where downloads are kept."""
+    """Folder in which downloads are kept."""
 
 
 class AlfworldGames(_FromSource):
     """ALFWorld's household games. Splits are upstream's: valid_train, valid_seen, valid_unseen."""
 
     side_by_side: ClassVar[bool] = True
-    """Each game has a process of its own."""
+    """True: each game has a process of its own."""
     kind: Literal["alfworld"]
     plan_seconds: Annotated[float, Field(gt=0)] = 120.0
-    """CPU time of one plan; a run that needs a longer one ends, with that reason."""
+    """CPU seconds of one plan; a run that needs a longer one ends, with that reason."""
 
 
 class ToolQuestions(_FromSource):
@@ -61,11 +61,13 @@ class ToolQuestions(_FromSource):
     side_by_side: ClassVar[bool] = True
     kind: Literal["questions"]
     tools: Literal["search", "calculator"]
-    """`search`: paragraphs to search and read, for HotPotQA; `calculator`: arithmetic, for GSM8K."""
+    """Tools of the agent. `search`: paragraphs to search and read, for HotPotQA; `calculator`: arithmetic,
+    for GSM8K."""
     paragraphs: Annotated[int, Field(ge=2, le=100)] = 10
-    """What can be searched for each question: its own paragraphs, and other questions' up to so many."""
+    """Paragraphs that can be searched for each question: its own, filled up to this number with those of
+    other questions."""
     min_f1: Annotated[float, Field(gt=0, le=1)] | None = None
-    """The token F1 from which a searched answer counts as a success; None: only the exact match does."""
+    """Least token F1 for which a searched answer counts as a success; None: only an exact match does."""
 
 
 Environments = Annotated[TextWorldGames | AlfworldGames | ToolQuestions, Field(discriminator="kind")]
@@ -80,17 +82,17 @@ class ReflexionPrograms(Config):
 
     kind: Literal["reflexion_programs"]
     name: Name
-    """What folders call it."""
+    """Name of the recorded set in folder names."""
     source: Source
-    """Its files."""
+    """Files of the recorded set."""
     agent: Name
-    """What outcomes call the agent."""
+    """Name of the agent in outcomes files."""
     condition: Name
-    """The name of the treated runs' condition in an outcomes file."""
+    """Name of the treated runs' condition in outcomes files."""
     baseline: Name
-    """A folder below `programming_runs/root` of the archive."""
+    """Folder below `programming_runs/root` of the archive with the runs without intervention."""
     treated: Name
-    """The log of the runs with intervention."""
+    """Log of the runs with intervention."""
 
 
 class ReflexionAlfworld(Config):
@@ -98,29 +100,30 @@ class ReflexionAlfworld(Config):
 
     kind: Literal["reflexion_alfworld"]
     name: Name
-    """What folders call it."""
+    """Name of the recorded set in folder names."""
     source: Source
-    """Its files."""
+    """Files of the recorded set."""
     agent: Name
-    """What outcomes call the agent."""
+    """Name of the agent in outcomes files."""
     condition: Name
-    """What outcomes call the intervention."""
+    """Name of the intervention in outcomes files."""
     trial: Annotated[int, Field(ge=1)]
     """Retries that either arm has had, counted from 0: the first attempt is trial 0."""
 
 
 class Fireact(Config):
-    """Two of FireAct's fine-tuned agents, matched by question; `treated` is the condition's name too."""
+    """Runs of two of FireAct's fine-tuned agents, matched by question; `treated` is the condition's name
+    too."""
 
     kind: Literal["fireact"]
     name: Name
-    """What folders call it."""
+    """Name of the recorded set in folder names."""
     source: Source
-    """Its files."""
+    """Files of the recorded set."""
     baseline: Name
-    """A part of exactly one file's name."""
+    """Agent without intervention: a string that occurs in exactly one file's name."""
     treated: Name
-    """The agent that answers in its place."""
+    """Agent that answers in place of `baseline`."""
 
 
 class WhoAndWhen(Config):
@@ -128,19 +131,20 @@ class WhoAndWhen(Config):
 
     kind: Literal["who_and_when"]
     name: Name
-    """What folders call it."""
+    """Name of the recorded set in folder names."""
     source: Source
-    """Its files."""
+    """Files of the recorded set."""
     scores: Path | None = None
-    """JSON lines with `task`, `step` and `score`; None: only strategies that need no critic."""
+    """Critic's scores as JSON lines with `task`, `step` and `score`; None: only strategies that need no
+    critic."""
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.6
-    """The critic fires at the first step whose score exceeds it."""
+    """Score above which the critic fires, at the first step that exceeds it."""
     min_step: Annotated[int, Field(ge=0)] = 0
-    """The first step, counted from 0, at which anything may fire."""
+    """First step, counted from 0, at which anything may fire."""
     resamples: Annotated[int, Field(ge=100)] = 10_000
-    """Draws of the bootstrap behind the intervals."""
+    """Bootstrap draws behind the intervals."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
-    """Of the draws."""
+    """Seed of the bootstrap draws."""
 
 
 """Sets with runs under two conditions: what a pilot's decision can be made from."""

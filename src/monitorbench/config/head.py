@@ -1,4 +1,5 @@
-"""A probe, a head on hidden states: what it reads and how it is fitted (`conf/head/<name>.yaml`)."""
+"""Settings of a probe, a head on hidden states: what it reads and how it is fitted
+(`conf/head/<name>.yaml`)."""
 
 from typing import Annotated, Literal
 
@@ -7,49 +8,51 @@ from pydantic import Field, model_validator
 from monitorbench.config.base import Config, FileName
 
 Position = Literal["last", "mean", "max", "tokens"]
-"""Which vectors stand for a prompt: that of its last token, where the answer is to begin; the mean or the
+"""Vectors that stand for a prompt: that of its last token, where the answer is to begin; the mean or the
 maximum, by dimension, over the tokens of the judged response; or each of these tokens' own."""
 
 Storage = Literal["float16", "int8"]
-"""How states are kept on disk; of `int8` each vector has a scale of its own, its largest value over 127."""
+"""Number format of hidden states on disk; in `int8` each vector has a scale of its own, its largest value
+over 127."""
 
 
 class Head(Config):
-    """A head, and what its validation chooses from: layers × positions × strengths of regularisation."""
+    """Settings of a head, and the grid its validation chooses from: layers × positions × regularisation
+    strengths."""
 
     name: FileName
-    """What folders call it."""
+    """Name of the head in folder names."""
     kind: Literal["linear", "mlp", "attention"]
-    """`linear`: logistic regression. `mlp`: one hidden layer. `attention`: a softmax over the response's
-    tokens by a learned query, and a linear readout of what it attends to."""
+    """Form of the head. `linear`: logistic regression. `mlp`: one hidden layer. `attention`: a softmax over
+    the response's tokens by a learned query, and a linear readout of what it attends to."""
     layers: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(min_length=1)]
-    """Shares of the model's depth: 0.5 of 30 layers is what layer 15 puts out."""
+    """Layers to read, as shares of the model's depth: 0.5 of 30 layers is the output of layer 15."""
     positions: Annotated[tuple[Position, ...], Field(min_length=1)]
-    """Which vectors stand for a prompt: `last` is that of its last token, `mean` and `max` are over the
-    tokens of the response; `tokens` are all of these, for `attention`, which takes nothing else."""
+    """Vectors that stand for a prompt: `last` is that of its last token, `mean` and `max` are over the tokens
+    of the response; `tokens` are all of these, for `attention`, which takes nothing else."""
     regularisation: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1)]
-    """Weights of the squared norm: of `linear` it is added to the mean loss, of the others AdamW decays by
-    it."""
+    """Weights of the squared norm: `linear` adds it to the mean loss, the other heads decay by it in
+    AdamW."""
     hidden: Annotated[int, Field(ge=1)] = 64
-    """`mlp`: units."""
+    """Hidden units of an `mlp` head."""
     queries: Annotated[int, Field(ge=1)] = 1
-    """`attention`: queries, each with a readout of its own; the score is of their sum."""
+    """Queries of an `attention` head, each with a readout of its own; the score is of their sum."""
     learning_rate: Annotated[float, Field(gt=0, le=1)] = 1e-3
-    """`mlp`, `attention`: AdamW's."""
+    """Learning rate of AdamW, for `mlp` and `attention` heads."""
     epochs: Annotated[int, Field(ge=1)] = 60
-    """`mlp`, `attention`: at most; what is kept is that of the best validation AUROC."""
+    """Most epochs, for `mlp` and `attention` heads; the one with the best validation AUROC is kept."""
     batch_size: Annotated[int, Field(ge=1)] = 64
-    """`mlp`, `attention`: samples of a step."""
+    """Samples per step, for `mlp` and `attention` heads."""
     draw: Literal["all", "bootstrap"] = "all"
-    """The training samples: all of the view, or a draw of its questions with replacement, as many as there
-    are, by `seed`. So the seeds of a `linear` head, else the same each time, are replicates of it."""
+    """Training samples: all of the view, or as many questions drawn from it with replacement, by `seed`. A
+    `linear` head is the same for every seed with `all`; with `bootstrap` its seeds are replicates."""
     max_tokens: Annotated[int, Field(ge=16)] = 2048
-    """Prompts of the train and validation split that are longer are dropped and counted."""
+    """Longest prompt in tokens; longer prompts of the train and validation splits are dropped and counted."""
     window: Annotated[int, Field(ge=1)] | None = None
-    """Tokens: a response that is longer is scored in windows, and its score is the highest of them. Null:
-    it is one, however long."""
+    """Tokens per window: a longer response is scored in windows, and its score is the highest of them. Null:
+    each response is one window, however long."""
     storage: Storage = "float16"
-    """How states are kept on disk: `int8` takes half of the place, with a scale for each vector."""
+    """Number format of hidden states on disk: `int8` takes half the space, with a scale for each vector."""
 
     @model_validator(mode="after")
     def _reads_what_it_can(self) -> "Head":

@@ -1,4 +1,4 @@
-"""What counts as the same text on both sides of a split of a built corpus."""
+"""Settings of the search for near duplicates across the splits of a built corpus."""
 
 from typing import Annotated
 
@@ -8,14 +8,14 @@ from monitorbench.config.base import Config
 
 
 class NearDuplicates(Config):
-    """When two texts count as the same: Jaccard similarity of their 8-byte shingles."""
+    """Rule for when two texts count as the same, by the Jaccard similarity of their 8-byte shingles."""
 
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.8
     """Similarity from which two texts are the same."""
     permutations: Annotated[int, Field(ge=16, le=1024)] = 128
     """Length of a MinHash signature."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 1
-    """Of the hashes."""
+    """Seed of the hashes."""
     shortest_response: Annotated[int, Field(ge=0)] = 80
     """Characters from which a response alone is evidence of overlap; an answer such as "(B)" is none."""
 

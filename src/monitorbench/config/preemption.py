@@ -1,8 +1,8 @@
-"""How a run of a sweep is signalled to stop: USR1 before its time is up, TERM when it is.
+"""The signals that stop a run of a sweep: USR1 shortly before its time is up, TERM when it is.
 
-Its worker (`sweeps.worker`) sends the signal on and starts it again later. Where every finished
-piece of work is on disk already, as in an evaluation, the signal simply ends the run (`Preempted`).
-A training calls `hold` first, and then looks at `preempted` after every step.
+The run's worker (`sweeps.worker`) passes the signal on and starts the run again later. Where every finished
+piece of work is on disk already, as in an evaluation, the signal simply ends the run (`Preempted`). A
+training calls `hold` first, and then checks `preempted` after every step.
 """
 
 import os
@@ -12,32 +12,32 @@ from types import FrameType
 from monitorbench.config.base import Preempted
 
 SWEEP_VARIABLE = "MONITORBENCH_SWEEP"
-"""In the environment of every run of a sweep: the sweep's name."""
+"""Environment variable of every run of a sweep, with the sweep's name."""
 
-_held = False
-_told = False
+_is_held = False
+_is_signalled = False
 
 
 def watch() -> None:
-    """Under a sweep, have USR1 and TERM end this process resumably; elsewhere change nothing."""
+    """Make USR1 and TERM end this process resumably under a sweep; change nothing elsewhere."""
     if SWEEP_VARIABLE in os.environ:
         signal.signal(signal.SIGUSR1, _on_signal)
         signal.signal(signal.SIGTERM, _on_signal)
 
 
 def hold() -> None:
-    """From now on a signal only sets what `preempted` says."""
-    global _held
-    _held = True
+    """Make later signals only set what `preempted` returns."""
+    global _is_held
+    _is_held = True
 
 
 def preempted() -> bool:
-    """Whether this process got the signal to stop."""
-    return _told
+    """Return whether this process got the signal to stop."""
+    return _is_signalled
 
 
 def _on_signal(number: int, _: FrameType | None) -> None:
-    global _told
-    already, _told = _told, True
-    if not _held and not already:  # a second signal must not cut short what the first one began
+    global _is_signalled
+    already, _is_signalled = _is_signalled, True
+    if not _is_held and not already:  # a second signal must not cut short what the first one began
         raise Preempted(f"stopped by {signal.Signals(number).name}; the same command resumes from here")

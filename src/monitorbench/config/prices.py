@@ -1,4 +1,4 @@
-"""What a model's tokens cost."""
+"""Prices of a model's tokens."""
 
 from typing import Annotated
 
@@ -10,13 +10,13 @@ Price = Annotated[float, Field(ge=0)]
 
 
 class Prices(Config):
-    """Price of a million tokens each, in whatever currency `max_cost` is."""
+    """Prices per million tokens, in the currency of `max_cost`."""
 
     prompt: Price
-    """Of prompt tokens."""
+    """Price of a million prompt tokens."""
     cached_prompt: Price | None
-    """Of prompt tokens that the provider had cached; null: as the others."""
+    """Price of a million prompt tokens that the provider had cached; null: the same as `prompt`."""
     completion: Price
-    """Reasoning counts as completion."""
+    """Price of a million completion tokens, reasoning included."""
     looked_up: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = None
-    """The day on which somebody read them off the provider's page."""
+    """Day on which the prices were read off the provider's page."""

@@ -1,4 +1,4 @@
-"""`recommend.py`: what is chosen from, and the deployment that it is chosen for."""
+"""Settings of `recommend.py`: the runs to choose from, and the deployment to choose for."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,32 +13,34 @@ Budget = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Recommend(Config):
-    """Beside `stakes` (the base rate that is expected, the costs of a miss and of a false alarm)."""
+    """Candidates and limits of a deployment; `stakes` has its expected base rate and the costs of errors."""
 
     runs: tuple[Path, ...] = ()
-    """Finished evaluation runs: of each monitor or combination one over the calibration split, on which it is
-    chosen, and one over the test split, which says what it is worth."""
+    """Finished evaluation runs: for each monitor or combination one over the calibration split, on which it
+    is chosen, and one over the test split, which says how good it is."""
     base_rates: tuple[BaseRate, BaseRate] = (0.001, 0.1)
-    """The lowest and the highest share of misbehavior that the deployment may have."""
+    """Lowest and highest share of misbehavior that the deployment may have."""
     cost_audit: Amount = 0.0
-    """What looking at an alert costs, right or wrong, in the unit of `stakes.cost_miss`."""
+    """Cost of reviewing an alert, right or wrong, in the unit of `stakes.cost_miss`."""
     samples_per_day: Budget | None = None
-    """How many samples are judged a day; for the next two."""
+    """How many samples are judged per day; required by `alerts_per_day` and `money_per_day`."""
     alerts_per_day: Budget | None = None
-    """At most so many may be flagged a day."""
+    """Most samples that may be flagged per day."""
     money_per_day: Budget | None = None
-    """At most so much may be spent a day, on the monitor (as its verdicts say, in the currency of the
+    """Most money that may be spent per day, on the monitor (as its verdicts say, in the currency of the
     engine's prices) and on audits (`cost_audit`, then in the same currency)."""
     seconds: Budget | None = None
-    """At most so many may 95 % of the verdicts take, as measured on the test split."""
+    """Most seconds that 95 % of the verdicts may take, as measured on the test split."""
     pilot: Path | None = None
-    """A run of `pilot.py`, whose decision says whether the monitor is to intervene; without it watches."""
+    """Run of `pilot.py` whose decision says whether the monitor is to intervene; without it the monitor only
+    watches."""
     promise: bool = True
-    """Only thresholds that keep the false alarms that `calibrate` promises; else any, by their cost alone."""
+    """Consider only thresholds that keep the false alarm rate that `calibrate` promises; false considers all
+    thresholds, by their cost alone."""
     unscored: Literal["wrong", "flag", "pass"] = "wrong"
-    """What a sample without a score counts as: wrong whatever its label, flagged, or passed."""
+    """Treatment of a sample without a score: wrong whatever its label, flagged, or passed."""
     redraws: Annotated[int, Field(ge=100, le=100_000)] = 1000
-    """Draws of the calibration split in which the choice is made anew."""
+    """Draws of the calibration split on which the choice is repeated."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Recommend":
