@@ -62,7 +62,7 @@ def _setting(key: str, trees: Sequence[Path]) -> Iterator[str]:
 
 
 def _default(field: FieldInfo) -> str:
-    """A default as it would be typed; only the key's `=` where it is long, has parts of its own, or is required."""
+    """A default as it would be typed; just `=` where it is required, long, or has parts of its own."""
     value: Any = None if field.is_required() else field.get_default(call_default_factory=True)
     if field.is_required() or isinstance(value, BaseModel | dict):
         return "="
