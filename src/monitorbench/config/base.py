@@ -44,6 +44,11 @@ class Config(BaseModel):
     )
 
 
+def as_tuple(value: object) -> object:
+    """Turn a string or a list from YAML into a tuple: strict mode would refuse the list."""
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+
+
 class ConfigError(ValueError):
     """A bad setting: the key, its value and what was expected. Exit code 2."""
 

@@ -1,4 +1,5 @@
-"""Settings of clusters (`conf/cluster/*.yaml`) and of tracking in W&B (`conf/tracking/*.yaml`)."""
+"""Settings of the machines: clusters (`conf/cluster/*.yaml`), tracking in W&B (`conf/tracking/*.yaml`), and
+`monitorbench doctor`."""
 
 from typing import Annotated, Literal
 
@@ -71,3 +72,15 @@ class Tracking(Config):
     after_seconds: Annotated[float, Field(ge=0)] = 0.0
     """Seconds of incoming numbers after which W&B is started; a shorter run does not appear in W&B. With more
     than 0, neither do tables and pages, which come all at once."""
+
+
+class Doctor(Config):
+    """Model that the trials run, and the time and disk space they may take."""
+
+    model: Literal["tiny", "monitor"] = "tiny"
+    """Model of the trials. `tiny` is made on the spot; `monitor` takes the monitor's own weights, and may
+    download them."""
+    seconds: Annotated[float, Field(gt=0)] = 570
+    """Seconds that all trials together may take; a single trial may take half of them."""
+    disk_gib: Annotated[float, Field(ge=0)] = 10
+    """Free space in GiB required below `paths.runs` and `paths.models`."""

@@ -6,9 +6,30 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from monitorbench.config.base import Config, FileName
-from monitorbench.config.cells import CategoryName, OwnName, TaskName, wrong_subset
-from monitorbench.config.near_duplicates import NearDuplicates
+from monitorbench.cells import OwnName, PaperCategory, PaperTask, wrong_subset
+from monitorbench.config.base import Config, FileName, as_tuple
+
+
+class NearDuplicates(Config):
+    """Rule for when two texts count as the same, by the Jaccard similarity of their 8-byte shingles."""
+
+    threshold: Annotated[float, Field(gt=0, le=1)] = 0.8
+    """Similarity from which two texts are the same."""
+    permutations: Annotated[int, Field(ge=16, le=1024)] = 128
+    """Length of a MinHash signature."""
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 1
+    """Seed of the hashes."""
+    shortest_response: Annotated[int, Field(ge=0)] = 80
+    """Characters from which a response alone is evidence of overlap; an answer such as "(B)" is none."""
+
+    @model_validator(mode="after")
+    def _recall(self) -> "NearDuplicates":
+        if self.permutations * self.threshold < 7:
+            raise ValueError(
+                f"threshold={self.threshold:g} with permutations={self.permutations} misses more than one "
+                "pair in a thousand; expected permutations * threshold of 7 or more"
+            )
+        return self
 
 
 class PreferenceFilter(Config):
@@ -79,15 +100,10 @@ class Annotation(Config):
         return names
 
 
-def _as_tuple(value: object) -> object:
-    # Strict mode would refuse the list that a before-validator is handed.
-    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
-
-
 class SplitView(Config):
     """Part of a split that a stage reads; the split on disk is always complete."""
 
-    subset: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = ("all",)
+    subset: Annotated[tuple[str, ...], BeforeValidator(as_tuple), Field(min_length=1)] = ("all",)
     """Cells to keep: 'all', a category or a cell, each followed by what to leave out after a '-', as in
     `all-sycophancy_bias`. A term that begins with '-' is left out of all other terms. `dataset=jsonl` and
     `inspect_log` may have names of their own."""
@@ -220,14 +236,14 @@ class PaperDataset(_Dataset):
     kind: Literal["paper"]
     sources: dict[str, Ingredient | None]
     """Sources to use, by their names in `conf/source/`; null leaves one out."""
-    benchmark: dict[CategoryName, dict[TaskName, Quota]]
+    benchmark: dict[PaperCategory, dict[PaperTask, Quota]]
     """Pairs of the test split, by category and task."""
     headline: dict[str, str] = Field(default={})
     """Stratum whose numbers stand for a cell in every table, by cell (`category/task`); the cell's other
     strata are listed beside it. Overall and category numbers count all samples."""
     development_pairs: Annotated[int, Field(ge=0)] = 40
     """Pairs of each cell in `validation`, and as many in `calibration`."""
-    corpus: dict[CategoryName, dict[TaskName, Annotated[int, Field(ge=0)]]]
+    corpus: dict[PaperCategory, dict[PaperTask, Annotated[int, Field(ge=0)]]]
     """Samples of the train split, by category and task."""
     allow_short: bool = False
     """Whether a cell that can't be filled is noted in the manifest; false makes it an error."""

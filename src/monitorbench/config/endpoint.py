@@ -7,9 +7,24 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from monitorbench.config.base import Config, ConfigError, FileName, UserError
-from monitorbench.config.batch import BatchApi
-from monitorbench.config.monitor import Monitor
-from monitorbench.config.prices import Prices
+from monitorbench.config.monitor import Monitor, Prices
+
+
+class BatchApi(Config):
+    """How requests are submitted together and their answers fetched once they are ready."""
+
+    format: Literal["openai", "anthropic"]
+    """API of the provider. `openai`: `/files` and `/batches`, with chat completions. `anthropic`:
+    `/messages/batches`."""
+    price_share: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """Price of a batch as a share of `prices`."""
+    poll_seconds: Annotated[float, Field(gt=0)] = 60
+    """Seconds between two checks whether a batch has ended."""
+    most_requests: Annotated[int, Field(ge=1)] | None = None
+    """Most requests in one batch; null: the provider's limit (OpenAI 50,000, Anthropic 100,000)."""
+    most_megabytes: Annotated[float, Field(gt=0)] | None = None
+    """Largest size of one batch in MB; null: the provider's limit (OpenAI 200, Anthropic 256)."""
+
 
 _OURS = frozenset({"messages", "model", "n", "stream", "max_tokens", "max_completion_tokens"})
 """Fields that `extra_body` may not replace: answers would be misread, or come from another model."""

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from monitorbench.cells import OwnName
 from monitorbench.config.base import Config, FileName
-from monitorbench.config.cells import OwnName
 from monitorbench.config.datasets import DEFAULT_MEANING, PositiveMeans
 
 Missing = Literal["flag", "pass", "leave_out"]

@@ -17,8 +17,8 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from monitorbench.cells import wrong_subset_of_the_paper
 from monitorbench.config.base import ConfigError
-from monitorbench.config.cells import wrong_subset_of_the_paper
 from monitorbench.config.datasets import OwnDataset
 from monitorbench.config.secrets import refuse_secrets
 from monitorbench.config.study import Study

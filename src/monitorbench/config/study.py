@@ -1,7 +1,7 @@
-"""The typed configuration: one frozen pydantic model per Hydra group, rooted at `Study`.
+"""All settings as one frozen pydantic model per Hydra group, rooted at `Study`.
 
-Past `load` nothing sees a DictConfig. Values are validated strictly (a string is no number, a
-boolean no integer) and unknown keys are refused. Importing this costs neither torch nor pyarrow.
+Past `load` nothing sees a DictConfig. Values are validated strictly (a string is no number, a boolean no
+integer) and unknown keys are refused. Importing this costs neither torch nor pyarrow.
 """
 
 from pathlib import Path
@@ -9,16 +9,14 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from monitorbench.config.base import Config, ConfigError
-from monitorbench.config.cluster import Cluster, Tracking
-from monitorbench.config.control import Control
+from monitorbench.config.base import Config, ConfigError, as_tuple
+from monitorbench.config.cluster import Cluster, Doctor, Tracking
 from monitorbench.config.datasets import Annotation, Dataset
-from monitorbench.config.doctor import Doctor
+from monitorbench.config.deployment import Control, Gate, Recommend, Serve
 from monitorbench.config.engine import Engine as Engine
 from monitorbench.config.engine import LocalEngine as LocalEngine
 from monitorbench.config.engine import TransformersEngine as TransformersEngine
 from monitorbench.config.engine import VllmEngine as VllmEngine
-from monitorbench.config.environments import Environments, Recorded
 from monitorbench.config.evaluation import (
     Calibrate,
     Combine,
@@ -31,8 +29,6 @@ from monitorbench.config.evaluation import (
     Transfer,
     Wording,
 )
-from monitorbench.config.gate import Gate
-from monitorbench.config.head import Head
 from monitorbench.config.imports import Import
 from monitorbench.config.monitor import LabelWords as LabelWords
 from monitorbench.config.monitor import Monitor as Monitor
@@ -40,11 +36,9 @@ from monitorbench.config.monitor import PackagedModel as PackagedModel
 from monitorbench.config.monitor import Prompt as Prompt
 from monitorbench.config.monitor import PromptKind as PromptKind
 from monitorbench.config.monitor import Reasoning as Reasoning
-from monitorbench.config.pilot import Agent, Pilot
-from monitorbench.config.recommend import Recommend
-from monitorbench.config.serving import Serve
+from monitorbench.config.pilot import Agent, Environments, Pilot, Recorded
 from monitorbench.config.sources import Cues, Elicit, Source
-from monitorbench.config.training import Push, Training
+from monitorbench.config.training import Head, Push, Training
 
 
 class Paths(Config):
@@ -58,11 +52,6 @@ class Paths(Config):
     """Folder of converted and merged weights, and of the hidden states that probes read."""
     sources: Path | None = None
     """Local mirror of the upstream raw files; environment: `MONITORBENCH_SOURCES`."""
-
-
-def _as_tuple(value: object) -> object:
-    # Strict mode would refuse the list that a before-validator is handed.
-    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
 
 
 _File = Annotated[Path, Field(strict=False)]
@@ -103,7 +92,7 @@ class Study(Config):
     calibrate: Calibrate = Calibrate()
     combine: Combine = Combine()
     import_: Annotated[Import, Field(alias="import")] = Import()
-    from_: Annotated[tuple[_File, ...], BeforeValidator(_as_tuple), Field(alias="from")] = ()
+    from_: Annotated[tuple[_File, ...], BeforeValidator(as_tuple), Field(alias="from")] = ()
     """Files of scores that `import.py` reads: one, or several of one form."""
     recommend: Recommend = Recommend()
     control: Control = Control()
