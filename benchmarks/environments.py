@@ -21,7 +21,7 @@ from omegaconf import OmegaConf
 from pydantic import TypeAdapter
 
 from benchmarks.measuring import ROOT, Ratio, Result, in_turns
-from monitorbench.config.environments import Environments
+from monitorbench.config.pilot import Environments
 from monitorbench.intervention.environments.open import open_tasks
 
 STEPS, BAR = 15, 0.8

@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks import clients as c
 from benchmarks.judged import body_of, judged_samples
 from benchmarks.measuring import Ratio, Result, in_turns
-from monitorbench.config.serving import Serve
+from monitorbench.config.deployment import Serve
 from monitorbench.guardrail.calibrated import Calibrated, ServedJudge
 from monitorbench.guardrail.monitor import OpenMonitor
 from monitorbench.guardrail.opened import Opened, open_part

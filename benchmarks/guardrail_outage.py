@@ -28,7 +28,7 @@ from benchmarks import clients as c
 from benchmarks.guardrail import threshold_at
 from benchmarks.judged import judged_samples
 from benchmarks.measuring import ROOT, Ratio, Result
-from monitorbench.config.serving import Serve
+from monitorbench.config.deployment import Serve
 from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import Calibrated, ServedJudge
 from monitorbench.guardrail.log import read_lines

@@ -15,7 +15,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from benchmarks.coverage.table import Cell, Table
-from monitorbench.config.gate import Gate
+from monitorbench.config.deployment import Gate
 from monitorbench.gate.answer import AnchorScores, Rules, compare
 from monitorbench.gate.traffic import compare_traffic
 from monitorbench.metrics.bootstrap import FloatArray

@@ -13,8 +13,8 @@ from scipy.stats import norm
 
 from benchmarks.coverage.table import Cell, Table
 from benchmarks.synthetic import columns_of
+from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Calibrate, Stakes
-from monitorbench.config.recommend import Recommend
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import expected_cost

@@ -45,7 +45,8 @@ def test_help_and_completion_know_the_projects_options(tmp_path: Path):
     """Otherwise: what one has added can be found nowhere."""
     monitorbench("init", ".", folder=tmp_path)
     shown = monitorbench("evaluate", "--help", folder=tmp_path).stdout
-    assert "experiment=demo, first" in shown
+    assert "experiment=demo  " in shown
+    assert "experiment=first  " in shown
     asked = {"MONITORBENCH_COMPLETE": "monitorbench evaluate dataset="}
     words = monitorbench("completion", "values", folder=tmp_path, environment=asked).stdout.split()
     assert {"own", "starter"} <= set(words)

@@ -33,7 +33,9 @@ def test_help_lists_the_settings_of_a_stage_in_80_columns():
         assert all(re.search(rf"^  {key}[.=]", text, re.M) for key in stage.reads), stage.name
     assert keys - {"plan"} == {key for stage in STAGES.values() for key in stage.reads}
     assert re.search(
-        r"^  calibrate\.alpha=.*  The false alarm rate to keep to", help_text(STAGES["calibrate"]), re.M
+        r"^  calibrate\.alpha=.*  Largest false alarm rate that is promised",
+        help_text(STAGES["calibrate"]),
+        re.M,
     )
 
 

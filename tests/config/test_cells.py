@@ -5,8 +5,8 @@ import re
 import pytest
 from studies import study
 
+from monitorbench.cells import CATEGORIES, TASKS, wrong_name
 from monitorbench.config.base import ConfigError
-from monitorbench.config.cells import CATEGORIES, TASKS, wrong_name
 from monitorbench.records import Category, Task
 
 OWN = ("dataset=jsonl", "dataset.path=x")

@@ -14,8 +14,8 @@ from small_models import tiny_model
 from transformers import AutoModelForCausalLM
 
 from monitorbench.config.base import UserError
-from monitorbench.config.head import Storage
 from monitorbench.config.study import TransformersEngine
+from monitorbench.config.training import Storage
 from monitorbench.engines.hidden_states import HiddenStates, layer_numbers
 from monitorbench.engines.stored.states import ROWS, STATES, as_stored, open_states
 from monitorbench.engines.stored.windows import windows

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from monitorbench.config.serving import Serve
+from monitorbench.config.deployment import Serve
 from monitorbench.guardrail.calibrated import Calibrated
 from monitorbench.guardrail.monitor import OpenMonitor
 from monitorbench.guardrail.opened import Opened

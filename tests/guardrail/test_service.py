@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scripted_monitor import NAME, by_number, monitor_of, running, threshold
 
 from monitorbench.config.base import UserError
-from monitorbench.config.serving import Serve
+from monitorbench.config.deployment import Serve
 from monitorbench.guardrail.log import AppendedLog, open_appended, read_lines
 from monitorbench.guardrail.service import Guardrail, serving
 from monitorbench.interop.guardrail import litellm

@@ -5,8 +5,7 @@ Deterministic, with an exact snapshot, a known solution, and an action (`drop ke
 
 from collections.abc import Callable, Iterator
 
-from monitorbench.config.environments import Environments
-from monitorbench.config.pilot import ScriptedAgent
+from monitorbench.config.pilot import Environments, ScriptedAgent
 from monitorbench.intervention.agents.protocol import ChosenAction, Policy, Situation
 from monitorbench.intervention.environments.protocol import Observation, Snapshot
 

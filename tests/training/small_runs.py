@@ -90,11 +90,11 @@ def drift(one: Path, other: Path) -> float:
 
 def tell_to_stop(rank: int, step: int) -> None:
     """Have one process be told to stop in that step, as by a signal."""
-    from monitorbench.config import preemption
+    from monitorbench.config import ending
     from monitorbench.training.trainer import LabelTrainer
 
     def training_step(self: Any, *given: Any, real: Any = LabelTrainer.training_step) -> Any:
-        preemption._told |= self.state.global_step + 1 == step and os.environ["RANK"] == str(rank)
+        ending._is_signalled |= self.state.global_step + 1 == step and os.environ["RANK"] == str(rank)
         return real(self, *given)
 
     LabelTrainer.training_step = training_step  # type: ignore[method-assign]

@@ -18,6 +18,8 @@ from monitorbench.config.project import option_file, options, trees_of
 from monitorbench.config.study import Study
 
 _WIDTH = 80
+_LONG = 60
+"""Characters up to which a list of defaults fits into a line, behind its key."""
 
 
 def help_text(stage: Stage) -> str:
@@ -60,7 +62,7 @@ def _setting(key: str, trees: Sequence[Path]) -> Iterator[str]:
 
 
 def _default(field: FieldInfo) -> str:
-    """A default as it would be typed; only the key's `=` where it has parts of its own, or is required."""
+    """A default as it would be typed; just `=` where it is required, long, or has parts of its own."""
     value: Any = None if field.is_required() else field.get_default(call_default_factory=True)
     if field.is_required() or isinstance(value, BaseModel | dict):
         return "="
@@ -70,7 +72,8 @@ def _default(field: FieldInfo) -> str:
         case bool():
             return f"={value}".lower()
         case tuple():
-            return f"=[{','.join(map(str, value))}]"
+            typed = f"=[{','.join(map(str, value))}]"
+            return typed if len(typed) <= _LONG else "="
         case _:
             return f"={value}"
 

@@ -59,9 +59,9 @@ def refused_override(overrides: Sequence[str], trees: Sequence[Path]) -> str:
             continue
         value = override.input_line.partition("=")[2] if override.input_line else ""
         if key in groups(trees):
-            option, known = override.value(), options(key, trees)
-            if isinstance(option, str) and option not in known:
-                return unknown_option(key, option, known)
+            option, names = override.value(), options(key, trees)
+            if isinstance(option, str) and option not in names:
+                return unknown_option(key, option, names)
         elif not is_setting(key):
             return unknown_key(key, value) + shell_hint(overrides)
     return ""
@@ -87,12 +87,12 @@ def is_setting(key: str) -> bool:
     return True
 
 
-def unknown_option(group: str, option: str, known: Sequence[str]) -> str:
+def unknown_option(group: str, option: str, options_of_group: Sequence[str]) -> str:
     """The line on an option that a group has not, and below it those that it has."""
     expected = f"expected one of the options of {group!r}"
-    if nearest := did_you_mean(option, known, f"{group}="):
+    if nearest := did_you_mean(option, options_of_group, f"{group}="):
         expected += f"; {nearest}"
-    return f"{group}={option}: no such option; {expected}\n  {', '.join(known)}"
+    return f"{group}={option}: no such option; {expected}\n  {', '.join(options_of_group)}"
 
 
 def _missing_option(error: MissingConfigException, overrides: Sequence[str], trees: Sequence[Path]) -> str:
@@ -102,10 +102,12 @@ def _missing_option(error: MissingConfigException, overrides: Sequence[str], tre
         group, _, option = path.rpartition("/")
     if (group, option) == ("hydra/sweeper", "optuna"):
         return f"hydra/sweeper=optuna: not installed; expected {installing('tune')}"
-    known = sorted({*(options(group, trees) if group in groups(trees) else ()), *(error.options or ())})
-    if not option or not known:
+    options_of_group = sorted(
+        {*(options(group, trees) if group in groups(trees) else ()), *(error.options or ())}
+    )
+    if not option or not options_of_group:
         return _one_space(str(error))
-    return unknown_option(group, option, known)
+    return unknown_option(group, option, options_of_group)
 
 
 def _refused_default(overrides: Sequence[str], trees: Sequence[Path]) -> str:

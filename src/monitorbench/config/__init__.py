@@ -1,1 +1,1 @@
-"""The typed configuration, and the wrapper every script is entered through."""
+"""All settings: their models, how they are read, and how a process that reads them ends."""

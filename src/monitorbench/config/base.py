@@ -1,4 +1,4 @@
-"""What every config model and every stage shares: the strict base model and the errors a person can fix."""
+"""The strict base model of all settings, and the errors that a user can fix."""
 
 import ast
 import inspect
@@ -8,11 +8,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=80)]
-"""What names a directory together with a hash and other names: a file system takes 255 bytes in all."""
+"""A name that becomes part of a folder's name, next to a hash and other names: a file system allows 255 bytes
+in all."""
 
 
 def field_texts(model: type[BaseModel]) -> dict[str, str]:
-    """The text that stands below each field of a model, its parents' fields included.
+    """Return the text that stands below each field of a model, its parents' fields included.
 
     Pydantic's `use_attribute_docstrings` reads the same text, but while a class is made: every command would
     start 0.15 s later. Here it is read only for those who ask.
@@ -36,11 +37,16 @@ def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
 
 
 class Config(BaseModel):
-    """Values are validated strictly: a string is no number, a boolean no integer."""
+    """Base of all settings. Values are validated strictly: a string is no number, a boolean no integer."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, json_schema_extra=_describe
     )
+
+
+def as_tuple(value: object) -> object:
+    """Turn a string or a list from YAML into a tuple: strict mode would refuse the list."""
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
 
 
 class ConfigError(ValueError):
@@ -48,7 +54,7 @@ class ConfigError(ValueError):
 
 
 class UserError(Exception):
-    """Anything else foreseen, such as a missing file. Exit code 1."""
+    """Any other foreseen failure, such as a missing file. Exit code 1."""
 
 
 class Incomplete(UserError):

@@ -1,4 +1,4 @@
-"""Every default as a tree for Hydra, taken from the models' fields, which alone state it.
+"""All defaults as trees for Hydra, taken from the models' fields, which alone state them.
 
 `_base.yaml` names `_settings` first in its defaults list, so every key is in the tree before a file or an
 override sets it. A group with options of several kinds has one such tree for each kind, such as
@@ -20,31 +20,32 @@ from monitorbench.config.project import PACKAGED, trees_of
 from monitorbench.config.study import Study
 
 REQUIRED = "???"
-"""Stands in Hydra's trees for a value that a person has to give."""
+"""Placeholder in Hydra's trees for a value that a user has to give."""
 
 
 @cache
 def names() -> frozenset[str]:
-    """The names of all trees, as `_settings`, `engine/_vllm` and `source/_all`."""
+    """Return the names of all trees, such as `_settings`, `engine/_vllm` and `source/_all`."""
     return frozenset({"_settings", "source/_all", *_models()})
 
 
 def tree(name: str) -> DictConfig:
-    """The tree of that name. Hydra may set unknown keys in it: the models refuse them, naming the nearest."""
+    """Return the tree of that name. Hydra may set unknown keys in it: the models refuse them, naming the
+    nearest."""
     if name == "source/_all":
         return OmegaConf.create(sources())
     if name != "_settings":
         return OmegaConf.create(defaults(_models()[name]), flags={"struct": False})
     settings = defaults(Study)
-    whole = OmegaConf.create(settings)
+    root = OmegaConf.create(settings)
     for key, value in settings.items():
         if isinstance(value, dict):
-            OmegaConf.set_struct(whole[key], False)
-    return whole
+            OmegaConf.set_struct(root[key], False)
+    return root
 
 
 def option(group: str, name: str, conf: Path = PACKAGED) -> dict[str, Any]:
-    """All settings of an option, those of its defaults list included; interpolations stay as they are."""
+    """Return all settings of an option, its defaults list included; interpolations stay as they are."""
     own = OmegaConf.load(conf / group / f"{name}.yaml")
     assert isinstance(own, DictConfig)
     below = base_of(group, own.pop("defaults", []), conf)
@@ -53,7 +54,8 @@ def option(group: str, name: str, conf: Path = PACKAGED) -> dict[str, Any]:
 
 
 def base_of(group: str, entries: Iterable[Any], conf: Path = PACKAGED) -> DictConfig:
-    """The settings that an option builds on: the group's defaults and what its own defaults list names."""
+    """Return the settings that an option builds on: the group's defaults and those that its own defaults list
+    names."""
     default = defaults(Study)[group]
     base = OmegaConf.create(default if isinstance(default, dict) else {})
     for entry in entries:
@@ -63,14 +65,14 @@ def base_of(group: str, entries: Iterable[Any], conf: Path = PACKAGED) -> DictCo
 
 
 def sources() -> dict[str, Any]:
-    """Every file in `source/` by its name: the package's, and a project's own in their place."""
+    """Return every file in `source/` by its name: the package's, or a project's own in its place."""
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     files = {file.stem: file for conf in trees_of()[::-1] for file in sorted(conf.glob("source/*.yaml"))}
     return {name: yaml.load(files[name].read_text(encoding="utf-8"), loader) for name in sorted(files)}
 
 
 def _models() -> dict[str, type[BaseModel]]:
-    """The models of the groups' kinds by the names of their trees."""
+    """Return the models of the groups' kinds by the names of their trees."""
     return {
         f"{field.alias or name}/_{kind}": model
         for name, field in Study.model_fields.items()
@@ -79,7 +81,7 @@ def _models() -> dict[str, type[BaseModel]]:
 
 
 def defaults(model: type[BaseModel]) -> dict[str, Any]:
-    """The default of each field of a model by its key; `???` where there is none."""
+    """Return the default of each field of a model by its key; `???` where there is none."""
     return {field.alias or name: _default(field) for name, field in model.model_fields.items()}
 
 
@@ -95,17 +97,17 @@ def _default(field: FieldInfo) -> Any:
 
 
 def kinds(annotation: Any) -> dict[str, type[BaseModel]]:
-    """The models among which a setting's `kind` chooses, by kind; empty for a setting of one form."""
-    found: dict[str, type[BaseModel]] = {}
+    """Return the models among which a setting's `kind` chooses, by kind; empty for a setting of one form."""
+    by_kind: dict[str, type[BaseModel]] = {}
     for model in members(annotation):
         kind = model.model_fields.get("kind")
         words = get_args(kind.annotation) if kind is not None and kind.is_required() else ()
-        found |= dict.fromkeys(words if len(words) == 1 else (), model)
-    return found
+        by_kind |= dict.fromkeys(words if len(words) == 1 else (), model)
+    return by_kind
 
 
 def members(annotation: Any) -> list[type[BaseModel]]:
-    """The models that an annotation allows as they are, not inside a list or a mapping."""
+    """Return the models that an annotation allows directly, not inside a list or a mapping."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     if get_origin(annotation) in (dict, tuple, list, Literal):

@@ -1,16 +1,23 @@
-"""What a process says on stderr, and how it ends.
+"""The messages of a process on stderr, its exit codes, and the signals that stop a run of a sweep.
 
-A foreseen failure is one line and an exit code of its own: 2 for a bad setting, 1 for any other, 75 for a run
-that was stopped to be resumed, 130 for Ctrl-C. A reader that closes our stdout early (`… --help | head -1`)
-ends the process quietly with 141, as a shell reports a program that SIGPIPE ended.
+A foreseen failure is one line and an exit code: 2 for a bad setting, 1 for any other, 75 for a run that was
+stopped to be resumed, 130 for Ctrl-C. A reader that closes stdout early (`… --help | head -1`) ends the
+process quietly with 141, as a shell reports a program that SIGPIPE ended.
+
+A run of a sweep gets USR1 shortly before its time is up, TERM when it is. The run's worker (`sweeps.worker`)
+passes the signal on and starts the run again later. Where every finished piece of work is on disk already, as
+in an evaluation, the signal simply ends the run (`Preempted`). A training calls `hold` first, and then checks
+`preempted` after every step.
 """
 
 import logging
 import os
+import signal
 import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import NoReturn
 
 from monitorbench.config.base import ConfigError, Preempted, UserError
@@ -19,12 +26,12 @@ from monitorbench.config.secrets import without_secrets
 
 CLOSED_PIPE = 141
 _SENTENCE = 10
-"""Words that make a line a sentence."""
+"""Number of words from which a line counts as a sentence."""
 
 
 @contextmanager
 def reporting() -> Iterator[None]:
-    """End the process with one line and an exit code of its own where a foreseen failure leaves the body."""
+    """End the process with one line and an exit code where a foreseen failure leaves the body."""
     try:
         yield
         sys.stdout.flush()
@@ -90,3 +97,35 @@ def wrapped(text: str) -> str:
         else line
         for line in text.splitlines()
     )
+
+
+SWEEP_VARIABLE = "MONITORBENCH_SWEEP"
+"""Environment variable of every run of a sweep, with the sweep's name."""
+
+_is_held = False
+_is_signalled = False
+
+
+def watch() -> None:
+    """Make USR1 and TERM end this process resumably under a sweep; change nothing elsewhere."""
+    if SWEEP_VARIABLE in os.environ:
+        signal.signal(signal.SIGUSR1, _on_signal)
+        signal.signal(signal.SIGTERM, _on_signal)
+
+
+def hold() -> None:
+    """Make later signals only set what `preempted` returns."""
+    global _is_held
+    _is_held = True
+
+
+def preempted() -> bool:
+    """Return whether this process got the signal to stop."""
+    return _is_signalled
+
+
+def _on_signal(number: int, _: FrameType | None) -> None:
+    global _is_signalled
+    already, _is_signalled = _is_signalled, True
+    if not _is_held and not already:  # a second signal must not cut short what the first one began
+        raise Preempted(f"stopped by {signal.Signals(number).name}; the same command resumes from here")

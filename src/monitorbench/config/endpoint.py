@@ -1,4 +1,4 @@
-"""`engine.kind=openai`: an endpoint that is sent requests, a provider's or a server of ours."""
+"""Settings of an endpoint that answers requests, a provider's or our own server's (`engine.kind=openai`)."""
 
 import os
 from typing import Annotated, Any, ClassVar, Literal
@@ -7,25 +7,40 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from monitorbench.config.base import Config, ConfigError, FileName, UserError
-from monitorbench.config.batch import BatchApi
-from monitorbench.config.monitor import Monitor
-from monitorbench.config.prices import Prices
+from monitorbench.config.monitor import Monitor, Prices
+
+
+class BatchApi(Config):
+    """How requests are submitted together and their answers fetched once they are ready."""
+
+    format: Literal["openai", "anthropic"]
+    """API of the provider. `openai`: `/files` and `/batches`, with chat completions. `anthropic`:
+    `/messages/batches`."""
+    price_share: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """Price of a batch as a share of `prices`."""
+    poll_seconds: Annotated[float, Field(gt=0)] = 60
+    """Seconds between two checks whether a batch has ended."""
+    most_requests: Annotated[int, Field(ge=1)] | None = None
+    """Most requests in one batch; null: the provider's limit (OpenAI 50,000, Anthropic 100,000)."""
+    most_megabytes: Annotated[float, Field(gt=0)] | None = None
+    """Largest size of one batch in MB; null: the provider's limit (OpenAI 200, Anthropic 256)."""
+
 
 _OURS = frozenset({"messages", "model", "n", "stream", "max_tokens", "max_completion_tokens"})
-"""Fields that no `extra_body` may replace: answers would be misread, or come from another model."""
+"""Fields that `extra_body` may not replace: answers would be misread, or come from another model."""
 
 
 class Served(Config):
-    """What decides the answers of a server of ours."""
+    """Facts about one of our own servers that decide its answers."""
 
     weights: str
-    """What names its weights."""
+    """Name of the server's weights."""
     adapter: str
-    """Its hash; empty for none."""
+    """Hash of the server's adapter; empty for none."""
     dtype: str
-    """The precision that its scores are computed in."""
+    """Precision in which the server computes scores."""
     training: dict[str, Any] | None
-    """What is known of the adapter's training."""
+    """Facts about the training of the server's adapter, as far as they are recorded."""
 
 
 class OpenAiEngine(Config):
@@ -33,67 +48,71 @@ class OpenAiEngine(Config):
 
     kind: Literal["openai"]
     name: FileName
-    """What folders call it."""
+    """Name of the endpoint in folder names."""
     base_url: str
-    """Up to what precedes `/chat/completions`."""
+    """Address of the API, up to what precedes `/chat/completions`."""
     model: Annotated[str, Field(min_length=1)]
-    """As the endpoint names it."""
+    """Name of the model at the endpoint."""
     api_key_env: Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")] | None = None
-    """NAME of the environment variable with the key; null where the endpoint asks for none."""
+    """NAME of the environment variable with the key; null where the endpoint requires none."""
     concurrency: Annotated[int, Field(ge=1, le=1000)] = 64
-    """Requests in flight at once, waiting for a retry included."""
+    """Most requests in flight at once, including those waiting for a retry."""
     timeout_seconds: Annotated[float, Field(gt=0)] = 300.0
-    """For one attempt from its start to its last byte."""
+    """Seconds that one attempt may take, from its start to its last byte."""
     max_retries: Annotated[int, Field(ge=0, le=20)] = 3
-    """Of one request, after its first attempt."""
+    """Most retries of one request after its first attempt."""
     requests_per_minute: Annotated[int, Field(ge=1)] | None = None
-    """Null: no limit."""
+    """Most requests per minute; null: no limit."""
     tokens_per_minute: Annotated[int, Field(ge=1)] | None = None
-    """Prompt and completion together."""
+    """Most tokens per minute, prompt and completion together; null: no limit."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0
-    """Null sends none, for models that refuse the field."""
+    """Sampling temperature; null sends none, for models that refuse the field."""
     logprobs: bool = True
-    """Whether log-probabilities are asked for; without them there is no score."""
+    """Whether log-probabilities are requested; without them there is no score."""
     top_logprobs: Annotated[int, Field(ge=1, le=20)] = 20
     """Alternatives requested at each position, where `logprobs` is on."""
     structured: Literal["none", "json_schema", "json_object"] = "json_schema"
-    """How the request makes the endpoint answer in JSON."""
+    """Field of the request that makes the endpoint answer in JSON."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """What the endpoint calls the limit of the answer's tokens."""
+    """Name that the endpoint uses for the limit of the answer's tokens."""
     prices: Prices | None = None
-    """For the cost of each verdict; null: not known."""
+    """Prices from which the cost of each verdict is computed; null: not known."""
     max_failed: Annotated[float, Field(ge=0, le=1)] = 0.02
-    """The share of an evaluation's samples that may stay without an answer; with more it is incomplete."""
+    """Largest share of an evaluation's samples that may stay without an answer; with more it is
+    incomplete."""
     max_cost: Annotated[float, Field(gt=0)] | None = None
-    """No request is sent any more once this much is spent; what is in flight then comes on top."""
+    """Spending limit: no further request is sent once this much is spent; requests in flight then come on
+    top."""
     extra_body: dict[str, Any] = Field(default={})
     """Fields added to every request, such as `reasoning_effort`."""
     by_token_ids: bool = False
-    """Sends `/completions` the token ids that an engine of this process would get, in place of chat messages:
-    for servers with vLLM's fields, whose tokenizer is here."""
+    """Send `/completions` the token ids that an engine of this process would get, in place of chat messages;
+    for servers with vLLM's fields whose tokenizer is available locally."""
     served_model: str | None = None
-    """What the endpoint calls the model in its answers, if neither `model` nor a dated form of it."""
+    """Name of the model in the endpoint's answers, if neither `model` nor a dated form of it."""
     model_may_change: bool = False
-    """Whether answers by another version of the model, by the name that they give, are a warning alone: the
-    name that a run's first answer gave is expected of all others, also where the run is resumed."""
+    """Whether answers by another version of the model, by the name that they give, only cause a warning. The
+    name in a run's first answer is expected in all later ones, also where the run is resumed."""
     batch: BatchApi | None = None
-    """Hands all requests in together, for answers within a day at half the price; null: asks one by one."""
+    """Submit all requests together, for answers within a day at half the price; null: requests are sent one
+    by one."""
     server: FileName | None = None
-    """The `engine.served_as` of an `eval/serve.py`, which says `base_url`, `model` and the key."""
+    """`engine.served_as` of a running `eval/serve.py`, which supplies `base_url`, `model` and the key."""
     server_seconds: Annotated[int, Field(ge=0)] = 0
-    """How long to wait until that server answers."""
+    """Seconds to wait until that server answers."""
     serves: Served | None = None
-    """What it says it serves, which then names the judge, wherever it is served. Not to be set."""
+    """Facts that the server reports about its model, which then identify the judge wherever it is served. Not
+    to be set."""
     takes_token_ids: ClassVar[bool] = False
-    """It is sent chat messages, and has its own weights."""
+    """False: an endpoint gets chat messages, and has its own weights."""
 
     @property
     def precision(self) -> str:
-        """What a server of ours computes scores in; empty where nobody says."""
+        """Precision in which one of our servers computes scores; empty where it is not known."""
         return self.serves.dtype if self.serves else ""
 
     def api_key(self) -> str | None:
-        """The key in the variable that `api_key_env` names; None where the endpoint asks for none.
+        """Return the key in the variable that `api_key_env` names; None where the endpoint requires none.
 
         Raises `UserError` where the variable is not set, or holds no key.
         """
@@ -108,34 +127,37 @@ class OpenAiEngine(Config):
 
     @property
     def paid_prices(self) -> Prices | None:
-        """What is paid, which a batch API's share lowers."""
+        """Prices that are paid, lowered by the share of a batch API."""
         if self.prices is None or self.batch is None:
             return self.prices
         share = self.batch.price_share
         prices: dict[str, float | None] = self.prices.model_dump(exclude={"looked_up"})
-        return Prices.model_validate({name: one and one * share for name, one in prices.items()})
+        return Prices.model_validate({name: price and price * share for name, price in prices.items()})
 
     def with_opening(self, monitor: Monitor) -> "OpenAiEngine":
-        """The endpoint, told how the monitor's answers begin.
+        """Return the endpoint with a request that makes answers begin as the monitor's do.
 
-        By token ids its `opening` is among them, as in process. A chat endpoint renders the template itself,
-        and is told to write the same by `chat_template_kwargs`; without, a hybrid would begin to think, and
-        every answer of one token would be a piece of a thought. Raises `ConfigError` where neither is open.
+        By token ids the monitor's `opening` is among them, as in process. A chat endpoint renders the
+        template itself, and `chat_template_kwargs` make it write the same; without them a hybrid model would
+        begin to think, and every answer of one token would be a piece of a thought. Raises `ConfigError`
+        where neither is possible.
         """
-        given = (monitor.chat_template_kwargs or {}) | dict(self.extra_body.get("chat_template_kwargs", {}))
-        if self.by_token_ids or not (given or monitor.opening):
+        arguments = (monitor.chat_template_kwargs or {}) | dict(
+            self.extra_body.get("chat_template_kwargs", {})
+        )
+        if self.by_token_ids or not (arguments or monitor.opening):
             return self
-        if not given and monitor.reasoning is None:
+        if not arguments and monitor.reasoning is None:
             raise ConfigError(
                 f"monitor={monitor.name}: its answer stands behind opening={monitor.opening!r}, which a chat "
                 "endpoint is not sent; expected engine.by_token_ids=true (a vLLM server), or "
                 "monitor.chat_template_kwargs that make its template write it"
             )
-        told = {"chat_template_kwargs": given} if given else {}
-        return self.model_copy(update={"extra_body": self.extra_body | told})
+        extra = {"chat_template_kwargs": arguments} if arguments else {}
+        return self.model_copy(update={"extra_body": self.extra_body | extra})
 
     def own_identity(self) -> dict[str, Any]:
-        """What of an endpoint decides its answers."""
+        """Return the settings of the endpoint that decide its answers."""
         served = self.serves
         assert self.server is None or served, "judging.served comes first"
         return {

@@ -1,4 +1,5 @@
-"""The engines that run a model (`conf/engine/*.yaml`, distinguished by `kind`), and in which numeric type.
+"""Settings of the engines that run a model (`conf/engine/*.yaml`, distinguished by `kind`), and their numeric
+type.
 
 A score is a function of the sample (`scores: reproducible`): alone, in any batch and order, and tomorrow it
 is the same within `REPRODUCIBLE_WITHIN`. In bfloat16 it is not, since the shape of a batch decides how sums
@@ -7,8 +8,8 @@ in vLLM on a GPU, which has kernels that round alike in every batch.
 
 With `scores: fast`, and in training, `auto` is bfloat16 on a GPU and on CPUs that multiply it in hardware
 (AMX or AVX512-BF16), float32 elsewhere: a CPU without these units takes five times as long in bfloat16.
-oneDNN's own "bf16 is supported" is no help, it says so of CPUs that emulate it. `ONEDNN_MAX_CPU_ISA` takes
-the units away, here as in oneDNN.
+oneDNN's own "bf16 is supported" is no help, since it says so of CPUs that emulate it. `ONEDNN_MAX_CPU_ISA`
+takes the units away, here as in oneDNN.
 """
 
 import os
@@ -38,7 +39,8 @@ _WITHOUT_BF16 = frozenset(
 
 
 def resolved_dtype(dtype: Dtype, device: Device) -> ResolvedDtype:
-    """The type that a model on `device` runs in on this machine; what is not `auto` stays as it is.
+    """Return the type that a model on `device` runs in on this machine; a `dtype` other than `auto` is
+    returned as it is.
 
     Raises `UserError` where `device` is open and there is a GPU that can't be used.
     """
@@ -48,7 +50,8 @@ def resolved_dtype(dtype: Dtype, device: Device) -> ResolvedDtype:
 
 
 def scoring_precision(dtype: Dtype, device: Device, scores: Scores, *, invariant_on_gpu: bool) -> Precision:
-    """The precision in which an engine computes scores on this machine; it is part of a judge's identity.
+    """Return the precision in which an engine computes scores on this machine; it is part of a judge's
+    identity.
 
     `invariant_on_gpu` says that the engine's GPU kernels can give results that no batch changes. Raises
     `ConfigError` for bfloat16 where scores are to be reproducible and the engine has no such kernels.
@@ -66,7 +69,8 @@ def scoring_precision(dtype: Dtype, device: Device, scores: Scores, *, invariant
 
 
 def is_reproducible(precision: str) -> bool | None:
-    """Whether scores of this precision are functions of the sample; None where nothing is known of it."""
+    """Return whether scores of this precision are functions of the sample; None where the precision is
+    unknown."""
     return precision != "bfloat16" if precision else None
 
 
@@ -85,34 +89,34 @@ def _is_gpu(device: Device) -> bool:
 
 
 def cpu_multiplies_bf16() -> bool:
-    """Whether this CPU has units for bfloat16, and oneDNN may use them."""
+    """Return whether this CPU has units for bfloat16, and oneDNN may use them."""
     limit = os.environ.get("ONEDNN_MAX_CPU_ISA") or os.environ.get("DNNL_MAX_CPU_ISA") or ""
     return limit.strip().upper() not in _WITHOUT_BF16 and bool({"amx_bf16", "avx512_bf16"} & _cpu_flags())
 
 
 @cache
 def _cpu_flags() -> frozenset[str]:
-    """What the CPU can do, in the words of Linux; empty on other systems."""
+    """Return the CPU's features, in the words of Linux; empty on other systems."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
         return frozenset()
-    found = (line.partition(":")[2] for line in text.splitlines() if line.startswith("flags"))
-    return frozenset(next(found, "").split())
+    flags = (line.partition(":")[2] for line in text.splitlines() if line.startswith("flags"))
+    return frozenset(next(flags, "").split())
 
 
 class _InProcess(Config):
-    """What an engine of this process answers to callers that take any engine."""
+    """Values that an engine of this process has for callers that take any engine."""
 
     takes_token_ids: ClassVar[bool] = True
-    """The monitor's own weights are run, on token ids that are made here; adapters may be on them."""
+    """True: the monitor's own weights run on token ids that are made here; adapters may be on them."""
     prices: ClassVar[None] = None
     paid_prices: ClassVar[None] = None
     batch: ClassVar[None] = None
     max_failed: ClassVar[float] = 0.0
     max_cost: ClassVar[None] = None
     concurrency: ClassVar[int] = 1
-    """A verdict's seconds are its share of a batch's."""
+    """Requests at a time: one, since a verdict's seconds are its share of its batch's."""
     requests_per_minute: ClassVar[None] = None
     tokens_per_minute: ClassVar[None] = None
     server: ClassVar[None] = None
@@ -125,127 +129,134 @@ class _InProcess(Config):
         """No key is needed."""
 
     def with_opening(self, monitor: Monitor) -> Self:
-        """Itself: the monitor's `opening` is among the token ids."""
+        """Return the engine itself: the monitor's `opening` is among the token ids."""
         return self
 
     def own_identity(self) -> dict[str, Any] | None:
-        """None: the monitor's weights are run, so they, and not the engine, name the model."""
+        """Return None: the monitor's weights are run, so they, and not the engine, name the model."""
         return None
 
 
 class _OnWeights(_InProcess):
-    """What an engine that runs a model's weights in this process promises of its scores."""
+    """Settings of an engine that runs a model's weights in this process."""
 
     scores: Scores = "reproducible"
     """Whether a score is a function of its sample. `reproducible`: alone, in any batch and behind a server it
-    is the same within 1e-4, by float32 or, in vLLM on a GPU, by batch-invariant kernels. `fast`:
-    bfloat16 where the machine multiplies it in hardware; a score then moves with its batch, and nothing
-    can be calibrated."""
+    is the same within 1e-4, by float32 or, in vLLM on a GPU, by batch-invariant kernels. `fast`: bfloat16
+    where the machine multiplies it in hardware; a score then moves with its batch, and nothing can be
+    calibrated."""
 
 
 class TransformersEngine(_OnWeights):
-    """`engine=transformers`: in process, installs anywhere; as a server for `serve.py` with a probe."""
+    """`engine=transformers`: runs in process and installs anywhere; with a probe, also a server for
+    `serve.py`."""
 
     kind: Literal["transformers"]
     dtype: Dtype = "auto"
-    """Numeric type of the weights; `auto` by `scores` and by what the machine multiplies in hardware."""
+    """Numeric type of the weights; `auto`: chosen by `scores` and by what the machine multiplies in
+    hardware."""
     device: Device = "auto"
-    """Where it runs; `auto`: a GPU where there is one."""
+    """Device that the model runs on; `auto`: a GPU where there is one."""
     batch_size: Annotated[int, Field(ge=1)] = 8
     """Samples judged at once."""
     host: str = "127.0.0.1"
-    """The address that `serve.py` listens at."""
+    """Address that `serve.py` listens at."""
     port: Annotated[int, Field(ge=0, le=65535)] = 0
-    """Of the server; 0 takes a free one."""
+    """Port the server listens on; 0 picks a free port."""
 
     @property
     def precision(self) -> Precision:
-        """What scores are computed in on this machine; raises as `scoring_precision`."""
+        """Precision of scores on this machine; raises as `scoring_precision`."""
         return scoring_precision(self.dtype, self.device, self.scores, invariant_on_gpu=False)
 
     @property
     def resolved_dtype(self) -> ResolvedDtype:
-        """What `dtype` is on this machine; raises as `scoring_precision`."""
+        """Numeric type of the weights on this machine; raises as `scoring_precision`."""
         return "float32" if self.precision == "float32" else "bfloat16"
 
 
 class VllmForm(Config):
-    """What of vLLM is tuned to a kind of machine; none of it decides a verdict."""
+    """Settings of vLLM that are tuned to a kind of machine; none of them decides a verdict."""
 
     batch_size: Annotated[int, Field(ge=1)]
-    """Prompts in the model's hands at once; it is never short of work with as many as it can run."""
+    """Prompts that the model has in hand at once; with as many as it can run it is never short of work."""
     block_size: Annotated[int, Field(ge=1)]
-    """Tokens in a block of the KV cache: only whole blocks of a shared prefix are reused."""
+    """Tokens in a block of the KV cache; only whole blocks of a shared prefix are reused."""
     max_num_batched_tokens: Annotated[int, Field(ge=256)] | None
     """Tokens in one forward pass; null: vLLM's own choice."""
     enforce_eager: bool
-    """Neither compiled nor with CUDA graphs."""
+    """Run the model neither compiled nor with CUDA graphs."""
 
 
 class VllmEngine(_OnWeights):
-    """`engine=vllm`: in process for `evaluate.py`, as a server for `serve.py`.
+    """`engine=vllm`: runs in process for `evaluate.py`, as a server for `serve.py`.
 
-    What is null of its form is `on_gpu`'s where the process that loads the model sees a GPU, else `on_cpu`'s.
-    A frozen study has both, so one that a login node submits takes the form of the node it runs on.
+    A tuned setting that is null is taken from `on_gpu` where the process that loads the model sees a GPU,
+    otherwise from `on_cpu`. A frozen study has both, so one that a login node submits takes the values for
+    the node it runs on.
     """
 
     kind: Literal["vllm"]
     dtype: Dtype = "auto"
-    """Numeric type of the weights; `auto` by `scores` and by what the machine multiplies in hardware."""
+    """Numeric type of the weights; `auto`: chosen by `scores` and by what the machine multiplies in
+    hardware."""
     device: Device = "auto"
-    """Where it runs; `auto`: a GPU where there is one. `cuda` (`engine=vllm_gpu`) refuses to run without."""
+    """Device that the model runs on; `auto`: a GPU where there is one. `cuda` (`engine=vllm_gpu`) refuses to
+    run without a GPU."""
     batch_size: Annotated[int, Field(ge=1)] | None = None
-    """Prompts in the model's hands at once; null: of the form, as for the next three."""
+    """Prompts that the model has in hand at once; null: as in `on_gpu` or `on_cpu`."""
     block_size: Annotated[int, Field(ge=1)] | None = None
-    """Tokens in a block of the KV cache."""
+    """Tokens in a block of the KV cache; null: as in `on_gpu` or `on_cpu`."""
     max_num_batched_tokens: Annotated[int, Field(ge=256)] | None = None
-    """Tokens in one forward pass."""
+    """Tokens in one forward pass; null: as in `on_gpu` or `on_cpu`."""
     enforce_eager: bool | None = None
-    """Neither compiled nor with CUDA graphs."""
+    """Run the model neither compiled nor with CUDA graphs; null: as in `on_gpu` or `on_cpu`."""
     on_cpu: VllmForm = VllmForm(
         batch_size=256, block_size=32, max_num_batched_tokens=2048, enforce_eager=True
     )
-    """The form on a CPU: only whole blocks of a shared prefix are reused, and 32 is the smallest block that
-    vLLM takes there (its own default is 128). Passes of 2,048 tokens were 7 to 20 % faster than its default
-    of 4,096. Compiling takes minutes: `enforce_eager=false` pays for tens of thousands of prompts."""
+    """Tuned settings for a CPU: only whole blocks of a shared prefix are reused, and 32 is the smallest block
+    that vLLM takes there (its own default is 128). Passes of 2,048 tokens were 7 to 20 % faster than its
+    default of 4,096. Compiling takes minutes: `enforce_eager=false` pays for tens of thousands of prompts."""
     on_gpu: VllmForm = VllmForm(
         batch_size=1024, block_size=16, max_num_batched_tokens=16384, enforce_eager=False
     )
-    """The form on a GPU: compiled, with CUDA graphs."""
+    """Tuned settings for a GPU: compiled, with CUDA graphs."""
     kv_cache_gib: Annotated[int, Field(ge=1)] = 1
-    """KV cache on the CPU, in GiB."""
+    """Size of the KV cache on the CPU, in GiB."""
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] = 0.9
-    """Share of the GPU's memory."""
+    """Share of the GPU's memory that vLLM takes."""
     tensor_parallel_size: Annotated[int, Field(ge=1)] | None = None
-    """GPUs that one model is spread over; null: as many as the monitor says."""
+    """GPUs that one model is spread over; null: the monitor's `tensor_parallel_size`."""
     host: str = "127.0.0.1"
-    """The address that `serve.py` listens at."""
+    """Address that `serve.py` listens at."""
     port: Annotated[int, Field(ge=0, le=65535)] = 0
-    """Of the server; 0 takes a free one."""
+    """Port the server listens on; 0 picks a free port."""
     served_as: FileName | None = None
-    """A name by which evaluators find the server: `engine=served engine.server=NAME`."""
+    """Name by which evaluators find the server: `engine=served engine.server=NAME`."""
     startup_seconds: Annotated[int, Field(ge=1)] = 300
-    """How long the server may take until it is healthy."""
+    """Seconds that the server may take until it is healthy."""
 
     @property
     def precision(self) -> Precision:
-        """What scores are computed in on this machine; raises as `scoring_precision`."""
+        """Precision of scores on this machine; raises as `scoring_precision`."""
         return scoring_precision(self.dtype, self.device, self.scores, invariant_on_gpu=True)
 
     @property
     def resolved_dtype(self) -> ResolvedDtype:
-        """What `dtype` is on this machine; raises as `scoring_precision`."""
+        """Numeric type of the weights on this machine; raises as `scoring_precision`."""
         return "float32" if self.precision == "float32" else "bfloat16"
 
     @property
     def form(self) -> VllmForm:
-        """What is tuned, on this machine; raises as `config.hardware.runs_on_gpu`."""
+        """The tuned settings for this machine; raises as `config.hardware.runs_on_gpu`."""
         tuned = self.on_gpu if runs_on_gpu(self.device, "engine.device") else self.on_cpu
-        given = {name: getattr(self, name) for name in VllmForm.model_fields}
-        return tuned.model_copy(update={name: value for name, value in given.items() if value is not None})
+        overrides = {name: getattr(self, name) for name in VllmForm.model_fields}
+        return tuned.model_copy(
+            update={name: value for name, value in overrides.items() if value is not None}
+        )
 
     def for_monitor(self, tensor_parallel_size: int) -> "VllmEngine":
-        """With the monitor's own number of GPUs where none is set."""
+        """Return the engine with the monitor's own number of GPUs where none is set."""
         if self.tensor_parallel_size is not None:
             return self
         return self.model_copy(update={"tensor_parallel_size": tensor_parallel_size})
@@ -256,7 +267,7 @@ Engine = Annotated[TransformersEngine | VllmEngine | OpenAiEngine, Field(discrim
 
 
 def in_process(engine: Engine, setting: str) -> LocalEngine:
-    """The engine where it is one of this process, as what `setting` says needs; `ConfigError` elsewhere."""
+    """Return the engine if it runs in this process, as `setting` requires; raise `ConfigError` otherwise."""
     if isinstance(engine, OpenAiEngine):
         raise ConfigError(
             f"{setting}: engine={engine.kind} has no adapters of ours; expected engine=transformers or vllm"
@@ -265,14 +276,14 @@ def in_process(engine: Engine, setting: str) -> LocalEngine:
 
 
 def with_states(engine: Engine) -> TransformersEngine:
-    """The engine where a probe can read what its layers put out; `ConfigError` elsewhere."""
+    """Return the engine if a probe can read the outputs of its layers; raise `ConfigError` otherwise."""
     if not isinstance(engine, TransformersEngine):
         raise ConfigError(f"engine={engine.kind}: a probe reads hidden states; expected engine=transformers")
     return engine
 
 
 def servable(engine: Engine) -> VllmEngine:
-    """The engine where it can serve others; `UserError` where it can't."""
+    """Return the engine if it can serve others; raise `UserError` otherwise."""
     if not isinstance(engine, VllmEngine):
         raise UserError(
             f"engine={engine.kind}: nothing to serve; expected engine=vllm, or engine=transformers with "
@@ -282,7 +293,7 @@ def servable(engine: Engine) -> VllmEngine:
 
 
 def of_any_version(engine: Engine) -> Engine:
-    """The engine, which as an endpoint may answer by another version of its model at any time."""
+    """Return the engine; if it is an endpoint, another version of its model may answer at any time."""
     if not isinstance(engine, OpenAiEngine):
         return engine
     return engine.model_copy(update={"model_may_change": True})
@@ -298,18 +309,18 @@ _LIMITS = (
     "max_failed",
     "max_cost",
 )
-"""What decides no verdict of an endpoint."""
+"""Settings of an endpoint that decide no verdict."""
 
 
-def with_limits_of(engine: Engine, other: Engine) -> Engine | None:
-    """The engine with the limits of another one of the same endpoint; None where that is of another.
+def with_limits_of(engine: Engine, other_engine: Engine) -> Engine | None:
+    """Return the engine with the limits of another one of the same endpoint; None for another endpoint.
 
-    An `other` of this process has no limits, and leaves the engine as it is.
+    An `other_engine` that runs in this process has no limits, and leaves the engine as it is.
     """
-    if not isinstance(other, OpenAiEngine):
+    if not isinstance(other_engine, OpenAiEngine):
         return engine
     if not isinstance(engine, OpenAiEngine) or any(
-        getattr(engine, name) != getattr(other, name) for name in ("base_url", "model", "server")
+        getattr(engine, name) != getattr(other_engine, name) for name in ("base_url", "model", "server")
     ):
         return None
-    return engine.model_copy(update={name: getattr(other, name) for name in _LIMITS})
+    return engine.model_copy(update={name: getattr(other_engine, name) for name in _LIMITS})

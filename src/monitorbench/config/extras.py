@@ -1,4 +1,4 @@
-"""Optional parts of the installation: which extra brings a module, and how it is installed."""
+"""Optional parts of the installation: which extra installs a module, and how."""
 
 from importlib.util import find_spec
 
@@ -28,7 +28,7 @@ def extra_of(module: str) -> str | None:
 
 
 def installing(extra: str) -> str:
-    """The commands that install an extra, from an index and in a checkout."""
+    """Return the commands that install an extra, from an index and in a checkout."""
     name = extra.partition(" or ")[0]
     choice = f" ({extra})" if name != extra else ""
     return f"pip install 'monitorbench[{name}]', in a checkout pip install -e '.[{name}]'{choice}"

@@ -1,7 +1,7 @@
-"""Whether this machine has a GPU that can be used, and which driver it has; asked of the system first.
+"""Checks for a usable GPU and its driver, by the system's own files first.
 
-A GPU that is there and can't be used ends the run in one line: a study that was meant for a GPU would take
-weeks on the CPU before anybody looked. `CUDA_VISIBLE_DEVICES=""` is the CPU on purpose.
+A GPU that exists and can't be used ends the run in one line: a study that was meant for a GPU would take
+weeks on the CPU before anybody looked. `CUDA_VISIBLE_DEVICES=""` chooses the CPU on purpose.
 """
 
 import os
@@ -21,19 +21,20 @@ MIN_DRIVER = 580
 """The oldest NVIDIA driver that CUDA 13 runs on without a compatibility package."""
 ON_PURPOSE = "for the CPU on purpose set CUDA_VISIBLE_DEVICES="
 _ROOT = Path("/")
-"""Where `proc`, `dev` and `sys` are."""
+"""Folder that contains `proc`, `dev` and `sys`."""
 _NVIDIA, _DISPLAY = "0x10de", "0x03"
 """A PCI vendor, and how the class of a display or 3D controller begins."""
 
 
 def is_hidden() -> bool:
-    """Whether `CUDA_VISIBLE_DEVICES` names no device: empty, -1, or Slurm's NoDevFiles."""
+    """Return whether `CUDA_VISIBLE_DEVICES` names no device: empty, -1, or Slurm's NoDevFiles."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return visible is not None and re.match(r"\s*(\d|GPU-|MIG-)", visible) is None
 
 
 def nvidia_driver() -> str | None:
-    """The NVIDIA driver's version, "" where a GPU is there and no version, None where there is no GPU."""
+    """Return the NVIDIA driver's version, "" where there is a GPU but no version, None where there is no
+    GPU."""
     try:
         text = (_ROOT / "proc/driver/nvidia/version").read_text()
     except OSError:
@@ -48,7 +49,7 @@ def nvidia_driver() -> str | None:
 
 
 def asked_of_nvidia_smi(field: str) -> list[str]:
-    """A field of `nvidia-smi --query-gpu`, by GPU; empty where the tool is not there or fails."""
+    """Return a field of `nvidia-smi --query-gpu` for each GPU; empty where the tool is missing or fails."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return []
@@ -61,18 +62,18 @@ def asked_of_nvidia_smi(field: str) -> list[str]:
 
 
 def gpu_memory() -> tuple[float, ...]:
-    """Bytes of each GPU that `CUDA_VISIBLE_DEVICES` leaves, as `nvidia-smi` says; empty where it doesn't."""
-    told = asked_of_nvidia_smi("index,uuid,memory.total")
-    rows = [[part.strip() for part in row.split(",")] for row in told]
+    """Return the bytes of each visible GPU as `nvidia-smi` reports them; empty where it reports none."""
+    lines = asked_of_nvidia_smi("index,uuid,memory.total")
+    rows = [[cell.strip() for cell in row.split(",")] for row in lines]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         names = [name.strip() for name in visible.split(",") if name.strip()]
-        rows = [row for row in rows if any(row[0] == one or row[1].startswith(one) for one in names)]
+        rows = [row for row in rows if any(row[0] == name or row[1].startswith(name) for name in names)]
     return tuple(float(row[2]) * 2**20 for row in rows if row[2].isdigit())
 
 
 def main_memory() -> float | None:
-    """Bytes of this machine's memory; None where the system doesn't say."""
+    """Return the bytes of this machine's memory; None where the system doesn't say."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (OSError, ValueError, AttributeError):
@@ -91,25 +92,25 @@ def _on_the_bus() -> bool:
 
 
 def has_gpu() -> bool:
-    """Whether models run on a GPU here.
+    """Return whether models run on a GPU on this machine.
 
-    Raises `UserError` where there is one that can't be used: a driver too old, a CPU build of torch.
+    Raises `UserError` where there is a GPU that can't be used: a driver too old, a CPU build of torch.
     """
     return not is_hidden() and _usable()
 
 
 def runs_on_gpu(device: Device, setting: str = "device") -> bool:
-    """Whether `device` is a GPU on this machine; raises as `has_gpu`, and where `cuda` finds none.
+    """Return whether `device` is a GPU on this machine; raises as `has_gpu`, and where `cuda` finds none.
 
-    `setting` is what the error calls it.
+    `setting` is the name of the setting in the error.
     """
     if device == "cpu":
         return False
-    found = has_gpu()
-    if device == "cuda" and not found:
+    uses_gpu = has_gpu()
+    if device == "cuda" and not uses_gpu:
         why = "CUDA_VISIBLE_DEVICES hides them" if is_hidden() else "no GPU is seen on this machine"
         raise UserError(f"{setting}=cuda: {why}; expected a machine with a GPU, or {setting}=cpu")
-    return found
+    return uses_gpu
 
 
 @cache
@@ -129,7 +130,7 @@ def _usable() -> bool:
 
 
 def unusable(driver: str, torch_cuda: str | None) -> str:
-    """One line: a GPU is here, its driver is this, torch can't use it, and what to do.
+    """Say in one line that there is a GPU with this driver, that torch can't use it, and what to do.
 
     `torch_cuda` is the CUDA version that torch was built for; None for a CPU build.
     """

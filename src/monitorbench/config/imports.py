@@ -1,12 +1,12 @@
-"""`import.py`: how somebody else's file of monitor scores is read."""
+"""Settings of `import.py`, which reads a foreign file of monitor scores."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from monitorbench.cells import OwnName
 from monitorbench.config.base import Config, FileName
-from monitorbench.config.cells import OwnName
 from monitorbench.config.datasets import DEFAULT_MEANING, PositiveMeans
 
 Missing = Literal["flag", "pass", "leave_out"]
@@ -14,65 +14,67 @@ Unit = Literal["trajectory", "step"]
 OverSteps = Literal["max", "mean_top_k", "last"]
 OverDraws = Literal["mean", "max", "all"]
 MonitorName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._+-]+$", max_length=60)]
-"""A name with other characters gets `_` in their place, and has to stay apart from the others."""
+"""A monitor's name in files; other characters become `_`, and the result must differ from all other names."""
 
 Column = str | None
 
 
 class ImportColumns(Config):
-    """Which of the file's columns is what, nested fields as `outer.inner`.
+    """Columns of the file by their meaning, nested fields as `outer.inner`.
 
     null: a column of the usual name, where there is one; empty: none, whatever the file has.
     """
 
     sample: Column = None
-    """What is judged, one id for each; usual: `sample_id`, `sample`, `id`. Without, each row is its own."""
+    """Column with the id of the judged sample; usual: `sample_id`, `sample`, `id`. Without it each row is a
+    sample."""
     score: Column = None
-    """The monitor's score; usual: `score`, `suspicion`. A list of numbers is taken as draws; `scores.*`
-    makes each field below `scores` a monitor."""
+    """Column with the monitor's score; usual: `score`, `suspicion`. A list of numbers is taken as draws;
+    `scores.*` makes each field below `scores` a monitor."""
     label: Column = None
-    """Whether the sample is misbehavior; usual: `label`, `is_misbehavior`."""
+    """Column that says whether the sample is misbehavior; usual: `label`, `is_misbehavior`."""
     flagged: Column = None
-    """Whether the monitor itself raised an alarm; usual: `flagged`. Without it, whether the score reaches
-    `import.flag_from`."""
+    """Column that says whether the monitor itself raised an alarm; usual: `flagged`. Without it a score of
+    `import.flag_from` or more counts as an alarm."""
     monitor: Column = None
-    """Which monitor a row is of; usual: `monitor`. Each gets a run of its own."""
+    """Column with the monitor's name; usual: `monitor`. Each monitor gets a run of its own."""
     group: Column = None
-    """The task or question of a sample, which is never on both sides of a split; usual: `group`, `group_id`,
-    `task_id`. Without it samples of one request are a group, else each is its own."""
+    """Column with the task or question of a sample, which is never on both sides of a split; usual: `group`,
+    `group_id`, `task_id`. Without it samples of one request are a group, otherwise each sample is its own."""
     step: Column = None
-    """The number of an action in its trajectory; usual: `step`."""
+    """Column with the number of an action in its trajectory; usual: `step`."""
     step_label: Column = None
-    """Whether this action is misbehavior; usual: `step_label`."""
+    """Column that says whether this action is misbehavior; usual: `step_label`."""
     draw: Column = None
-    """Which of several draws of one score a row is; usual: `draw`, `epoch`."""
+    """Column with the number of the draw, where a score was drawn several times; usual: `draw`, `epoch`."""
     split: Column = None
-    """`calibration` or `test`; usual: `split`."""
+    """Column with the split, `calibration` or `test`; usual: `split`."""
     pair: Column = None
-    """Joins a misbehavior sample and its benign counterpart; usual: `pair_id`."""
+    """Column that joins a misbehavior sample and its benign counterpart; usual: `pair_id`."""
     request: Column = None
-    """Text, or a chat as a list of messages or as JSON; usual: `request`."""
+    """Column with the request: text, or a chat as a list of messages or as JSON; usual: `request`."""
     response: Column = None
-    """The same of what is judged; usual: `response`."""
+    """Column with the judged response: text, or a chat as a list of messages or as JSON; usual:
+    `response`."""
     category: Column = ""
-    """The category of a sample; without it `import.category`."""
+    """Column with the category of a sample; without it `import.category`."""
     task: Column = ""
-    """The kind of task of a sample, for its cell; without it `import.task`."""
+    """Column with the kind of task of a sample, for its cell; without it `import.task`."""
     monitor_version: Column = None
-    """The version of a row's monitor; usual: `monitor_version`."""
+    """Column with the version of a row's monitor; usual: `monitor_version`."""
     prompt_hash: Column = None
-    """The hash of its prompt; usual: `prompt_hash`."""
+    """Column with the hash of the monitor's prompt; usual: `prompt_hash`."""
     seconds: Column = None
-    """What the score took; usual: `seconds`."""
+    """Column with the seconds that the score took; usual: `seconds`."""
     cost: Column = None
-    """The same in money; usual: `cost`."""
+    """Column with the cost of the score; usual: `cost`."""
 
     def named(self) -> dict[str, str]:
-        """The columns that were named, by what they are."""
+        """Return the columns that are set, by their meaning."""
         return {role: name for role, name in self.model_dump().items() if name}
 
     def looked_for(self) -> dict[str, tuple[str, ...]]:
-        """The usual names of what was not said, by what it is."""
+        """Return the usual names of the columns that are not set, by their meaning."""
         usual = {
             "sample": ("sample_id", "sample", "id"),
             "score": ("score", "suspicion"),
@@ -85,58 +87,62 @@ class ImportColumns(Config):
 
 
 class Import(Config):
-    """What a file's columns are, and how rows become samples and verdicts."""
+    """Meaning of a file's columns, and how rows become samples and verdicts."""
 
     name: FileName | None = None
-    """Names the dataset; null: as the first file is called."""
+    """Name of the dataset; null: the first file's name."""
     format: Literal["auto", "csv", "jsonl", "parquet", "inspect"] = "auto"
-    """`auto`: by the file's ending."""
+    """Format of the file; `auto`: by its ending."""
     columns: ImportColumns = ImportColumns()
     labels: Annotated[Path, Field(strict=False)] | None = None
-    """A second file, for a log that has no labels: its columns are joined by sample id, `label` among them.
-    Samples without a label there are left out, and counted."""
+    """Second file with the labels, for a log that has none: its columns are joined by sample id, `label`
+    among them. Samples without a label there are left out, and counted."""
     monitors: dict[MonitorName, Annotated[str, Field(min_length=1)]] | None = None
-    """Of a file with a column a monitor: the names, each with its column of scores; then neither
+    """Monitors of a file with one column per monitor: the names, each with its column of scores; then neither
     `columns.score` nor `columns.monitor` is read."""
     actions: tuple[str, ...] = ()
-    """Columns that hold a list a row, with an entry a step: a row is a whole trajectory then."""
+    """Columns that hold a list per row, with an entry per step: a row is then a whole trajectory."""
     unit: Unit = "trajectory"
-    """Of rows with a step: whether the trajectory or each step is a sample."""
+    """Sample of a file whose rows have a step: the whole trajectory, or each step."""
     trajectory: OverSteps = "max"
-    """A trajectory's score from its steps': the highest, the mean of the `top_k` highest, or the last."""
+    """Rule for a trajectory's score from its steps' scores: the highest, the mean of the `top_k` highest, or
+    the last."""
     top_k: Annotated[int, Field(ge=1)] = 3
-    """Read by `mean_top_k`; of fewer steps all count."""
+    """Number of highest step scores that are averaged, all where there are fewer; used by `mean_top_k`
+    only."""
     draws: OverDraws = "mean"
-    """One score of several draws, of each step first; or each draw a sample of its own, in one group."""
+    """Rule for several draws of a score: one score of them, first within each step; or each draw a sample of
+    its own, in one group."""
     scale: tuple[float, float] = (0.0, 1.0)
-    """The file's scores that become 0 and 1, linearly: `[0,10]`; `[10,0]` where low is suspicious."""
+    """Scores in the file that become 0 and 1, linearly: `[0,10]`; `[10,0]` where low is suspicious."""
     levels: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = None
-    """Of scores in words: the number in [0, 1] of each, in place of `scale`."""
+    """Numbers in [0, 1] for scores given as words, in place of `scale`."""
     flag_from: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """The rescaled score from which a monitor's own answer counts as misbehavior, where the file has none."""
+    """Rescaled score from which a monitor's own answer counts as misbehavior, where the file has no such
+    answer."""
     missing: Missing = "leave_out"
-    """What a sample without a score counts as, wherever its score is read: an alarm, none, or nothing. The
+    """Treatment of a sample without a score, wherever its score is read: an alarm, no alarm, or left out. The
     monitor's name says which in all tables."""
     misbehavior_values: tuple[str, ...] = ("misbehavior", "true", "1", "yes", "attack")
-    """What a label is that means misbehavior, in any case of letters."""
+    """Values of the label that mean misbehavior, in upper or lower case."""
     benign_values: tuple[str, ...] = ("benign", "false", "0", "no", "honest")
-    """What one is that means benign; any other value is refused."""
+    """Values of the label that mean benign, in upper or lower case; any other value is refused."""
     monitor: MonitorName | None = None
-    """The monitor's name where no column says it; null: the score column's."""
+    """Name of the monitor where no column has it; null: the score column's name."""
     monitor_version: str = ""
-    """Its version, as its owner calls it, where no column says it."""
+    """Version of the monitor, as its owner calls it, where no column has it."""
     prompt_hash: str = ""
-    """A hash of its prompt, where no column says it."""
+    """Hash of the monitor's prompt, where no column has it."""
     category: OwnName = "imported"
-    """The category of samples where no column says it."""
+    """Category of the samples where no column has it."""
     task: OwnName = "transcripts"
-    """The kind of task where no column says it."""
+    """Kind of task where no column has it."""
     calibration_share: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """The share of groups that becomes the calibration split, by a hash; the rest is the test split."""
+    """Share of groups that becomes the calibration split, by a hash; the others are the test split."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
-    """Decides which groups."""
+    """Seed that decides which groups become the calibration split."""
     positive_means: PositiveMeans = DEFAULT_MEANING
-    """What the label `misbehavior` means in these data, for the page."""
+    """Meaning of the label `misbehavior` in these data, for the page."""
 
     @field_validator("scale")
     @classmethod
@@ -147,8 +153,8 @@ class Import(Config):
 
     @model_validator(mode="after")
     def _labels_differ(self) -> "Import":
-        both = {one.casefold() for one in self.misbehavior_values} & {
-            one.casefold() for one in self.benign_values
+        both = {word.casefold() for word in self.misbehavior_values} & {
+            word.casefold() for word in self.benign_values
         }
         if both:
             raise ValueError(f"{', '.join(sorted(both))}: in misbehavior_values and benign_values")

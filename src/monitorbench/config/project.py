@@ -1,4 +1,4 @@
-"""Where settings are looked for: in the `conf/` of the project that is worked in, then in the package's."""
+"""The folders that settings come from: the `conf/` of the current project, then the package's."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,25 +9,25 @@ import hydra
 import monitorbench
 
 PACKAGED = Path(monitorbench.__file__).resolve().parent / "conf"
-"""The settings that come with the package, `pkg://monitorbench.conf` for Hydra."""
+"""Settings that come with the package, `pkg://monitorbench.conf` for Hydra."""
 PROJECT = "monitorbench.yaml"
-"""Marks a folder as a project of one's own, whose `conf/` comes before the package's."""
+"""File that marks a folder as a user's own project, whose `conf/` comes before the package's."""
 
 
 def project_conf() -> Path | None:
-    """The settings of the project that the working directory is, if it is one."""
+    """Return the `conf/` of the project in the working directory; None where it is no project."""
     own = Path.cwd() / "conf"
     return own if Path(PROJECT).is_file() and own.is_dir() else None
 
 
 def trees_of(conf: Path = PACKAGED) -> list[Path]:
-    """The folders that settings are looked for in, in their order: the project's, and the tree `conf`."""
+    """Return the folders that settings are looked for in, in order: the project's, then `conf`."""
     own = project_conf()
     return [conf] if own is None else [own, conf]
 
 
 def options(group: str, trees: Sequence[Path]) -> list[str]:
-    """The options of a group in some trees of settings, those in folders of the group included."""
+    """List the options of a group in some trees of settings, those in the group's folders included."""
     return sorted(
         {
             file.relative_to(tree / group).with_suffix("").as_posix()
@@ -38,20 +38,20 @@ def options(group: str, trees: Sequence[Path]) -> list[str]:
 
 
 def option_file(group: str, option: str, trees: Sequence[Path]) -> Path | None:
-    """The file of a group's option in the first of some trees that has it; None where none has."""
+    """Return the file of a group's option in the first tree that has it; None where none has."""
     files = [tree / group / f"{option}.yaml" for tree in trees]
     return next((file for file in files if file.is_file()), None)
 
 
 def groups(trees: Sequence[Path]) -> list[str]:
-    """The groups of settings in some trees."""
+    """List the groups of settings in some trees."""
     folders = [path for tree in trees for path in tree.iterdir() if path.is_dir()]
     return sorted({path.name for path in folders if not path.name.startswith((".", "_", "local"))})
 
 
 @contextmanager
 def composing(conf: Path) -> Iterator[None]:
-    """Hydra, ready to compose over the tree `conf`."""
+    """Initialize Hydra to compose over the tree `conf`."""
     where = str(conf)
     with (
         hydra.initialize_config_module("monitorbench.conf", version_base="1.3")

@@ -25,7 +25,7 @@ it sets can then be overridden. This page is generated from the models
 (`python -m monitorbench.config.reference docs/settings.md`).
 """
 _LINKED = ("monitor", "prompt", "engine", "source")
-"""Groups whose settings stand in other groups as well, where the page leads to their own section."""
+"""Groups whose settings also occur inside other groups, where the page links to their own section."""
 _TYPES = {"integer": "whole number", "number": "number", "boolean": "true or false", "null": "null"}
 _LIMITS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
 
@@ -33,7 +33,7 @@ Schema = Mapping[str, Any]
 
 
 class SettingRow(NamedTuple):
-    """One key."""
+    """One key with its type, default and meaning."""
 
     key: str
     type: str
@@ -42,7 +42,7 @@ class SettingRow(NamedTuple):
 
 
 def reference(conf: Path) -> str:
-    """The page's text; `conf` is the folder with the options of the groups."""
+    """Return the page's text; `conf` is the folder with the options of the groups."""
     schema = Study.model_json_schema()
     page = _Page(
         schema["$defs"], {model: name for name in _LINKED for model in _models(schema["properties"][name])}
@@ -63,13 +63,14 @@ def reference(conf: Path) -> str:
 
 
 class _Page(NamedTuple):
-    """What every part of the page looks up: the models' schemas, and the groups that some of them lead to."""
+    """Lookup tables for every section of the page: the models' schemas, and the groups that some models link
+    to."""
 
     models: Mapping[str, Schema]
     linked: Mapping[str, str]
 
     def section(self, name: str, field: Schema, values: Any) -> str:
-        """The section of settings that have no options to choose from."""
+        """Return the section of settings that have no options to choose from."""
         (model,) = _models(field)
         rows = list(
             self.rows_below(f"{name}.NAME" if "additionalProperties" in field else name, model, values)
@@ -77,7 +78,7 @@ class _Page(NamedTuple):
         return "\n\n".join([f"## {name}", *_texts(field), *_texts(self.models[model]), _table(rows)])
 
     def group(self, name: str, field: Schema, values: Mapping[str, Any], chosen: str | None) -> str:
-        """The section of a group: its options, and a table for each kind."""
+        """Return the section of a group: its options, and a table for each kind."""
         choice = ", ".join(f"`{each}`" for each in values)
         texts = [
             f"## {name}",
@@ -87,14 +88,14 @@ class _Page(NamedTuple):
         for model in _models(field):
             kind = self.models[model]["properties"].get("kind", {}).get("const")
             fitting = [each for each, tree in values.items() if kind is None or tree["kind"] == kind]
-            shown = chosen if chosen in fitting else fitting[0]
-            about = [*_texts(self.models[model]), f"The values are those of `{name}={shown}`."]
+            example = chosen if chosen in fitting else fitting[0]
+            about = [*_texts(self.models[model]), f"The values are those of `{name}={example}`."]
             texts += [f"### {name}.kind={kind}"] if kind is not None else []
-            texts += [" ".join(about), _table(list(self.rows_below(name, model, values[shown])))]
+            texts += [" ".join(about), _table(list(self.rows_below(name, model, values[example])))]
         return "\n\n".join(texts)
 
     def rows_below(self, prefix: str, model: str, values: Any) -> Iterator[SettingRow]:
-        """The rows of a model's fields."""
+        """Yield the rows of a model's fields."""
         first_of: dict[tuple[str, ...], str] = {}
         for name, field in self.models[model]["properties"].items():
             if name == "kind" and "const" in field:
@@ -109,7 +110,7 @@ class _Page(NamedTuple):
             yield from self.rows(f"{prefix}.{name}", field, value)
 
     def rows(self, key: str, field: Schema, value: Any) -> Iterator[SettingRow]:
-        """The row of a field, and those of the settings below it."""
+        """Yield the row of a field, and those of the settings below it."""
         models = _models(field)
         (meaning,) = _texts(field) or [""]
         group = next((self.linked[model] for model in models if self.linked.get(model, key) != key), "")
@@ -117,15 +118,15 @@ class _Page(NamedTuple):
             yield SettingRow(key, f"as [{group}](#{group})", "", meaning)
             return
         if meaning or not models:
-            shown = "" if models and isinstance(value, Mapping | list) and value else _shown(value)
-            yield SettingRow(key, self.type_of(field), shown, meaning)
+            default = "" if models and isinstance(value, Mapping | list) and value else _printed(value)
+            yield SettingRow(key, self.type_of(field), default, meaning)
         entry = f"{key}.NAME" if "additionalProperties" in field else key
         for model in models:
             if self.models[model].get("properties"):
                 yield from self.rows_below(entry, model, value if entry == key else {})
 
     def type_of(self, field: Schema) -> str:
-        """The type of a field in words."""
+        """Describe the type of a field in words."""
         if "$ref" in field:
             model = self.models[_name(field)]
             return self.type_of(model) if "enum" in model else "settings"
@@ -147,13 +148,13 @@ class _Page(NamedTuple):
 
 
 def _models(field: Any) -> list[str]:
-    """The names of the models that a field's schema allows, in lists and mappings too."""
+    """Return the names of the models that a field's schema allows, in lists and mappings too."""
     if isinstance(field, Mapping):
         if "$ref" in field:
             return [_name(field)]
         inner = [value for name, value in field.items() if name not in ("default", "discriminator")]
         return _models(inner)
-    return [name for one in field for name in _models(one)] if isinstance(field, list) else []
+    return [name for member in field for name in _models(member)] if isinstance(field, list) else []
 
 
 def _name(reference_to_model: Schema) -> str:
@@ -165,14 +166,14 @@ def _texts(described: Schema) -> list[str]:
 
 
 def _chosen_options(base: Path) -> dict[str, Any]:
-    """The options that the defaults list of `_base.yaml` names, by group."""
+    """Return the options that the defaults list of `_base.yaml` names, by group."""
     primary = OmegaConf.load(base)
     assert isinstance(primary, DictConfig)
     entries = [entry for entry in primary.defaults if isinstance(entry, Mapping)]
     return {str(group): option for entry in entries for group, option in entry.items()}
 
 
-def _shown(value: Any) -> str:
+def _printed(value: Any) -> str:
     if value == REQUIRED:
         return "*required*"
     text = json.dumps(value, ensure_ascii=False)

@@ -1,8 +1,9 @@
-"""Keys don't belong into settings: these land in `config.json`, in manifests and in W&B.
+"""Refuse keys among the settings, which land in `config.json`, in manifests and in W&B, and hide keys in
+texts.
 
-Promises: a setting that holds a key is refused in one line that does not print it, before a file is made.
-A key is known by the name of its field, where a setting takes fields of any name; by the form that providers
-give their keys; or because an environment variable named like a secret holds the same text.
+Promises: a setting that holds a key is refused in one line that does not print it, before a file is made. A
+key is recognized by the name of its field, where a setting takes fields of any name; by the form that
+providers give their keys; or because an environment variable named like a secret holds the same text.
 """
 
 import os
@@ -36,7 +37,7 @@ _KEY = re.compile(rf"(?<![\w-])(?:sk-[\w-]{{6,}}|{_KEY_FORMS})")
 _HAS_KEY = re.compile(rf"(?<![\w-])(?:Bearer|Basic)\s+[\w+/=.~-]{{6,}}|{_KEY.pattern}")
 """A text with something in it that looks like a key."""
 SHORTEST_SECRET = 8
-"""Characters of a variable's value; a shorter one is a placeholder, and a word like others."""
+"""Fewest characters of a secret variable's value; a shorter one is a placeholder, and a word like others."""
 _IN_URL = re.compile(r"(?<=://)[^/\s@]*:[^/\s@]*(?=@)|(?<=\?)[^\s;:]*=[^\s;:]*")
 """A URL's user and password, and its query."""
 _ASSIGNED = re.compile(
@@ -46,12 +47,12 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a field, a setting or a variable of this name holds a key, as `X-Auth-Token` does."""
+    """Return whether a field, a setting or a variable of this name holds a key, as `X-Auth-Token` does."""
     return _SECRET_NAME.search(name) is not None and not _NO_SECRET_NAME.search(name)
 
 
 def secret_values() -> set[str]:
-    """The values of the environment variables whose names are a secret's."""
+    """Return the values of the environment variables that are named like a secret."""
     values = {value.strip() for name, value in os.environ.items() if is_secret_name(name)}
     return {value for value in values if len(value) >= SHORTEST_SECRET}
 
@@ -61,10 +62,12 @@ def refuse_secrets(tree: Any) -> None:
     values = secret_values()
     for path, value in _texts(tree, ()):
         key = ".".join(path)
-        free = next((index for index, part in enumerate(path) if part in _FREE_FORM), None)
+        free = next((index for index, name in enumerate(path) if name in _FREE_FORM), None)
         is_field = free is not None and any(map(is_secret_name, path[free + 1 :]))
         has_form = _IS_KEY.fullmatch(value) or (free is not None and _HAS_KEY.search(value))
-        if value and (is_field or has_form or _url_has_secret(value) or any(one in value for one in values)):
+        if value and (
+            is_field or has_form or _url_has_secret(value) or any(secret in value for secret in values)
+        ):
             raise ConfigError(
                 f"{key}={HIDDEN}: a key among the settings, which are written to files; expected it in an "
                 "environment variable alone, whose NAME is engine.api_key_env"

@@ -1,4 +1,4 @@
-"""Where raw data comes from (`conf/source/*.yaml`), and the cues put to a subject model (`conf/cue/`)."""
+"""Settings of raw data (`conf/source/*.yaml`), and of the cues put to a subject model (`conf/cue/`)."""
 
 import re
 from collections.abc import Iterable
@@ -13,20 +13,22 @@ class SourceFile(Config):
     """One raw file of an upstream data set."""
 
     path: str
-    """Inside the upstream repository; empty where it is the repository's archive, or is made of it."""
+    """Path inside the upstream repository; empty where the file is the repository's archive, or is made of
+    it."""
     mirror: str
-    """Below `paths.sources`; empty where no mirror holds it."""
+    """Path below `paths.sources`; empty where no mirror holds the file."""
     sha256: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")]
-    """Of the content, after gunzip for a name in `.gz`, or of an archive's `members`; empty where it could
-    not be looked up."""
+    """SHA-256 of the content, after gunzip for a name in `.gz`, or of an archive's `members`; empty where it
+    could not be looked up."""
     members: str = ""
-    """The folder of an archive that is read; its bytes are packed anew by every host, its members are not."""
+    """Folder of an archive that is read. The archive's bytes differ from host to host, those of its members
+    don't."""
     repo: str = ""
-    """Where this file is in another repository than the source's."""
+    """Repository of this file, where it differs from the source's."""
     revision: str = ""
-    """The pinned commit of `repo`."""
+    """Pinned commit of `repo`."""
     url: str = ""
-    """The whole address, with the pinned release or revision in it; of a source whose origin is `web`."""
+    """Full address, with the pinned release or revision in it, for a source whose origin is `web`."""
 
     @model_validator(mode="after")
     def _pinned(self) -> Self:
@@ -39,17 +41,18 @@ class Source(Config):
     """An upstream data set: a hub dataset or a Git repository at a pinned revision, and its files."""
 
     origin: Literal["hub", "github", "web", "none"]
-    """`web`: each file has a `url`. `none`: nowhere in this form; only a mirror has it."""
+    """Host of the data. `web`: each file has a `url`. `none`: not available in this form; only a mirror has
+    it."""
     repo: str
-    """`owner/name` on the hub or on GitHub, or a web page for `web` and `none`."""
+    """Repository `owner/name` on the hub or on GitHub, or a web page for `web` and `none`."""
     revision: str
-    """The pinned commit, or the tag of a release."""
+    """Pinned commit, or the tag of a release."""
     licence: str
-    """SPDX identifier, or the upstream's own words."""
+    """SPDX identifier of the licence, or the upstream's own words."""
     files: Annotated[tuple[SourceFile, ...], Field(min_length=1)]
-    """Its raw files."""
+    """Raw files of the source."""
     note: str = ""
-    """What a reader of the data card should know, such as how noisy the labels are."""
+    """Note for readers of the data card, such as how noisy the labels are."""
 
     @model_validator(mode="after")
     def _has_addresses(self) -> Self:
@@ -59,7 +62,7 @@ class Source(Config):
         return self
 
     def place(self, file: SourceFile) -> tuple[str, str]:
-        """Repository and revision that hold a file."""
+        """Return the repository and revision that hold a file."""
         return (file.repo, file.revision) if file.repo else (self.repo, self.revision)
 
 
@@ -78,9 +81,9 @@ class CueTurn(Config):
     """One turn of a wording."""
 
     role: Literal["system", "user", "assistant"]
-    """Who speaks."""
+    """Speaker of the turn."""
     content: Annotated[str, Field(min_length=1)]
-    """The text, with the question's parts in braces."""
+    """Text of the turn, with the question's parts in braces."""
 
 
 class CueWording(Config):
@@ -100,64 +103,64 @@ class CueWording(Config):
 
     @property
     def placeholders(self) -> set[str]:
-        """The placeholders it uses."""
-        return set(_named(self.turns))
+        """Placeholders that the wording uses."""
+        return set(_placeholders_of(self.turns))
 
     @property
     def needs_options(self) -> bool:
-        """Whether it speaks of a letter, so that it fits multiple-choice questions only."""
+        """Whether the wording speaks of a letter, so that it fits multiple-choice questions only."""
         return bool(self.placeholders & {"choice", "examples"})
 
     @model_validator(mode="after")
     def _usable(self) -> "CueWording":
-        named = _named(self.turns)
-        shown = " ".join(self.turns[0].content.split())[:40]
-        for name in named:
+        used = _placeholders_of(self.turns)
+        start = " ".join(self.turns[0].content.split())[:40]
+        for name in used:
             if name not in _PLACEHOLDERS:
-                known = ", ".join(f"{{{p}}} ({what})" for p, what in _PLACEHOLDERS.items())
-                raise ValueError(f"{shown!r} has an unknown placeholder {{{name}}}; known: {known}")
-        if named.count("question") != 1:
-            raise ValueError(f"{shown!r} has to have {{question}} exactly once")
-        if not {"wrong", "choice", "examples"} & set(named):
-            raise ValueError(f"{shown!r} points at no answer: give it {{wrong}}, {{choice}} or {{examples}}")
+                choices = ", ".join(f"{{{p}}} ({meaning})" for p, meaning in _PLACEHOLDERS.items())
+                raise ValueError(f"{start!r} has an unknown placeholder {{{name}}}; known: {choices}")
+        if used.count("question") != 1:
+            raise ValueError(f"{start!r} has to have {{question}} exactly once")
+        if not {"wrong", "choice", "examples"} & set(used):
+            raise ValueError(f"{start!r} points at no answer: give it {{wrong}}, {{choice}} or {{examples}}")
         if self.turns[-1].role != "user":
-            raise ValueError(f"{shown!r} has to end with the user's turn")
+            raise ValueError(f"{start!r} has to end with the user's turn")
         if any(turn.role == "system" for turn in self.turns[1:]):
-            raise ValueError(f"{shown!r} has a system turn that is not its first")
+            raise ValueError(f"{start!r} has a system turn that is not its first")
         spoken = [turn.role for turn in self.turns if turn.role != "system"]
         if any(role != ("user", "assistant")[i % 2] for i, role in enumerate(spoken)):
-            raise ValueError(f"{shown!r}: user and assistant have to take turns, the user first")
+            raise ValueError(f"{start!r}: user and assistant have to take turns, the user first")
         return self
 
 
-def _named(turns: Iterable[CueTurn]) -> list[str]:
+def _placeholders_of(turns: Iterable[CueTurn]) -> list[str]:
     return [name for turn in turns for name in PLACEHOLDER.findall(turn.content)]
 
 
 class SolvedExample(Config):
-    """A solved question for wordings with {examples}; nobody doubts its answer."""
+    """A solved question for wordings with {examples}; its answer is beyond doubt."""
 
     question: str
     """The question, with its options."""
     answer: str
     """The right option."""
     others: Annotated[tuple[str, ...], Field(min_length=1)]
-    """The wrong ones."""
+    """The wrong options."""
 
 
 class Cues(Config):
     """`cue=default`: cue kinds with their wordings, and instructions that make a subject resist."""
 
     name: FileName
-    """What folders call it."""
+    """Name of the cues in folder names."""
     category: Literal["sycophancy_bias", "specification_gaming"]
-    """What following it is: a cue that suggests an answer, or an incentive that pays for one."""
+    """Category of following the cue: a cue that suggests an answer, or an incentive that pays for one."""
     kinds: dict[str, tuple[CueWording, ...]]
-    """How a cue is worded, by kind."""
+    """Wordings of the cues, by kind."""
     examples: Annotated[tuple[SolvedExample, ...], Field(min_length=3)]
     """Worked examples that a cue may bend."""
     resist: Annotated[tuple[str, ...], Field(min_length=1)]
-    """System instructions under which a benign answer is sought, in turn; no sample shows them."""
+    """System instructions under which a benign answer is sought, one after another; no sample shows them."""
 
     @field_validator("kinds")
     @classmethod
@@ -171,15 +174,16 @@ class Cues(Config):
 
 
 class Elicit(Config):
-    """`elicit.py`: which questions a subject model (`monitor=`) is asked, and for how long it may answer."""
+    """Settings of `elicit.py`: the questions a subject model (`monitor=`) gets, and the length of its
+    answers."""
 
     sources: Annotated[tuple[str, ...], Field(min_length=1)] = ("bbq", "anthropic_sycophancy")
-    """Sources whose answers are known, by the names of `conf/source`: an option, or a whole number."""
+    """Sources with known answers (an option, or a whole number), by their names in `conf/source`."""
     max_questions: Annotated[int, Field(ge=1)] = 300
-    """Of each source, the first by content hash."""
+    """Most questions of each source, the first by content hash."""
     kinds: tuple[str, ...] = ()
-    """Cue kinds to use; none named means all of `cue.kinds`."""
+    """Cue kinds to use; an empty list means all of `cue.kinds`."""
     kinds_per_question: Annotated[int, Field(ge=1)] = 1
-    """Under how many of them each question is asked; each may give a pair."""
+    """Cue kinds under which each question is asked; each may give a pair."""
     max_new_tokens: Annotated[int, Field(ge=8)] = 96
-    """Answers that are longer are cut off, and no pair is made of them."""
+    """Most tokens of an answer; a longer answer is cut off, and makes no pair."""

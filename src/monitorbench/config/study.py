@@ -1,7 +1,7 @@
-"""The typed configuration: one frozen pydantic model per Hydra group, rooted at `Study`.
+"""All settings as one frozen pydantic model per Hydra group, rooted at `Study`.
 
-Past `load` nothing sees a DictConfig. Values are validated strictly (a string is no number, a
-boolean no integer) and unknown keys are refused. Importing this costs neither torch nor pyarrow.
+Past `load` nothing sees a DictConfig. Values are validated strictly (a string is no number, a boolean no
+integer) and unknown keys are refused. Importing this costs neither torch nor pyarrow.
 """
 
 from pathlib import Path
@@ -9,16 +9,14 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from monitorbench.config.base import Config, ConfigError
-from monitorbench.config.cluster import Cluster, Tracking
-from monitorbench.config.control import Control
+from monitorbench.config.base import Config, ConfigError, as_tuple
+from monitorbench.config.cluster import Cluster, Doctor, Tracking
 from monitorbench.config.datasets import Annotation, Dataset
-from monitorbench.config.doctor import Doctor
+from monitorbench.config.deployment import Control, Gate, Recommend, Serve
 from monitorbench.config.engine import Engine as Engine
 from monitorbench.config.engine import LocalEngine as LocalEngine
 from monitorbench.config.engine import TransformersEngine as TransformersEngine
 from monitorbench.config.engine import VllmEngine as VllmEngine
-from monitorbench.config.environments import Environments, Recorded
 from monitorbench.config.evaluation import (
     Calibrate,
     Combine,
@@ -31,8 +29,6 @@ from monitorbench.config.evaluation import (
     Transfer,
     Wording,
 )
-from monitorbench.config.gate import Gate
-from monitorbench.config.head import Head
 from monitorbench.config.imports import Import
 from monitorbench.config.monitor import LabelWords as LabelWords
 from monitorbench.config.monitor import Monitor as Monitor
@@ -40,45 +36,38 @@ from monitorbench.config.monitor import PackagedModel as PackagedModel
 from monitorbench.config.monitor import Prompt as Prompt
 from monitorbench.config.monitor import PromptKind as PromptKind
 from monitorbench.config.monitor import Reasoning as Reasoning
-from monitorbench.config.pilot import Agent, Pilot
-from monitorbench.config.recommend import Recommend
-from monitorbench.config.serving import Serve
+from monitorbench.config.pilot import Agent, Environments, Pilot, Recorded
 from monitorbench.config.sources import Cues, Elicit, Source
-from monitorbench.config.training import Push, Training
+from monitorbench.config.training import Head, Push, Training
 
 
 class Paths(Config):
-    """Where files lie. No path enters a content hash."""
+    """Folders that are read and written. No path enters a content hash."""
 
     data: Path = Path("data")
-    """Built datasets."""
+    """Folder of built datasets."""
     runs: Path = Path("runs")
-    """What the stages write."""
+    """Folder of the runs, which the stages write."""
     models: Path = Path("models")
-    """Converted and merged weights, and the hidden states that probes read."""
+    """Folder of converted and merged weights, and of the hidden states that probes read."""
     sources: Path | None = None
-    """A local mirror of the upstream raw files; environment: `MONITORBENCH_SOURCES`."""
-
-
-def _as_tuple(value: object) -> object:
-    # Strict mode would refuse the list that a before-validator is handed.
-    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+    """Local mirror of the upstream raw files; environment: `MONITORBENCH_SOURCES`."""
 
 
 _File = Annotated[Path, Field(strict=False)]
 
 
 class Study(Config):
-    """The root: everything any script needs, the same tree for all of them."""
+    """Root of all settings: every stage reads the same tree."""
 
     model_config = ConfigDict(serialize_by_alias=True)  # two keys are words of Python
 
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
-    """Draws whatever a training draws; each dataset has one of its own."""
+    """Seed of everything random in a training; each dataset has a seed of its own."""
     dataset: Dataset
     """Samples to train on and to judge, in their splits."""
     source: dict[str, Source]
-    """Every upstream data set that a dataset may draw from, by name."""
+    """Upstream data sets that a dataset may draw from, by name."""
     cue: Cues
     elicit: Elicit = Elicit()
     annotation: Annotation = Annotation()
@@ -89,9 +78,9 @@ class Study(Config):
     prompt: Prompt
     training: Training
     head: Head
-    """Of a probe, which `fit.py` fits."""
+    """Probe on hidden states that `fit.py` fits."""
     engine: Engine
-    """What runs the model: in this process, a server, or a provider's endpoint."""
+    """Engine that runs the model: in this process, a server, or a provider's endpoint."""
     tracking: Tracking
     cluster: Cluster
     transfer: Transfer = Transfer()
@@ -103,8 +92,8 @@ class Study(Config):
     calibrate: Calibrate = Calibrate()
     combine: Combine = Combine()
     import_: Annotated[Import, Field(alias="import")] = Import()
-    from_: Annotated[tuple[_File, ...], BeforeValidator(_as_tuple), Field(alias="from")] = ()
-    """What `import.py` reads: one file of scores, or several of one form."""
+    from_: Annotated[tuple[_File, ...], BeforeValidator(as_tuple), Field(alias="from")] = ()
+    """Files of scores that `import.py` reads: one, or several of one form."""
     recommend: Recommend = Recommend()
     control: Control = Control()
     gate: Gate = Gate()
@@ -113,31 +102,31 @@ class Study(Config):
     serve: Serve = Serve()
     pilot: Pilot
     environment: Environments
-    """What the agents of a live pilot act in."""
+    """Environment in which the agents of a live pilot act."""
     agent: Agent
     recorded: Recorded | None = None
-    """A recorded set that `pilot.py` reads in place of running anything."""
+    """Recorded set that `pilot.py` reads in place of running anything."""
     outcomes: Path | None = None
-    """An outcomes file that `pilot.py` reads in place of running anything."""
+    """Outcomes file that `pilot.py` reads in place of running anything."""
     operating_point: Path | None = None
-    """A run of `calibrate.py` whose threshold `score.py` and `export.py` apply, and `serve.py` as a
-    guardrail; none: the judge's own answers."""
+    """Run of `calibrate.py` whose threshold `score.py` and `export.py` apply, and `serve.py` as a guardrail;
+    null: the judge's own answers."""
     paths: Paths = Paths()
     monitors: tuple[str, ...] = ()
-    """What `choose` chooses from: monitors by name, `NAME:PROMPT` for another prompt than `prompt`, files of
-    recorded verdicts (`.jsonl`), training runs, whose adapter is taken."""
+    """Candidates of `choose`: monitors by name, `NAME:PROMPT` for another prompt than `prompt`, files of
+    recorded verdicts (`.jsonl`), or training runs, whose adapter is taken."""
     adapters: tuple[Path, ...] = ()
     """More adapters of the monitor's weights: `evaluate.py` judges with `monitor.adapter` and then with each,
-    a run each, in one start of the engine; `serve.py` serves each by name. Training runs, or PEFT's
+    one run per adapter, in one start of the engine; `serve.py` serves each by name. Training runs, or PEFT's
     folders."""
     plan: bool = False
     """Print what the stage would do and how long it takes, and do nothing."""
     run: Path | None = None
-    """The run directory that `score.py`, `report.py`, `export.py`, `merge.py`, `push.py` and the import of
+    """Run directory that `score.py`, `report.py`, `export.py`, `merge.py`, `push.py` and the import of
     `annotate.py` read."""
 
     def required_run(self) -> Path:
-        """`run`, or a `ConfigError` where none is given."""
+        """Return `run`; raise `ConfigError` where none is set."""
         if self.run is None:
             raise ConfigError("run=null: no value given; expected run=DIRECTORY")
         return self.run

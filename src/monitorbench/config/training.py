@@ -1,6 +1,7 @@
-"""How a monitor is fine-tuned: `conf/training/<name>.yaml`, and how the result is published.
+"""Settings of fine-tuning (`conf/training/<name>.yaml`), of publishing the result, and of probes on hidden
+states (`conf/head/<name>.yaml`).
 
-An objective's checks of its settings are here, one function each, and not beside its code in
+The checks of an objective's settings are here, one function each, and not beside its code in
 `training.objectives`: a sweep is refused before anything heavy is imported. Checks that need samples are
 there.
 """
@@ -16,33 +17,36 @@ from monitorbench.config.engine import Dtype, ResolvedDtype, resolved_dtype
 from monitorbench.config.hardware import Device
 
 Objective = Literal["sft", "pairwise", "curriculum", "mixed"]
-"""What a monitor is fine-tuned towards; each is one file in `training.objectives`."""
+"""Goal that a monitor is fine-tuned towards; each is one file in `training.objectives`."""
 
 
 class Training(Config):
     """LoRA fine-tuning on the label tokens, towards one of the objectives."""
 
     name: FileName
-    """What folders call it."""
+    """Name of the training in folder names."""
     objective: Objective = "sft"
-    """`sft`: the label alone. `pairwise` adds a margin between the scores of a pair, `curriculum` goes from
-    explicit to implicit categories, `mixed` adds instruction-following data."""
+    """Goal of the training. `sft`: the label alone. `pairwise` adds a margin between the scores of a pair,
+    `curriculum` goes from explicit to implicit categories, `mixed` adds instruction-following data."""
     batching: Literal["padded", "length_grouped", "packed"] = "length_grouped"
-    """How the samples of an optimizer step become forward passes; the step's gradient is the same in all."""
+    """How the samples of an optimizer step are grouped into forward passes; the step's gradient is the same
+    in all."""
     balance: Literal["none", "label", "cell"] = "none"
-    """`label`: both labels equally often; `cell`: every cell equally often, and both labels in each."""
+    """Balance of the training samples. `label`: both labels equally often; `cell`: every cell equally often,
+    and both labels in each."""
     learning_rate: Annotated[float, Field(gt=0, le=1)]
-    """The highest, after the warm-up."""
+    """Highest learning rate, reached after the warm-up."""
     lora_rank: Annotated[int, Field(ge=1)] = 16
-    """Rank of the two matrices of each layer."""
+    """Rank of the two LoRA matrices of each layer."""
     lora_alpha: Annotated[int, Field(ge=1)] = 32
-    """They count alpha/rank times."""
+    """Scale of the LoRA update: it is multiplied by alpha/rank."""
     lora_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Share of their inputs that is dropped."""
+    """Share of the LoRA matrices' inputs that is dropped."""
     max_steps: Annotated[int, Field(ge=1)] | None = None
-    """Optimizer steps; samples are gone through as often as that takes. Exactly one of this and `epochs`."""
+    """Number of optimizer steps; samples are repeated as often as that takes. Exactly one of this and
+    `epochs` is set."""
     epochs: Annotated[float, Field(gt=0, le=1000)] | None = None
-    """How often each sample is gone through; subsets of any size get the same dose."""
+    """Number of passes over the samples; subsets of any size get the same dose."""
     batch_size: Annotated[int, Field(ge=1)]
     """Samples per optimizer step, over all processes."""
     micro_batch_size: Annotated[int, Field(ge=1)]
@@ -50,57 +54,61 @@ class Training(Config):
     warmup_share: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Share of the steps in which the learning rate rises."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
-    """AdamW's."""
+    """Weight decay of AdamW."""
     max_grad_norm: Annotated[float, Field(gt=0)] = 1.0
-    """Longer gradients are clipped."""
+    """Largest norm of the gradient; longer gradients are clipped."""
     max_tokens: Annotated[int, Field(ge=16)]
-    """Longer samples are dropped and counted; nothing is truncated."""
+    """Most tokens of a sample; longer samples are dropped and counted, and nothing is truncated."""
     dtype: Dtype = "auto"
-    """Of the frozen base weights; the adapter's are float32."""
+    """Numeric type of the frozen base weights; the adapter's are float32."""
     device: Device = "auto"
-    """Where it runs; `auto`: a GPU where there is one."""
+    """Device that the training runs on; `auto`: a GPU where there is one."""
     loader: Literal["transformers", "unsloth"] = "transformers"
-    """Who loads the model: everything else is one code path. `unsloth` needs a GPU."""
+    """Library that loads the model; all other code is the same. `unsloth` needs a GPU."""
     gradient_checkpointing: bool = False
-    """Compute activations twice and keep fewer."""
+    """Compute activations twice and keep fewer in memory."""
     validate_every: Annotated[int, Field(ge=1)]
     """Steps between points of the learning curve (AUROC on the validation split)."""
     early_stopping_patience: Annotated[int, Field(ge=1)] | None = None
-    """Stop after so many validations without a better AUROC, and keep the best adapter; None: the last."""
+    """Validations without a better AUROC after which training stops and keeps the best adapter; None: train
+    to the end and keep the last."""
     checkpoint_every: Annotated[int, Field(ge=1)]
     """Steps between two checkpoints, from which a training resumes."""
     margin: Annotated[float, Field(ge=0)] = 2.0
-    """`pairwise`: by how much a misbehavior sample's score (a logit) shall exceed its counterpart's."""
+    """Margin by which a misbehavior sample's score (a logit) shall exceed its counterpart's; for `pairwise`
+    only."""
     pair_weight: Annotated[float, Field(gt=0)] = 1.0
-    """`pairwise`: weight of the margin term beside the label's loss."""
+    """Weight of the margin term relative to the label's loss; for `pairwise` only."""
     curriculum_shares: tuple[
         Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)], Annotated[float, Field(gt=0)]
     ] = (0.3, 0.3, 0.4)
-    """`curriculum`: shares of the steps at which each category joins, from explicit to implicit."""
+    """Shares of the steps at which each category joins, from explicit to implicit; for `curriculum` only."""
     mix_source: Literal["gsm8k", "mbpp"] = "gsm8k"
-    """`mixed`: worked answers to plain requests, from this source's own files."""
+    """Source of the worked answers to plain requests that are mixed in, from its own files; for `mixed`
+    only."""
     mix_share: Annotated[float, Field(gt=0, lt=1)] = 0.25
-    """`mixed`: share of every step's samples that are instructions."""
+    """Share of every step's samples that are instructions; for `mixed` only."""
 
     @property
     def resolved_dtype(self) -> ResolvedDtype:
-        """What `dtype` is on this machine."""
+        """Numeric type of the base weights on this machine."""
         return resolved_dtype(self.dtype, self.device)
 
     @property
     def n_labelled(self) -> int:
-        """Samples of a step that are judged ones."""
+        """Labelled samples in a step."""
         return self.batch_size - (self.n_mixed if self.objective == "mixed" else 0)
 
     @property
     def steps(self) -> int:
-        """`max_steps` of settings that have been `for_samples`; else ValueError where they have epochs."""
+        """Optimizer steps, for settings that went through `for_samples`; ValueError where they still have
+        epochs."""
         if self.max_steps is None:
             raise ValueError("training.epochs: the steps are known once the samples are (`for_samples`)")
         return self.max_steps
 
     def for_samples(self, n: int) -> Self:
-        """The same with `max_steps` for n samples: `epochs` of them, rounded up."""
+        """Return these settings with `max_steps` in place of `epochs`, for n samples and rounded up."""
         if self.epochs is None:
             return self
         steps = max(1, ceil(self.epochs * n / self.n_labelled - 1e-9))
@@ -108,12 +116,12 @@ class Training(Config):
 
     @property
     def n_mixed(self) -> int:
-        """`mixed`: instruction samples in a step."""
+        """Instruction samples in a step of `mixed`."""
         return round(self.mix_share * self.batch_size)
 
     @property
     def extra_source(self) -> str | None:
-        """The source of samples that the objective adds to the data set's own."""
+        """Source of samples that the objective adds to the data set's own."""
         return self.mix_source if self.objective == "mixed" else None
 
     @model_validator(mode="after")
@@ -127,9 +135,9 @@ class Training(Config):
     @model_validator(mode="after")
     def _has_one_dose(self) -> Self:
         if (self.max_steps is None) == (self.epochs is None):
-            given = "both are given" if self.max_steps else "neither is given"
+            state = "both are given" if self.max_steps else "neither is given"
             raise ValueError(
-                f"max_steps and epochs: {given}; expected exactly one, the other null (such as "
+                f"max_steps and epochs: {state}; expected exactly one, the other null (such as "
                 "training.epochs=1 training.max_steps=null)"
             )
         return self
@@ -186,17 +194,80 @@ _OBJECTIVE_CHECKS: Mapping[Objective, Callable[[Training], None]] = {
     "curriculum": _check_curriculum,
     "mixed": _check_mixed,
 }
-"""Of the objectives whose settings can be at odds with the others."""
+"""Checks of the objectives whose settings can contradict each other."""
 
 
 class Push(Config):
-    """`push.py`: a trained adapter, or the merged model, as a repository on the hub."""
+    """Settings of `push.py`, which uploads a trained adapter, or the merged model, to the hub."""
 
     repo: str | None = None
-    """`owner/name` on the hub."""
+    """Repository on the hub, `owner/name`."""
     private: bool = True
     """Whether a new repository is private."""
     merged: bool = False
-    """The full model of `merge.py` in place of the adapter."""
+    """Upload the full model of `merge.py` in place of the adapter."""
     dry_run: bool = True
     """Show the card and the files, and upload nothing."""
+
+
+Position = Literal["last", "mean", "max", "tokens"]
+"""Vectors that stand for a prompt: that of its last token, where the answer is to begin; the mean or the
+maximum, by dimension, over the tokens of the judged response; or each of these tokens' own."""
+
+Storage = Literal["float16", "int8"]
+"""Number format of hidden states on disk; in `int8` each vector has a scale of its own, its largest value
+over 127."""
+
+
+class Head(Config):
+    """Settings of a head, and the grid its validation chooses from: layers × positions × regularisation
+    strengths."""
+
+    name: FileName
+    """Name of the head in folder names."""
+    kind: Literal["linear", "mlp", "attention"]
+    """Form of the head. `linear`: logistic regression. `mlp`: one hidden layer. `attention`: a softmax over
+    the response's tokens by a learned query, and a linear readout of what it attends to."""
+    layers: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(min_length=1)]
+    """Layers to read, as shares of the model's depth: 0.5 of 30 layers is the output of layer 15."""
+    positions: Annotated[tuple[Position, ...], Field(min_length=1)]
+    """Vectors that stand for a prompt: `last` is that of its last token, `mean` and `max` are over the tokens
+    of the response; `tokens` are all of these, for `attention`, which takes nothing else."""
+    regularisation: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1)]
+    """Weights of the squared norm: `linear` adds it to the mean loss, the other heads decay by it in
+    AdamW."""
+    hidden: Annotated[int, Field(ge=1)] = 64
+    """Hidden units of an `mlp` head."""
+    queries: Annotated[int, Field(ge=1)] = 1
+    """Queries of an `attention` head, each with a readout of its own; the score is of their sum."""
+    learning_rate: Annotated[float, Field(gt=0, le=1)] = 1e-3
+    """Learning rate of AdamW, for `mlp` and `attention` heads."""
+    epochs: Annotated[int, Field(ge=1)] = 60
+    """Most epochs, for `mlp` and `attention` heads; the one with the best validation AUROC is kept."""
+    batch_size: Annotated[int, Field(ge=1)] = 64
+    """Samples per step, for `mlp` and `attention` heads."""
+    draw: Literal["all", "bootstrap"] = "all"
+    """Training samples: all of the view, or as many questions drawn from it with replacement, by `seed`. A
+    `linear` head is the same for every seed with `all`; with `bootstrap` its seeds are replicates."""
+    max_tokens: Annotated[int, Field(ge=16)] = 2048
+    """Longest prompt in tokens; longer prompts of the train and validation splits are dropped and counted."""
+    window: Annotated[int, Field(ge=1)] | None = None
+    """Tokens per window: a longer response is scored in windows, and its score is the highest of them. Null:
+    each response is one window, however long."""
+    storage: Storage = "float16"
+    """Number format of hidden states on disk: `int8` takes half the space, with a scale for each vector."""
+
+    @model_validator(mode="after")
+    def _reads_what_it_can(self) -> "Head":
+        by_token = "tokens" in self.positions
+        if by_token != (self.kind == "attention") or (by_token and len(self.positions) > 1):
+            raise ValueError(
+                f"positions={list(self.positions)} with kind={self.kind}: attention reads "
+                "positions=[tokens], the others last, mean or max"
+            )
+        if self.window is not None and "last" in self.positions:
+            raise ValueError(
+                f"window={self.window} with positions={list(self.positions)}: the prompt's last token is in "
+                "no window; expected positions without last, or window=null"
+            )
+        return self

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from monitorbench.cells import wrong_name
 from monitorbench.config.base import UserError
-from monitorbench.config.cells import wrong_name
 from monitorbench.config.datasets import SplitView
 from monitorbench.corpus.store import n_rows, reading, refuse_unknown_cells, shards_of
 from monitorbench.metrics.bootstrap import IntArray

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from monitorbench.cells import beyond_the_paper
 from monitorbench.config.base import UserError
-from monitorbench.config.cells import beyond_the_paper
 from monitorbench.config.datasets import SplitView
 from monitorbench.config.load import did_you_mean
 from monitorbench.records import Cell, Sample, Split, from_table, to_table

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from monitorbench.config.doctor import Doctor
+from monitorbench.config.cluster import Doctor
 from monitorbench.config.engine import ResolvedDtype, TransformersEngine, VllmEngine
 from monitorbench.config.hardware import has_gpu
 from monitorbench.config.load import read_frozen

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, StrictFloat, StrictInt, ValidationError
 
 from monitorbench import strict_json
-from monitorbench.config.prices import Prices
+from monitorbench.config.monitor import Prices
 from monitorbench.engines.endpoint_limits import cost
 from monitorbench.engines.endpoint_reply import failed, is_model, one_line
 from monitorbench.engines.protocol import Decoding, Reply

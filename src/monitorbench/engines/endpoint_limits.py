@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from monitorbench.config.prices import Prices
+from monitorbench.config.monitor import Prices
 
 WINDOW_SECONDS = 60.0
 FIRST_BACKOFF_SECONDS = 0.5

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, StrictFloat, StrictInt, TypeAdapter, ValidationError
 
 from monitorbench import strict_json
-from monitorbench.config.prices import Prices
+from monitorbench.config.monitor import Prices
 from monitorbench.engines.endpoint_limits import cost, estimated_tokens
 from monitorbench.engines.protocol import Failure, Reply
 

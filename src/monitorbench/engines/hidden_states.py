@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from monitorbench.config.base import UserError
 from monitorbench.config.hardware import runs_on_gpu
-from monitorbench.config.head import Position
 from monitorbench.config.study import TransformersEngine
+from monitorbench.config.training import Position
 from monitorbench.engines.stored.load import load_causal_lm
 from monitorbench.engines.stored.windows import windows
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from monitorbench.config.head import Position
+from monitorbench.config.training import Position
 
 Failure: TypeAlias = Literal[
     "refused", "too_long", "timed_out", "http_error", "bad_response", "empty", "truncated", "no_label"

@@ -36,7 +36,7 @@ EXIT_CODES: dict[str, int] = {"PASS": 0, "THRESHOLD_STALE": 3, "DEGRADED": 4, "I
 
 
 class Rules(NamedTuple):
-    """What a gate asks for; as in `config.gate.Gate`."""
+    """What a gate asks for; as in `config.deployment.Gate`."""
 
     auroc_margin: float
     miss_margin: float

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.gate import Gate
+from monitorbench.config.deployment import Gate
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.gate.answer import compare

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from monitorbench.config.cells import wrong_name
+from monitorbench.cells import wrong_name
 from monitorbench.interop.guardrail.chats import (
     Exchange,
     NoChat,

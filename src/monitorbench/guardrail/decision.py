@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from monitorbench.config.serving import Serve
+from monitorbench.config.deployment import Serve
 from monitorbench.guardrail.monitor import GuardrailVerdict
 from monitorbench.records import Message
 

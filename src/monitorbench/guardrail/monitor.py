@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitorbench.config.serving import Serve
+from monitorbench.config.deployment import Serve
 from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge
 from monitorbench.guardrail.opened import open_part
 from monitorbench.guardrail.runner import PendingQuestion, Runner, Unjudged

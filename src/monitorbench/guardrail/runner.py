@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 
 from monitorbench.config.base import UserError
-from monitorbench.config.serving import Serve
+from monitorbench.config.deployment import Serve
 from monitorbench.engines.deadline import given_up_at
 from monitorbench.guardrail.opened import TRIAL, Opened
 from monitorbench.judging.pair.judgement import Judgement, Judges

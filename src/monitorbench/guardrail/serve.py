@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from monitorbench.config.base import Config, Preempted, UserError
-from monitorbench.config.serving import Serve
+from monitorbench.config.deployment import Serve
 from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import Calibrated, read_calibrated
 from monitorbench.guardrail.monitor import open_monitor

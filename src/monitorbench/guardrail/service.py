@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import UserError
-from monitorbench.config.serving import Serve
+from monitorbench.config.deployment import Serve
 from monitorbench.guardrail.asked import asked_in, category_in, sample_asked
 from monitorbench.guardrail.decision import (
     DecisionLine,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.serving import Serve
+from monitorbench.config.deployment import Serve
 from monitorbench.config.study import Study
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.environments import WhoAndWhen
+from monitorbench.config.pilot import WhoAndWhen
 from monitorbench.config.study import Study
 from monitorbench.intervention.outcomes import Outcome, read_outcomes, write_outcomes
 from monitorbench.intervention.report.decision_table import show_decision

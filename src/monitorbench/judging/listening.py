@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from monitorbench.config.base import UserError
-from monitorbench.config.preemption import SWEEP_VARIABLE
+from monitorbench.config.ending import SWEEP_VARIABLE
 
 LOOPBACK = {"127.0.0.1", "localhost"}
 """Only this machine reaches these; on any other `engine.host` a server asks for a key."""

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from monitorbench.config.base import ConfigError
 from monitorbench.config.engine import Engine, TransformersEngine, with_states
-from monitorbench.config.head import Position, Storage
 from monitorbench.config.monitor import Monitor, Prompt, PromptKind
+from monitorbench.config.training import Position, Storage
 from monitorbench.engines.hidden_states import HiddenStates, layer_numbers
 from monitorbench.engines.stored.load import load_config, load_tokenizer
 from monitorbench.engines.stored.states import StateStore, open_states

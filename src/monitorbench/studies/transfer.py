@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.engine import with_states
 from monitorbench.config.evaluation import Transfer
-from monitorbench.config.head import Head
 from monitorbench.config.load import freeze, validate
 from monitorbench.config.study import Study
+from monitorbench.config.training import Head
 from monitorbench.corpus.build import directory_of, ensure
 from monitorbench.engines.weights import weights_identity
 from monitorbench.judging.evaluate import planned_evaluation

@@ -21,7 +21,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from monitorbench.config.base import Preempted, UserError
-from monitorbench.config.preemption import SWEEP_VARIABLE
+from monitorbench.config.ending import SWEEP_VARIABLE
 from monitorbench.runs.files import write_atomically, write_json
 from monitorbench.sweeps.sweep import Sweep, read
 

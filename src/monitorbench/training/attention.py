@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.nn.utils.rnn import pad_sequence
 
-from monitorbench.config.head import Head
+from monitorbench.config.training import Head
 from monitorbench.engines.stored.windows import windows
 from monitorbench.training.heads import (
     Goodness,

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.head import Head, Position
 from monitorbench.config.study import Study
+from monitorbench.config.training import Head, Position
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.engines.stored.directions import FILE as DIRECTIONS

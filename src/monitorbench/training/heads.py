@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitorbench.config.head import Head
+from monitorbench.config.training import Head
 from monitorbench.metrics.auroc import auroc
 
 _Weights = dict[str, NDArray[np.float32]]

@@ -9,7 +9,7 @@ from datasketch import MinHash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitorbench.config.near_duplicates import NearDuplicates
+from monitorbench.config.datasets import NearDuplicates
 from monitorbench.corpus.paper import overlap
 from monitorbench.corpus.paper.overlap import Index, first_of_each, in_company, jaccard, shingles, signatures
 

@@ -11,7 +11,7 @@ import yaml
 from pydantic import TypeAdapter
 
 from monitorbench.config.defaults import option
-from monitorbench.config.environments import Environments, TextWorldGames
+from monitorbench.config.pilot import Environments, TextWorldGames
 
 GAMES: list[int] = [3, 4]
 """Seeds of the generated games."""

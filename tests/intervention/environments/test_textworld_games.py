@@ -131,7 +131,7 @@ def test_a_step_before_reset_is_a_mistake_in_the_program(generated):
 def test_the_same_seed_is_the_same_game_whatever_pythons_hash_seed(generated, tmp_path):
     """A task's id would name another game on another machine, and runs would not be matched."""
     program = (
-        "import sys; from pathlib import Path; from monitorbench.config.environments import TextWorldGames; "
+        "import sys; from pathlib import Path; from monitorbench.config.pilot import TextWorldGames; "
         "from monitorbench.intervention.environments.game_files import ensure_game; "
         "ensure_game(TextWorldGames.model_validate_json(sys.argv[1]), int(sys.argv[2]))"
     )

@@ -13,7 +13,7 @@ import yaml
 from pydantic import TypeAdapter
 
 from monitorbench.config.defaults import option
-from monitorbench.config.environments import Recorded
+from monitorbench.config.pilot import Recorded
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.config.study import Paths
 from monitorbench.sources.read import RawFile, SourceFiles

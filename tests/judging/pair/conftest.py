@@ -8,8 +8,8 @@ from pair_heads import LAYER, fitted_heads
 from small_models import planted_samples, sample, smollm2_folder
 from studies import study
 
-from monitorbench.config.head import Position
 from monitorbench.config.study import Study
+from monitorbench.config.training import Position
 from monitorbench.records import Label, Sample
 
 EXACT = ("engine=transformers", "engine.dtype=float32", "engine.device=cpu", "engine.batch_size=3")

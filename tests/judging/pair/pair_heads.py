@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from monitorbench.config.head import Position
 from monitorbench.config.study import Study, TransformersEngine
+from monitorbench.config.training import Position
 from monitorbench.engines.hidden_states import HiddenStates
 from monitorbench.engines.stored.head import FILE, FittedHead, ReadFrom
 from monitorbench.engines.stored.load import load_tokenizer

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.head import Position
+from monitorbench.config.training import Position
 from monitorbench.judging.http.service import MOST_BYTES, HttpServer, Refusal
 from monitorbench.judging.pair import server as serving
 from monitorbench.judging.pair.judge import open_judges

@@ -10,7 +10,7 @@ from pair_heads import LAYER, POSITIONS
 from small_models import smollm2_folder
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.head import Position
+from monitorbench.config.training import Position
 from monitorbench.engines.hidden_states import HiddenStates
 from monitorbench.engines.open import open_engine
 from monitorbench.engines.protocol import Decoding, Tap

@@ -11,7 +11,7 @@ from scipy.stats import norm
 sys.path.append(str(Path(__file__).parents[3]))
 
 from benchmarks.coverage.recommend import CALIBRATE, WORLDS, Simulated, World, simulated
-from monitorbench.config.recommend import Recommend
+from monitorbench.config.deployment import Recommend
 from monitorbench.metrics.choice.bounds import AlertBudget
 from monitorbench.metrics.choice.curve import Suspicion, thresholds_of
 from monitorbench.scoring.mix import Mix

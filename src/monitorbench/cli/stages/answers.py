@@ -1,4 +1,4 @@
-"""From verdicts to numbers and an answer."""
+"""Stages that turn verdicts into numbers and an answer."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

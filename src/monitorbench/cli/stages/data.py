@@ -1,4 +1,4 @@
-"""From sources to a dataset, and out again."""
+"""Stages that build a dataset from sources, label it, and export it."""
 
 from pathlib import Path
 

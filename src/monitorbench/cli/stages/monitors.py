@@ -1,4 +1,4 @@
-"""What makes a monitor, runs it, asks it again and serves it."""
+"""Stages that make a monitor, run it, ask it again and serve it."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What stands by itself: the main job in one, the pilot, checks of machines, runs and monitors."""
+"""Stages that stand by themselves: the main job in one, the pilot, checks of machines, runs and monitors."""
 
 import logging
 from collections.abc import Sequence

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from monitorbench.config.near_duplicates import NearDuplicates
+from monitorbench.config.datasets import NearDuplicates
 from monitorbench.corpus.paper.candidates import batches
 from monitorbench.corpus.paper.overlap import Index, first_of_each, in_company, signatures
 from monitorbench.corpus.paper.quota import fill

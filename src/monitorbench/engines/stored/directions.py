@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitorbench.config.base import UserError
-from monitorbench.config.head import Position
+from monitorbench.config.training import Position
 
 FILE = "directions.safetensors"
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitorbench.config.base import UserError
-from monitorbench.config.head import Position, Storage
+from monitorbench.config.training import Position, Storage
 from monitorbench.engines.stored.windows import windows
 from monitorbench.runs.directory import MANIFEST, checked_file, read_finished
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from monitorbench.config.base import UserError
-from monitorbench.config.head import Storage
+from monitorbench.config.training import Storage
 from monitorbench.runs.files import DIRECTORY_LOCK, locked, unwritable
 from monitorbench.runs.keyed_log import KeyedLog, open_log
 

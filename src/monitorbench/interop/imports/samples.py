@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from monitorbench.cells import wrong_name
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.cells import wrong_name
 from monitorbench.config.imports import Import
 from monitorbench.interop.imports.columns import ImportedColumns
 from monitorbench.interop.imports.readers.open import ImportedFiles

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from monitorbench.config.base import UserError
-from monitorbench.config.environments import AlfworldGames
+from monitorbench.config.pilot import AlfworldGames
 from monitorbench.intervention.environments.household import Household
 from monitorbench.intervention.environments.protocol import Observation
 from monitorbench.intervention.environments.replay import ReplayedEnvironment

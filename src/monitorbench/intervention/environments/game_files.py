@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import UserError
-from monitorbench.config.environments import TextWorldGames
+from monitorbench.config.pilot import TextWorldGames
 from monitorbench.runs.files import folder_in_the_making, make_folder
 
 _ATTEMPTS = 20

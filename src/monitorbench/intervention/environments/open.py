@@ -1,13 +1,13 @@
 """The environments that there are, and how the tasks of each are opened.
 
 A new environment is a file with a `tasks` function and a class that follows `protocol.Environment`, its
-settings in `config/environments.py`, and a case in `open_tasks`. Promises: those of `splits`; what is yielded
+settings in `config/pilot.py`, and a case in `open_tasks`. Promises: those of `splits`; what is yielded
 opens nothing until it is called.
 """
 
 from collections.abc import Iterator
 
-from monitorbench.config.environments import (
+from monitorbench.config.pilot import (
     AlfworldGames,
     Environments,
     TextWorldGames,

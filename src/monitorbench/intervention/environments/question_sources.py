@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
-from monitorbench.config.environments import ToolQuestions
+from monitorbench.config.pilot import ToolQuestions
 from monitorbench.intervention.environments.calculator import calculate
 from monitorbench.sources import fetch
 from monitorbench.sources.read import BadRow, SourceFiles, filled

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from monitorbench.config.environments import ToolQuestions
+from monitorbench.config.pilot import ToolQuestions
 from monitorbench.intervention.environments.answers import exact_match, is_number, token_f1
 from monitorbench.intervention.environments.calculator import calculate, shown
 from monitorbench.intervention.environments.protocol import Observation

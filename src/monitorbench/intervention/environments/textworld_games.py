@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from monitorbench.config.environments import TextWorldGames
+from monitorbench.config.pilot import TextWorldGames
 from monitorbench.intervention.environments.game_files import ensure_games, game_task
 from monitorbench.intervention.environments.protocol import Observation
 from monitorbench.intervention.environments.replay import ReplayedEnvironment

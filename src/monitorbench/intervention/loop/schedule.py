@@ -12,8 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from monitorbench.config.base import UserError
-from monitorbench.config.environments import Environments
-from monitorbench.config.pilot import Pilot
+from monitorbench.config.pilot import Environments, Pilot
 from monitorbench.intervention.agents.protocol import Agent
 from monitorbench.intervention.critic.temperature import Temperature
 from monitorbench.intervention.environments.open import open_tasks

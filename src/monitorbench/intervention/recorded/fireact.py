@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from monitorbench.config.base import UserError
-from monitorbench.config.environments import Fireact
+from monitorbench.config.pilot import Fireact
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.recorded.archive import as_object, broken, parsed, truth_field
 from monitorbench.intervention.recorded.matching import RecordedRun, pair_arms

@@ -1,13 +1,13 @@
 """The recorded sets there are: the files of each are found (local mirror first) and read by its own module.
 
-A new set is a module with a `load` function, its settings in `config/environments.py`, and a case in
+A new set is a module with a `load` function, its settings in `config/pilot.py`, and a case in
 `read_recorded`.
 """
 
 from typing import assert_never
 
 from monitorbench.config.base import UserError
-from monitorbench.config.environments import (
+from monitorbench.config.pilot import (
     Fireact,
     Recorded,
     ReflexionAlfworld,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from monitorbench.config.base import UserError
-from monitorbench.config.environments import ReflexionAlfworld
+from monitorbench.config.pilot import ReflexionAlfworld
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.recorded.archive import broken, json_array, members, text_field, truth_field
 from monitorbench.intervention.recorded.matching import RecordedRun, pair_arms

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from monitorbench.config.base import UserError
-from monitorbench.config.environments import ReflexionPrograms
+from monitorbench.config.pilot import ReflexionPrograms
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.recorded.archive import broken, json_lines, members, text_field, truth_field
 from monitorbench.intervention.recorded.matching import RecordedRun, pair_arms

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.control import Control
+from monitorbench.config.deployment import Control
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import UNPAIRED, Columns
 from monitorbench.metrics.control.results import FarOf

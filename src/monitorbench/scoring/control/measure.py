@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from monitorbench.config.control import Control
+from monitorbench.config.deployment import Control
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.control.budget import budget_threshold, threshold_draws

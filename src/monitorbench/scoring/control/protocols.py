@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitorbench.config.control import Control
+from monitorbench.config.deployment import Control
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.control.budget import Honest, Promise, budget_threshold, threshold_draws
 from monitorbench.metrics.control.front import FrontPoint, front_point, on_the_front

@@ -10,7 +10,7 @@ from itertools import combinations
 from pathlib import Path
 
 from monitorbench.config.base import UserError
-from monitorbench.config.control import Control
+from monitorbench.config.deployment import Control
 from monitorbench.config.study import Study
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.control.budget import budget_threshold, threshold_draws

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitorbench.config.control import Control
+from monitorbench.config.deployment import Control
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.control.budget import Honest, budget_threshold, threshold_draws

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitorbench.config.control import Control
+from monitorbench.config.deployment import Control
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import BoolArray, Columns
 from monitorbench.metrics.control.budget import Honest

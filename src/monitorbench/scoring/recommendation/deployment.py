@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from monitorbench.config.base import ConfigError
+from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Calibrate, Stakes
-from monitorbench.config.recommend import Recommend
 from monitorbench.metrics.choice.bounds import AlertBudget
 from monitorbench.metrics.choice.curve import audited
 from monitorbench.metrics.usage import UsageFacts

@@ -13,8 +13,8 @@ import numpy as np
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import DEFAULT_MEANING
+from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Calibrate
-from monitorbench.config.recommend import Recommend
 from monitorbench.config.study import Study
 from monitorbench.metrics.choice.facts import FILE, SCHEMA_VERSION, PilotSaid, Recommendation, ShortcutsFacts
 from monitorbench.metrics.columns import Columns

@@ -12,8 +12,8 @@ from enum import StrEnum
 from itertools import chain
 from typing import Any, TypeVar
 
+from monitorbench.cells import wrong_name
 from monitorbench.config.base import UserError
-from monitorbench.config.cells import wrong_name
 from monitorbench.records import (
     Category,
     Construction,
