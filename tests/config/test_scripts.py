@@ -6,6 +6,7 @@ torch before it found the mistake. The rest is asked in this process.
 """
 
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -266,7 +267,7 @@ def test_a_foreseen_failure_is_one_line_and_exit_code_1(tmp_path: Path):
 def test_every_command_that_a_stages_help_shows_works(tmp_path: Path):
     """A person copies the command from the help; its settings have to exist."""
     shown = [
-        (name, arguments.partition("#")[0].split())
+        (name, shlex.split(arguments, comments=True))
         for name, stage in STAGES.items()
         for arguments in re.findall(rf"^    monitorbench {name}(.*)$", stage.text, re.M)
     ]

@@ -39,10 +39,14 @@ def read(lock: Path) -> dict[str, str]:
 
 
 def asked(root: Path, kind: str, *with_extras: str) -> list[Requirement]:
-    """What the project asks for, with some of its extras, and the pinned versions."""
+    """What the project asks for, with some of its extras and those they bring, and the pinned versions."""
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    lines = [*project["dependencies"], *(line for extra in with_extras for line in extras[extra])]
+    lines, wanted = [*project["dependencies"]], [*with_extras]
+    for extra in wanted:
+        own = [Requirement(line) for line in extras[extra] if line.startswith(f"{project['name']}[")]
+        wanted += [name for requirement in own for name in requirement.extras if name not in wanted]
+        lines += [line for line in extras[extra] if not line.startswith(f"{project['name']}[")]
     constraints = (root / "requirements" / f"constraints-{kind}.txt").read_text().splitlines()
     return [Requirement(line) for line in lines + [line for line in constraints if not line.startswith("#")]]
 
