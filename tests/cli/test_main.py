@@ -84,6 +84,7 @@ def test_a_bare_stage_that_runs_a_model_does_not_begin(tmp_path: Path, name: str
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_missing_extra_is_one_line(tmp_path: Path):
     """Otherwise: a traceback that says `No module named torch` to somebody who installed the wheel."""
     (tmp_path / "torch.py").write_text("raise ModuleNotFoundError('No module named torch', name='torch')\n")

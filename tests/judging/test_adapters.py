@@ -13,6 +13,7 @@ from monitorbench.judging.adapters import by_adapter, evaluate_each, one_start
 from monitorbench.runs.directory import read_manifest
 
 
+@pytest.mark.slow
 def test_one_start_gives_the_runs_of_three(
     asked: Studies, adapters: list[Path], loads: list[Path], capsys: pytest.CaptureFixture[str]
 ):
@@ -34,6 +35,7 @@ def test_one_start_gives_the_runs_of_three(
     assert all(gates[1:])
 
 
+@pytest.mark.slow
 def test_one_start_asks_several_prompts(asked: Studies, loads: list[Path]):
     """If it failed: a choice among five wordings would load the model five times, or mix up verdicts."""
     one = asked("one")

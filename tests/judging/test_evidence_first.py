@@ -120,6 +120,7 @@ def test_both_passes_fit_the_context(study, use_engine, tokenizer, says):
     assert max(map(len, engine.asked)) + 4 <= context
 
 
+@pytest.mark.slow
 def test_a_real_model_is_scored_behind_its_own_evidence(compose_study, make_sample, tmp_path: Path):
     """The score is the model's own next-token distribution behind the text in the log, by another road."""
     import torch

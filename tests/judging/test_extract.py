@@ -154,6 +154,7 @@ def test_an_endpoint_is_asked_twice(study, monkeypatch):
         assert verdict.cost == pytest.approx(0.2)
 
 
+@pytest.mark.slow
 def test_a_real_model_judges_its_own_list(compose_study, make_sample, tmp_path: Path):
     """The score is transformers' own distribution behind the list in the log, by another road."""
     import torch

@@ -137,6 +137,7 @@ def test_training_on_it_is_refused_in_one_line(study):
         train(study(GRADED))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("highest", [10, 9])
 def test_a_real_model_is_scored_by_its_own_distribution(compose_study, make_sample, tmp_path: Path, highest):
     """The expectation is that of transformers' own logits in float32, by another road than the engine's."""

@@ -11,6 +11,7 @@ from monitorbench.training.checkpoints import last_whole_checkpoint
 SHORT = fp32(5, "checkpoint_every=2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["flip", "cut", "unsealed"])
 def test_a_damaged_checkpoint_is_not_resumed_from(planted, tiny, monkeypatch, caplog, change):
     """If it failed: a flipped bit in weights or moments would become part of the adapter, unseen."""

@@ -85,6 +85,7 @@ def test_directions_survive_the_file(tmp_path: Path):
         assert np.array_equal(one.weights_H, other.weights_H)
 
 
+@pytest.mark.slow
 def test_a_head_judges_somebodys_own_file(fitted_on: Any, planted: Path, tiny: Path, tmp_path: Path):
     """If it failed: a probe would be of use on the data that it was fitted on and nowhere else."""
     run = fitted_on()

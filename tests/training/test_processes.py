@@ -54,6 +54,7 @@ def on_two(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("batching", "tell"), [("packed", None), ("length_grouped", (1, 2))], ids=["undisturbed", "preempted"]
 )

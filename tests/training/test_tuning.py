@@ -71,6 +71,7 @@ def test_a_search_trains_and_names_the_best_on_validation(starter, tmp_path, tin
     assert not test.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("plugin")
 def test_a_stage_without_a_value_is_not_searched():
     """Optuna's own word for it is a traceback, after hours of judging."""

@@ -84,6 +84,7 @@ def test_both_runs_are_those_of_each_alone(
     assert adapters.evaluate_each(made("both", f"monitor.head_beside={head}")) == model
 
 
+@pytest.mark.slow
 def test_interrupted_it_goes_on(asked: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any):
     """If it failed: what was judged before a kill would be paid again, or missing from one of the runs."""
     made, head = asked

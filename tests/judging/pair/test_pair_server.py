@@ -152,6 +152,7 @@ def test_any_body_is_asked_or_refused(body: bytes):
     assert isinstance(found, JudgeRequest) or (isinstance(found, Refusal) and "\n" not in found.error)
 
 
+@pytest.mark.slow
 def test_the_stage_serves_a_pair_and_leaves_no_address(
     asked: Any, heads: dict[Position, Path], tmp_path: Path, monkeypatch: Any, capsys: Any
 ):

@@ -45,6 +45,7 @@ def alone(asked: Any, samples: list[Sample], heads: dict[Position, Path]) -> dic
     }
 
 
+@pytest.mark.slow
 def test_a_padded_batch_is_read_as_each_prompt_alone(
     asked: Any, samples: list[Sample], heads: dict[Position, Path], alone: dict[Position, list[float]]
 ):
@@ -70,6 +71,7 @@ def test_a_padded_batch_is_read_as_each_prompt_alone(
     engine.close()
 
 
+@pytest.mark.slow
 def test_a_request_is_answered_by_both_of_one_pass(
     asked: Any,
     samples: list[Sample],
