@@ -252,16 +252,6 @@ def test_the_substitutes_card_says_so_and_states_what_is_short():
     assert "substitute" not in real.lower()
 
 
-def test_a_dataset_built_before_is_read():
-    """Older manifests name the rejected rows `fell`; their cards can still be written."""
-    cells = {"safety_permission/qa": {"samples": 7, "fell": {"over quota": 3}}}
-    constructed = {"sven": {"samples": 99, "fell": {"equal": 4}, "bad_rows": {}}}
-    results = {"splits": {"train": {"cells": cells}}, "constructed": constructed}
-    text = card("paper-0123", {"results": results}, {"tokenizer": "m", "marked": [], "splits": {}})
-    assert "| sven | 99 | equal: 4 |" in text
-    assert "| safety_permission/qa | 7 | over quota: 3 |" in text
-
-
 def test_strata_stand_below_their_cell(
     make_sample: Callable[..., Sample], capsys: pytest.CaptureFixture[str]
 ):

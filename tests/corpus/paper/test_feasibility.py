@@ -52,7 +52,7 @@ def test_the_command_ends_in_one_screen_without_files_or_network(tmp_path: Path)
         assert any(line.startswith(f"{cell} ") for line in lines), cell
     assert "Raw files here: 0 of " in done.stdout
     assert "gpqa (hub, gated)" in done.stdout
-    assert lines[-1] == str(tmp_path / "data")
+    assert lines[-1].endswith("gpqa (hub, gated).")
     assert not (tmp_path / "data").exists()
 
 

@@ -33,7 +33,7 @@ def _question(row: Mapping[str, Any]) -> KnownQuestion:
     # The editions' files have one name; the second has a column more.
     is_second = _BEST_WRONG in row
     best_wrong = [filled(row, _BEST_WRONG).strip()] if is_second else []
-    asked = filled(row, "KnownQuestion").strip()
+    asked = filled(row, "Question").strip()
     # Editions differ in typography; a question is the same by its words.
     group = hashlib.sha256(re.sub(r"\W+", " ", asked).strip().casefold().encode()).hexdigest()[:16]
     wrong = [*best_wrong, *(part.strip() for part in text(row, "Incorrect Answers").split(";"))]
