@@ -1,5 +1,6 @@
 """The list of the page's sections."""
 
+import pytest
 from fake_results import BASE, DRAWS, MANIFEST, fake_results, verdicts
 from fake_worst import fake_worst
 from hostile import SCRIPT
@@ -85,6 +86,7 @@ def test_several_prompts_of_one_monitor_stand_beside_each_other():
     assert lines[3].count("[") == 3, "every interval in its line"
 
 
+@pytest.mark.figures
 def test_wordings_are_drawn_with_their_spread_and_the_chosen_one_marked():
     """Which prompt was chosen, and how much hangs on it, would be in no figure and no sentence."""
     results = fake_results()

@@ -166,7 +166,8 @@ def test_a_name_cannot_end_the_script_it_stands_in():
     name = "</script><b>x"
     for key in ("monitors", "slices", "macro", "overall"):
         results[key][name] = results[key].pop(BASE)  # type: ignore[literal-required]
-    for key in ("decision", "operating_points", "usage"):
+    results["decision"] = json.loads(json.dumps(results["decision"]).replace(BASE, name))
+    for key in ("operating_points", "usage"):
         results.pop(key, None)  # type: ignore[misc]
     page = render_report(results, MANIFEST, scores=[scores_of(BASE)._replace(monitor=name)])
     assert "</script><b>x" not in page

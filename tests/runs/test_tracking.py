@@ -262,15 +262,15 @@ def test_where_numbers_go_decides_no_name(compose_study: Callable[..., Study]) -
     named = {name for name, text in texts.items() if "study.tracking" in text}
     assert named == {  # a sweep's name, and a transfer study's, become the group's
         "runs/tracking.py",
-        "sweeps/plan.py",
+        "sweeps/sweep.py",
         "studies/transfer.py",
     }
     whole = {name for name, text in texts.items() if "study.model_dump(" in text}
     # config.json in three; a study's training is composed anew; names are looked at in one, shown in one.
     shown = {"training/trials.py"}
-    others = {"sweeps/plan.py", "studies/transfer.py", "config/load.py"} | shown
+    others = {"sweeps/sweep.py", "studies/transfer.py", "config/load.py"} | shown
     assert whole == {"runs/tracking.py", "runs/directory.py", *others}
-    for planner in ("sweeps/plan.py", "studies/transfer.py"):
+    for planner in ("sweeps/sweep.py", "studies/transfer.py"):
         assert 'model_dump(mode="json", exclude={"paths", "cluster", "tracking"' in texts[planner]
     with pytest.raises(ConfigError, match=r"tracking\.mode=sometimes"):
         compose_study("evaluate", "tracking.mode=sometimes")

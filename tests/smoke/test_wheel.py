@@ -83,6 +83,8 @@ def test_a_model_without_its_extra_is_one_line(installed: Path, tmp_path: Path):
     ran = run(
         installed / "monitorbench",
         "evaluate",
+        "dataset=jsonl",
+        f"dataset.path={ROOT / 'examples' / 'dataset.jsonl'}",
         "monitor=smollm2_135m",
         "monitor.package=null",
         "monitor.path=weights",
