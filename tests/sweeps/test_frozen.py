@@ -42,7 +42,8 @@ def test_reading_gives_the_equal_study_back(frozen: Path, compose_study: Callabl
         ('"seed": 7', '"seed": "7"', "seed=7: expected a valid integer"),
         ('"seed": 7', '"seeed": 7', "did you mean seed?"),
         ('"seed": 7', '"seed": 7,,', "Invalid JSON"),
-        ('"max_steps": 30,', "", "training.max_steps=???"),
+        ('"seed": 7,', "", ": seed=???"),
+        ('"max_steps": 30,', "", "max_steps and epochs: neither is given"),
         ('"max_steps": 30', '"max_steps": true', "training.max_steps=true"),
     ],
 )

@@ -259,10 +259,10 @@ def freeze(study: Study) -> str:
 
 
 def read_frozen(path: Path) -> Study:
-    """Read and validate a frozen study.
+    """Read and validate a frozen study, which names every setting: no default takes the place of one.
 
     Raises:
-        ConfigError: for a file that can't be read, is no JSON, or is no study.
+        ConfigError: for a file that can't be read, is no JSON, is no study, or lacks a setting.
 
     """
     try:
@@ -273,6 +273,22 @@ def read_frozen(path: Path) -> Study:
             f"frozen={path}: {reason}; expected a run-NNN.json of a sweep or a run's config.json"
         ) from error
     try:
-        return validate(text)
+        study = validate(text)
     except ConfigError as error:
         raise ConfigError(f"frozen={path}: {error}") from error
+    if missing := _first_missing(json.loads(freeze(study)), json.loads(text)):
+        raise ConfigError(f"frozen={path}: {missing}=???: no value given; expected the file as it was frozen")
+    return study
+
+
+def _first_missing(whole: Any, given: Any, key: str = "") -> str | None:
+    """Find the first key of a tree of settings that `given` lacks, in dots; None where it has all."""
+    if not isinstance(whole, Mapping) or not isinstance(given, Mapping):
+        return None
+    for name, value in whole.items():
+        inner = f"{key}.{name}" if key else str(name)
+        if name not in given:
+            return inner
+        if missing := _first_missing(value, given[name], inner):
+            return missing
+    return None
