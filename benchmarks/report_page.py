@@ -23,6 +23,7 @@ from benchmarks.synthetic import sample
 from monitorbench import records
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.columns import by_cell, by_slice, columns
+from monitorbench.metrics.decision import Candidate, decide
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, Results
 from monitorbench.metrics.summary import macro, of_parts, overall
@@ -175,6 +176,7 @@ def _run(name: str, prompt: str, samples: Sequence[Sample]) -> OfRun:
 def _results(runs: Sequence[OfRun]) -> Results:
     """Compute the metrics of these runs by the metrics' own functions, with 200 draws."""
     results: dict[str, Any] = {key: {} for key in Results.__required_keys__}
+    candidates = []
     for run in runs:
         judged = columns([_judged(one, run.verdicts[one.id]) for one in run.samples])
         cells = of_parts(judged, by_cell(judged), **_DRAWS)
@@ -186,6 +188,8 @@ def _results(runs: Sequence[OfRun]) -> Results:
         }
         for key, value in numbers.items():
             results[key].setdefault(run.monitor, {})[run.prompt] = value
+        candidates.append(Candidate(run.monitor, run.prompt, judged))
+    results["decision"] = decide(candidates, {}, _STAKES, is_calibrated=False, promise=None, **_DRAWS)
     dataset = {"name": "starter's texts", "directory": "none", "n_test": len(runs[0].samples)}
     results |= {"schema_version": SCHEMA_VERSION, "dataset": dataset, "tests": [], "objectives": []}
     return results | {"stakes": _STAKES.model_dump(), "matrix": matrix({}, 0.05)}  # type: ignore[return-value]
