@@ -12,7 +12,7 @@ DEVICE = $(if $(wildcard .venv/gpu),,CUDA_VISIBLE_DEVICES=)
 # over half of what another has before it.
 PYTEST = $(DEVICE) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations 15
 
-.PHONY: setup setup-gpu gpu-check demo test test-slow test-all lint docs system-deps clean
+.PHONY: setup setup-gpu gpu-check demo test test-slow test-benchmarks test-all lint docs system-deps clean
 
 setup: .venv/ready
 
@@ -47,11 +47,16 @@ test: setup lint
 
 # The rest, and every property with more examples.
 test-slow: setup
-	$(PYTEST) -m "slow or hypothesis" --hypothesis-profile thorough
+	$(PYTEST) -m "(slow or hypothesis) and not benchmark" --hypothesis-profile thorough
+
+# Benchmarks at their smallest size that start engines or train, one after another.
+test-benchmarks: setup
+	$(PYTEST) -n 0 -m benchmark tests/benchmarks
 
 test-all:
 	$(MAKE) test
 	$(MAKE) test-slow
+	$(MAKE) test-benchmarks
 
 lint: setup
 	$(BIN)/ruff check .

@@ -34,7 +34,9 @@ for arguments in [["--help"], *([name, "--help"] for name in run.BENCHMARKS)]:
     assert "usage: run.py" in text.getvalue()
 print([name for name in {HEAVY!r}.split(",") if name in sys.modules])
 """
-NEEDS_VLLM = pytest.mark.vllm
+IS_LONG = pytest.mark.benchmark
+"""Starts engines or trains, which takes minutes: `make test-benchmarks` runs it, not `make test-slow`."""
+NEEDS_VLLM = [pytest.mark.vllm, IS_LONG]
 NEEDS_STRACE = pytest.mark.skipif(not shutil.which("strace"), reason="needs strace (make system-deps)")
 NEEDS_CHROMIUM = pytest.mark.skipif(not shutil.which("chromium"), reason="needs Chromium (make system-deps)")
 NEEDS_SOURCES = [
@@ -49,16 +51,16 @@ CASES = [
     pytest.param("environments", marks=NEEDS_GAMES),
     pytest.param("evaluate"),
     pytest.param("faults", marks=[NEEDS_STRACE, NEEDS_GAMES]),
-    pytest.param("guardrail"),
+    pytest.param("guardrail", marks=IS_LONG),
     pytest.param("guardrail_outage", marks=NEEDS_VLLM),
     pytest.param("import_rows"),
     pytest.param("pilot_statistics"),
-    pytest.param("probe_latency"),
+    pytest.param("probe_latency", marks=IS_LONG),
     pytest.param("report_page", marks=NEEDS_CHROMIUM),
     pytest.param("score"),
     pytest.param("score_spread"),
-    pytest.param("states"),
-    pytest.param("train"),
+    pytest.param("states", marks=IS_LONG),
+    pytest.param("train", marks=IS_LONG),
 ]
 
 
@@ -144,6 +146,7 @@ def test_every_benchmark_runs_at_its_smallest_size(name: str, model: Path, tmp_p
     assert all(isinstance(value, int | float) for value in ratios.values())
 
 
+@pytest.mark.benchmark
 @pytest.mark.slow
 @pytest.mark.vllm
 def test_judging_runs_beside_raw_vllm(tmp_path: Path):
