@@ -142,7 +142,7 @@ WORDS = ("PENDING", "RUNNING", "REQUEUED", "COMPLETING", "COMPLETED", None)
 @given(st.data(), st.lists(st.sampled_from(WORDS), min_size=N_RUNS, max_size=N_RUNS))
 def test_the_queue_is_read_among_banners(data, words: list[str | None]):
     """A banner's line ends in a traceback; a comment of the site's has queued runs submitted again."""
-    comment = data.draw(st.sampled_from(["lab-project-42", "", "a|b", "/work/sweeps/sft-0123456789ab"]))
+    comment = data.draw(st.sampled_from(["lab-project-42", "", "a|b", "/scratch/sweeps/sft-0123456789ab"]))
     pad = data.draw(st.sampled_from(["", " ", "   "]))
     lines = [
         f"{run}|{pad}{word}{pad}|4242{pad}|name|{comment}"
