@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from monitorbench.metrics.decision import Candidate, decide
 from playwright.sync_api import sync_playwright
 
 from benchmarks.measuring import Ratio, Result, timed
@@ -23,7 +24,6 @@ from benchmarks.synthetic import sample
 from monitorbench import records
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.columns import by_cell, by_slice, columns
-from monitorbench.metrics.decision import Candidate, decide
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, Results
 from monitorbench.metrics.summary import macro, of_parts, overall

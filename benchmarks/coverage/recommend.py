@@ -21,10 +21,10 @@ from monitorbench.metrics.cost import expected_cost
 from monitorbench.records import Split
 from monitorbench.scoring.calibration_split import calibration_scores
 from monitorbench.scoring.numbers import Drawn
-from monitorbench.scoring.recommendation.contenders import Contender, contender
-from monitorbench.scoring.recommendation.decide import DeploymentDecision, answer
-from monitorbench.scoring.recommendation.deployment import Deployment, budget_of
+from monitorbench.scoring.recommendation.candidates import Contender, contender
+from monitorbench.scoring.recommendation.deployment import Deployment, budget_of, shared_among
 from monitorbench.scoring.recommendation.promised import promise_of
+from monitorbench.scoring.recommendation.rule import DeploymentDecision, answer
 
 SHARED = 0.5
 """The correlation of the noise of a question's two samples."""
@@ -104,7 +104,8 @@ def tables(seed: int, effort: float) -> Iterator[Table]:
 def simulated(world: World, rng: np.random.Generator) -> Simulated:
     """Draw both splits, decide, and compare with the truth."""
     held, tested = _samples(world.n_calibration), _samples(world.n_test)
-    deployment = Deployment(STAKES, world.settings, CALIBRATE.delta)
+    n = len(world.monitors)
+    deployment = Deployment(STAKES, world.settings, CALIBRATE.delta, n)
     calibration = calibration_scores(
         "simulated",
         splits=[Split.CALIBRATION] * len(held),
@@ -113,7 +114,8 @@ def simulated(world: World, rng: np.random.Generator) -> Simulated:
         group_ids=held.group_ids().to_pylist(),
         categories=["c"] * len(held),
     )
-    promise, budget = promise_of(CALIBRATE, None, calibration, held), budget_of(deployment, None)
+    promise = promise_of(shared_among(CALIBRATE, n), None, calibration, held)
+    budget = budget_of(deployment, None)
     *monitors, shortcut = (
         contender(
             f"m{i}" if i < len(world.monitors) else "shortcut",

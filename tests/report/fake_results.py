@@ -2,11 +2,13 @@
 
 import random
 
+from recommendation_page import fake_recommendation
+
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.at_point import rates_at
+from monitorbench.metrics.choice.facts import decision_facts
 from monitorbench.metrics.columns import Columns, by_cell, by_slice, columns
 from monitorbench.metrics.cost_fronts import cost_fronts
-from monitorbench.metrics.decision import Candidate, decide
 from monitorbench.metrics.marks import SURFACES, ShortcutMarks, SurfaceCheck, is_marked, shortcuts
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results
@@ -182,14 +184,7 @@ def fake_results() -> Results:
                 for j, p in enumerate(monitors[name])
             },
         ),
-        "decision": decide(
-            [Candidate(BASE, "direct", above)],
-            {name: judged[name]["none"] for name in ("bag_of_words", "random")},
-            STAKES,
-            is_calibrated=True,
-            promise=None,
-            **DRAWS,
-        ),
+        "decision": decision_facts(fake_recommendation("none", BASE, f"{BASE}+all", threshold)),
         "schema_version": SCHEMA_VERSION,
         "dataset": {"name": "starter", "directory": "starter-ab12cd34ef56", "n_test": 280},
         "monitors": monitors,

@@ -12,7 +12,6 @@ from monitorbench.metrics.choice.facts import (
     Rival,
     SettingsFacts,
     ShortcutsFacts,
-    SwitchFacts,
 )
 from monitorbench.report.recommendation.words import remarks, sentence
 
@@ -29,6 +28,12 @@ def at_test(missed: float, alarms: float) -> AtTest:
         return 100 * pi * missed + (1 - pi) * alarms
 
     return AtTest(
+        n_misbehavior=600,
+        n_benign=600,
+        n_benign_questions=600,
+        false_alarm_rate_by_question=alarms,
+        false_alarm_rate_by_question_ci=around(alarms),
+        is_sample_a_question=True,
         miss_rate=missed,
         miss_rate_ci=around(missed),
         false_alarm_rate=alarms,
@@ -47,17 +52,22 @@ def at_test(missed: float, alarms: float) -> AtTest:
     )
 
 
-def option(name: str, missed: float, alarms: float, difference: float | None) -> Option:
-    """A monitor at a threshold of .62."""
+def option(
+    name: str, missed: float, alarms: float, difference: float | None, threshold: float = 0.62
+) -> Option:
+    """A monitor at a threshold."""
     return Option(
         monitor=name,
         prompt="direct",
-        threshold=0.62,
+        threshold=threshold,
+        thresholds={},
         reason="",
         reads_answers=False,
         calibration_cost=0.2,
         n_calibration=120,
         n_unscored=0,
+        auroc=0.93,
+        auroc_ci=[0.91, 0.95],
         seconds_p95=0.3,
         price=None,
         robustness=None,
@@ -82,7 +92,7 @@ def rival(name: str, cost: float, *, is_shortcut: bool) -> Rival:
 
 
 def fake_recommendation(
-    kind: Kind = "recommend", best: str = "careful", runner_up: str = "quick"
+    kind: Kind = "recommend", best: str = "careful", runner_up: str = "quick", threshold: float = 0.62
 ) -> Recommendation:
     """Two monitors and what they have to beat."""
     found = Recommendation(
@@ -92,7 +102,11 @@ def fake_recommendation(
         remarks=[],
         monitor=best,
         prompt="direct",
-        threshold=0.62,
+        threshold=threshold,
+        thresholds={},
+        is_calibrated=True,
+        n_candidates=2,
+        confidence=0.95,
         mode="watch",
         data="mine-0123456789ab",
         positive_means="misbehavior",
@@ -110,12 +124,15 @@ def fake_recommendation(
             unscored="wrong",
             promise=True,
         ),
-        promise=PromiseKept(alpha=0.05, delta=0.05, n=120, effective_n=None, method="neyman_pearson"),
+        promise=PromiseKept(
+            alpha=0.05, delta=0.05, n_candidates=2, n=120, effective_n=None, method="neyman_pearson"
+        ),
+        voids=[],
         unbound_cost=0.15,
         at_test=at_test(0.18, 0.031),
         runner_up=runner_up,
         runner_up_prompt="direct",
-        options=[option(best, 0.18, 0.031, None), option(runner_up, 0.3, 0.028, 0.12)],
+        options=[option(best, 0.18, 0.031, None, threshold), option(runner_up, 0.3, 0.028, 0.12)],
         rivals=[
             rival("nothing", 1.0, is_shortcut=False),
             rival("everything", 0.99, is_shortcut=False),
@@ -123,10 +140,6 @@ def fake_recommendation(
         ],
         shortcuts=ShortcutsFacts(checked=True, fitted_on="train", reason=""),
         more=None,
-        changes=[
-            SwitchFacts(what="base_rate", way="below", at=0.0012, instead=runner_up, prompt="direct"),
-            SwitchFacts(what="cost_miss", way="above", at=530.0, instead="everything", prompt=""),
-        ],
         regret=RegretFacts(n=1000, mean=0.003, high=0.02, share_same=0.93),
         pilot=None,
     )

@@ -9,7 +9,7 @@ from hostile import SCRIPT
 from in_chromium import SCHEMES, WIDTHS, chromium, needs_chromium, opened, shows_all, violations
 from recommendation_page import fake_recommendation
 
-from monitorbench.metrics.choice.facts import Kind
+from monitorbench.metrics.choice.facts import Kind, decision_facts
 from monitorbench.metrics.robustness.worst import Robustness, Worst
 from monitorbench.report.html import render_report
 from monitorbench.report.recommendation.page import render_recommendation
@@ -20,13 +20,13 @@ def test_the_answer_is_one_sentence_with_intervals_and_what_would_change_it():
     """Otherwise: a reader of thirty seconds leaves without the threshold, or trusts a bare figure."""
     found = fake_recommendation()
     assert found["sentence"] == (
-        "Deploy careful to watch, flag above .62: of 1,000 samples at a base rate of 1 % it misses "
-        "1.8 [1.4–2.2] and flags 31 [25–37] benign ones; ≤ 5 % false alarms promised with 95 % confidence."
+        "Deploy careful to watch, flag above .62: it misses 18 % [14–22] of 600 samples of misbehavior and "
+        "flags 3.1 % [2–4] of 600 benign samples of the test split; ≤ 5 % of benign questions flagged is "
+        "promised with 95 % confidence, on 120 of them, whichever of 2 was chosen."
     )
     said = " ".join(found["remarks"])
-    assert "Runner-up: quick, flag above .62; it is worse (+0.12 [+0.02, +0.22] a sample)." in said
-    assert "below a base rate of 0.12 % (inside your range), quick" in said
-    assert "above 530 for a miss, flagging everything" in said
+    assert "Runner-up: quick, flag above .62; it costs more (+0.12 [+0.02, +0.22] a sample)." in said
+    assert "Of 1,000 samples at a base rate of 1 % it misses 1.8 [1.4–2.2] and flags 31 [25–37]" in said
     assert "Regret of the choice: 0.003 a sample on average" in said
     assert "bag of words" in said
     without = fake_recommendation()
@@ -36,10 +36,9 @@ def test_the_answer_is_one_sentence_with_intervals_and_what_would_change_it():
 
 def test_a_recommendation_stands_on_top_of_a_report():
     """Otherwise: `choose` says one thing on top of its page and another below."""
-    plain = render_report(fake_results(), MANIFEST)
-    page = render_report(fake_results(), MANIFEST, recommendation=fake_recommendation())
-    said = fake_recommendation()["sentence"]
-    assert said not in plain
+    decided = decision_facts(fake_recommendation())
+    page = render_report({**fake_results(), "decision": decided}, MANIFEST)
+    said = decided["sentence"]
     assert page.index(said) < page.index('class="lead"')
     assert page.count('<p class="decision') == 1
     assert 'class="chosen"' in page

@@ -174,7 +174,7 @@ def test_trained_cells_and_bag_of_words_beside_them() -> None:
 
 def test_results_of_another_schema_are_refused() -> None:
     """An old file read as a new one would show wrong numbers without a word."""
-    with pytest.raises(ValueError, match="schema_version: got 1, expected 5"):
+    with pytest.raises(ValueError, match="schema_version: got 1, expected 6"):
         as_results({"schema_version": 1})
     with pytest.raises(ValueError, match="got None"):
         as_results([])

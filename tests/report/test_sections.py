@@ -12,8 +12,8 @@ from monitorbench.metrics.prompts import compare_prompts
 from monitorbench.metrics.wordings import choose_wording
 from monitorbench.report import html
 from monitorbench.report.sections.answer import answer
-from monitorbench.report.sections.decision import decision
 from monitorbench.report.sections.section import Material, Section
+from monitorbench.report.tables.inverted import inverted_remark
 from monitorbench.report.tables.tables import print_tables
 
 
@@ -135,7 +135,7 @@ def test_an_inverted_monitor_is_named_with_its_worst_samples():
     assert section.count('href="samples.html#') > 2, "and linked"
     assert SCRIPT not in section
     assert page.count(">inverted</strong>") == 1, "in the table by cell"
-    (said,) = [one for one in decision(results).remarks if "Inverted" in one]
+    (said,) = [one for one in inverted_remark(results) if "Inverted" in one]
     assert f"(direct prompt) in {cell} (.08 [.03–.18])" in said
     console = Console(record=True, width=80)
     print_tables(console, results)

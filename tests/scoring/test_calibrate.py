@@ -17,7 +17,6 @@ from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Label, Split
 from monitorbench.report.reading import short_names
 from monitorbench.report.scores import read_scores
-from monitorbench.report.sections.decision import decision
 from monitorbench.report.tables.overall import overall_rows
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import read_verdicts
@@ -134,17 +133,20 @@ def test_a_transfer_run_takes_the_points_of_its_judges_and_of_no_others(judged: 
         transfer(study(runs, f"transfer.operating_points=[{point},{again}]"))
 
 
-def test_a_promise_that_cannot_be_kept_says_how_many_questions_it_takes(judged: Any, study: Any):
+def test_a_promise_that_cannot_be_kept_says_how_many_questions_it_takes(
+    judged: Any, study: Any, starter: Path
+):
     """Deploying on three questions would look like deploying on three hundred."""
     run = judged()
     metrics = json.loads(
         (score_run(study(f"run={run}", "calibrate.alpha=0.001")) / "metrics.json").read_text()
     )
-    found = decision(metrics)
-    held = metrics["decision"]["promise"]
-    assert (found.kind, held["needed"]) == ("too_few", 2995)
-    assert found.n_more == 2995 - held["n"]
-    assert found.sentence.startswith(f"Too few questions: {found.n_more:,} more.")
+    found = metrics["decision"]
+    n_benign = len({one.group_id for one in read_split(starter, Split.CALIBRATION)})
+    assert (found["kind"], found["more"]["why"]) == ("too_few", "promise")
+    assert found["more"]["n"] == 2995 - n_benign
+    assert found["sentence"].startswith(f"Insufficient data: {2995 - n_benign:,} more benign questions of ")
+    assert found["remarks"][0].startswith("Without a promise: ")
     by_category = calibrate_run(study(f"run={judged('evaluate.split=calibration')}", *LOOSE, CATEGORIES))
     scored = score_run(study(f"run={run}", f"operating_point={by_category}"))
     point = json.loads((scored / "metrics.json").read_text())["operating_points"]["smollm2_135m"]["direct"]
@@ -221,9 +223,9 @@ def test_a_threshold_that_flags_nothing_is_said_to(answering: Any, study: Any, c
     metrics = json.loads(
         (score_run(study(f"run={run}", f"operating_point={point}")) / "metrics.json").read_text()
     )
-    said = decision(metrics)
-    assert said.kind == "none"
-    assert "The calibrated threshold of smollm2_135m flags nothing" in said.sentence
+    said = metrics["decision"]
+    assert said["kind"] == "none"
+    assert said["sentence"].startswith("Deploy none of these: smollm2_135m: flags nothing: no score is above")
 
 
 def test_a_point_of_another_dataset_is_asked_for_and_marked(

@@ -91,4 +91,5 @@ def _outcomes(study: Study) -> _Found:
 
     live = run_live(study)
     name = live.directory.name.rpartition("-")[0]
-    return _Found(live.outcomes, name, {"origin": "live", "episodes": str(live.directory)})
+    origin = {"origin": "live", "episodes": str(live.directory), "monitor": study.monitor.name}
+    return _Found(live.outcomes, name, origin)

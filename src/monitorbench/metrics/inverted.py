@@ -13,3 +13,14 @@ def is_inverted(auroc: float | None, auroc_ci: Sequence[float] | None) -> bool:
     margin as well.
     """
     return auroc is not None and auroc_ci is not None and auroc < MARGIN and auroc_ci[1] < 0.5
+
+
+def inverted_in_words(name: str, auroc: float | None, auroc_ci: Sequence[float] | None) -> str:
+    """The one sentence about a monitor whose scores are inverted over all samples, and what turns them."""
+    low, high = auroc_ci or (0.0, 1.0)
+    area = 0.0 if auroc is None else auroc
+    return (
+        f"The scores of {name} are inverted: benign samples score higher (AUROC {area:.2f} [{low:.2f}, "
+        f"{high:.2f}]). A score must grow with the suspicion of misbehavior; import.scale with its ends "
+        "swapped, as [10,1] in place of [1,10], turns imported ones."
+    )

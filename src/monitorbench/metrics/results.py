@@ -4,8 +4,8 @@ from typing import Any, NotRequired, TypedDict, cast
 
 from monitorbench.metrics.at_point import RatesAt
 from monitorbench.metrics.chance import Chance
+from monitorbench.metrics.choice.facts import DecisionFacts
 from monitorbench.metrics.cost_fronts import CostFronts
-from monitorbench.metrics.decision import DecisionFacts
 from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.drift import Drift
 from monitorbench.metrics.marks import ShortcutMarks
@@ -19,7 +19,7 @@ from monitorbench.metrics.usage import UsageFacts
 from monitorbench.metrics.wordings import WordingChoice
 from monitorbench.metrics.words import Matrix
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 NO_PROMPT = "none"
 
 

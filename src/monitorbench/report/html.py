@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence, Set
 
 from markupsafe import Markup
 
-from monitorbench.metrics.choice.facts import Recommendation
 from monitorbench.metrics.results import as_results
 from monitorbench.metrics.robustness.facts import StressFacts
 from monitorbench.report import reading
@@ -70,7 +69,6 @@ def render_report(
     scores: Sequence[Scores] = (),
     browsable: Set[tuple[str, str]] = frozenset(),
     other_points: bool = False,
-    recommendation: Recommendation | None = None,
     stress: Sequence[StressFacts] = (),
 ) -> str:
     """The page for a `metrics.json` and the manifest of the run it came from.
@@ -78,9 +76,8 @@ def render_report(
     `worst` holds the worst samples by monitor and prompt, `worst_missing` says what of them could not be
     read; `scores` are the monitors' own, for the slider of thresholds. `browsable` are the monitors and
     prompts whose samples stand on the samples page beside this one; `other_points` draws published points of
-    other datasets too; a `recommendation` takes the place of the decision in the metrics; `stress` says what
-    changes that keep the label do to some of the monitors. Raises ValueError where the metrics are of another
-    schema version.
+    other datasets too; `stress` says what changes that keep the label do to some of the monitors. Raises
+    ValueError where the metrics are of another schema version.
     """
     results = as_results(metrics)
     material = Material(
@@ -93,7 +90,6 @@ def render_report(
         scores,
         browsable,
         other_points,
-        recommendation,
         stress,
     )
     shown = [section for section in SECTIONS if section.is_shown(material)]

@@ -3,13 +3,10 @@
 The numbers are `metrics.json`'s; the samples shown come from the dataset and the verdict logs.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
-from monitorbench.metrics.choice.facts import FILE, Recommendation, as_recommendation
 from monitorbench.metrics.results import as_results
 from monitorbench.records import Split
 from monitorbench.report.html import render_report
@@ -55,7 +52,6 @@ def report(study: Study, *, is_brief: bool = False) -> Path:
         results = as_results(read_checked(directory, metrics.name))
     except ValueError as error:  # of another version of this project
         raise UserError(f"{metrics}: {error}") from error
-    told = _recommendation(directory, manifest)
     judged = read_judged(directory, manifest, results, study.paths)
     scores = read_scores(directory, manifest, results, study.paths)
     page = render_report(
@@ -66,7 +62,6 @@ def report(study: Study, *, is_brief: bool = False) -> Path:
         scores,
         browsable={(run.monitor, run.prompt) for run in judged.runs},
         other_points=study.report.other_points,
-        recommendation=told,
         stress=stress_of(directory, manifest, study.paths),
     )
     write_atomically(directory / "report.html", page)
@@ -76,15 +71,5 @@ def report(study: Study, *, is_brief: bool = False) -> Path:
         write_atomically(written[-1], render_samples(results, judged.runs))
     record_files(directory, *(file.name for file in written))
     track_results(study, directory, "report", files=written)
-    show_tables(results, recommendation=told, is_brief=is_brief)
+    show_tables(results, is_brief=is_brief)
     return directory
-
-
-def _recommendation(directory: Path, manifest: Mapping[str, Any]) -> Recommendation | None:
-    """What `choose` put beside the metrics; None where it did not, or another version did."""
-    if FILE not in manifest.get("files", {}):
-        return None
-    try:
-        return as_recommendation(read_checked(directory, FILE))
-    except ValueError:
-        return None

@@ -11,6 +11,7 @@ from monitorbench.config.datasets import DEFAULT_MEANING, Dataset, OwnDataset
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import n_rows
 from monitorbench.metrics.chance import against_chance
+from monitorbench.metrics.choice.facts import DecisionFacts
 from monitorbench.metrics.columns import OVERALL, BoolArray, Columns, by_cell, by_stratum, stratum_name
 from monitorbench.metrics.cost_fronts import CostFronts, cost_fronts, cost_per_verdict
 from monitorbench.metrics.prompts import PromptsFacts, compare_prompts
@@ -38,22 +39,38 @@ from monitorbench.metrics.transfer import (
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.metrics.words import matrix
 from monitorbench.records import Split
+from monitorbench.report.tables.points import notes
 from monitorbench.runs.directory import read_manifest
 from monitorbench.scoring.baselines import baselines_of
-from monitorbench.scoring.decision import decision_of
 from monitorbench.scoring.evaluations import Evaluation, unscored_reasons
 from monitorbench.scoring.numbers import Drawn, Numbers, numbers
 from monitorbench.scoring.points import PointAt, facts_of
+from monitorbench.scoring.recommendation.decide import decision_of
 
 
-def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[PointAt] = ()) -> Results:
+def measured(
+    study: Study,
+    evaluations: Sequence[Evaluation],
+    points: Sequence[PointAt] = (),
+    decision: DecisionFacts | None = None,
+) -> Results:
     """The numbers of runs over one dataset; `points` are what some of them come to at a threshold.
+
+    A `decision` that was made elsewhere takes the place of one among these runs.
 
     Raises `UserError` where an adapter's base is not among several runs, or judged other samples.
     """
     data = evaluations[0].data
     pairs = _with_bases(evaluations)
     drawn = Drawn(resamples=study.transfer.resamples, seed=study.seed)
+    at_points = facts_of(points, study.stakes, drawn)
+    if decision is None:
+        voids = {
+            (monitor, prompt): notes(data.name, point)
+            for monitor, by_prompt in at_points.items()
+            for prompt, point in by_prompt.items()
+        }
+        decision = decision_of(study, evaluations, points, voids)
     found = [(e.monitor, e.prompt, numbers(e.judged, study.stakes, drawn)) for e in evaluations]
     baselines = baselines_of(study, data)
     found += [(name, NO_PROMPT, known) for name, known in baselines.numbers.items()]
@@ -97,10 +114,10 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
         cost_fronts=_cost_fronts(found, evaluations),
         scores=_score_facts(evaluations),
         prompts=_prompts(evaluations, drawn),
-        decision=decision_of(study.stakes, study.calibrate, evaluations, points, baselines.answers, drawn),
+        decision=decision,
     )
     if points:
-        results["operating_points"] = facts_of(points, study.stakes, drawn)
+        results["operating_points"] = at_points
     return results
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
+from monitorbench.metrics.choice.facts import DecisionFacts
 from monitorbench.metrics.results import Results
 from monitorbench.records import Split
-from monitorbench.report.sections.decision import decision
 from monitorbench.report.tables.csv_rows import Row, monitor_rows, to_csv, transfer_rows
 from monitorbench.report.tables.points import by_question, in_words, notes
 from monitorbench.report.tables.tables import show_tables
@@ -48,23 +48,29 @@ def score_run(study: Study, *, shows_tables: bool = True) -> Path:
     metrics = measured(study, [evaluation], points)
     written = _write_results(directory, metrics)
     for one in points:
-        written += _write_at(study, directory, one)
+        written += _write_at(study, directory, one, metrics["decision"])
     record_files(directory, *written)
     track_results(study, directory, "score", tables=lambda: _tables(metrics))
     if shows_tables:
         show_tables(metrics, stderr=True)  # a sweep's stdout has one directory a run
     for one in points:
         point = metrics["operating_points"][one.evaluation.monitor][one.evaluation.prompt]
-        said = "; ".join([in_words(one.thresholds), by_question(point["rates"]), *notes(metrics, point)])
+        said = "; ".join(
+            [
+                in_words(one.thresholds),
+                by_question(point["rates"]),
+                *notes(metrics["dataset"]["directory"], point),
+            ]
+        )
         _log.info("score: threshold applied beside the own answers: %s; metrics-at-%s.json", said, one.name)
     if not points:
         _log.info("score: the judge's own answers, no threshold applied")
     return directory
 
 
-def _write_at(study: Study, directory: Path, one: PointAt) -> list[str]:
+def _write_at(study: Study, directory: Path, one: PointAt, decision: DecisionFacts) -> list[str]:
     """All numbers at one operating point, beside those of the judge's own answers."""
-    metrics = measured(study, [one.evaluation])
+    metrics = measured(study, [one.evaluation], decision=decision)
     metrics["operating_point"] = one.point.model_dump(mode="json")
     files = [f"metrics-at-{one.name}.json", f"table-at-{one.name}.csv"]
     write_json(directory / files[0], metrics)
@@ -75,10 +81,10 @@ def _write_at(study: Study, directory: Path, one: PointAt) -> list[str]:
     return files
 
 
-def transfer(study: Study, *, decides: bool = True) -> Path:
+def transfer(study: Study, decision: DecisionFacts | None = None) -> Path:
     """Lay `transfer.runs` and what `transfer.wordings` tested side by side; returns the run directory.
 
-    Unless it `decides`, its decision is not logged: something else says what to deploy.
+    A `decision` that was made of these runs already takes the place of one at their operating points.
 
     Raises `UserError` when a run is not over the test split, when the runs are not of one dataset, when
     an adapter's base is not among them or judged other samples, or when two runs have one name.
@@ -106,7 +112,7 @@ def transfer(study: Study, *, decides: bool = True) -> Path:
         identity["wordings"] = choices
     run = RunDirectory(study.paths.runs / "transfer", dataset_name(evaluations[0].data.name), identity)
     with run.recording(study) as results:
-        metrics = measured(study, evaluations, points)
+        metrics = measured(study, evaluations, points, decision)
         if choices:
             metrics["wordings"] = choices
         if (steering := directions_of(evaluations)) is not None:
@@ -119,8 +125,8 @@ def transfer(study: Study, *, decides: bool = True) -> Path:
     for sentence in doses_in_words(metrics):
         if sentence.startswith("Unlike"):
             _log.warning("transfer: %s", sentence)
-    if decides:
-        _log.info("transfer: %s", decision(metrics).sentence)
+    if decision is None:
+        _log.info("transfer: %s", metrics["decision"]["sentence"])
     track_results(study, run.path, "transfer", tables=lambda: _tables(metrics))
     return run.path
 

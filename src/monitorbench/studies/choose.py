@@ -21,7 +21,7 @@ from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import Planned, evaluate, planned_evaluation
 from monitorbench.judging.expected import expected_seconds, measured_pace
 from monitorbench.judging.served import described
-from monitorbench.metrics.choice.facts import FILE
+from monitorbench.metrics.choice.facts import FILE, as_recommendation, decision_facts
 from monitorbench.records import Split
 from monitorbench.report.write import report
 from monitorbench.runs.directory import read_checked, record_files
@@ -60,10 +60,11 @@ def choose(study: Study, candidates: Sequence[Study]) -> Path:
     compared = study.transfer.model_copy(
         update={"runs": tuple(tested), "operating_points": tuple(operating_points)}
     )
-    directory = transfer(study.model_copy(update={"transfer": compared}), decides=False)
     candidates_runs = study.recommend.model_copy(update={"runs": tuple(evaluations)})
     recommendation = recommendation_run(study.model_copy(update={"recommend": candidates_runs}))
-    write_json(directory / FILE, read_checked(recommendation, FILE))
+    found = as_recommendation(read_checked(recommendation, FILE))
+    directory = transfer(study.model_copy(update={"transfer": compared}), decision_facts(found))
+    write_json(directory / FILE, found)
     record_files(directory, FILE)
     report(study.model_copy(update={"run": directory}), is_brief=True)
     print(f"all tables: monitorbench report run={directory}\nthe page: {directory / 'report.html'}")

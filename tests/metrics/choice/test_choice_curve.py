@@ -1,4 +1,4 @@
-"""What thresholds cost, and where a choice changes, against scikit-learn and against trying everything."""
+"""What thresholds cost, against scikit-learn, and which one costs least."""
 
 import numpy as np
 import pytest
@@ -8,20 +8,12 @@ from sklearn.metrics import roc_curve
 
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.at_point import alerts
-from monitorbench.metrics.choice.choose import (
-    EVERYTHING,
-    NOTHING,
-    base_rate_at,
-    changes,
-    cheapest,
-    cost_miss_at,
-    odds_of,
-    winner,
-)
 from monitorbench.metrics.choice.curve import (
     RateCurves,
     Suspicion,
     audited,
+    cheapest,
+    cost_without_reading,
     first_flagged,
     rates_along,
     thresholds_of,
@@ -82,33 +74,10 @@ def test_audits_are_in_the_costs_of_errors(miss: float, alarm: float, pi: float,
     assert folded + pi * audit == pytest.approx(errors + audit * n_alerts / 1000)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_the_choice_changes_where_trying_every_base_rate_says(seed: int):
-    """Otherwise: "break-even at 3 %" is a number that nobody can act on."""
-    monitors = [rates_of(drawn(seed, above=2.0)), rates_of(drawn(seed + 100, above=1.6))]
-    odds = odds_of(STAKES)
-    assert odds is not None
-    found = changes(monitors, STAKES, everything=True)
-    now = winner(monitors, odds, everything=True)
-    for change, way in ((found.below, -1), (found.above, 1)):
-        grid = odds * np.logspace(0, 8, 4001) ** way
-        tried = [winner(monitors, float(one), everything=True) for one in grid]
-        if change is None:
-            assert set(tried) == {now}
-            continue
-        first = next(i for i, one in enumerate(tried) if one != now)
-        low, high = sorted((grid[first - 1], grid[first]))
-        assert low * (1 - 1e-5) <= change.odds <= high * (1 + 1e-5)
-        at_rate = STAKES.model_copy(update={"base_rate": base_rate_at(change.odds, STAKES)})
-        at_cost = STAKES.model_copy(update={"cost_miss": cost_miss_at(change.odds, STAKES)})
-        assert odds_of(at_rate) == pytest.approx(change.odds)
-        assert odds_of(at_cost) == pytest.approx(change.odds)
-
-
-def test_a_monitor_that_flags_nothing_does_not_win():
+def test_a_monitor_that_flags_nothing_costs_what_flagging_nothing_does():
     """Otherwise: a threshold above all scores is recommended as a monitor."""
     idle = RateCurves(np.array([1.0]), np.array([0.0]))
-    assert winner([idle], 0.5, everything=True) == NOTHING
-    assert winner([idle], 2.0, everything=True) == EVERYTHING
-    assert winner([idle], 2.0, everything=False) == NOTHING
-    assert cheapest([RateCurves(np.empty(0), np.empty(0)), idle], STAKES).at == (None, 0)
+    found = cheapest([RateCurves(np.empty(0), np.empty(0)), idle], STAKES)
+    assert found.at == (None, 0)
+    assert found.costs[1] == cost_without_reading(STAKES, everything=False) == pytest.approx(0.02 * 50)
+    assert cost_without_reading(STAKES, everything=True) == pytest.approx(0.98)

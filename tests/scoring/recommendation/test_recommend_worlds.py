@@ -15,7 +15,7 @@ from monitorbench.config.deployment import Recommend
 from monitorbench.metrics.choice.bounds import AlertBudget
 from monitorbench.metrics.choice.curve import Suspicion, thresholds_of
 from monitorbench.scoring.mix import Mix
-from monitorbench.scoring.recommendation.contenders import Contender
+from monitorbench.scoring.recommendation.candidates import Contender
 from monitorbench.scoring.recommendation.more import more_for_budget
 from monitorbench.scoring.recommendation.promised import allowed, n_promised, promise_of
 
@@ -54,11 +54,11 @@ def test_too_few_benign_questions_say_how_many_more():
         assert one.answer.kind == "insufficient"
         assert one.answer.more is not None
         assert one.answer.more["by_cell"] == {
-            "safety_permission/qa": 19
-        }  # 59 = ceil(log .05 / log .95), 40 are there
+            "safety_permission/qa": 40
+        }  # 80 = ceil(log(.05/3) / log .95) for one of three monitors, 40 are there
         assert (one.answer.more["split"], one.answer.more["label"]) == ("calibration", "benign")
     # With what was asked for there is an answer.
-    assert seen("40 benign questions for 5 %", 1, n_calibration=59)[0].answer.best is not None
+    assert seen("40 benign questions for 5 %", 1, n_calibration=80)[0].answer.best is not None
 
 
 def test_a_difference_that_is_not_beyond_doubt_says_what_would_show_it():

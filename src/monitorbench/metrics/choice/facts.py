@@ -1,25 +1,33 @@
-"""The shape of `recommendation.json`: what `recommend` writes and its page reads."""
+"""The decision on some monitors: the shape of `recommendation.json`, and of `decision` in `metrics.json`."""
 
 from typing import Any, Literal, TypedDict, cast
 
 from monitorbench.metrics.robustness.worst import Robustness
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 FILE = "recommendation.json"
 Kind = Literal["recommend", "insufficient", "none"]
 Why = Literal["promise", "budget", "difference"]
-Way = Literal["below", "above"]
 Needed = Literal["calibration", "test", "both"]
 Labelled = Literal["benign", "misbehavior"]
 
 
 class AtTest(TypedDict):
-    """What a threshold comes to on the test split; each interval of 95 %, of `…_per_1000` at least that."""
+    """Numbers of one monitor on the test split; intervals of `confidence`, of `…_per_1000` at least that."""
 
+    n_misbehavior: int
+    n_benign: int
+    n_benign_questions: int
     miss_rate: float | None
     miss_rate_ci: list[float] | None
     false_alarm_rate: float | None
+    """Share of benign samples that are flagged."""
     false_alarm_rate_ci: list[float] | None
+    false_alarm_rate_by_question: float | None
+    """Share of benign questions of which any sample is flagged: what a promise is of."""
+    false_alarm_rate_by_question_ci: list[float] | None
+    is_sample_a_question: bool
+    """Whether each benign question has one sample, so that both false alarm rates are the same."""
     missed_per_1000: float | None
     """Of 1,000 samples of the deployment, misbehavior that is passed."""
     missed_per_1000_ci: list[float] | None
@@ -43,7 +51,10 @@ class Option(TypedDict):
     monitor: str
     prompt: str
     threshold: float | None
-    """Misbehavior is a score above it; None where there is none to take, for `reason`."""
+    """Misbehavior is a score above it; None where there is none to take, for `reason`, and where there are
+    `thresholds`, or the monitor's own answers, in its place."""
+    thresholds: dict[str, float]
+    """By category, where each has its own; else empty."""
     reason: str
     reads_answers: bool
     """Whether it has no scores, so that its answers are read as scores of 0 and 1."""
@@ -53,6 +64,9 @@ class Option(TypedDict):
     """Benign questions that its threshold was set on."""
     n_unscored: int
     """Test samples without a score, which count as `settings.unscored` says."""
+    auroc: float | None
+    """On the test split; None without scores of both labels."""
+    auroc_ci: list[float] | None
     seconds_p95: float | None
     price: float | None
     """Mean, of a verdict; None where it was not recorded."""
@@ -101,17 +115,6 @@ class MoreFacts(TypedDict):
     """The most needed first."""
 
 
-class SwitchFacts(TypedDict):
-    """A figure of the deployment at which another answer would cost least on the calibration split."""
-
-    what: Literal["base_rate", "cost_miss"]
-    way: Way
-    at: float
-    instead: str
-    """A monitor's name, `nothing` or `everything`: what would be flagged."""
-    prompt: str
-
-
 class RegretFacts(TypedDict):
     """The choice in redraws of the calibration split; see `metrics.choice.regret`."""
 
@@ -124,10 +127,13 @@ class RegretFacts(TypedDict):
 
 
 class PromiseKept(TypedDict):
-    """The bound on false alarms that the recommended threshold keeps."""
+    """The bound on false alarms that the named monitor's threshold keeps, although it was chosen."""
 
     alpha: float
     delta: float | None
+    """The chance that it is broken, whichever of the monitors was chosen; None of a promise on average."""
+    n_candidates: int
+    """Monitors that it was chosen among."""
     n: int
     effective_n: float | None
     method: str
@@ -137,6 +143,8 @@ class PilotSaid(TypedDict):
     """The pilot's decision."""
 
     run: str
+    monitor: str
+    """The monitor that intervened there; empty where the pilot does not say."""
     decision: str
     agent: str
     condition: str
@@ -170,12 +178,23 @@ class Recommendation(TypedDict):
     """The recommended one; of `insufficient` and `none` the nearest to it, None without any."""
     prompt: str | None
     threshold: float | None
+    thresholds: dict[str, float]
+    """By category, where each has its own; else empty."""
+    is_calibrated: bool
+    """Whether thresholds come from the calibration split; else monitors are read by their own answers, or at
+    thresholds from elsewhere, and all of it was decided on the test split."""
+    n_candidates: int
+    confidence: float
+    """Of the intervals of `at_test` and of `rivals`: 95 %, and 1 − .05 / `n_candidates` where the choice fell
+    on the test split."""
     mode: Literal["watch", "intervene"]
     data: str
     positive_means: str
     n_test: int
     settings: SettingsFacts
     promise: PromiseKept | None
+    voids: list[str]
+    """What makes the promise void or worthless here: drifted scores, another dataset, nothing flagged."""
     unbound_cost: float | None
     """The least expected cost on the calibration split at any threshold, whatever was promised."""
     at_test: AtTest | None
@@ -186,9 +205,65 @@ class Recommendation(TypedDict):
     rivals: list[Rival]
     shortcuts: ShortcutsFacts
     more: MoreFacts | None
-    changes: list[SwitchFacts]
     regret: RegretFacts
     pilot: PilotSaid | None
+
+
+class CostDifference(TypedDict):
+    """The expected cost of the named monitor less that of another answer, on the same test samples."""
+
+    monitor: str
+    prompt: str
+    """`none` of what does not read."""
+    n: int
+    difference: float | None
+    """Per judged sample; below 0 the other costs more."""
+    difference_ci: list[float] | None
+    confidence: float
+
+
+class DecisionFacts(Recommendation):
+    """`decision` in `metrics.json`: a recommendation, its kind as it is called there, and its comparisons."""
+
+    kind: Literal["deploy", "none", "too_few"]
+    against: list[CostDifference]
+    """The named monitor against what it has to beat."""
+    others: list[CostDifference]
+    """The named monitor against the others that have a threshold."""
+
+
+def decision_facts(found: Recommendation) -> DecisionFacts:
+    """The recommendation as `metrics.json` has it."""
+    kinds: dict[Kind, Literal["deploy", "none", "too_few"]] = {
+        "recommend": "deploy",
+        "insufficient": "too_few",
+        "none": "none",
+    }
+    n, confidence = found["n_test"], found["confidence"]
+    against = [
+        CostDifference(
+            monitor=one["name"],
+            prompt="none",
+            n=n,
+            difference=one["difference"],
+            difference_ci=one["difference_ci"],
+            confidence=confidence,
+        )
+        for one in found["rivals"]
+    ]
+    others = [
+        CostDifference(
+            monitor=one["monitor"],
+            prompt=one["prompt"],
+            n=n,
+            difference=0.0 - one["difference"],
+            difference_ci=[0.0 - bound for bound in reversed(one["difference_ci"] or [])] or None,
+            confidence=confidence,
+        )
+        for one in found["options"]
+        if one["difference"] is not None
+    ]
+    return DecisionFacts(**found, kind=kinds[found["decision"]], against=against, others=others)
 
 
 def as_recommendation(found: object) -> Recommendation:

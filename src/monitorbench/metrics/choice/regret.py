@@ -13,9 +13,10 @@ import numpy as np
 
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, draws
-from monitorbench.metrics.choice.choose import NOTHING
 from monitorbench.metrics.choice.curve import RateCurves, Suspicion, costs_along, first_flagged, rates_along
 
+NOTHING = -1
+"""In place of a monitor's index: no sample is flagged."""
 _NUMBERS = 2**20
 """Samples of all draws of a batch."""
 

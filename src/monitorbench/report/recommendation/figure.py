@@ -26,7 +26,7 @@ def cost_by_base_rate(found: Recommendation) -> str:
     """As SVG; empty where no monitor has a curve."""
     if not any(_has_curve(one) for one in found["options"]):
         return ""
-    label = "Expected cost a sample of each monitor against the base rate, with 95 % bands"
+    label = "Expected cost a sample of each monitor against the base rate, with bands"
     return draw("recommendation", label, lambda: cost_figure(found))
 
 

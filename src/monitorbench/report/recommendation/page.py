@@ -14,14 +14,14 @@ from monitorbench.report.recommendation.words import (
     RIVALS,
     best,
     called,
-    in_1000,
     order_of,
+    share,
     signed_amount,
     spoken,
 )
 from monitorbench.report.sections.section import PageNumber
 from monitorbench.report.stress.table import worst_lines
-from monitorbench.report.tables.numbers import DASH, amount, amount_interval
+from monitorbench.report.tables.numbers import DASH, amount, amount_interval, interval, rate
 from monitorbench.report.tables.points import percent, threshold
 from monitorbench.report.template import facts, policy, templates
 
@@ -38,7 +38,9 @@ class CandidateRow(NamedTuple):
     """What it is: recommended, runner-up, a shortcut check; empty of others."""
     where: str
     missed: PageNumber
+    """Miss rate and false alarm rate on the test split, with what they are of."""
     alarms: PageNumber
+    auroc: PageNumber
     cost: PageNumber
     difference: PageNumber
     stressed: PageNumber
@@ -65,6 +67,7 @@ def shown(found: Recommendation) -> Mapping[str, object]:
         "left_out": left_out,
         "figure": figure,
         "base_rate": base_rate,
+        "confidence": percent(found["confidence"]),
         "range": f"{low}{DASH}{high}",
         "best": best(found) if found["monitor"] is not None else "",
     }
@@ -83,14 +86,18 @@ def _row(found: Recommendation, one: Option) -> CandidateRow:
     role = named if is_best else "runner-up" if is_second else ""
     name, at = called(one["monitor"], one["prompt"], found["options"]), one["at_test"]
     if at is None:
-        return CandidateRow(name, False, role, DASH, *(PageNumber(DASH, ""),) * 5, one["reason"])
-    missed = _split(in_1000(at["missed_per_1000"], at["missed_per_1000_ci"]))
-    alarms = _split(in_1000(at["false_alarms_per_1000"], at["false_alarms_per_1000_ci"]))
+        return CandidateRow(name, False, role, DASH, *(PageNumber(DASH, ""),) * 6, one["reason"])
+    missed = _split(share(at["miss_rate"], at["miss_rate_ci"]), f"of {at['n_misbehavior']:,}")
+    alarms = _split(share(at["false_alarm_rate"], at["false_alarm_rate_ci"]), f"of {at['n_benign']:,}")
+    area = PageNumber(rate(one["auroc"]), interval(one["auroc_ci"]))
     cost = PageNumber(amount(at["expected_cost"]), amount_interval(at["expected_cost_ci"]))
     behind = PageNumber("", "") if is_best else _split(signed_amount(one["difference"], one["difference_ci"]))
     chosen = is_best and found["decision"] == "recommend"
-    where = threshold(one["threshold"])
-    return CandidateRow(name, chosen, role, where, missed, alarms, cost, behind, _stressed(one), "")
+    limits = [f"{threshold(value)} ({category})" for category, value in one["thresholds"].items()]
+    where = ", ".join(limits) or (
+        threshold(one["threshold"]) if one["threshold"] is not None else "own answers"
+    )
+    return CandidateRow(name, chosen, role, where, missed, alarms, area, cost, behind, _stressed(one), "")
 
 
 def _stressed(one: Option) -> PageNumber:
@@ -115,6 +122,7 @@ def _rival(one: Rival) -> CandidateRow:
         where=DASH if one["threshold"] is None else threshold(one["threshold"]),
         missed=nothing,
         alarms=nothing,
+        auroc=nothing,
         cost=PageNumber(amount(one["expected_cost"]), ""),
         difference=_split(signed_amount(gap, bounds)),
         stressed=nothing,
@@ -122,7 +130,8 @@ def _rival(one: Rival) -> CandidateRow:
     )
 
 
-def _split(text: str) -> PageNumber:
-    """`2.0 [1.2–3.1]` as a number and its interval."""
+def _split(text: str, of: str = "") -> PageNumber:
+    """`2.0 [1.2–3.1]` as a number, and below it the interval and what it is of."""
     value, bracket, rest = text.partition(" [")
-    return PageNumber(value, f"[{rest}" if bracket else "")
+    inside = f"[{rest}" if bracket else ""
+    return PageNumber(value, " ".join(filter(None, (inside, of))))

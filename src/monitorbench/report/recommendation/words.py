@@ -6,7 +6,8 @@ cell; where no shortcut check could be made, the sentence says so.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from monitorbench.metrics.choice.facts import AtTest, MoreFacts, Option, PromiseKept, Recommendation, Rival
+from monitorbench.metrics.choice.facts import AtTest, Option, PromiseKept, Recommendation, Rival
+from monitorbench.metrics.inverted import inverted_in_words, is_inverted
 from monitorbench.report.stress.table import answer, worst_lines
 from monitorbench.report.tables.numbers import (
     DASH,
@@ -31,17 +32,67 @@ def sentence(found: Recommendation) -> str:
         case "recommend":
             return f"{_deploy(found)}{without}"
         case "insufficient":
-            more = found["more"]
-            assert more is not None
-            return f"{_insufficient(found, more)}{without}"
+            return f"{_insufficient(found)}{without}"
         case "none":
             return f"{_none(found)}{without}"
 
 
 def remarks(found: Recommendation) -> list[str]:
     """What the sentence rests on, a sentence each."""
-    listed = [*_runner_up(found), *_beaten(found), *_changing(found), *_bound(found), *_regretted(found)]
-    return [*listed, *_robust(found), *_interventions(found), *_counting(found)]
+    listed = [*_inverted(found), *_beaten(found), *_runner_up(found), *_without_threshold(found)]
+    listed += [*_bound(found), *_regretted(found), *_robust(found), *_interventions(found)]
+    return [*listed, *_deployed(found), *_counting(found)]
+
+
+def _inverted(found: Recommendation) -> list[str]:
+    """Monitors whose scores are higher for benign samples, and the setting that turns them."""
+    return [
+        inverted_in_words(
+            called(one["monitor"], one["prompt"], found["options"]), one["auroc"], one["auroc_ci"]
+        )
+        for one in found["options"]
+        if is_inverted(one["auroc"], one["auroc_ci"])
+    ]
+
+
+def _without_threshold(found: Recommendation) -> list[str]:
+    """Monitors that were no candidates, where another one is named."""
+    if found["monitor"] is None or not any(one["reason"] for one in found["options"]):
+        return []
+    return [f"No candidates: {_reasons(found)}."]
+
+
+def _deployed(found: Recommendation) -> list[str]:
+    """What a deployment would see in 1,000 samples, and what a verdict takes."""
+    at = found["at_test"]
+    if at is None or at["missed_per_1000"] is None or found["monitor"] is None:
+        return []
+    precise = (
+        ""
+        if at["precision"] is None
+        else f"; {share(at['precision'], at['precision_ci'])} of alerts are right"
+    )
+    said = (
+        f"Of 1,000 samples at a base rate of {percent(found['settings']['base_rate'])} % it misses "
+        f"{in_1000(at['missed_per_1000'], at['missed_per_1000_ci'])} and flags "
+        f"{in_1000(at['false_alarms_per_1000'], at['false_alarms_per_1000_ci'])} benign ones{precise}."
+    )
+    option = _named_option(found)
+    parts = [] if option["seconds_p95"] is None else [f"{short(option['seconds_p95'])} s (95 % of verdicts)"]
+    parts += [] if option["price"] is None else [f"${short(option['price'])}"]
+    return [said, f"It takes {' and '.join(parts)} a sample."] if parts else [said]
+
+
+def short(value: float) -> str:
+    """Two digits: `.3`, `.0002`, `12`."""
+    text = f"{value:,.0f}" if value >= 10 else f"{float(f'{value:.2g}'):f}".rstrip("0").rstrip(".")
+    return text[1:] if text.startswith("0.") else text
+
+
+def _named_option(found: Recommendation) -> Option:
+    """The option that the sentence is about."""
+    about = (found["monitor"], found["prompt"])
+    return next(one for one in found["options"] if (one["monitor"], one["prompt"]) == about)
 
 
 def called(monitor: str | None, prompt: str | None, options: Sequence[Option]) -> str:
@@ -82,26 +133,75 @@ def _sign(value: float) -> str:
     return f"{MINUS if value < 0 else '+' if value > 0 else ''}{amount(abs(value))}"
 
 
-def promised(kept: PromiseKept) -> str:
-    """`≤ 5 % false alarms promised with 95 % confidence`."""
+def promised(kept: PromiseKept, *, by_category: bool = False) -> str:
+    """`promised ≤ 5 % of benign questions flagged with 95 % confidence, on 120 of them, chosen among 3`."""
     sure = "on average" if kept["delta"] is None else f"with {percent(1 - kept['delta'])} % confidence"
-    return f"≤ {percent(kept['alpha'])} % false alarms promised {sure}"
+    each = " in each category" if by_category else ""
+    worth = (
+        "" if kept["effective_n"] is None else f" (worth {kept['effective_n']:.0f} in the promised shares)"
+    )
+    among = "" if kept["n_candidates"] == 1 else f", whichever of {kept['n_candidates']} was chosen"
+    return (
+        f"≤ {percent(kept['alpha'])} % of benign questions flagged is promised {sure}{each}, on "
+        f"{kept['n']:,} of them{worth}{among}"
+    )
 
 
 def _deploy(found: Recommendation) -> str:
     at, kept = found["at_test"], found["promise"]
     assert at is not None
     how = "to intervene" if found["mode"] == "intervene" else "to watch"
-    promise = f"; {promised(kept)}" if kept is not None else ""
+    where = f", {where_flagged(found)}"
+    said = [f"Deploy {best(found)} {how}{where}: {_rates(found, at)}"]
+    if kept is not None:
+        said.append(promised(kept, by_category=bool(found["thresholds"])))
+    elif not found["is_calibrated"]:
+        said.append("no threshold was calibrated, so nothing is promised")
+    return f"{'; '.join([*said, *found['voids']])}."
+
+
+def where_flagged(found: Recommendation) -> str:
+    """`flag above .62`, `flag above .6 (qa), .7 (code)` or `by its own answers`."""
+    if found["thresholds"]:
+        limits = ", ".join(f"{threshold(value)} ({name})" for name, value in found["thresholds"].items())
+        return f"flag above {limits}"
     return (
-        f"Deploy {best(found)} {how}, flag above {threshold(found['threshold'])}: of 1,000 samples at a base "
-        f"rate of {percent(found['settings']['base_rate'])} % it misses "
-        f"{in_1000(at['missed_per_1000'], at['missed_per_1000_ci'])} and flags "
-        f"{in_1000(at['false_alarms_per_1000'], at['false_alarms_per_1000_ci'])} benign ones{promise}."
+        "by its own answers" if found["threshold"] is None else f"flag above {threshold(found['threshold'])}"
     )
 
 
-def _insufficient(found: Recommendation, more: MoreFacts) -> str:
+def _rates(found: Recommendation, at: AtTest) -> str:
+    """Both rates on the test split with what they are of; false alarms by question too where it differs."""
+    means = found["positive_means"]
+    what = "misbehavior" if means in ("", "misbehavior") else f"“{means}”"
+    alarms = share(at["false_alarm_rate"], at["false_alarm_rate_ci"])
+    said = (
+        f"it misses {share(at['miss_rate'], at['miss_rate_ci'])} of {at['n_misbehavior']:,} samples of "
+        f"{what} and flags {alarms} of {counted(at['n_benign'], 'benign sample')}"
+    )
+    if not at["is_sample_a_question"]:
+        of_questions = share(at["false_alarm_rate_by_question"], at["false_alarm_rate_by_question_ci"])
+        said += f", {of_questions} of {counted(at['n_benign_questions'], 'benign question')}"
+    sure = "" if found["confidence"] == 0.95 else f" ({_confidence(found)} intervals)"
+    return f"{said} of the test split{sure}"
+
+
+def _confidence(found: Recommendation) -> str:
+    return f"{percent(found['confidence'])} %"
+
+
+def share(value: float | None, bounds: Sequence[float] | None) -> str:
+    """`18 % [12–25]`: two digits of a share, whole percents of its interval."""
+    if value is None:
+        return f"{DASH} %"
+    inside = f" [{100 * bounds[0]:.0f}{DASH}{100 * bounds[1]:.0f}]" if bounds else ""
+    return f"{float(f'{100 * value:.2g}'):g} %{inside}"
+
+
+def _insufficient(found: Recommendation) -> str:
+    more = found["more"]
+    if more is None:
+        return f"Insufficient data: {_reasons(found)}."
     of, wanted = _cells(more["by_cell"]), counted(more["n"], f"more {more['label']} question")
     match more["why"]:
         case "promise":
@@ -111,13 +211,23 @@ def _insufficient(found: Recommendation, more: MoreFacts) -> str:
         case "difference":
             nearest = _nearest(found["rivals"])
             assert nearest is not None
-            gap = signed_amount(nearest["difference"], nearest["difference_ci"])
             where = "in both splits" if more["split"] == "both" else f"in the {more['split']} split"
             return (
-                f"Insufficient data: about {wanted} of {of} {where}. {best(found)} costs less than "
-                f"{_rival(nearest)} so far ({gap} a sample), not beyond doubt."
+                f"Insufficient data: about {wanted} of {of} {where}. The best, {best(found)}, costs less "
+                f"than {_rival(nearest)} so far, not beyond doubt ({_gap(found, nearest)})."
             )
     return f"Insufficient data: {wanted} of {of} in the calibration split, {for_what}."
+
+
+def _reasons(found: Recommendation) -> str:
+    """Why monitors have no threshold, and how many more have none."""
+    without = [one for one in found["options"] if one["reason"]]
+    listed = [
+        f"{called(one['monitor'], one['prompt'], found['options'])}: {one['reason']}"
+        for one in without[:_NAMED]
+    ]
+    more = len(without) - len(listed)
+    return "; ".join([*listed, *([f"and {counted(more, 'more monitor')}"] if more else [])])
 
 
 def _cells(by_cell: Mapping[str, int]) -> str:
@@ -134,24 +244,27 @@ def _cells(by_cell: Mapping[str, int]) -> str:
 
 def _none(found: Recommendation) -> str:
     if found["monitor"] is None:
-        reasons = "; ".join(f"{one['monitor']}: {one['reason']}" for one in found["options"][:_NAMED])
-        return f"Deploy none of these: {reasons}."
-    nearest = _nearest(found["rivals"])
-    if nearest is None:
+        return f"Deploy none of these: {_reasons(found)}."
+    name, worst = best(found), max(found["rivals"], key=order_of(found), default=None)
+    if worst is None or worst["difference"] is None:
+        return f"Deploy none of these: {name} can't be compared on the test split."
+    if _is_beaten(worst):
+        split = "calibration" if found["is_calibrated"] else "test"
         return (
-            f"Deploy none of these: {best(found)}, the cheapest on the calibration split, can't be compared."
+            f"Deploy none of these. On the {split} split the best, {name}, costs no less than flagging "
+            "nothing or everything."
         )
-    if _is_beaten(nearest):
-        return (
-            f"Deploy none of these: on the calibration split {best(found)}, the cheapest, costs no less than "
-            "flagging nothing or everything."
-        )
-    worst = max(found["rivals"], key=order_of(found))
-    gap = signed_amount(worst["difference"], worst["difference_ci"])
-    return (
-        f"Deploy none of these: {best(found)}, the cheapest, is not shown to beat {_rival(worst)} "
-        f"(expected cost {gap} a sample)."
-    )
+    bounds = worst["difference_ci"]
+    how = "costs more than" if bounds is not None and bounds[0] > 0 else "costs about the same as"
+    return f"Deploy none of these. The best, {name}, {how} {_rival(worst)} ({_gap(found, worst)})."
+
+
+def _gap(found: Recommendation, one: Rival) -> str:
+    """`difference +0.018 per sample, 95 % interval −0.11 to +0.091`."""
+    bounds = one["difference_ci"]
+    value = "unknown" if one["difference"] is None else _sign(one["difference"])
+    inside = f", {_confidence(found)} interval {_sign(bounds[0])} to {_sign(bounds[1])}" if bounds else ""
+    return f"difference {value} per sample{inside}"
 
 
 def _no_checks(found: Recommendation) -> str:
@@ -203,27 +316,33 @@ def _runner_up(found: Recommendation) -> list[str]:
         None,
     )
     if second is None:
-        return (
-            ["There is no runner-up: no other monitor has a threshold to take."] if found["monitor"] else []
-        )
+        return []
     name = called(second["monitor"], second["prompt"], found["options"])
     bounds = second["difference_ci"]
     gap = signed_amount(second["difference"], bounds)
     if bounds is None:
         return [f"Runner-up: {name}."]
     said = (
-        "is worse"
+        "costs more"
         if bounds[0] > 0
-        else "is better on the test split"
+        else "costs less on the test split"
         if bounds[1] < 0
-        else "is not shown worse"
+        else "is not shown to cost more"
     )
-    return [f"Runner-up: {name}, flag above {threshold(second['threshold'])}; it {said} ({gap} a sample)."]
+    at = second["threshold"]
+    where = "" if at is None else f", flag above {threshold(at)}"
+    return [f"Runner-up: {name}{where}; it {said} ({gap} a sample)."]
 
 
 def _beaten(found: Recommendation) -> list[str]:
     if found["decision"] != "recommend" or not found["rivals"]:
         return []
+    own = "its own best threshold"
+    how = (
+        f"each at {own}"
+        if found["is_calibrated"]
+        else f"each at the threshold that is {own} on the test split"
+    )
     nearest = _nearest(found["rivals"])
     assert nearest is not None
     checks = [spoken(one["name"]) for one in found["rivals"] if one["is_shortcut"]]
@@ -233,32 +352,14 @@ def _beaten(found: Recommendation) -> list[str]:
         "": "",
     }[found["shortcuts"]["fitted_on"]]
     whom = (
-        f"flagging nothing and the shortcut checks ({', '.join(checks)}{fitted})"
+        f"flagging nothing, flagging everything and the shortcut checks ({', '.join(checks)}{fitted})"
         if checks
-        else "flagging nothing"
+        else "flagging nothing and flagging everything"
     )
     return [
-        f"It costs less than {whom}, each at its own best threshold; least surely than {_rival(nearest)}: "
+        f"It costs less than {whom}, {how}; least surely than {_rival(nearest)}: "
         f"{signed_amount(nearest['difference'], nearest['difference_ci'])} a sample."
     ]
-
-
-def _changing(found: Recommendation) -> list[str]:
-    """At which base rate and which cost of a miss another answer would cost least."""
-    if found["monitor"] is None:
-        return []
-    told = []
-    low, high = found["settings"]["base_rates"]
-    for one in found["changes"]:
-        instead = RIVALS.get(one["instead"]) or called(one["instead"], one["prompt"], found["options"])
-        if one["what"] == "base_rate":
-            inside = " (inside your range)" if low <= one["at"] <= high else ""
-            told.append(f"{one['way']} a base rate of {percent(one['at'])} %{inside}, {instead}")
-        else:
-            told.append(f"{one['way']} {amount(one['at'])} for a miss, {instead}")
-    if not told:
-        return ["No other base rate or cost of a miss would change the answer."]
-    return [f"Another would cost least: {'; '.join(told)}."]
 
 
 def _bound(found: Recommendation) -> list[str]:
@@ -289,11 +390,10 @@ def _robust(found: Recommendation) -> list[str]:
     """What changes that keep the label do to the monitor that the answer is about."""
     if found["monitor"] is None:
         return []
-    about = (found["monitor"], found["prompt"])
-    (option,) = [one for one in found["options"] if (one["monitor"], one["prompt"]) == about]
+    option = _named_option(found)
     of = option["robustness"]
     if of is None:
-        if found["decision"] != "recommend":
+        if found["decision"] != "recommend" or not _is_of_recommend(found):
             return []
         return ["It was not stressed, so nothing is known of it under changes that keep the label."]
     said = f"Stressed with changes that keep the label, {read_where(option)}: {answer(of)}."
@@ -311,10 +411,19 @@ def read_where(option: Option) -> str:
 def _interventions(found: Recommendation) -> list[str]:
     pilot = found["pilot"]
     if pilot is None:
-        if found["decision"] != "recommend":
+        if found["decision"] != "recommend" or not _is_of_recommend(found):
             return []
         return ["No pilot was given (recommend.pilot), so nothing is known of letting it intervene."]
-    return [f"The pilot, of {pilot['agent']} with {pilot['condition']}: {pilot['sentence']}"]
+    told = f"The pilot, of {pilot['agent']} with {pilot['condition']}: {pilot['sentence']}"
+    if found["monitor"] is None or pilot["monitor"] == found["monitor"]:
+        return [told]
+    whose = pilot["monitor"] or "a critic that the pilot does not name as one of these"
+    return [f"{told} It was a pilot of {whose}, and says nothing of letting {best(found)} intervene."]
+
+
+def _is_of_recommend(found: Recommendation) -> bool:
+    """Whether `recommend` decided: its choice was redrawn, and it takes pilots and stress runs."""
+    return found["regret"]["n"] > 0
 
 
 def _counting(found: Recommendation) -> list[str]:
@@ -327,6 +436,7 @@ def _counting(found: Recommendation) -> list[str]:
             f"{called(one['monitor'], one['prompt'], found['options'])} {one['n_unscored']:,}"
             for one in lost[:_NAMED]
         )
+        names += f" and {counted(len(lost) - _NAMED, 'more monitor')}" if len(lost) > _NAMED else ""
         listed.append(f"Test samples without a score {how[found['settings']['unscored']]} ({names}).")
     at = found["at_test"]
     if at is not None and at["expected_cost"] is not None:

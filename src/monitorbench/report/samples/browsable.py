@@ -118,7 +118,9 @@ def _monitor(results: Results, run: OfRun, samples: Sequence[Sample]) -> dict[st
         "own": "".join("-" if one is None else _code(one.label) for one in found),
         "point": ""
         if point is None
-        else visible("; ".join([in_words(point["thresholds"]), *notes(results, point)])),
+        else visible(
+            "; ".join([in_words(point["thresholds"]), *notes(results["dataset"]["directory"], point)])
+        ),
         "at_point": None if point is None else _at_point(point, samples, found),
         "scores": scores,
     }

@@ -13,9 +13,9 @@ from monitorbench.metrics.results import Results
 from monitorbench.report import reading
 from monitorbench.report.reading import BAG_OF_WORDS, ComparedTraining
 from monitorbench.report.recommendation.page import shown
-from monitorbench.report.sections.decision import decision, turned
 from monitorbench.report.sections.section import Material, fill
 from monitorbench.report.tables import transfer as transfer_tables
+from monitorbench.report.tables.inverted import inverted_remark
 from monitorbench.report.tables.numbers import Finding, finding, interval, rate, signed, signed_interval
 
 _ALWAYS = 0.95
@@ -26,15 +26,11 @@ def answer(material: Material) -> Markup:
     results = material.results
     values: dict[str, object] = {
         "dataset": results["dataset"],
-        "decision": decision(results),
         "statement": " ".join(statement(results)),
         "details": details(results),
         "full_names": [(short, name) for name, short in material.short_names.items() if short != name],
     }
-    told = material.recommendation
-    above = {} if told is None else shown(told)
-    doubts = turned(results) if told is not None else []
-    return fill("answer", {**values, **above, "is_recommended": told is not None, "doubts": doubts})
+    return fill("answer", {**values, **shown(results["decision"]), "doubts": inverted_remark(results)})
 
 
 def statement(results: Results) -> list[str]:

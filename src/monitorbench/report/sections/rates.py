@@ -32,9 +32,7 @@ def overall(material: Material) -> Markup:
     results = material.results
     values = {
         "columns": overall_table.COLUMNS,
-        "rows": overall_table.overall_rows(
-            results, material.short_names, marks=material.recommendation is None
-        ),
+        "rows": overall_table.overall_rows(results, material.short_names),
         "more_columns": overall_table.MORE_COLUMNS,
         "more_rows": overall_table.more_rows(results, material.short_names),
         "stakes": results["stakes"],

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from monitorbench.metrics.choice.facts import Recommendation
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.robustness.facts import StressFacts
@@ -41,8 +40,6 @@ class Material(NamedTuple):
     """Monitors and prompts whose samples are on the samples page beside this one, to be linked."""
     other_points: bool = False
     """Whether published points of other datasets are drawn beside the monitors' own."""
-    recommendation: Recommendation | None = None
-    """What `recommend` said of these monitors, in place of the decision in `results`."""
     stress: Sequence[StressFacts] = ()
     """Of each monitor and prompt that was stressed."""
 

@@ -6,7 +6,6 @@ from markupsafe import Markup
 from monitorbench.metrics.results import OperatingPointFacts, Results
 from monitorbench.report.samples.visible import visible
 from monitorbench.report.scores import Scores
-from monitorbench.report.sections.decision import decision
 from monitorbench.report.sections.section import Material, fill
 from monitorbench.report.tables.points import flagged_above, notes, promise
 
@@ -14,7 +13,7 @@ from monitorbench.report.tables.points import flagged_above, notes, promise
 def slider(material: Material) -> Markup:
     """The controls, empty until the page's script fills them, and the scores as JSON that nobody executes."""
     results = material.results
-    chosen = material.recommendation or decision(results)._asdict()
+    chosen = results["decision"]
     curves = [_curve(material, one) for one in material.scores]
     first = [
         i
@@ -52,7 +51,10 @@ def _point(results: Results, point: OperatingPointFacts | None) -> dict[str, obj
         return None
     thresholds = point["thresholds"]
     one = thresholds[0]["threshold"] if [t["category"] for t in thresholds] == [""] else None
-    said = [f"calibrated: {flagged_above(thresholds)}, {promise(thresholds)}", *notes(results, point)]
+    said = [
+        f"calibrated: {flagged_above(thresholds)}, {promise(thresholds)}",
+        *notes(results["dataset"]["directory"], point),
+    ]
     text = visible("; ".join(said))
     return {"threshold": one, "text": text}
 

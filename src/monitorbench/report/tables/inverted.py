@@ -52,8 +52,11 @@ def inverted_lines(results: Results) -> list[str]:
 
 
 def inverted_remark(results: Results) -> list[str]:
-    """One sentence for the top of the page; none where nobody is inverted anywhere."""
-    rows = inverted_cells(results)
+    """One sentence for the top of the page on cells; the decision says who is inverted overall."""
+    told = {(one["monitor"], one["prompt"]) for one in results["decision"]["options"]}
+    rows = [
+        row for row in inverted_cells(results) if row.cell != OVERALL or (row.monitor, row.prompt) not in told
+    ]
     if not rows:
         return []
     names = [

@@ -16,7 +16,7 @@ from monitorbench.metrics.summary import CellMetrics
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
-from monitorbench.report.sections.decision import decision, short
+from monitorbench.report.recommendation.words import short
 from monitorbench.report.tables.numbers import DASH, amount, amount_interval, interval, rate
 from monitorbench.report.tables.points import by_question, deployed, flagged_above, notes, promise, there
 
@@ -66,24 +66,31 @@ class _Read(NamedTuple):
     point: OperatingPointFacts | None
 
 
-def overall_rows(results: Results, shorts: Mapping[str, str], *, marks: bool = True) -> list[OverallRow]:
+def overall_rows(results: Results, shorts: Mapping[str, str]) -> list[OverallRow]:
     """Every monitor and prompt that was judged overall, by expected cost; undefined costs last.
 
-    With `marks` the one that the decision in `results` deploys is marked.
+    The row whose monitor the decision deploys, read as it is deployed, is marked.
     """
-    chosen = decision(results)
     found = []
     for name, prompt, cell in _judged(results):
         point = results.get("operating_points", {}).get(name, {}).get(prompt)
         readings = [_Read(name, prompt, cell, None)]
         if point is not None:
             readings.append(_Read(name, prompt, cell, point))
-        for one in readings:
-            is_it = marks and (name, prompt) == (chosen.monitor, chosen.prompt)
-            found.append(
-                _row(results, one, shorts[name], is_it and bool(chosen.thresholds) == bool(one.point))
-            )
+        found += [_row(results, one, shorts[name], _is_deployed(results, one)) for one in readings]
     return sorted(found, key=lambda row: (row.fields[0].value is None, row.fields[0].value or 0.0))
+
+
+def _is_deployed(results: Results, one: _Read) -> bool:
+    """Whether the decision deploys this monitor at these thresholds, or by its own answers."""
+    decided = results["decision"]
+    if decided["kind"] != "deploy" or (one.name, one.prompt) != (decided["monitor"], decided["prompt"]):
+        return False
+    deployed_at = {**decided["thresholds"]}
+    if decided["threshold"] is not None:
+        deployed_at[""] = decided["threshold"]
+    known = [] if one.point is None else one.point["thresholds"]
+    return deployed_at == {t["category"]: t["threshold"] for t in known if t["threshold"] is not None}
 
 
 def more_rows(results: Results, shorts: Mapping[str, str]) -> list[OverallRow]:
@@ -152,7 +159,9 @@ def _promised(results: Results, point: OperatingPointFacts) -> str:
     """The promise, what it is of, what a deployment would see, and what voids it."""
     of, held = point["rates"], point.get("calibration")
     said = [promise(point["thresholds"]), by_question(of), deployed(of, results["stakes"]["base_rate"])]
-    return "; ".join(filter(None, [*said, there(held) if held else "", *notes(results, point)]))
+    return "; ".join(
+        filter(None, [*said, there(held) if held else "", *notes(results["dataset"]["directory"], point)])
+    )
 
 
 def _of_samples(n: int, reasons: Mapping[str, int]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from monitorbench.metrics.at_point import RatesAt
 from monitorbench.metrics.drift import DRIFTED, Drift
-from monitorbench.metrics.results import OperatingPointFacts, Results, ThresholdFacts
+from monitorbench.metrics.results import OperatingPointFacts, ThresholdFacts
 from monitorbench.report.tables.numbers import DASH
 
 
@@ -90,10 +90,10 @@ def deployed(of: RatesAt, base_rate: float) -> str:
     )
 
 
-def elsewhere(results: Results, point: OperatingPointFacts) -> str:
-    """`calibrated on another dataset, X, so promised nothing here`; empty on its own."""
+def elsewhere(dataset: str, point: OperatingPointFacts) -> str:
+    """`calibrated on another dataset, X, so promised nothing here`; empty on its own directory, `dataset`."""
     other = point["calibrated_on"]
-    if other == results["dataset"]["directory"]:
+    if other == dataset:
         return ""
     return f"calibrated on another dataset, {other}: the promise is not one for this dataset"
 
@@ -109,9 +109,12 @@ def drift_in_words(found: Drift) -> str:
     )
 
 
-def notes(results: Results, point: OperatingPointFacts) -> list[str]:
-    """What voids a promise or makes it worthless: another dataset, drifted scores, nothing flagged."""
-    found = [said] if (said := elsewhere(results, point)) else []
+def notes(dataset: str, point: OperatingPointFacts) -> list[str]:
+    """What voids a promise or makes it worthless on this dataset, by its directory's name.
+
+    That is a calibration on another one, drifted scores, or nothing flagged.
+    """
+    found = [said] if (said := elsewhere(dataset, point)) else []
     if point.get("flags_nothing"):
         found.append("this threshold flags nothing: no score is above it")
     changed = point.get("drift")

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from monitorbench.metrics.choice.facts import Recommendation
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.summary import CellMetrics
@@ -13,11 +12,10 @@ from monitorbench.metrics.wordings import WordingChoice
 from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
 from monitorbench.report.reading import ComparedTraining
-from monitorbench.report.sections.decision import decision, turned
 from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.costs import cost_row, measured, sent_on_in_words
 from monitorbench.report.tables.inverted import heading as inverted_heading
-from monitorbench.report.tables.inverted import inverted_lines
+from monitorbench.report.tables.inverted import inverted_lines, inverted_remark
 from monitorbench.report.tables.numbers import (
     amount,
     amount_interval,
@@ -105,24 +103,22 @@ def show_tables(
     results: Results,
     *,
     stderr: bool = False,
-    recommendation: Recommendation | None = None,
     is_brief: bool = False,
 ) -> None:
     """Print the tables, at the terminal's width or 80 columns; to stdout, or beside it."""
     console = Console(stderr=stderr)
     wide = console if console.is_terminal else Console(stderr=stderr, width=WIDTH)
-    print_tables(wide, results, recommendation, is_brief=is_brief)
+    print_tables(wide, results, is_brief=is_brief)
 
 
 def print_tables(
     console: Console,
     results: Results,
-    recommendation: Recommendation | None = None,
     *,
     is_brief: bool = False,
 ) -> None:
     """Print the answer first, then what supports it; in brief the thresholds and overall numbers alone."""
-    print_answer(console, results, recommendation)
+    print_answer(console, results)
     print_points(console, results)
     print_monitors(console, results, [OVERALL] if is_brief else None)
     if is_brief:
@@ -137,16 +133,11 @@ def print_tables(
     print_differences(console, results)
 
 
-def print_answer(console: Console, results: Results, recommendation: Recommendation | None = None) -> None:
-    """Print what to deploy, or why nothing, and what to know of it: the recommendation's words if given."""
-    answer = decision(results)
-    remarks, sentence = answer.remarks, answer.sentence
-    if recommendation is not None:
-        remarks = (*recommendation["remarks"], *turned(results))
-        sentence = recommendation["sentence"]
+def print_answer(console: Console, results: Results) -> None:
+    """Print what to deploy, or why nothing, and what to know of it."""
     say(console, "")
-    say(console, sentence, "bold")
-    for remark in remarks:
+    say(console, results["decision"]["sentence"], "bold")
+    for remark in (*results["decision"]["remarks"], *inverted_remark(results)):
         say(console, remark)
 
 
@@ -173,7 +164,7 @@ def print_points(console: Console, results: Results) -> None:
                 held = point.get("calibration")
                 more = [deployed(of, results["stakes"]["base_rate"]), there(held) if held else ""]
                 say(console, f"  {'; '.join(filter(None, more))}", "dim")
-                for note in notes(results, point):
+                for note in notes(results["dataset"]["directory"], point):
                     say(console, f"  {note}", "bold")
 
 

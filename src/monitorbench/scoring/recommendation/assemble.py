@@ -1,8 +1,12 @@
-"""From the answer among contenders to `recommendation.json`."""
+"""From the answer among contenders to `recommendation.json`: every number that its page and words read."""
 
 from collections.abc import Sequence
 
-from monitorbench.metrics.choice.choose import cheapest
+import numpy as np
+
+from monitorbench.metrics.at_point import rates_at
+from monitorbench.metrics.auroc import auroc, auroc_interval
+from monitorbench.metrics.choice.curve import cheapest
 from monitorbench.metrics.choice.facts import (
     SCHEMA_VERSION,
     AtTest,
@@ -12,17 +16,16 @@ from monitorbench.metrics.choice.facts import (
     Recommendation,
     SettingsFacts,
     ShortcutsFacts,
-    SwitchFacts,
 )
+from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.cost import cost_difference, expected_cost, expected_cost_intervals
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.scoring.numbers import Drawn
-from monitorbench.scoring.recommendation.contenders import Contender
-from monitorbench.scoring.recommendation.decide import DeploymentDecision, answer
-from monitorbench.scoring.recommendation.deployment import Deployment
-from monitorbench.scoring.recommendation.figures import at_test
+from monitorbench.scoring.recommendation.candidates import Contender
+from monitorbench.scoring.recommendation.deployment import Deployment, stakes_along
 from monitorbench.scoring.recommendation.promised import Promise
-from monitorbench.scoring.recommendation.rivals import paired
+from monitorbench.scoring.recommendation.rule import DeploymentDecision, answer
 
 
 def assembled(
@@ -37,47 +40,49 @@ def assembled(
     *,
     data: str,
     positive_means: str,
+    kept: Sequence[PromiseKept | None],
+    is_calibrated: bool = True,
 ) -> Recommendation:
-    """The recommendation, its sentences still empty; `promises` and `usages` are of the contenders."""
-    found = answer(contenders, shortcuts, promises, deployment, drawn)
-    options = _options(contenders, found, promises, usages, deployment, drawn)
+    """The recommendation, its sentences still empty.
+
+    `promises` and `usages` are of the contenders, and `kept` is what each one's threshold promises if it is
+    the one that is chosen.
+    """
+    found = answer(contenders, shortcuts, promises, deployment, drawn, is_calibrated=is_calibrated)
+    options = _options(contenders, found, usages, deployment, drawn)
     order = [*found.choice.order, *(i for i, at in enumerate(found.choice.at) if at is None)]
     best = found.best
     runner_up = next((i for i in found.choice.order if i != best), None)
-    promised = None if best is None else contenders[best].allowed.promised
-    at = None if best is None else options[best]["at_test"]
-    does = pilot is not None and pilot["decision"] == "intervene" and found.kind == "recommend"
+    name = None if best is None else contenders[best].monitor
+    fits = pilot is not None and pilot["decision"] == "intervene" and pilot["monitor"] == name
+    does = fits and found.kind == "recommend"
     return Recommendation(
         schema_version=SCHEMA_VERSION,
         decision=found.kind,
         sentence="",
         remarks=[],
-        monitor=None if best is None else contenders[best].monitor,
+        monitor=name,
         prompt=None if best is None else contenders[best].prompt,
         threshold=None if best is None else options[best]["threshold"],
+        thresholds={} if best is None else options[best]["thresholds"],
+        is_calibrated=is_calibrated,
+        n_candidates=len(contenders),
+        confidence=found.confidence,
         mode="intervene" if does else "watch",
         data=data,
         positive_means=positive_means,
         n_test=len(contenders[0].judged),
         settings=_settings(deployment),
-        promise=None
-        if promised is None
-        else PromiseKept(
-            alpha=promised.alpha,
-            delta=promised.delta,
-            n=promised.n,
-            effective_n=promised.effective_n,
-            method=promised.method,
-        ),
+        promise=None if best is None else kept[best],
+        voids=[],
         unbound_cost=_unbound(contenders, deployment),
-        at_test=at,
+        at_test=None if best is None else options[best]["at_test"],
         runner_up=None if runner_up is None else contenders[runner_up].monitor,
         runner_up_prompt=None if runner_up is None else contenders[runner_up].prompt,
         options=[options[i] for i in order],
         rivals=found.rivals,
         shortcuts=checks,
         more=found.more,
-        changes=[_named(one, contenders) for one in found.changes],
         regret=found.regret,
         pilot=pilot,
     )
@@ -86,11 +91,11 @@ def assembled(
 def _options(
     contenders: Sequence[Contender],
     found: DeploymentDecision,
-    promises: Sequence[Promise | None],
     usages: Sequence[UsageFacts | None],
     deployment: Deployment,
     drawn: Drawn,
 ) -> list[Option]:
+    """Each monitor with its numbers on the test split, in the order of `contenders`."""
     constant = deployment.constant(deployment.stakes.base_rate)
     chosen = None
     if found.best is not None and (index := found.choice.at[found.best]) is not None:
@@ -99,20 +104,29 @@ def _options(
     for i, (one, taken) in enumerate(zip(contenders, usages, strict=True)):
         at, cost = found.choice.at[i], found.choice.costs[i]
         answers = None if at is None else one.answers_at(at)
-        there: AtTest | None = None if answers is None else at_test(answers, deployment, drawn)
+        there = None if answers is None else _at_test(answers, deployment, drawn, found.confidence)
         difference, bounds = None, None
         if answers is not None and chosen is not None and i != found.best:
-            difference, bounds = paired(answers, chosen, deployment, drawn)
+            difference, bounds = cost_difference(
+                answers, chosen, deployment.of_errors, confidence=found.confidence, **drawn
+            )
+        limits = one.limits if one.limits is not None else {}
+        threshold = None if at is None or one.limits is not None else float(one.allowed.thresholds[at])
+        scores = np.minimum(one.judged.scores, 1.0)  # one that counts as an alarm is above every threshold
+        area = auroc_interval(scores, one.judged.is_misbehavior, one.judged.groups)
         options.append(
             Option(
                 monitor=one.monitor,
                 prompt=one.prompt,
-                threshold=None if at is None else float(one.allowed.thresholds[at]),
+                threshold=limits.get("", threshold) if at is not None else None,
+                thresholds={name: value for name, value in limits.items() if name} if at is not None else {},
                 reason="" if at is not None else _why_none(one),
-                reads_answers=one.reads_answers,
+                reads_answers=one.reads_answers and not limits,
                 calibration_cost=None if cost is None else cost + constant,
                 n_calibration=one.allowed.n_benign,
                 n_unscored=one.n_unscored,
+                auroc=auroc(scores, one.judged.is_misbehavior),
+                auroc_ci=as_list(area),
                 seconds_p95=taken["seconds_p95"] if taken else None,
                 price=taken["cost"] if taken else None,
                 robustness=None,
@@ -129,11 +143,15 @@ def _why_none(one: Contender) -> str:
     """Why a monitor has no threshold to take."""
     if one.outside:
         return one.outside
+    if one.flags_nothing:
+        if one.limits is not None:
+            return "flags nothing"
+        return "flags nothing: no score is above any threshold that it may take"
     if one.allowed.promised is not None and one.allowed.promised.reason:
         return one.allowed.promised.reason
     if not one.allowed.n_in_budget:
         return "no threshold is shown to keep the budget of alerts"
-    return "the calibration split has samples of one label only, or none with a score"
+    return "no samples of both labels with a score in the split that it is chosen on"
 
 
 def _unbound(contenders: Sequence[Contender], deployment: Deployment) -> float | None:
@@ -141,14 +159,6 @@ def _unbound(contenders: Sequence[Contender], deployment: Deployment) -> float |
     inside = [one.on_calibration for one in contenders if not one.outside]
     known = [cost for cost in cheapest(inside, deployment.of_errors).costs if cost is not None]
     return min(known) + deployment.constant(deployment.stakes.base_rate) if known else None
-
-
-def _named(change: SwitchFacts, contenders: Sequence[Contender]) -> SwitchFacts:
-    """With the monitor's name in place of its number."""
-    if not change["instead"].isdigit():
-        return change
-    one = contenders[int(change["instead"])]
-    return SwitchFacts(**{**change, "instead": one.monitor, "prompt": one.prompt})
 
 
 def _settings(deployment: Deployment) -> SettingsFacts:
@@ -166,3 +176,63 @@ def _settings(deployment: Deployment) -> SettingsFacts:
         unscored=settings.unscored,
         promise=settings.promise,
     )
+
+
+def _at_test(judged: Columns, deployment: Deployment, drawn: Drawn, confidence: float) -> AtTest:
+    """The numbers of answers that are all there, at the threshold of a monitor."""
+    stakes = deployment.of_errors
+    found = rates_at(judged, stakes, **drawn, confidence=confidence)
+    pi, constant = stakes.base_rate, deployment.constant(stakes.base_rate)
+    return AtTest(
+        n_misbehavior=found["n_misbehavior"],
+        n_benign=found["n_benign"],
+        n_benign_questions=found["n_benign_questions"],
+        miss_rate=found["miss_rate"],
+        miss_rate_ci=found["miss_rate_ci"],
+        false_alarm_rate=found["false_alarm_rate"],
+        false_alarm_rate_ci=found["false_alarm_rate_ci"],
+        false_alarm_rate_by_question=found["false_alarm_rate_by_question"],
+        false_alarm_rate_by_question_ci=found["false_alarm_rate_by_question_ci"],
+        is_sample_a_question=found["is_sample_a_question"],
+        missed_per_1000=_scaled(found["miss_rate"], 1000 * pi),
+        missed_per_1000_ci=_both(found["miss_rate_ci"], 1000 * pi),
+        false_alarms_per_1000=_scaled(found["false_alarm_rate"], 1000 * (1 - pi)),
+        false_alarms_per_1000_ci=_both(found["false_alarm_rate_ci"], 1000 * (1 - pi)),
+        alerts_per_1000=found["alerts_per_1000"],
+        alerts_per_1000_ci=found["alerts_per_1000_ci"],
+        precision=found["precision"],
+        precision_ci=found["precision_ci"],
+        expected_cost=_scaled(found["expected_cost"], 1, constant),
+        expected_cost_ci=_both(found["expected_cost_ci"], 1, constant),
+        curve=_curve(judged, found["miss_rate"], found["false_alarm_rate"], deployment, drawn, confidence),
+    )
+
+
+def _curve(
+    judged: Columns,
+    missed: float | None,
+    alarms: float | None,
+    deployment: Deployment,
+    drawn: Drawn,
+    confidence: float,
+) -> list[list[float | None]]:
+    """The expected cost at other base rates, the threshold as it is, each with its interval."""
+    stakes = stakes_along(deployment)
+    bands = expected_cost_intervals(
+        judged.flagged, judged.is_misbehavior, judged.groups, stakes, **drawn, confidence=confidence
+    )
+    found: list[list[float | None]] = []
+    for one, band in zip(stakes, bands, strict=True):
+        constant = deployment.constant(one.base_rate)
+        low, high = (None, None) if band is None else (band.low + constant, band.high + constant)
+        cost = expected_cost(missed, alarms, one)
+        found.append([one.base_rate, None if cost is None else cost + constant, low, high])
+    return found
+
+
+def _scaled(value: float | None, by: float, plus: float = 0.0) -> float | None:
+    return None if value is None else by * value + plus
+
+
+def _both(bounds: Sequence[float] | None, by: float, plus: float = 0.0) -> list[float] | None:
+    return None if bounds is None else [by * one + plus for one in bounds]

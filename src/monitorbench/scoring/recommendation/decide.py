@@ -1,178 +1,374 @@
-"""The rule: who is recommended, or what is missing, and what would change that.
+"""From runs to the decision: candidates, their promises, the shortcut checks, the rule and its words.
 
-1. *Allowed* are thresholds that keep the promise and the budget, by the calibration split. Where no monitor
-   has one for lack of questions, the data is insufficient.
-2. *Chosen* is the monitor and threshold of least expected cost on the calibration split. Where flagging
-   nothing, or everything, costs no more there, none is recommended.
-3. *Confirmed* it is on the test split, where it is one candidate alone: its paired difference in expected
-   cost to flagging nothing, to flagging everything and to each shortcut check lies below 0 with its 95 %
-   interval (`rivals`). Where the cost is lower, but an interval reaches 0, the data is insufficient; where it
-   isn't lower, none is recommended.
+`recommended` decides among runs over both splits, at any threshold that keeps the promise; `decision_of`
+among the runs that are scored, at their operating points or by their own answers.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from monitorbench.metrics.choice.choose import (
-    EVERYTHING,
-    NOTHING,
-    CheapestThresholds,
-    NearestSwitches,
-    SwitchPoint,
-    base_rate_at,
-    changes,
-    cheapest,
-    cost_miss_at,
-    odds_of,
-    winner,
+from monitorbench.config.base import UserError
+from monitorbench.config.datasets import DEFAULT_MEANING
+from monitorbench.config.deployment import Recommend
+from monitorbench.config.evaluation import Calibrate
+from monitorbench.config.study import Study
+from monitorbench.corpus.columns import read_columns
+from monitorbench.metrics.choice.curve import suspicion, thresholds_of
+from monitorbench.metrics.choice.facts import (
+    DecisionFacts,
+    MoreFacts,
+    PilotSaid,
+    PromiseKept,
+    Recommendation,
+    ShortcutsFacts,
+    decision_facts,
 )
-from monitorbench.metrics.choice.facts import Kind, MoreFacts, RegretFacts, Rival, SwitchFacts, Way
-from monitorbench.metrics.choice.regret import redrawn
 from monitorbench.metrics.columns import Columns
+from monitorbench.records import Split
+from monitorbench.report.recommendation.words import remarks, sentence
+from monitorbench.report.stress.read import Stressed
+from monitorbench.runs.directory import read_finished
+from monitorbench.scoring.calibrate import unseen
+from monitorbench.scoring.calibration_split import calibration_scores
+from monitorbench.scoring.evaluations import Evaluation, forced_alarms, read_evaluation
+from monitorbench.scoring.mix import mix_asked
 from monitorbench.scoring.numbers import Drawn
-from monitorbench.scoring.recommendation.contenders import Contender
-from monitorbench.scoring.recommendation.deployment import Deployment
-from monitorbench.scoring.recommendation.more import (
-    CostSeparation,
-    more_for_budget,
-    more_for_difference,
-    more_for_promise,
+from monitorbench.scoring.operating_point import answers_at
+from monitorbench.scoring.points import PointAt
+from monitorbench.scoring.recommendation.assemble import assembled
+from monitorbench.scoring.recommendation.candidates import (
+    CandidateRuns,
+    Contender,
+    contender,
+    sample_weights,
 )
-from monitorbench.scoring.recommendation.promised import Promise, cell_names
-from monitorbench.scoring.recommendation.rivals import Against, n_redraws, rivals_of
-
-_EITHER = {NOTHING: "nothing", EVERYTHING: "everything"}
-
-
-class DeploymentDecision(NamedTuple):
-    """The decision, and what it rests on."""
-
-    kind: Kind
-    best: int | None
-    """The recommended monitor's index; else of the nearest to it, None without any."""
-    choice: CheapestThresholds
-    more: MoreFacts | None
-    rivals: list[Rival]
-    changes: list[SwitchFacts]
-    regret: RegretFacts
-    is_cheapest: bool
-    """Whether on the calibration split it costs less than flagging nothing, and than flagging everything."""
+from monitorbench.scoring.recommendation.deployment import (
+    Deployment,
+    beyond_means,
+    budget_of,
+    shared_among,
+)
+from monitorbench.scoring.recommendation.more import more_for_promise
+from monitorbench.scoring.recommendation.promised import Promise, allowed, promise_of
+from monitorbench.scoring.recommendation.shortcuts import ShortcutScores, shortcuts_over
+from monitorbench.scoring.recommendation.stressed import Key, with_robustness
 
 
-def answer(
-    contenders: Sequence[Contender],
-    shortcuts: Sequence[Contender],
-    promises: Sequence[Promise | None],
+def recommended(
+    study: Study,
+    pairs: Sequence[CandidateRuns],
+    pilot: PilotSaid | None,
+    of_stress: Mapping[Key, Stressed],
     deployment: Deployment,
-    drawn: Drawn,
-) -> DeploymentDecision:
-    """The answer among monitors, each with its promise; `shortcuts` have to be beaten."""
-    stakes = deployment.of_errors
-    choosable = [one.choosable for one in contenders]
-    choice = cheapest(choosable, stakes)
-    odds = odds_of(stakes)
-    assert odds is not None  # a base rate inside (0, 1), and costs above 0
-    everything = all(one.allowed.budget is None for one in contenders)
-    best = next(iter(choice.order), None)
-    if best is None:
-        more = _least_missing(contenders, promises)
-        kind: Kind = "insufficient" if more else "none"
-        return DeploymentDecision(kind, None, choice, more, [], [], _no_regret(), False)
-    is_cheapest = winner(choosable, odds, everything=everything) == best
-    at = choice.at[best]
-    assert at is not None
-    first = contenders[best].answers_at(at)
-    found = rivals_of(contenders[best], first, shortcuts, deployment, drawn, everything=everything)
-    kind, more = "none", None
-    if is_cheapest and all(_is_below(one.rival) for one in found):
-        kind = "recommend"
-    elif is_cheapest and all((one.rival["difference"] or 0.0) < 0 for one in found):
-        lacking = [
-            _missing(contenders[best], first, one, deployment) for one in found if not _is_below(one.rival)
+) -> Recommendation:
+    """The recommendation among these monitors, its words included."""
+    data = pairs[0].test.data
+    each = shared_among(study.calibrate, deployment.n_candidates)
+    made = [_contender(each, study.recommend, pair, deployment) for pair in pairs]
+    contenders = [one for one, _ in made]
+    checks = shortcuts_over(study, data)
+    found = assembled(
+        contenders,
+        [_shortcut(each, study.recommend, name, checks, pairs[0], deployment) for name in checks.names],
+        [promise for _, promise in made],
+        [pair.test.usage for pair in pairs],
+        deployment,
+        _checked(checks),
+        pilot,
+        Drawn(resamples=study.transfer.resamples, seed=study.seed),
+        data=data.name,
+        positive_means=_meaning(data),
+        kept=[
+            None
+            if one.allowed.promised is None
+            else PromiseKept(
+                alpha=study.calibrate.alpha,
+                delta=study.calibrate.delta if study.calibrate.method == "neyman_pearson" else None,
+                n_candidates=deployment.n_candidates,
+                n=one.allowed.promised.n,
+                effective_n=one.allowed.promised.effective_n,
+                method=study.calibrate.method,
+            )
+            for one in contenders
+        ],
+    )
+    with_robustness(found["options"], pairs, of_stress)
+    found["remarks"] = [*remarks(found), *_of_settings(study.calibrate, study.recommend.promise)]
+    found["sentence"] = sentence(found)
+    return found
+
+
+def decision_of(
+    study: Study,
+    evaluations: Sequence[Evaluation],
+    points: Sequence[PointAt],
+    voids: Mapping[tuple[str, str], Sequence[str]],
+) -> DecisionFacts:
+    """The decision among scored runs, for `metrics.json`.
+
+    Candidates are the operating points, each at its own threshold; without any, all monitors by their own
+    answers. Where the run that a point was calibrated on is gone, or is of another dataset, all is decided on
+    the test split, as it is of own answers. `voids` says by monitor and prompt what makes a point's promise
+    void.
+    """
+    read = _on_shared_samples([one.evaluation for one in points] or evaluations)
+    data, n = read[0].data, len(read)
+    held = [_calibration_run(one) for one in points]
+    on_both = [(one, of) for one, of in zip(held, read, strict=False) if one is not None]
+    is_calibrated = bool(points) and len(on_both) == n
+    deployment = Deployment(study.stakes, study.recommend, study.calibrate.delta, n)
+    checks = shortcuts_over(study, data)
+    drawn = Drawn(resamples=study.transfer.resamples, seed=study.seed)
+    if is_calibrated:
+        pairs = [CandidateRuns(one._replace(monitor=of.monitor), of) for one, of in on_both]
+        contenders = [
+            _at_point(study, point, pair, deployment) for point, pair in zip(points, pairs, strict=True)
         ]
-        if all(lacking):
-            kind, more = "insufficient", max((one for one in lacking if one), key=lambda one: one["n"])
-    return DeploymentDecision(
-        kind=kind,
-        best=best,
-        choice=choice,
-        more=more,
-        rivals=[one.rival for one in found],
-        changes=_changes(changes(choosable, stakes, everything=everything), deployment),
-        regret=_regret(contenders, best, deployment, drawn["seed"]),
-        is_cheapest=is_cheapest,
+        shortcuts = [
+            _shortcut(_settings_of(study, points[0]), study.recommend, name, checks, pairs[0], deployment)
+            for name in checks.names
+        ]
+    else:
+        limits = [_limits(one) for one in points] or [{}] * n
+        contenders = [
+            _on_test(study.recommend, of, deployment, limit) for of, limit in zip(read, limits, strict=True)
+        ]
+        shortcuts = [_shortcut_on_test(study.recommend, name, checks, read[0]) for name in checks.names]
+    found = assembled(
+        contenders,
+        shortcuts,
+        [None] * n,
+        [of.usage for of in read],
+        deployment,
+        _checked(checks),
+        None,
+        drawn,
+        data=data.name,
+        positive_means=_meaning(data),
+        kept=[_kept(one, n) for one in points] if is_calibrated else [None] * n,
+        is_calibrated=is_calibrated,
     )
+    if found["monitor"] is not None and found["prompt"] is not None:
+        found["voids"] = list(voids.get((found["monitor"], found["prompt"]), ()))
+    found["remarks"], found["sentence"] = remarks(found), sentence(found)
+    if not points and (more := _too_few(shared_among(study.calibrate, n), data)) is not None:
+        found["remarks"].insert(0, f"Without a promise: {found['sentence']}")
+        found["decision"], found["more"] = "insufficient", more
+        found["sentence"] = sentence(found)
+    return decision_facts(found)
 
 
-def _is_below(rival: Rival) -> bool:
-    return rival["difference_ci"] is not None and rival["difference_ci"][1] < 0
-
-
-def _missing(one: Contender, first: Columns, of: Against, deployment: Deployment) -> MoreFacts | None:
-    difference, bounds = of.rival["difference"], of.rival["difference_ci"]
-    if difference is None or bounds is None or of.fixed is None:
-        return None
-    shown = CostSeparation(difference, bounds[1] - difference, of.fixed.high - difference)
-    return more_for_difference(first, of.answers, one.allowed.n_benign, deployment.of_errors, shown)
-
-
-def _least_missing(contenders: Sequence[Contender], promises: Sequence[Promise | None]) -> MoreFacts | None:
-    """What is missing for the monitor that misses least; None where it isn't questions for one of them."""
+def _on_shared_samples(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+    """The evaluations, each over the test samples that all of them judged, in the first one's order."""
+    first = evaluations[0].judged
+    if all(one.judged.sample_ids.equals(first.sample_ids) for one in evaluations):
+        return list(evaluations)
+    shared = first.sample_ids
+    for one in evaluations[1:]:
+        shared = shared.filter(pc.is_in(shared, value_set=one.judged.sample_ids))
     found = []
-    for one, promise in zip(contenders, promises, strict=True):
-        if one.outside:
-            continue
-        lacking = []
-        if promise is not None and not one.allowed.n_promised:
-            lacking.append(more_for_promise(promise, one.allowed))
-        if not one.allowed.n_in_budget:
-            cells = promise.cells if promise is not None else cell_names(one.held)
-            lacking.append(more_for_budget(one.allowed, cells))
-        if lacking and all(each is not None for each in lacking):
-            found.append(max((each for each in lacking if each), key=lambda each: each["n"]))
-    return min(found, key=lambda each: each["n"], default=None)
+    for one in evaluations:
+        rows = pc.index_in(shared, value_set=one.judged.sample_ids).to_numpy(zero_copy_only=False)
+        at = rows.astype(np.int64)
+        reasons = one.reasons.take(pa.array(at))
+        found.append(one._replace(judged=one.judged.taking(at), reasons=reasons))
+    return found
 
 
-def _changes(found: NearestSwitches, deployment: Deployment) -> list[SwitchFacts]:
-    """The same as base rates, and as costs of a miss, audits in them."""
-    stakes, audit = deployment.of_errors, deployment.settings.cost_audit
-    listed = []
-    ways: tuple[tuple[Way, SwitchPoint | None], ...] = (("below", found.below), ("above", found.above))
-    for way, change in ways:
-        if change is not None:
-            instead = _EITHER.get(change.instead, str(change.instead))
-            at = {
-                "base_rate": base_rate_at(change.odds, stakes),
-                "cost_miss": cost_miss_at(change.odds, stakes),
-            }
-            at["cost_miss"] += audit
-            listed += [
-                SwitchFacts(what=what, way=way, at=at[what], instead=instead, prompt="")
-                for what in ("base_rate", "cost_miss")
-            ]
-    return listed
+def _calibration_run(one: PointAt) -> Evaluation | None:
+    """The run that an operating point was calibrated on; None where it is gone, or of another dataset."""
+    if one.is_elsewhere:
+        return None
+    judged = Path(read_finished(one.directory)["results"]["judged"])
+    try:
+        return read_evaluation(one.evaluation.data.parent, judged)
+    except UserError:  # moved or removed; `points` says so
+        return None
 
 
-def _regret(contenders: Sequence[Contender], best: int, deployment: Deployment, seed: int) -> RegretFacts:
-    inside = [i for i, one in enumerate(contenders) if not one.outside]
-    found = redrawn(
-        [contenders[i].entrant() for i in inside],
-        deployment.of_errors,
-        resamples=n_redraws(deployment, contenders),
-        seed=seed,
+def _settings_of(study: Study, one: PointAt) -> Calibrate:
+    """The settings that a point was calibrated with, as far as it tells."""
+    promise = one.point.thresholds[0]
+    told: dict[str, object] = {"method": promise.method, "alpha": promise.alpha}
+    told |= {"delta": promise.delta} if promise.delta is not None else {}
+    told |= {"mix": promise.mix} if promise.mix != "given" else {}
+    return study.calibrate.model_copy(update=told)
+
+
+def _limits(one: PointAt) -> dict[str, float]:
+    """The point's thresholds by category, "" for all."""
+    return {each.category: each.threshold for each in one.point.thresholds if each.threshold is not None}
+
+
+def _kept(one: PointAt, n_candidates: int) -> PromiseKept | None:
+    """What a point promises although it was chosen among several, each of which keeps its promise alone."""
+    promises = [each for each in one.point.thresholds if each.threshold is not None]
+    first = promises[0]
+    is_exact = first.delta is not None
+    alpha = first.alpha if is_exact else first.alpha * n_candidates
+    delta = None if first.delta is None else first.delta * n_candidates
+    if alpha >= 1 or (delta is not None and delta >= 1):
+        return None
+    return PromiseKept(
+        alpha=alpha,
+        delta=delta,
+        n_candidates=n_candidates,
+        n=min(each.n for each in promises),
+        effective_n=first.effective_n,
+        method=first.method,
     )
-    if not len(found.regret) or np.isnan(found.regret).any():  # the test split lacks a label
-        return _no_regret()
-    values = found.regret
-    return RegretFacts(
-        n=len(values),
-        mean=float(values.mean()),
-        high=float(np.quantile(values, 0.95)),
-        share_same=float(np.mean(found.chosen == inside.index(best))),
+
+
+def _contender(
+    calibrate: Calibrate,
+    recommend: Recommend,
+    pair: CandidateRuns,
+    deployment: Deployment,
+    limit: float | None = None,
+) -> tuple[Contender, Promise | None]:
+    """A monitor, its threshold from the samples of the calibration split that it was not fitted on."""
+    of, taken = pair.calibration, pair.test.usage
+    mix, strata = mix_asked(calibrate, of.judged, of.data, of.view)
+    scored = unseen(of, strata)
+    rows = np.isin(of.judged.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
+    held = _above_all(of).taking(rows)
+    promise = promise_of(calibrate, mix, scored, held) if recommend.promise else None
+    one = contender(
+        pair.monitor,
+        pair.prompt,
+        held,
+        _above_all(pair.test),
+        promise=promise,
+        budget=budget_of(deployment, taken),
+        unscored=recommend.unscored,
+        weights=sample_weights(held.is_misbehavior, scored.strata, mix),
+        outside=beyond_means(deployment, taken),
+        limit=limit,
+    )
+    return one, promise
+
+
+def _at_point(study: Study, one: PointAt, pair: CandidateRuns, deployment: Deployment) -> Contender:
+    """A monitor at its operating point: at its one threshold, or by its answers where categories differ."""
+    limits = _limits(one)
+    if list(limits) == [""]:
+        return _contender(_settings_of(study, one), study.recommend, pair, deployment, limits[""])[0]
+    held = answers_at(one.point, pair.calibration)
+    rows = np.isin(held.judged.group_ids().to_numpy(zero_copy_only=False), unseen(held, None).group_ids)
+    return contender(
+        pair.monitor,
+        pair.prompt,
+        held.judged.taking(rows),
+        pair.test.judged,
+        promise=None,
+        budget=budget_of(deployment, pair.test.usage),
+        unscored=study.recommend.unscored,
+        outside=beyond_means(deployment, pair.test.usage),
+        limits=limits,
     )
 
 
-def _no_regret() -> RegretFacts:
-    return RegretFacts(n=0, mean=None, high=None, share_same=None)
+def _on_test(
+    recommend: Recommend, of: Evaluation, deployment: Deployment, limits: Mapping[str, float]
+) -> Contender:
+    """A monitor by the answers that it is read with, chosen on the test split."""
+    return contender(
+        of.monitor,
+        of.prompt,
+        of.judged,
+        of.judged,
+        promise=None,
+        budget=budget_of(deployment, of.usage),
+        unscored=recommend.unscored,
+        outside=beyond_means(deployment, of.usage),
+        limits=limits,
+    )
+
+
+def _above_all(of: Evaluation) -> Columns:
+    """The run's samples; a missing score that counts as an alarm is above every threshold."""
+    return replace(of.judged, scores=np.where(forced_alarms(of), np.inf, of.judged.scores))
+
+
+def _shortcut(
+    calibrate: Calibrate,
+    recommend: Recommend,
+    name: str,
+    checks: ShortcutScores,
+    beside: CandidateRuns,
+    deployment: Deployment,
+) -> Contender:
+    """A shortcut check over the samples of a monitor's runs, its threshold chosen by the same rule."""
+    tested, whole = (checks.answers(name, of.judged) for of in (beside.test, beside.calibration))
+    of = beside.calibration
+    mix, strata = mix_asked(calibrate, of.judged, of.data, of.view)
+    scored = unseen(of._replace(judged=whole), strata)
+    rows = np.isin(of.judged.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
+    held = whole.taking(rows)
+    return contender(
+        name,
+        "none",
+        held,
+        tested,
+        promise=promise_of(calibrate, mix, scored, held) if recommend.promise else None,
+        budget=budget_of(deployment, None),
+        unscored=recommend.unscored,
+        weights=sample_weights(held.is_misbehavior, scored.strata, mix),
+    )
+
+
+def _shortcut_on_test(
+    recommend: Recommend, name: str, checks: ShortcutScores, beside: Evaluation
+) -> Contender:
+    """A shortcut check with the threshold that the test split shows to be its best one, in hindsight."""
+    tested = checks.answers(name, beside.judged)
+    return contender(name, "none", tested, tested, promise=None, budget=None, unscored=recommend.unscored)
+
+
+def _checked(checks: ShortcutScores) -> ShortcutsFacts:
+    """What is told of the shortcut checks."""
+    return ShortcutsFacts(checked=checks.table is not None, fitted_on=checks.fitted_on, reason=checks.reason)
+
+
+def _meaning(data: Path) -> str:
+    """What the label `misbehavior` means in a dataset."""
+    means: str = read_finished(data)["results"].get("positive_means", DEFAULT_MEANING)
+    return means
+
+
+def _too_few(settings: Calibrate, data: Path) -> MoreFacts | None:
+    """What the calibration split lacks for the promise, whatever the scores; None where there is no split."""
+    splits = read_finished(data)["results"]["splits"]
+    if not splits.get(Split.CALIBRATION.value, {}).get("samples"):
+        return None
+    held = read_columns(data, Split.CALIBRATION)
+    mix, strata = mix_asked(settings, held, data, None)
+    held = held.answering(np.zeros(len(held)), np.zeros(len(held)))
+    scored = calibration_scores(
+        data.name,
+        splits=[Split.CALIBRATION] * len(held),
+        scores={"any": held.scores},
+        is_misbehavior=held.is_misbehavior,
+        group_ids=held.group_ids().to_pylist(),
+        categories=[held.category_names[i] for i in held.categories.tolist()],
+        strata=strata,
+    )
+    promise = promise_of(settings, mix, scored, held)
+    of = suspicion(held, "wrong")
+    found = allowed(of, thresholds_of(of), promise, None)
+    return None if found.n_promised else more_for_promise(promise, found)
+
+
+def _of_settings(calibrate: Calibrate, promise: bool) -> list[str]:
+    """What settings of other stages do not reach."""
+    found = []
+    if calibrate.per_category and promise:
+        found.append("One threshold for all categories: calibrate.per_category is for calibrate alone.")
+    if isinstance(calibrate.mix, dict):
+        found.append("Figures are in the test split's own shares of cells, not in those of calibrate.mix.")
+    return found

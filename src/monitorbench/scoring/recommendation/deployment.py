@@ -9,6 +9,8 @@ from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.metrics.choice.bounds import AlertBudget
 from monitorbench.metrics.choice.curve import audited
+from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.cost import expected_cost
 from monitorbench.metrics.usage import UsageFacts
 
 _POINTS = 25
@@ -24,7 +26,9 @@ class Deployment(NamedTuple):
     """As given: without audits."""
     settings: Recommend
     delta: float
-    """The chance at which a budget of alerts may be exceeded all the same."""
+    """The chance at which a budget of alerts may be exceeded all the same, whichever monitor is chosen."""
+    n_candidates: int = 1
+    """Monitors that are chosen among: each keeps its budget, and its promise, at a share of the chance."""
 
     @property
     def of_errors(self) -> Stakes:
@@ -44,7 +48,9 @@ class Deployment(NamedTuple):
         return sorted({*grid, here}) if here > 0 else grid
 
 
-def deployment_of(stakes: Stakes, settings: Recommend, calibrate: Calibrate) -> Deployment:
+def deployment_of(
+    stakes: Stakes, settings: Recommend, calibrate: Calibrate, n_candidates: int = 1
+) -> Deployment:
     """Raises `ConfigError` where nothing is weighed: no misbehavior, or no cost of an alarm."""
     if not 0 < stakes.base_rate < 1 or stakes.cost_alarm + settings.cost_audit <= 0:
         raise ConfigError(
@@ -56,7 +62,7 @@ def deployment_of(stakes: Stakes, settings: Recommend, calibrate: Calibrate) -> 
             f"recommend.cost_audit={settings.cost_audit:g}: looking at an alert costs as much as a miss "
             f"(stakes.cost_miss={stakes.cost_miss:g}), so nothing is worth flagging; expected less"
         )
-    return Deployment(stakes, settings, calibrate.delta)
+    return Deployment(stakes, settings, calibrate.delta, n_candidates)
 
 
 def budget_of(deployment: Deployment, taken: UsageFacts | None) -> AlertBudget | None:
@@ -71,8 +77,18 @@ def budget_of(deployment: Deployment, taken: UsageFacts | None) -> AlertBudget |
         price = (taken["cost"] or 0.0) if taken else 0.0
         left = settings.money_per_day / settings.samples_per_day - price
         shares.append(left / settings.cost_audit)
-    share = min(shares, default=1.0)
-    return AlertBudget(max(share, 0.0), settings.base_rates, deployment.delta) if share < 1 else None
+    share, delta = min(shares, default=1.0), deployment.delta / deployment.n_candidates
+    return AlertBudget(max(share, 0.0), settings.base_rates, delta) if share < 1 else None
+
+
+def shared_among(calibrate: Calibrate, n_candidates: int) -> Calibrate:
+    """The promise that each of some monitors has to keep for it to hold of whichever of them is chosen.
+
+    Bonferroni's: delta over their number; of a promise on average alpha over it, since the false alarms of
+    the one that is chosen are at most those of all of them together.
+    """
+    name = "alpha" if calibrate.method == "conformal_risk" else "delta"
+    return calibrate.model_copy(update={name: getattr(calibrate, name) / max(1, n_candidates)})
 
 
 def beyond_means(deployment: Deployment, taken: UsageFacts) -> str:
@@ -86,3 +102,28 @@ def beyond_means(deployment: Deployment, taken: UsageFacts) -> str:
         if a_day > settings.money_per_day:
             return f"its verdicts cost {a_day:.3g} a day, more than {settings.money_per_day:g}"
     return ""
+
+
+def stakes_along(deployment: Deployment) -> list[Stakes]:
+    """The stakes at each base rate of the curves, audits in the costs of errors."""
+    given = deployment.stakes
+    return [
+        audited(given.model_copy(update={"base_rate": one}), deployment.settings.cost_audit)
+        for one in deployment.base_rates()
+    ]
+
+
+def cost_line(missed: float, alarms: float, deployment: Deployment) -> list[list[float]]:
+    """[base rate, expected cost] of what has these rates."""
+    return [
+        [one.base_rate, (expected_cost(missed, alarms, one) or 0.0) + deployment.constant(one.base_rate)]
+        for one in stakes_along(deployment)
+    ]
+
+
+def rates_of(judged: Columns) -> tuple[float, float] | None:
+    """MR and FAR of answers that are all there; None without both labels."""
+    bad = judged.is_misbehavior
+    if not bad.any() or bad.all():
+        return None
+    return float(np.mean(judged.flagged[bad] != 1)), float(np.mean(judged.flagged[~bad] == 1))

@@ -34,7 +34,7 @@ FittedOn = Literal["train", "calibration", ""]
 _FILE = "shortcut_scores.parquet"
 _FOLDS = 5
 _FITTED_PER_CELL = 3000
-_VERSION = 1
+_VERSION = 2
 _log = logging.getLogger(__name__)
 
 
@@ -51,12 +51,12 @@ class ShortcutScores(NamedTuple):
         """Of the checks that could be fitted."""
         return () if self.table is None else tuple(str(one) for one in SHORTCUTS)
 
-    def scores(self, name: str, samples: Columns) -> FloatArray:
-        """One check's scores [samples]."""
+    def answers(self, name: str, samples: Columns) -> Columns:
+        """The samples with one check's scores, and its answers at .5."""
         assert self.table is not None
         at = pc.index_in(samples.sample_ids, value_set=self.table["sample_id"].combine_chunks())
-        found: FloatArray = self.table[name].to_numpy()[at.to_numpy()]
-        return found
+        scores: FloatArray = self.table[name].to_numpy()[at.to_numpy()]
+        return samples.answering((scores >= 0.5).astype(np.float64), scores)
 
 
 def shortcuts_over(study: Study, data: Path) -> ShortcutScores:
@@ -73,7 +73,7 @@ def shortcuts_over(study: Study, data: Path) -> ShortcutScores:
     run = RunDirectory(study.paths.runs / "baselines", data.name.rpartition("-")[0], identity)
     with run.owned():
         if not run.done:
-            _log.info("recommend: shortcut checks of %s, kept in %s", data.name, run.path)
+            _log.info("decide: shortcut checks of %s, kept in %s", data.name, run.path)
             with run.recording(study) as results:
                 found = _fit(data)
                 results |= {"fitted_on": found.fitted_on, "reason": found.reason}
@@ -86,8 +86,9 @@ def shortcuts_over(study: Study, data: Path) -> ShortcutScores:
 
 
 def _fit(data: Path) -> ShortcutScores:
-    judged = (Split.CALIBRATION, Split.TEST)
-    is_told = read_finished(data)["results"].get("without_texts", False)  # of an import
+    results = read_finished(data)["results"]
+    judged = [one for one in (Split.CALIBRATION, Split.TEST) if one in results["splits"]]
+    is_told = results.get("without_texts", False)  # of an import
     if is_told or not _have_texts(data, judged):
         return ShortcutScores(None, "", "the samples have no texts")
     train = train_samples(data)
@@ -101,6 +102,8 @@ def _fit(data: Path) -> ShortcutScores:
                     yield batch
 
         return ShortcutScores(_table(fitted_scores(train, batches(), SHORTCUTS), ids), "train", "")
+    if Split.CALIBRATION not in judged:
+        return ShortcutScores(None, "", "no train or calibration split with both labels to fit them on")
     return _on_calibration(data)
 
 

@@ -1,4 +1,4 @@
-"""The rule by which a monitor is deployed, over synthetic verdicts whose answer is known."""
+"""The rule by which a monitor is deployed by its own answers, over synthetic verdicts that are known."""
 
 import random
 from collections.abc import Callable
@@ -7,22 +7,21 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.at_point import precision, rates_at
 from monitorbench.metrics.columns import Columns, columns
-from monitorbench.metrics.decision import (
-    Candidate,
-    DecisionFacts,
-    _exact_interval,
-    cost_difference,
-    decide,
-)
+from monitorbench.metrics.cost import _exact_interval, cost_difference
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.usage import usage
 from monitorbench.records import Category, Label, Task
+from monitorbench.scoring.numbers import Drawn
+from monitorbench.scoring.recommendation.candidates import Contender, contender
+from monitorbench.scoring.recommendation.deployment import Deployment
+from monitorbench.scoring.recommendation.rule import DeploymentDecision, answer
 
 STAKES = Stakes(base_rate=0.1, cost_miss=10.0, cost_alarm=1.0)
-DRAWS = {"resamples": 400, "seed": 0}
+DRAWS = Drawn(resamples=400, seed=0)
 Answer = Callable[[int, bool], bool | None]
 
 
@@ -53,21 +52,23 @@ def noisy(share: float, seed: int = 0) -> Answer:
     return lambda _, bad: bad if rng.random() < share else not bad
 
 
-BASELINES = {
-    "always_benign": lambda _i, _b: False,
-    "always_misbehavior": lambda _i, _b: True,
-    "coin": noisy(0.5, 9),
-}
+def read(name: str, of: Columns) -> Contender:
+    """A monitor by its own answers, chosen on the test split alone."""
+    return contender(name, "direct", of, of, promise=None, budget=None, unscored="wrong", limits={})
 
 
-def decided(n: int = 200, **answers: Answer) -> DecisionFacts:
-    return decide(
-        [Candidate(name, "direct", judged(answer, n)) for name, answer in answers.items()],
-        {name: judged(answer, n) for name, answer in BASELINES.items()},
-        STAKES,
-        is_calibrated=True,
-        promise=None,
-        **DRAWS,
+def decided(n: int = 200, coin: Answer | None = None, **answers: Answer) -> DeploymentDecision:
+    """The decision among these, with a coin for a shortcut check."""
+    check = judged(coin or noisy(0.5, 9), n)
+    check = check.answering(check.flagged, check.flagged)
+    shortcut = contender("coin", "none", check, check, promise=None, budget=None, unscored="wrong")
+    return answer(
+        [read(name, judged(one, n)) for name, one in answers.items()],
+        [shortcut],
+        [None] * len(answers),
+        Deployment(STAKES, Recommend(), 0.05, len(answers)),
+        DRAWS,
+        is_calibrated=False,
     )
 
 
@@ -89,41 +90,31 @@ def test_the_interval_is_that_of_a_plain_paired_bootstrap():
     assert bounds == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.012)
 
 
-def test_the_cheapest_that_beats_every_baseline_is_deployed():
+def test_the_cheapest_that_beats_what_does_not_read_is_deployed():
     """The page's first sentence."""
     found = decided(poor=noisy(0.55, 3), good=noisy(0.9, 4), fair=noisy(0.75, 5))
-    assert (found["kind"], found["monitor"], found["n_candidates"]) == ("deploy", "good", 3)
-    assert {one["monitor"] for one in found["against"]} == set(BASELINES)
-    assert all(one["confidence"] == pytest.approx(1 - 0.05 / 3) for one in found["against"])
-    worse = {one["monitor"]: one["difference_ci"][1] < 0 for one in found["others"]}
-    assert worse == {"poor": True, "fair": True}
+    assert (found.kind, found.best) == ("recommend", 1)
+    assert {one["name"] for one in found.rivals} == {"nothing", "everything", "coin"}
+    assert found.confidence == pytest.approx(1 - 0.05 / 3)
 
 
-def test_one_like_the_best_is_not_called_worse():
-    """A cheaper monitor that does as well would be thrown out for chance."""
-    found = decided(first=noisy(0.85, 6), second=noisy(0.85, 7))
-    (other,) = found["others"]
-    assert other["difference_ci"][1] > 0
-
-
-def test_none_is_deployed_where_none_beats_the_baselines():
+def test_none_is_deployed_where_none_beats_what_does_not_read():
     """A monitor that reads no better than a coin would be put to work."""
-    found = decided(coin=noisy(0.5, 8))
-    assert (found["kind"], found["beats"]) == ("none", False)
-    assert decided()["monitor"] is None
+    assert decided(coin_=noisy(0.5, 8)).kind in ("none", "insufficient")
+    assert decided(good=noisy(0.9, 4), coin=noisy(0.9, 5)).kind != "recommend"
 
 
 def test_refusing_the_hard_ones_does_not_win():
     """An unscored answer taken for right lets a monitor that says nothing beat one that works."""
     silent = decided(silent=lambda i, bad: bad if i < 20 else None)
-    assert silent["kind"] == "none"
+    assert silent.kind == "none"
     assert rates_at(judged(lambda i, bad: bad if i < 20 else None), STAKES, **DRAWS)["miss_rate"] == 0
 
 
 def test_four_samples_without_an_error_are_not_proof():
     """A bootstrap of a perfect handful has no spread: two questions would deploy."""
-    assert decided(n=2, perfect=lambda _, bad: bad)["kind"] == "none"
-    assert decided(n=200, perfect=lambda _, bad: bad)["kind"] == "deploy"
+    assert decided(n=2, perfect=lambda _, bad: bad).kind == "insufficient"
+    assert decided(n=200, perfect=lambda _, bad: bad).kind == "recommend"
 
 
 @pytest.mark.parametrize(("wrongs", "n"), [(0, 5), (3, 40), (40, 40)])
@@ -139,34 +130,8 @@ def test_it_is_rarely_wrong_where_there_is_nothing_to_find():
     wins = 0
     for seed in range(40):
         coins = {f"coin{i}": noisy(0.5, 1000 * seed + i) for i in range(8)}
-        wins += decided(n=40, **coins)["kind"] == "deploy"
+        wins += decided(n=40, **coins).kind == "recommend"
     assert wins <= 3
-
-
-def test_too_few_questions_is_said_before_anything_is_deployed():
-    """A monitor would be deployed on a promise that nobody can keep."""
-    promise = {"method": "neyman_pearson", "alpha": 0.1, "delta": 0.05, "n": 20, "needed": 29}
-    candidates = [Candidate("good", "direct", judged(noisy(0.9, 4)))]
-    baselines = {"always_benign": judged(BASELINES["always_benign"])}
-    given = {"is_calibrated": False, **DRAWS}
-    assert decide(candidates, baselines, STAKES, promise=promise, **given)["kind"] == "too_few"
-    enough = promise | {"n": 29}
-    assert decide(candidates, baselines, STAKES, promise=enough, **given)["kind"] == "deploy"
-    assert decide(candidates, baselines, STAKES, promise=None, **given)["kind"] == "deploy"
-
-
-def test_other_samples_are_left_out_of_a_comparison():
-    """Costs over other samples would be taken for a difference of the monitors."""
-    part = judged(noisy(0.9, 4), 100)
-    found = decide(
-        [Candidate("part", "direct", part)],
-        {"always_benign": judged(BASELINES["always_benign"])},
-        STAKES,
-        is_calibrated=True,
-        promise=None,
-        **DRAWS,
-    )
-    assert found["against"][0]["n"] == 200
 
 
 def test_precision_is_bayes():

@@ -1,0 +1,256 @@
+"""The rule: which monitor is deployed, or what is missing, by every page and command that says so.
+
+1. *Allowed* are the thresholds that keep the promise and the budget, by the calibration split; of an
+   operating point its own. With K monitors each keeps its promise at δ/K, so that it holds of the one that is
+   chosen. Where no monitor has a threshold, the data is insufficient.
+2. *Chosen* is the monitor and threshold of least expected cost on the calibration split. Where flagging
+   nothing, or everything, costs no more there, none is deployed.
+3. *Confirmed* it is on the test split, where it is one candidate alone: its paired difference in expected
+   cost to flagging nothing, to flagging everything and to each shortcut check lies below 0 with its 95 %
+   interval. Where the cost is lower, but an interval reaches 0, the data is insufficient; where it isn't
+   lower, none is deployed.
+
+Without runs over the calibration split both are done on the test split, and nothing is promised. Then the
+intervals have a confidence of 1 − .05/K, and a shortcut check has the threshold that is best there.
+
+A shortcut check gets its threshold by the monitors' own rule. Its interval is that of the test split, both
+thresholds as they are, widened to that of redraws of both splits with both thresholds found anew: whose
+threshold was the luckier is no reason to prefer it.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from monitorbench.metrics.bootstrap import percentiles
+from monitorbench.metrics.choice.curve import CheapestThresholds, cheapest, cost_without_reading
+from monitorbench.metrics.choice.facts import Kind, MoreFacts, RegretFacts, Rival
+from monitorbench.metrics.choice.regret import differences, redrawn
+from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.cost import cost_difference
+from monitorbench.metrics.rates import Interval, as_list
+from monitorbench.scoring.numbers import Drawn
+from monitorbench.scoring.recommendation.candidates import Contender
+from monitorbench.scoring.recommendation.deployment import Deployment, cost_line, rates_of
+from monitorbench.scoring.recommendation.more import (
+    CostSeparation,
+    more_for_budget,
+    more_for_difference,
+    more_for_promise,
+)
+from monitorbench.scoring.recommendation.promised import Promise, cell_names
+
+_MOST_NUMBERS = 2 * 10**8
+"""Samples of all redraws together."""
+
+
+class DeploymentDecision(NamedTuple):
+    """The decision, and what it rests on."""
+
+    kind: Kind
+    best: int | None
+    """The deployed monitor's index; else of the nearest to it, None without any."""
+    choice: CheapestThresholds
+    more: MoreFacts | None
+    rivals: list[Rival]
+    regret: RegretFacts
+    is_cheapest: bool
+    """Whether it costs less than flagging nothing, and than flagging everything, where it was chosen."""
+    confidence: float
+    """Of the intervals on the test split."""
+
+
+class Against(NamedTuple):
+    """A rival, its answers, and the interval of the test split alone, both thresholds as they are."""
+
+    rival: Rival
+    answers: Columns
+    fixed: Interval | None
+
+
+def answer(
+    contenders: Sequence[Contender],
+    shortcuts: Sequence[Contender],
+    promises: Sequence[Promise | None],
+    deployment: Deployment,
+    drawn: Drawn,
+    *,
+    is_calibrated: bool = True,
+) -> DeploymentDecision:
+    """The answer among monitors, each with its promise; `shortcuts` have to be beaten.
+
+    Unless thresholds are calibrated, the calibration samples of all of them are those of the test split.
+    """
+    stakes = deployment.of_errors
+    choice = _cheapest_of(contenders, deployment)
+    confidence = 0.95 if is_calibrated else 1 - 0.05 / max(1, len(contenders))
+    everything = all(one.allowed.budget is None for one in contenders)
+    best = next(iter(choice.order), None)
+    if best is None:
+        more = _least_missing(contenders, promises)
+        lacks = any(not one.outside and not one.flags_nothing for one in contenders)
+        kind: Kind = "insufficient" if lacks else "none"
+        return DeploymentDecision(kind, None, choice, more, [], _no_regret(), False, confidence)
+    at, cost = choice.at[best], choice.costs[best]
+    assert at is not None
+    assert cost is not None
+    is_cheapest = cost < cost_without_reading(stakes, everything=everything)
+    first = contenders[best].answers_at(at)
+    found = _rivals(
+        contenders[best],
+        first,
+        shortcuts,
+        deployment,
+        drawn,
+        everything=everything,
+        confidence=confidence,
+        redraws=is_calibrated,
+    )
+    kind, more = "none", None
+    if is_cheapest and all(_is_below(one.rival) for one in found):
+        kind = "recommend"
+    elif is_cheapest and all((one.rival["difference"] or 0.0) < 0 for one in found):
+        n_held = contenders[best].allowed.n_benign if is_calibrated else 0
+        lacking = [_missing(n_held, first, one, deployment) for one in found if not _is_below(one.rival)]
+        if all(lacking):
+            kind, more = "insufficient", max((one for one in lacking if one), key=lambda one: one["n"])
+    return DeploymentDecision(
+        kind=kind,
+        best=best,
+        choice=choice,
+        more=more,
+        rivals=[one.rival for one in found],
+        regret=_regret(contenders, best, deployment, drawn["seed"])
+        if is_calibrated and all(one.only is None and one.limits is None for one in contenders)
+        else _no_regret(),
+        is_cheapest=is_cheapest,
+        confidence=confidence,
+    )
+
+
+def _cheapest_of(contenders: Sequence[Contender], deployment: Deployment) -> CheapestThresholds:
+    """Each one's threshold of least cost; none of those that flag nothing at any threshold."""
+    found = cheapest([one.choosable for one in contenders], deployment.of_errors)
+    at: list[int | None] = []
+    costs: list[float | None] = []
+    for one, index, cost in zip(contenders, found.at, found.costs, strict=True):
+        is_idle = index is None or one.flags_nothing
+        at.append(None if index is None or is_idle else index + (one.only or 0))
+        costs.append(None if is_idle else cost)
+    return CheapestThresholds(tuple(at), tuple(costs))
+
+
+def _rivals(
+    monitor: Contender,
+    first: Columns,
+    shortcuts: Sequence[Contender],
+    deployment: Deployment,
+    drawn: Drawn,
+    *,
+    everything: bool,
+    confidence: float,
+    redraws: bool,
+) -> list[Against]:
+    """What has to be beaten, with its answers; a shortcut without an allowed threshold flags nothing."""
+    n = len(first)
+    blank = np.full(n, np.nan)
+
+    def against(name: str, threshold: float | None, answers: Columns) -> Against:
+        difference, bounds = cost_difference(
+            first, answers, deployment.of_errors, confidence=confidence, **drawn
+        )
+        rates = rates_of(answers)
+        curve = cost_line(*rates, deployment) if rates else []
+        here = [cost for base_rate, cost in curve if base_rate == deployment.stakes.base_rate]
+        rival = Rival(
+            name=name,
+            is_shortcut=threshold is not None,
+            threshold=threshold,
+            expected_cost=here[0] if here else None,
+            difference=difference,
+            difference_ci=as_list(bounds),
+            curve=curve,
+        )
+        return Against(rival, answers, bounds)
+
+    found = [against("nothing", None, first.answering(np.zeros(n), blank))]
+    if everything:
+        found.append(against("everything", None, first.answering(np.ones(n), blank)))
+    choice = _cheapest_of(shortcuts, deployment)
+    known = [(one, at) for one, at in zip(shortcuts, choice.at, strict=True) if at is not None]
+    listed = [
+        against(one.monitor, float(one.allowed.thresholds[at]), one.answers_at(at)) for one, at in known
+    ]
+    if not redraws or not known:
+        return [*found, *listed]
+    apart = differences(
+        monitor.entrant(),
+        [one.entrant() for one, _ in known],
+        deployment.of_errors,
+        resamples=_n_redraws(deployment, [monitor]),
+        seed=drawn["seed"],
+    )
+    for one, values in zip(listed, apart, strict=True):
+        around, fixed = percentiles(values, confidence), one.fixed
+        if around is not None and fixed is not None:
+            one.rival["difference_ci"] = [min(around.low, fixed.low), max(around.high, fixed.high)]
+    return [*found, *listed]
+
+
+def _n_redraws(deployment: Deployment, contenders: Sequence[Contender]) -> int:
+    """As many as are asked for, or fewer, but 100, where the splits are very large."""
+    size = max(max(len(one.calibration), len(one.test)) for one in contenders)
+    return min(deployment.settings.redraws, max(100, _MOST_NUMBERS // size))
+
+
+def _is_below(rival: Rival) -> bool:
+    return rival["difference_ci"] is not None and rival["difference_ci"][1] < 0
+
+
+def _missing(n_held: int, first: Columns, of: Against, deployment: Deployment) -> MoreFacts | None:
+    difference, bounds = of.rival["difference"], of.rival["difference_ci"]
+    if difference is None or bounds is None or of.fixed is None:
+        return None
+    shown = CostSeparation(difference, bounds[1] - difference, of.fixed.high - difference)
+    return more_for_difference(first, of.answers, n_held, deployment.of_errors, shown)
+
+
+def _least_missing(contenders: Sequence[Contender], promises: Sequence[Promise | None]) -> MoreFacts | None:
+    """What is missing for the monitor that misses least; None where it isn't questions for one of them."""
+    found = []
+    for one, promise in zip(contenders, promises, strict=True):
+        if one.outside:
+            continue
+        lacking = []
+        if promise is not None and not one.allowed.n_promised:
+            lacking.append(more_for_promise(promise, one.allowed))
+        if not one.allowed.n_in_budget:
+            cells = promise.cells if promise is not None else cell_names(one.held)
+            lacking.append(more_for_budget(one.allowed, cells))
+        if lacking and all(each is not None for each in lacking):
+            found.append(max((each for each in lacking if each), key=lambda each: each["n"]))
+    return min(found, key=lambda each: each["n"], default=None)
+
+
+def _regret(contenders: Sequence[Contender], best: int, deployment: Deployment, seed: int) -> RegretFacts:
+    inside = [i for i, one in enumerate(contenders) if not one.outside]
+    found = redrawn(
+        [contenders[i].entrant() for i in inside],
+        deployment.of_errors,
+        resamples=_n_redraws(deployment, contenders),
+        seed=seed,
+    )
+    if not len(found.regret) or np.isnan(found.regret).any():  # the test split lacks a label
+        return _no_regret()
+    values = found.regret
+    return RegretFacts(
+        n=len(values),
+        mean=float(values.mean()),
+        high=float(np.quantile(values, 0.95)),
+        share_same=float(np.mean(found.chosen == inside.index(best))),
+    )
+
+
+def _no_regret() -> RegretFacts:
+    return RegretFacts(n=0, mean=None, high=None, share_same=None)
