@@ -16,13 +16,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from monitorbench.metrics.decision import Candidate, decide
 from playwright.sync_api import sync_playwright
 
 from benchmarks.measuring import Ratio, Result, timed
 from benchmarks.synthetic import sample
 from monitorbench import records
+from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Stakes
+from monitorbench.metrics.choice.facts import ShortcutsFacts, decision_facts
 from monitorbench.metrics.columns import by_cell, by_slice, columns
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, Results
@@ -32,11 +33,15 @@ from monitorbench.records import Label, Sample
 from monitorbench.report.html import render_report
 from monitorbench.report.samples.page import render_samples
 from monitorbench.report.samples.runs import OfRun, worst_of
+from monitorbench.scoring.numbers import Drawn
+from monitorbench.scoring.recommendation.assemble import assembled
+from monitorbench.scoring.recommendation.candidates import contender
+from monitorbench.scoring.recommendation.deployment import Deployment
 from monitorbench.sources.handwritten import CELLS, load
 
 MONITORS = (("small", "direct"), ("large", "direct"), ("large", "evidence"))
 LIMIT_SECONDS, LIMIT_MB = 2.0, 15.0
-_DRAWS = {"resamples": 200, "seed": 0}
+_DRAWS = Drawn(resamples=200, seed=0)
 _STAKES = Stakes(base_rate=0.01, cost_miss=100.0, cost_alarm=1.0)
 _SHOWN = "() => document.body.dataset.shown > (window.before ?? 0)"
 
@@ -188,8 +193,34 @@ def _results(runs: Sequence[OfRun]) -> Results:
         }
         for key, value in numbers.items():
             results[key].setdefault(run.monitor, {})[run.prompt] = value
-        candidates.append(Candidate(run.monitor, run.prompt, judged))
-    results["decision"] = decide(candidates, {}, _STAKES, is_calibrated=False, promise=None, **_DRAWS)
+        candidates.append(
+            contender(
+                run.monitor,
+                run.prompt,
+                judged,
+                judged,
+                promise=None,
+                budget=None,
+                unscored="wrong",
+                limits={},
+            )
+        )
+    n = len(candidates)
+    decided = assembled(
+        candidates,
+        [],
+        [None] * n,
+        [None] * n,
+        Deployment(_STAKES, Recommend(), 0.05, n),
+        ShortcutsFacts(checked=False, fitted_on="", reason="none are fitted here"),
+        None,
+        _DRAWS,
+        data="starter",
+        positive_means="misbehavior",
+        kept=[None] * n,
+        is_calibrated=False,
+    )
+    results["decision"] = decision_facts(decided)
     dataset = {"name": "starter's texts", "directory": "none", "n_test": len(runs[0].samples)}
     results |= {"schema_version": SCHEMA_VERSION, "dataset": dataset, "tests": [], "objectives": []}
     return results | {"stakes": _STAKES.model_dump(), "matrix": matrix({}, 0.05)}  # type: ignore[return-value]

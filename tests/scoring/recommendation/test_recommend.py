@@ -16,8 +16,10 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.corpus.store import read_split
 from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.verdict_log import read_run
+from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.combination.combine import combine_runs
 from monitorbench.scoring.recommendation.stage import recommend
+from monitorbench.scoring.score import score_run, transfer
 
 Make = Callable[..., Sample]
 MONITORS = {"sharp": 3.0, "dull": 1.0}
@@ -172,3 +174,42 @@ def test_a_combination_is_chosen_by_the_half_that_it_was_not_fitted_on(data: Pat
     sizes = {one["monitor"]: one["n_calibration"] for one in found["options"]}
     assert len(sizes) == 3
     assert 20 < min(sizes.values()) < 60 < max(sizes.values()) == 80
+
+
+def test_report_transfer_and_recommend_say_one_sentence(tmp_path: Path, make_sample: Make):
+    """Otherwise: of the same monitor at the same threshold one page says deploy, and another deploy none."""
+    data = made_dataset(tmp_path, make_sample, calibration=80, test=100, tells=1.0)
+    runs = both(tmp_path / "runs", data, {"sharp": 3.0})
+    held, tested = (next(one for one in runs if split in one.name) for split in ("calibration", "test"))
+    places = (f"paths.data={tmp_path}", f"paths.runs={tmp_path / 'runs'}", "transfer.resamples=300")
+    places = (*places, "recommend.redraws=200")
+    point = calibrate_run(study(*places, f"run={held}"))
+    scored = score_run(study(*places, f"run={tested}", f"operating_point={point}"), shows_tables=False)
+    given = (f"transfer.runs=[{tested}]", f"transfer.operating_points=[{point}]")
+    laid = transfer(study(*places, *given))
+    chosen = read(recommend(asked(tmp_path, runs)))
+    decided = [json.loads((one / "metrics.json").read_text())["decision"] for one in (scored, laid)]
+    assert chosen["sentence"].startswith("Deploy none of these. The best, sharp, costs ")
+    assert {one["sentence"] for one in decided} == {chosen["sentence"]}
+    for one in decided:
+        assert (one["kind"], one["monitor"], one["is_calibrated"]) == ("none", "sharp", True)
+        assert {other["monitor"] for other in one["against"]} >= {"nothing", "everything", "bag_of_words"}
+        assert one["threshold"] == pytest.approx(chosen["threshold"], abs=1e-9)
+    alone = score_run(study(*places, f"run={tested}"), shows_tables=False)
+    own = json.loads((alone / "metrics.json").read_text())["decision"]
+    assert not own["is_calibrated"]
+    assert own["kind"] != "deploy"
+
+
+def test_the_promise_of_one_of_several_points_counts_them(data: Path, runs: list[Path]):
+    """Otherwise: the luckiest of ten thresholds is promised at the confidence of one."""
+    places = (f"paths.data={data.parent}", f"paths.runs={data.parent / 'runs'}", "transfer.resamples=300")
+    points = [calibrate_run(study(*places, f"run={one}")) for one in runs if "calibration" in one.name]
+    tested = [one for one in runs if "test" in one.name]
+    given = (f"transfer.runs=[{','.join(map(str, tested))}]", "recommend.redraws=200")
+    laid = transfer(study(*places, *given, f"transfer.operating_points=[{','.join(map(str, points))}]"))
+    decided = json.loads((laid / "metrics.json").read_text())["decision"]
+    assert (decided["kind"], decided["monitor"]) == ("deploy", "sharp")
+    assert decided["promise"]["delta"] == pytest.approx(0.1)
+    assert decided["promise"]["n_candidates"] == 2
+    assert "promised with 90 % confidence" in decided["sentence"]
