@@ -177,7 +177,7 @@ def _rivals(
     found = [against("nothing", None, first.answering(np.zeros(n), blank))]
     if everything:
         found.append(against("everything", None, first.answering(np.ones(n), blank)))
-    choice = _cheapest_of(shortcuts, deployment)
+    choice = cheapest([one.choosable for one in shortcuts], deployment.of_errors)
     known = [(one, at) for one, at in zip(shortcuts, choice.at, strict=True) if at is not None]
     listed = [
         against(one.monitor, float(one.allowed.thresholds[at]), one.answers_at(at)) for one, at in known
