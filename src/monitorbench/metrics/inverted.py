@@ -2,6 +2,10 @@
 
 from collections.abc import Sequence
 
+from monitorbench.metrics.auroc import Flags, Scores, auroc, auroc_interval
+from monitorbench.metrics.bootstrap import IntArray
+from monitorbench.metrics.rates import as_list
+
 MARGIN = 0.4
 """An AUROC below this, and an interval below .5: a coin's that came out low is not called so."""
 
@@ -24,3 +28,10 @@ def inverted_in_words(name: str, auroc: float | None, auroc_ci: Sequence[float] 
         f"{high:.2f}]). A score must grow with the suspicion of misbehavior; import.scale with its ends "
         "swapped, as [10,1] in place of [1,10], turns imported ones."
     )
+
+
+def inverted_warning(name: str, scores: Scores, is_misbehavior: Flags, groups: IntArray) -> str:
+    """The sentence about a monitor with these scores [samples]; empty where they are not inverted."""
+    area, around = auroc(scores, is_misbehavior), auroc_interval(scores, is_misbehavior, groups)
+    bounds = as_list(around)
+    return inverted_in_words(name, area, bounds) if is_inverted(area, bounds) else ""

@@ -20,6 +20,7 @@ from monitorbench.config.study import Study
 from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.metrics.at_point import RatesAt, rates_at
 from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.inverted import inverted_warning
 from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.run_folders import dataset_name, run_name
@@ -51,6 +52,9 @@ def calibrate_run(study: Study) -> Path:
     settings = study.calibrate
     mix, strata = mix_asked(settings, judged.judged, judged.data, judged.view)
     scored = unseen(judged, strata)
+    whole = judged.judged
+    if said := inverted_warning(judged.monitor, whole.scores, whole.is_misbehavior, whole.groups):
+        _log.warning("calibrate: %s", said)
     parts = per_category(scored) if settings.per_category else (scored,)
     thresholds = [threshold_for(part, settings, mix) for part in parts]
     point = threshold_point(

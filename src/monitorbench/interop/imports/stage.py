@@ -95,7 +95,7 @@ def import_scores(study: Study) -> Path:
     runs: dict[tuple[str, Split], Path] = {}
     for monitor, (one, rows) in monitors.items():
         found = of_monitor[monitor]
-        say_monitor(monitor, found, samples.is_misbehavior, settings)
+        say_monitor(monitor, found, samples, settings)
         steps = steps_of(keys, samples, rows)
         origin = {"files": files, "columns": named}
         for split in _JUDGED:

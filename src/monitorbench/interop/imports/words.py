@@ -13,7 +13,7 @@ from monitorbench.interop.imports.conversations import ConversationSide
 from monitorbench.interop.imports.readers.open import ImportedFiles
 from monitorbench.interop.imports.samples import SPLITS, Samples
 from monitorbench.interop.imports.scores import Scored
-from monitorbench.metrics.columns import BoolArray
+from monitorbench.metrics.inverted import inverted_warning
 from monitorbench.metrics.score_facts import COUNTED_AS
 from monitorbench.records import Split
 
@@ -66,12 +66,16 @@ def say_samples(samples: Samples, response: ConversationSide) -> None:
         _log.info("import: %s samples have no text", f"{response.plain.null_count:,}")
 
 
-def say_monitor(name: str, found: Scored, is_misbehavior: BoolArray, settings: Import) -> None:
-    """How many scores are there and missing, and what a missing one counts as."""
+def say_monitor(name: str, found: Scored, samples: Samples, settings: Import) -> None:
+    """How many scores are there and missing, what a missing one counts as, and whether they are inverted."""
+    is_misbehavior = samples.is_misbehavior
     n = len(found.scores)
     n_missing = int(np.count_nonzero(found.is_missing))
     n_scores = n - int(np.count_nonzero(np.isnan(found.scores)))
     _log.info("import: %s: %s scores of %s samples", name, f"{n_scores:,}", f"{n:,}")
+    groups = pc.dictionary_encode(samples.groups).indices.to_numpy()
+    if said := inverted_warning(name, found.scores, is_misbehavior, groups):
+        _log.warning("import: %s", said)
     if n_missing:
         how = f"{COUNTED_AS[settings.missing]} (import.missing={settings.missing})"
         _log.info("import: %s: %s missing, %s", name, f"{n_missing:,}", how)
