@@ -38,7 +38,7 @@ from monitorbench.scoring.recommendation.deployment import (
     budget_of,
     deployment_of,
 )
-from monitorbench.scoring.recommendation.promised import Promise, promise_of
+from monitorbench.scoring.recommendation.more import Promise, promise_of
 from monitorbench.scoring.recommendation.shortcuts import ShortcutScores, shortcuts_over
 from monitorbench.scoring.recommendation.stressed import Key, stressed, with_robustness
 
