@@ -68,6 +68,7 @@ def assembled(
             n=allowed.promised.n,
             effective_n=allowed.promised.effective_n,
             method=allowed.guarantee.method,
+            n_candidates=allowed.guarantee.n_candidates,
         ),
         unbound_cost=_unbound(contenders, deployment),
         at_test=at,
