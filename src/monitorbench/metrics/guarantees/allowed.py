@@ -33,7 +33,7 @@ _FURTHEST = 20
 
 
 class AlertBudget(NamedTuple):
-    """At most a share of what is judged may be flagged, at either end of a range of base rates."""
+    """Largest share of what is judged that may be flagged, at either end of a range of base rates."""
 
     share: float
     """Alerts over samples, in [0, 1]."""

@@ -1,4 +1,4 @@
-"""What is lacking where no threshold keeps a guarantee: questions, scores, or another monitor.
+"""Where no threshold keeps a guarantee, say what is lacking: questions, scores, or another monitor.
 
 Promises: the number of further questions is one that leads to a threshold. Where all questions so far have a
 score it is exact, given that the further ones get one as well. Where some have none, which count as false

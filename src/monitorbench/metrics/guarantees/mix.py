@@ -1,4 +1,4 @@
-"""What share of the benign questions each stratum has where a threshold is used, and what each one weighs.
+"""Shares of strata among benign questions where a threshold is used, and the weight of each question.
 
 A calibration split may be drawn by other shares than the test split, or than a deployment; the false alarm
 rate there is Σ w·p over strata, and each calibration question then stands for w/n of its stratum. Promises:
@@ -23,7 +23,7 @@ class Mix(NamedTuple):
 
     of: MixOf
     weights: Mapping[str, float]
-    """By stratum, in any unit; a stratum is a category, a cell, or a cell and whether there is a trace."""
+    """Share of each stratum, in any unit; a stratum is a category, a cell, or a cell and whether there is a trace."""
     n: float
     """Questions that the weights were counted on; inf where they are exact."""
 

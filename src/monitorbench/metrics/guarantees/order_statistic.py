@@ -1,4 +1,4 @@
-"""What a guarantee on false alarms says, which order statistic keeps it, and how many scores it takes."""
+"""Guarantees on false alarms: the order statistic that keeps one, and how many scores it takes."""
 
 from functools import lru_cache
 from math import ceil, log, log1p

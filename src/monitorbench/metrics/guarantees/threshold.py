@@ -73,7 +73,7 @@ class GuaranteedThreshold(NamedTuple):
     flags_nothing: bool
     """Whether no score of the calibration samples, benign or misbehavior, is above the threshold."""
     lacking: Lacking | None
-    """What stands in the way; None where there is a threshold."""
+    """Obstacle where there is no threshold; None where there is one."""
 
     @property
     def reason(self) -> str:
