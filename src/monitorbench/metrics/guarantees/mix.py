@@ -23,7 +23,7 @@ class Mix(NamedTuple):
 
     of: MixOf
     weights: Mapping[str, float]
-    """Share of each stratum, in any unit; a stratum is a category, a cell, or a cell and whether there is a trace."""
+    """Share of each stratum (a category, a cell, or a cell and whether there is a trace), in any unit."""
     n: float
     """Questions that the weights were counted on; inf where they are exact."""
 
