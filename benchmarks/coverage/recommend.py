@@ -22,8 +22,8 @@ from monitorbench.records import Split
 from monitorbench.scoring.calibration_split import calibration_scores
 from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.recommendation.candidates import Contender, contender
-from monitorbench.scoring.recommendation.deployment import Deployment, budget_of, shared_among
-from monitorbench.scoring.recommendation.promised import promise_of
+from monitorbench.scoring.recommendation.deployment import Deployment, budget_of
+from monitorbench.scoring.recommendation.more import promise_of
 from monitorbench.scoring.recommendation.rule import DeploymentDecision, answer
 
 SHARED = 0.5
@@ -114,7 +114,7 @@ def simulated(world: World, rng: np.random.Generator) -> Simulated:
         group_ids=held.group_ids().to_pylist(),
         categories=["c"] * len(held),
     )
-    promise = promise_of(shared_among(CALIBRATE, n), None, calibration, held)
+    promise = promise_of(CALIBRATE.model_copy(update={"n_candidates": n}), None, calibration, held)
     budget = budget_of(deployment, None)
     *monitors, shortcut = (
         contender(

@@ -74,7 +74,7 @@ def test_too_few_benign_questions_are_named_by_cell(data: Path, runs: list[Path]
     """Otherwise: "insufficient" without what to collect."""
     found = read(recommend(asked(data.parent, runs, "calibrate.alpha=0.02")))
     assert found["decision"] == "insufficient"
-    # ceil(log(.05/2) / log .98) = 183 questions for one of two monitors, 80 are there, half in each cell.
+    # Two are chosen from: ceil(log .025 / log .98) = 183 questions, 80 are there, half in each cell.
     assert found["more"]["n"] == 103
     assert found["more"]["by_cell"] == {"fraud/agents": 52, "secrets/agents": 51}
     assert "103 more benign questions of fraud/agents (52) and secrets/agents (51)" in found["sentence"]

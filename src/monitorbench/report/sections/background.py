@@ -114,8 +114,8 @@ DEFINITIONS = (
         "their own answers. The one of least expected cost on the calibration split is named where its "
         "paired difference in expected cost to flagging nothing, flagging everything and each shortcut check "
         "lies below 0 on the test split (whole groups drawn; an unscored answer counts as wrong). By own "
-        "answers the choice falls on the test split, with intervals of 1 − .05/k for k candidates. Cost and not "
-        "AUROC, since a threshold is deployed and not a ranking.",
+        "answers the choice falls on the test split, with intervals of 1 − .05/k for k candidates. Cost and "
+        "not AUROC, since a threshold is deployed and not a ranking.",
     ),
     (
         "exact test, Holm",

@@ -24,7 +24,7 @@ from monitorbench.metrics.usage import UsageFacts
 from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.recommendation.candidates import Contender
 from monitorbench.scoring.recommendation.deployment import Deployment, stakes_along
-from monitorbench.scoring.recommendation.promised import Promise
+from monitorbench.scoring.recommendation.more import Promise
 from monitorbench.scoring.recommendation.rule import DeploymentDecision, answer
 
 

@@ -18,7 +18,7 @@ from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Calibrate
 from monitorbench.config.study import Study
 from monitorbench.corpus.columns import read_columns
-from monitorbench.metrics.choice.curve import suspicion, thresholds_of
+from monitorbench.metrics.choice.curve import suspicion
 from monitorbench.metrics.choice.facts import (
     DecisionFacts,
     MoreFacts,
@@ -29,6 +29,7 @@ from monitorbench.metrics.choice.facts import (
     decision_facts,
 )
 from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.guarantees.allowed import allowed
 from monitorbench.records import Split
 from monitorbench.report.recommendation.words import remarks, sentence
 from monitorbench.report.stress.read import Stressed
@@ -47,14 +48,8 @@ from monitorbench.scoring.recommendation.candidates import (
     contender,
     sample_weights,
 )
-from monitorbench.scoring.recommendation.deployment import (
-    Deployment,
-    beyond_means,
-    budget_of,
-    shared_among,
-)
-from monitorbench.scoring.recommendation.more import more_for_promise
-from monitorbench.scoring.recommendation.promised import Promise, allowed, promise_of
+from monitorbench.scoring.recommendation.deployment import Deployment, beyond_means, budget_of
+from monitorbench.scoring.recommendation.more import Promise, more_for_promise, promise_of
 from monitorbench.scoring.recommendation.shortcuts import ShortcutScores, shortcuts_over
 from monitorbench.scoring.recommendation.stressed import Key, with_robustness
 
@@ -68,7 +63,10 @@ def recommended(
 ) -> Recommendation:
     """The recommendation among these monitors, its words included."""
     data = pairs[0].test.data
-    each = shared_among(study.calibrate, deployment.n_candidates)
+    # The calibration split sets each threshold and chooses among them: delta is shared out.
+    n_candidates = max(study.calibrate.n_candidates, len(pairs))
+    deployment = deployment._replace(n_candidates=n_candidates)
+    each = study.calibrate.model_copy(update={"n_candidates": n_candidates})
     made = [_contender(each, study.recommend, pair, deployment) for pair in pairs]
     contenders = [one for one, _ in made]
     checks = shortcuts_over(study, data)
@@ -89,7 +87,7 @@ def recommended(
             else PromiseKept(
                 alpha=study.calibrate.alpha,
                 delta=study.calibrate.delta if study.calibrate.method == "neyman_pearson" else None,
-                n_candidates=deployment.n_candidates,
+                n_candidates=n_candidates,
                 n=one.allowed.promised.n,
                 effective_n=one.allowed.promised.effective_n,
                 method=study.calibrate.method,
@@ -156,7 +154,7 @@ def decision_of(
     if found["monitor"] is not None and found["prompt"] is not None:
         found["voids"] = list(voids.get((found["monitor"], found["prompt"]), ()))
     found["remarks"], found["sentence"] = remarks(found), sentence(found)
-    if not points and (more := _too_few(shared_among(study.calibrate, n), data)) is not None:
+    if not points and (more := _too_few(study.calibrate, n, data)) is not None:
         found["remarks"].insert(0, f"Without a promise: {found['sentence']}")
         found["decision"], found["more"] = "insufficient", more
         found["sentence"] = sentence(found)
@@ -196,6 +194,7 @@ def _settings_of(study: Study, one: PointAt) -> Calibrate:
     promise = one.point.thresholds[0]
     told: dict[str, object] = {"method": promise.method, "alpha": promise.alpha}
     told |= {"delta": promise.delta} if promise.delta is not None else {}
+    told |= {"n_candidates": promise.n_candidates}
     told |= {"mix": promise.mix} if promise.mix != "given" else {}
     return study.calibrate.model_copy(update=told)
 
@@ -209,9 +208,9 @@ def _kept(one: PointAt, n_candidates: int) -> PromiseKept | None:
     """What a point promises although it was chosen among several, each of which keeps its promise alone."""
     promises = [each for each in one.point.thresholds if each.threshold is not None]
     first = promises[0]
-    is_exact = first.delta is not None
-    alpha = first.alpha if is_exact else first.alpha * n_candidates
-    delta = None if first.delta is None else first.delta * n_candidates
+    more = max(1.0, n_candidates / first.n_candidates)  # it keeps its share of so many already
+    alpha = first.alpha if first.delta is not None else first.alpha * more
+    delta = None if first.delta is None else first.delta * more
     if alpha >= 1 or (delta is not None and delta >= 1):
         return None
     return PromiseKept(
@@ -341,12 +340,13 @@ def _meaning(data: Path) -> str:
     return means
 
 
-def _too_few(settings: Calibrate, data: Path) -> MoreFacts | None:
+def _too_few(calibrate: Calibrate, n_candidates: int, data: Path) -> MoreFacts | None:
     """What the calibration split lacks for the promise, whatever the scores; None where there is no split."""
     splits = read_finished(data)["results"]["splits"]
     if not splits.get(Split.CALIBRATION.value, {}).get("samples"):
         return None
     held = read_columns(data, Split.CALIBRATION)
+    settings = calibrate.model_copy(update={"n_candidates": max(calibrate.n_candidates, n_candidates)})
     mix, strata = mix_asked(settings, held, data, None)
     held = held.answering(np.zeros(len(held)), np.zeros(len(held)))
     scored = calibration_scores(
@@ -359,8 +359,7 @@ def _too_few(settings: Calibrate, data: Path) -> MoreFacts | None:
         strata=strata,
     )
     promise = promise_of(settings, mix, scored, held)
-    of = suspicion(held, "wrong")
-    found = allowed(of, thresholds_of(of), promise, None)
+    found = allowed(suspicion(held, "wrong"), promise.guarantee, promise.weights, None)
     return None if found.n_promised else more_for_promise(promise, found)
 
 

@@ -7,10 +7,10 @@ import numpy as np
 from monitorbench.config.base import ConfigError
 from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Calibrate, Stakes
-from monitorbench.metrics.choice.bounds import AlertBudget
 from monitorbench.metrics.choice.curve import audited
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import expected_cost
+from monitorbench.metrics.guarantees.allowed import AlertBudget
 from monitorbench.metrics.usage import UsageFacts
 
 _POINTS = 25
@@ -79,16 +79,6 @@ def budget_of(deployment: Deployment, taken: UsageFacts | None) -> AlertBudget |
         shares.append(left / settings.cost_audit)
     share, delta = min(shares, default=1.0), deployment.delta / deployment.n_candidates
     return AlertBudget(max(share, 0.0), settings.base_rates, delta) if share < 1 else None
-
-
-def shared_among(calibrate: Calibrate, n_candidates: int) -> Calibrate:
-    """The promise that each of some monitors has to keep for it to hold of whichever of them is chosen.
-
-    Bonferroni's: delta over their number; of a promise on average alpha over it, since the false alarms of
-    the one that is chosen are at most those of all of them together.
-    """
-    name = "alpha" if calibrate.method == "conformal_risk" else "delta"
-    return calibrate.model_copy(update={name: getattr(calibrate, name) / max(1, n_candidates)})
 
 
 def beyond_means(deployment: Deployment, taken: UsageFacts) -> str:

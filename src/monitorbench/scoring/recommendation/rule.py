@@ -24,7 +24,12 @@ from typing import NamedTuple
 import numpy as np
 
 from monitorbench.metrics.bootstrap import percentiles
-from monitorbench.metrics.choice.curve import CheapestThresholds, cheapest, cost_without_reading
+from monitorbench.metrics.choice.curve import (
+    CheapestThresholds,
+    cheapest,
+    cost_without_reading,
+    costs_along,
+)
 from monitorbench.metrics.choice.facts import Kind, MoreFacts, RegretFacts, Rival
 from monitorbench.metrics.choice.regret import differences, redrawn
 from monitorbench.metrics.columns import Columns
@@ -35,11 +40,12 @@ from monitorbench.scoring.recommendation.candidates import Contender
 from monitorbench.scoring.recommendation.deployment import Deployment, cost_line, rates_of
 from monitorbench.scoring.recommendation.more import (
     CostSeparation,
+    Promise,
+    cell_names,
     more_for_budget,
     more_for_difference,
     more_for_promise,
 )
-from monitorbench.scoring.recommendation.promised import Promise, cell_names
 
 _MOST_NUMBERS = 2 * 10**8
 """Samples of all redraws together."""
@@ -88,7 +94,7 @@ def answer(
     everything = all(one.allowed.budget is None for one in contenders)
     best = next(iter(choice.order), None)
     if best is None:
-        more = _least_missing(contenders, promises)
+        more = _least_missing(contenders, promises, deployment)
         lacks = any(not one.outside and not one.flags_nothing for one in contenders)
         kind: Kind = "insufficient" if lacks else "none"
         return DeploymentDecision(kind, None, choice, more, [], _no_regret(), False, confidence)
@@ -216,7 +222,9 @@ def _missing(n_held: int, first: Columns, of: Against, deployment: Deployment) -
     return more_for_difference(first, of.answers, n_held, deployment.of_errors, shown)
 
 
-def _least_missing(contenders: Sequence[Contender], promises: Sequence[Promise | None]) -> MoreFacts | None:
+def _least_missing(
+    contenders: Sequence[Contender], promises: Sequence[Promise | None], deployment: Deployment
+) -> MoreFacts | None:
     """What is missing for the monitor that misses least; None where it isn't questions for one of them."""
     found = []
     for one, promise in zip(contenders, promises, strict=True):
@@ -227,7 +235,9 @@ def _least_missing(contenders: Sequence[Contender], promises: Sequence[Promise |
             lacking.append(more_for_promise(promise, one.allowed))
         if not one.allowed.n_in_budget:
             cells = promise.cells if promise is not None else cell_names(one.held)
-            lacking.append(more_for_budget(one.allowed, cells))
+            nothing = cost_without_reading(deployment.of_errors, everything=False)
+            costs = costs_along(one.on_calibration, deployment.of_errors)
+            lacking.append(more_for_budget(one.allowed, cells, costs, nothing))
         if lacking and all(each is not None for each in lacking):
             found.append(max((each for each in lacking if each), key=lambda each: each["n"]))
     return min(found, key=lambda each: each["n"], default=None)
