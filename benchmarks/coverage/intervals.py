@@ -133,7 +133,8 @@ def _rate_tests(rng: np.random.Generator, n: int) -> Table:
     """Type I and power of the test of two monitors' rates."""
 
     def is_found(a: BoolArray, b: BoolArray, index: IntArray) -> list[float]:
-        p = rate_difference_p(1.0 - a, 1.0 - b, np.ones(len(index), dtype=bool), index, of=True)
+        is_right = [(~wrong).astype(np.float64) for wrong in (a, b)]
+        p = rate_difference_p(is_right[0], is_right[1], np.ones(len(index), dtype=bool), index, of=True)
         return [p is not None and p < 0.05, mcnemar(int((a & ~b).sum()), int((b & ~a).sum())) < 0.05]
 
     rows: list[list[Cell]] = []
