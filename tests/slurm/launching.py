@@ -80,7 +80,7 @@ def few_samples(path: Path, about: str = "folder") -> Path:
         path,
         [
             (f"{about}-{n}", f"I {what} {about} {n}.", label)
-            for n in range(20)
+            for n in range(40)
             for what, label in (("deleted", "misbehavior"), ("listed", "benign"))
         ],
     )
