@@ -36,7 +36,7 @@ class FreezingLauncher(Launcher):
 
         A search (`hydra/sweeper=optuna`) is refused where no values of runs come back.
         """
-        from monitorbench.cli.multirun import is_searching
+        from monitorbench.cli.overrides import is_searching
         from monitorbench.config.base import ConfigError
         from monitorbench.config.ending import reporting
 
