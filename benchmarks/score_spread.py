@@ -12,7 +12,6 @@ Expected with float32: at most 1e-4, and no decision.
 """
 
 import json
-import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,17 +24,18 @@ from benchmarks.judged import body_of, composed
 from benchmarks.measuring import ROOT, Ratio, Result, apart, timed
 from monitorbench.config.deployment import Serve
 from monitorbench.config.endpoint import OpenAiEngine
-from monitorbench.config.engine import REPRODUCIBLE_WITHIN, cpu_multiplies_bf16
+from monitorbench.config.engine import cpu_multiplies_bf16
 from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.service import serving
 from monitorbench.judging.judge import judge_spec
+from monitorbench.judging.listening import free_port
 from monitorbench.judging.open import open_prompted
 from monitorbench.judging.pair.judgement import sample_of
 from monitorbench.judging.server import running_server
+from monitorbench.metrics.guarantees.threshold import REPRODUCIBLE_WITHIN, clear_of_scores
 from monitorbench.records import Message, Sample
-from monitorbench.scoring.calibrate import clear_of_scores
 from monitorbench.scoring.operating_point import threshold_point
 
 BATCHES = (2, 7, 32)
@@ -152,9 +152,7 @@ def _ask(model: Any, samples: Sequence[Sample], batch: int) -> Scores:
 def _calibrated(scores: list[float]) -> float:
     """A threshold that flags a third of these scores: one of them, raised as `calibrate` raises it."""
     limit = sorted(scores)[-len(scores) // 3 - 1]
-    raised = clear_of_scores(threshold_at(limit, POINT), np.array(scores)).threshold
-    assert raised is not None
-    return raised
+    return float(clear_of_scores(limit, np.array(scores)))
 
 
 def _flagged(scores: Scores, limit: float) -> set[str]:
@@ -189,10 +187,7 @@ def _through_server(study: Study, samples: Sequence[Sample], work: Path) -> Scor
         f"engine.scores={getattr(study.engine, 'scores', 'fast')}",
     ]
     served = composed("evaluate", [monitor, "engine=vllm", *engine, "engine.startup_seconds=1800"])
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
-    with running_server(served, port, work / "server.log") as server:
+    with running_server(served, free_port("127.0.0.1", 0), work / "server.log") as server:
         asks = composed("evaluate", [monitor, "engine=openai", "engine.by_token_ids=true"])
         address = {"base_url": server.url, "model": server.model}
         endpoint = OpenAiEngine.model_validate(asks.engine.model_dump() | address)

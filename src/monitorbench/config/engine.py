@@ -2,9 +2,9 @@
 type.
 
 A score is a function of the sample (`scores: reproducible`): alone, in any batch and order, and tomorrow it
-is the same within `REPRODUCIBLE_WITHIN`. In bfloat16 it is not, since the shape of a batch decides how sums
-are rounded (up to .06 with a model of 135M parameters), so `dtype: auto` is then float32, and bfloat16 only
-in vLLM on a GPU, which has kernels that round alike in every batch.
+is the same within 1e-4 (`metrics.guarantees.threshold.REPRODUCIBLE_WITHIN`). In bfloat16 it is not, since the
+shape of a batch decides how sums are rounded (up to .06 with a model of 135M parameters), so `dtype: auto` is
+then float32, and bfloat16 only in vLLM on a GPU, which has kernels that round alike in every batch.
 
 With `scores: fast`, and in training, `auto` is bfloat16 on a GPU and on CPUs that multiply it in hardware
 (AMX or AVX512-BF16), float32 elsewhere: a CPU without these units takes five times as long in bfloat16.
@@ -22,15 +22,12 @@ from pydantic import Field
 from monitorbench.config.base import Config, ConfigError, FileName, UserError
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.hardware import Device, has_gpu, runs_on_gpu
-from monitorbench.config.monitor import Monitor
+from monitorbench.config.monitor import Monitor, Prompt, PromptKind
 
 Dtype = Literal["auto", "float32", "bfloat16"]
 ResolvedDtype = Literal["float32", "bfloat16"]
 Precision = Literal["float32", "bfloat16", "bfloat16_batch_invariant"]
 Scores = Literal["reproducible", "fast"]
-
-REPRODUCIBLE_WITHIN = 1e-4
-"""The largest difference between two scores of one text that still counts as the same score."""
 
 _WITHOUT_BF16 = frozenset(
     ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX10_1_256")
@@ -280,6 +277,31 @@ def with_states(engine: Engine) -> TransformersEngine:
     if not isinstance(engine, TransformersEngine):
         raise ConfigError(f"engine={engine.kind}: a probe reads hidden states; expected engine=transformers")
     return engine
+
+
+def states_engine(monitor: Monitor, engine: Engine, prompt: Prompt) -> TransformersEngine:
+    """The engine; raises `ConfigError` for a monitor, engine or prompt that no probe can read."""
+    engine = with_states(engine)
+    if monitor.adapter is not None or monitor.router is not None:
+        raise ConfigError("monitor.adapter: a probe reads the base's states; expected null")
+    if monitor.reasoning is not None:
+        raise ConfigError(
+            f"monitor={monitor.name}: it reasons before it answers, a probe reads its prompt; expected "
+            "monitor.reasoning=null"
+        )
+    if prompt.kind is not PromptKind.DIRECT or prompt.shots or prompt.too_long != "unscored":
+        raise ConfigError(
+            f"prompt={prompt.name}: a probe reads the states in front of the answer; expected a zero-shot "
+            "direct prompt that shortens nothing"
+        )
+    return engine
+
+
+def fitting_engine(monitor: Monitor, engine: Engine, prompt: Prompt) -> TransformersEngine:
+    """Return the engine to fit a head with; raise `ConfigError` as `states_engine`, and for a given head."""
+    if monitor.head is not None:
+        raise ConfigError(f"monitor.head={monitor.head}: a head is fitted on a base; expected null")
+    return states_engine(monitor, engine, prompt)
 
 
 def servable(engine: Engine) -> VllmEngine:
