@@ -27,7 +27,7 @@ def test_kills_and_endpoints_of_a_small_campaign(tmp_path: Path):
     """A harness that nobody runs finds nothing: this one kills real stages and asks a real endpoint."""
     command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), "faults", "--work", str(tmp_path)]
     command += ["--only", "kills,endpoint", "--stages", "score,pilot outcomes"]
-    command += ["--kills", "8", "--disks", "4", "--modes", "2"]
+    command += ["--kills", "20", "--disks", "8", "--modes", "2"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "seed 0" in ran.stdout, ran.stderr
     outcomes = json.loads((tmp_path / "outcomes.json").read_text())["outcomes"]
