@@ -2,9 +2,9 @@
 type.
 
 A score is a function of the sample (`scores: reproducible`): alone, in any batch and order, and tomorrow it
-is the same within `REPRODUCIBLE_WITHIN`. In bfloat16 it is not, since the shape of a batch decides how sums
-are rounded (up to .06 with a model of 135M parameters), so `dtype: auto` is then float32, and bfloat16 only
-in vLLM on a GPU, which has kernels that round alike in every batch.
+is the same within 1e-4 (`metrics.guarantees.threshold.REPRODUCIBLE_WITHIN`). In bfloat16 it is not, since the
+shape of a batch decides how sums are rounded (up to .06 with a model of 135M parameters), so `dtype: auto` is
+then float32, and bfloat16 only in vLLM on a GPU, which has kernels that round alike in every batch.
 """
 
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -23,9 +23,6 @@ from monitorbench.config.hardware import (
     scoring_precision,
 )
 from monitorbench.config.monitor import Monitor
-
-REPRODUCIBLE_WITHIN = 1e-4
-"""The largest difference between two scores of one text that still counts as the same score."""
 
 
 def is_reproducible(precision: str) -> bool | None:
