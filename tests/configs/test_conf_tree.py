@@ -15,8 +15,8 @@ import yaml
 from omegaconf import OmegaConf
 from studies import composed
 
-from monitorbench.config.defaults import base_of, defaults
 from monitorbench.config.load import load
+from monitorbench.config.reference import base_of, defaults
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.config.study import Study
 from monitorbench.sources.all import SOURCES as DECLARED

@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
-from monitorbench.config.defaults import option
 from monitorbench.config.endpoint import OpenAiEngine
+from monitorbench.config.reference import option
 from monitorbench.engines import endpoint_limits
 from monitorbench.engines.deadline import given_up_at
 from monitorbench.engines.endpoint_limits import RateLimit, Reserved, retry_delay
