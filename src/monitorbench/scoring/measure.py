@@ -62,7 +62,7 @@ def measured(
     """
     data = evaluations[0].data
     pairs = _with_bases(evaluations)
-    drawn = Drawn(resamples=study.transfer.resamples, seed=study.seed)
+    drawn = Drawn(resamples=study.score.resamples, seed=study.seed)
     at_points = facts_of(points, study.stakes, drawn)
     if decision is None:
         voids = {

@@ -181,7 +181,7 @@ def test_report_transfer_and_recommend_say_one_sentence(tmp_path: Path, make_sam
     data = made_dataset(tmp_path, make_sample, calibration=80, test=100, tells=1.0)
     runs = both(tmp_path / "runs", data, {"sharp": 3.0})
     held, tested = (next(one for one in runs if split in one.name) for split in ("calibration", "test"))
-    places = (f"paths.data={tmp_path}", f"paths.runs={tmp_path / 'runs'}", "transfer.resamples=300")
+    places = (f"paths.data={tmp_path}", f"paths.runs={tmp_path / 'runs'}", "score.resamples=300")
     places = (*places, "recommend.redraws=200")
     point = calibrate_run(study(*places, f"run={held}"))
     scored = score_run(study(*places, f"run={tested}", f"operating_point={point}"), shows_tables=False)
@@ -203,7 +203,7 @@ def test_report_transfer_and_recommend_say_one_sentence(tmp_path: Path, make_sam
 
 def test_the_promise_of_one_of_several_points_counts_them(data: Path, runs: list[Path]):
     """Otherwise: the luckiest of ten thresholds is promised at the confidence of one."""
-    places = (f"paths.data={data.parent}", f"paths.runs={data.parent / 'runs'}", "transfer.resamples=300")
+    places = (f"paths.data={data.parent}", f"paths.runs={data.parent / 'runs'}", "score.resamples=300")
     points = [calibrate_run(study(*places, f"run={one}")) for one in runs if "calibration" in one.name]
     tested = [one for one in runs if "test" in one.name]
     given = (f"transfer.runs=[{','.join(map(str, tested))}]", "recommend.redraws=200")

@@ -78,7 +78,7 @@ def recommended(
         deployment,
         _checked(checks),
         pilot,
-        Drawn(resamples=study.transfer.resamples, seed=study.seed),
+        Drawn(resamples=study.score.resamples, seed=study.seed),
         data=data.name,
         positive_means=_meaning(data),
         kept=[
@@ -121,7 +121,7 @@ def decision_of(
     is_calibrated = bool(points) and len(on_both) == n
     deployment = Deployment(study.stakes, study.recommend, study.calibrate.delta, n)
     checks = shortcuts_over(study, data)
-    drawn = Drawn(resamples=study.transfer.resamples, seed=study.seed)
+    drawn = Drawn(resamples=study.score.resamples, seed=study.seed)
     if is_calibrated:
         pairs = [CandidateRuns(one._replace(monitor=of.monitor), of) for one, of in on_both]
         contenders = [

@@ -54,7 +54,7 @@ def recommendation_run(study: Study) -> Path:
         "recommend": settings,
         "stakes": study.stakes.model_dump(),
         "calibrate": study.calibrate.model_dump(mode="json"),
-        "resamples": study.transfer.resamples,
+        "resamples": study.score.resamples,
         "seed": study.seed,
         "pilot": pilot,
     }
