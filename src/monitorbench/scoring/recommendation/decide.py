@@ -348,7 +348,8 @@ def _too_few(calibrate: Calibrate, n_candidates: int, data: Path) -> MoreFacts |
     held = read_columns(data, Split.CALIBRATION)
     settings = calibrate.model_copy(update={"n_candidates": max(calibrate.n_candidates, n_candidates)})
     mix, strata = mix_asked(settings, held, data, None)
-    held = held.answering(np.zeros(len(held)), np.zeros(len(held)))
+    # Scores without ties: what answers alone lack is no number of questions.
+    held = held.answering(np.zeros(len(held)), np.arange(len(held)) / max(1, len(held)))
     scored = calibration_scores(
         data.name,
         splits=[Split.CALIBRATION] * len(held),
