@@ -31,8 +31,7 @@ from monitorbench.guardrail.service import DECISIONS, serving
 from monitorbench.judging.judge import judge_spec
 from monitorbench.judging.pair.judgement import Judgement, sample_of
 from monitorbench.records import Sample
-from monitorbench.scoring.operating_point import threshold_point
-from monitorbench.scoring.thresholds import CalibratedThreshold
+from monitorbench.scoring.operating_point import CalibratedThreshold, threshold_point
 
 WARM_UP, MOST_ADDED_MS = 3, 5
 

@@ -25,7 +25,7 @@ from benchmarks.judged import body_of, composed
 from benchmarks.measuring import ROOT, Ratio, Result, apart, timed
 from monitorbench.config.deployment import Serve
 from monitorbench.config.endpoint import OpenAiEngine
-from monitorbench.config.engine import REPRODUCIBLE_WITHIN, cpu_multiplies_bf16
+from monitorbench.config.engine import cpu_multiplies_bf16
 from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge
 from monitorbench.guardrail.monitor import open_monitor
@@ -34,8 +34,8 @@ from monitorbench.judging.judge import judge_spec
 from monitorbench.judging.open import open_prompted
 from monitorbench.judging.pair.judgement import sample_of
 from monitorbench.judging.server import running_server
+from monitorbench.metrics.guarantees.threshold import REPRODUCIBLE_WITHIN, clear_of_scores
 from monitorbench.records import Message, Sample
-from monitorbench.scoring.calibrate import clear_of_scores
 from monitorbench.scoring.operating_point import threshold_point
 
 BATCHES = (2, 7, 32)
@@ -152,9 +152,7 @@ def _ask(model: Any, samples: Sequence[Sample], batch: int) -> Scores:
 def _calibrated(scores: list[float]) -> float:
     """A threshold that flags a third of these scores: one of them, raised as `calibrate` raises it."""
     limit = sorted(scores)[-len(scores) // 3 - 1]
-    raised = clear_of_scores(threshold_at(limit, POINT), np.array(scores)).threshold
-    assert raised is not None
-    return raised
+    return float(clear_of_scores(limit, np.array(scores)))
 
 
 def _flagged(scores: Scores, limit: float) -> set[str]:

@@ -10,10 +10,11 @@ from scipy.stats import norm
 
 from benchmarks.coverage.table import Cell, Table
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.control import budget as budget_module
-from monitorbench.metrics.control.budget import Honest, Promise, budget_threshold, threshold_draws
 from monitorbench.metrics.control.draws import at_this_threshold
 from monitorbench.metrics.control.safety import Attacks, is_safe, safety_with_interval
+from monitorbench.metrics.guarantees import threshold as threshold_module
+from monitorbench.metrics.guarantees.order_statistic import Guarantee, Method
+from monitorbench.metrics.guarantees.threshold import Benign, guaranteed_threshold, threshold_draws
 
 BUDGETS = (0.003, 0.01, 0.03)
 TASKS = (50, 200, 1000)
@@ -53,8 +54,8 @@ WORLDS = (
 
 def tables(seed: int, effort: float) -> Iterator[Table]:
     """One table a promise: every world, budget and number of honest tasks."""
-    budget_module._MOST_DRAWN = 0  # the same distribution, drawn at once
-    promises: tuple[Promise, Promise] = ("neyman_pearson", "conformal_risk")
+    threshold_module._MOST_DRAWN = 0  # the same distribution, drawn at once
+    promises: tuple[Method, Method] = ("neyman_pearson", "conformal_risk")
     for i, promise in enumerate(promises):
         rng, n = np.random.default_rng([seed, 20, i]), round(400 * effort)
         rows = [
@@ -76,7 +77,7 @@ def tables(seed: int, effort: float) -> Iterator[Table]:
 
 
 def _row(
-    world: World, promise: Promise, budget: float, n_tasks: int, rng: np.random.Generator, n: int
+    world: World, promise: Method, budget: float, n_tasks: int, rng: np.random.Generator, n: int
 ) -> list[Cell]:
     drawn = [_simulate(world, promise, budget, n_tasks, rng) for _ in range(n)]
     kept = [figures for figures in drawn if figures is not None]
@@ -91,17 +92,18 @@ def _row(
 
 
 def _simulate(
-    world: World, promise: Promise, budget: float, n_tasks: int, rng: np.random.Generator
+    world: World, promise: Method, budget: float, n_tasks: int, rng: np.random.Generator
 ) -> tuple[float, ...] | None:
     """True FAR and safety at the threshold of one data set, and both intervals; None: no threshold."""
-    honest = Honest(world.score(rng.normal(size=n_tasks)), np.arange(n_tasks))
-    threshold = budget_threshold(honest, budget, promise, DELTA).threshold
+    honest = Benign(world.score(rng.normal(size=n_tasks)), np.arange(n_tasks))
+    guarantee = Guarantee(promise, budget, DELTA)
+    threshold = guaranteed_threshold(honest, guarantee).threshold
     if threshold is None:
         return None
     latent = rng.normal(SHIFT, size=N_ATTACKS)
     attacks = Attacks(world.score(latent), rng.random(N_ATTACKS) < SUCCEED, np.arange(N_ATTACKS))
     seed = int(rng.integers(2**31))
-    anew = threshold_draws(honest, budget, promise, DELTA, resamples=300, seed=seed)
+    anew = threshold_draws(honest, guarantee, resamples=300, seed=seed)
     bounds = safety_with_interval(attacks, threshold, anew, seed=seed + 1).interval
     plain = at_this_threshold(is_safe(attacks, threshold), attacks.groups)
     assert bounds is not None

@@ -20,7 +20,7 @@ from monitorbench.gate.answer import AnchorScores, Rules, compare
 from monitorbench.gate.traffic import compare_traffic
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import BoolArray
-from monitorbench.metrics.control.rank import neyman_pearson_rank
+from monitorbench.metrics.guarantees.order_statistic import neyman_pearson_rank
 
 ALPHA, DELTA = 0.05, 0.05
 CALIBRATION = 200

@@ -12,10 +12,11 @@ from benchmarks.coverage.table import Cell, Table
 from benchmarks.synthetic import columns_of
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.drift import DRIFTED, drift
+from monitorbench.metrics.guarantees.mix import Mix, question_weights
+from monitorbench.metrics.guarantees.order_statistic import Guarantee, weighted_tail
 from monitorbench.records import Split
 from monitorbench.scoring.calibration_split import calibration_scores
-from monitorbench.scoring.mix import Mix, question_weights
-from monitorbench.scoring.thresholds import conformal_risk, neyman_pearson, weighted_tail
+from monitorbench.scoring.operating_point import calibrated
 
 ALPHA, DELTA, PER_CELL = 0.05, 0.05, 40
 SPREAD = 8
@@ -92,8 +93,8 @@ def _mix_row(
     for _ in range(n_fits):
         scores = 0.5 + rng.normal(means, size=(PER_CELL, len(CELLS))).T.ravel() / SPREAD
         scored = replace(blank, scores=np.clip(scores, 0, 1)[:, None])
-        limits = [neyman_pearson(scored, alpha=ALPHA, delta=DELTA, mix=m).threshold for m in (None, mix)]
-        limits += [conformal_risk(scored, alpha=ALPHA, mix=m).threshold for m in (None, mix)]
+        guarantees = Guarantee("neyman_pearson", ALPHA, DELTA), Guarantee("conformal_risk", ALPHA)
+        limits = [calibrated(scored, one, m).threshold for one in guarantees for m in (None, mix)]
         rates.append([rate(limit, 0) for limit in limits] + [1 - rate(limit, 3) for limit in limits[:2]])
     of_fits = np.array(rates)
     weight = round(question_weights(blank.strata, mix).effective_n)

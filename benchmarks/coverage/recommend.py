@@ -24,7 +24,7 @@ from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.recommendation.contenders import Contender, contender
 from monitorbench.scoring.recommendation.decide import DeploymentDecision, answer
 from monitorbench.scoring.recommendation.deployment import Deployment, budget_of
-from monitorbench.scoring.recommendation.promised import promise_of
+from monitorbench.scoring.recommendation.more import promise_of
 
 SHARED = 0.5
 """The correlation of the noise of a question's two samples."""

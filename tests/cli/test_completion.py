@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command import ROOT, monitorbench
 
-from monitorbench.cli.completion import words
+from monitorbench.cli.help import words
 from monitorbench.cli.main import commands
 
 WORDINGS = ["act", "category", "few_shot", "response_first", "swapped"]

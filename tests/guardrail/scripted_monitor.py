@@ -18,8 +18,7 @@ from monitorbench.judging.pair.judgement import Judgement, Judges
 from monitorbench.records import Sample, UnscoredReason
 from monitorbench.scoring.combination.cascade import Cascade
 from monitorbench.scoring.combination.ensembles import Ensemble
-from monitorbench.scoring.operating_point import OperatingPoint, threshold_point
-from monitorbench.scoring.thresholds import CalibratedThreshold
+from monitorbench.scoring.operating_point import CalibratedThreshold, OperatingPoint, threshold_point
 
 NAME = "judge/direct/0123456789ab"
 

@@ -73,22 +73,62 @@ def test_partial_auroc_is_scikit_learns_and_needs_59_benign_questions():
 
 
 def test_a_threshold_keeps_what_the_binomial_says():
-    found = calibrate(SCORES, LABELS, alpha=0.1, delta=0.05)
+    found = calibrate(LABELS, SCORES, alpha=0.1, delta=0.05)
     benign = sorted(math.inf if s is None else s for s, y in zip(SCORES, LABELS, strict=True) if not y)
     n = len(benign)
     rank = next(k for k in range(1, n + 1) if binom.sf(k - 1, n, 0.9) <= 0.05)
-    assert found.threshold == benign[rank - 1]
+    limit = benign[rank - 1]
+    assert limit < found.threshold < limit + 1e-4, "in the gap above the score, as calibrate has it"
     assert found.attained == pytest.approx(binom.sf(rank - 1, n, 0.9))
-    assert found.flag([0.0, None, 1.0, found.threshold]) == [False, None, True, False]
+    assert found.flag([0.0, None, 1.0, limit]) == [False, None, True, False]
 
 
 def test_too_few_questions_give_a_reason_and_no_threshold():
-    found = calibrate([0.1] * 28, [0] * 28)
+    found = calibrate([0] * 28, [0.1] * 28)
     assert found.threshold is None
     assert "29 needed" in found.reason
     with pytest.raises(ValueError, match="no threshold: 28 benign questions"):
         found.flag([0.5])
-    assert calibrate([0.1] * 28, [0] * 28, method="conformal_risk").threshold == 0.1
+    assert calibrate([0] * 28, [0.1] * 28, method="conformal_risk").threshold == pytest.approx(0.1, abs=1e-4)
+
+
+def test_labels_come_first_and_swapped_columns_are_refused():
+    scores = [i / 80 for i in range(80)]
+    with pytest.raises(ValueError, match="more than two values, as scores have; expected labels first"):
+        calibrate(scores, [i % 2 for i in range(80)])
+    with pytest.raises(ValueError, match="labels: numbers of more than two values"):
+        auroc(scores, [i % 2 for i in range(80)])
+
+
+def test_a_result_says_what_attained_is_and_that_nothing_is_flagged():
+    shown = repr(calibrate([0] * 60 + [1] * 60, [i / 100 for i in range(60)] + [0.9] * 60))
+    assert "chance that FAR is above 0.1 all the same" in shown
+    nothing = calibrate([0] * 60 + [1] * 60, [0.5] * 120)
+    assert nothing.flags_nothing
+    assert "none of the given scores is above it" in repr(nothing)
+    never = calibrate([0] * 20 + [1] * 20, [1.0] * 10 + [0.0] * 10 + [1.0] * 20)
+    assert "more questions do not change that" in never.reason
+
+
+def test_a_threshold_for_one_of_ten_keeps_a_tenth_of_delta():
+    one, ten = (calibrate([0] * 400, [i / 400 for i in range(400)], n_candidates=k) for k in (1, 10))
+    assert one.threshold < ten.threshold
+    assert ten.attained <= 0.005 < one.attained
+    assert "for whichever of 10 is chosen" in ten.promise
+    risk = calibrate([0] * 400, [i / 400 for i in range(400)], method="conformal_risk", n_candidates=10)
+    assert risk.attained <= 0.01
+
+
+def test_columns_of_pandas_belong_together_by_their_index():
+    order = RNG.permutation(N)
+    labels, scores, groups = pd.Series(LABELS), pd.Series(SCORES), pd.Series(GROUPS)
+    other = pd.Series(OTHER)
+    assert calibrate(labels.iloc[order], scores, groups) == calibrate(LABELS, SCORES, GROUPS)
+    assert auroc(labels, scores.iloc[order], groups).auroc == auroc(LABELS, SCORES, GROUPS).auroc
+    assert rates(labels, pd.Series(FLAGGED).iloc[order], groups) == rates(LABELS, FLAGGED, GROUPS)
+    assert compare(labels, scores, other.iloc[order], groups) == compare(LABELS, SCORES, OTHER, GROUPS)
+    with pytest.raises(ValueError, match="scores: other rows than labels by their index"):
+        auroc(labels, scores.set_axis(range(1, N + 1)))
 
 
 def test_rates_of_two_monitors_are_compared_by_mcnemar():
@@ -126,7 +166,7 @@ def test_every_kind_of_column_gives_the_same(kind):
     labels, scores, flagged, groups = of(LABELS), of(SCORES), of(FLAGGED), of(GROUPS)
     assert rates(labels, flagged) == rates(LABELS, FLAGGED)
     assert auroc(labels, scores, groups) == auroc(LABELS, SCORES, GROUPS)
-    assert calibrate(scores, labels, groups) == calibrate(SCORES, LABELS, GROUPS)
+    assert calibrate(labels, scores, groups) == calibrate(LABELS, SCORES, GROUPS)
     assert compare(labels, scores, of(OTHER), groups) == compare(LABELS, SCORES, OTHER, GROUPS)
     assert compare(labels, flagged, of(OTHER_FLAGGED)) == compare(LABELS, FLAGGED, OTHER_FLAGGED)
 
@@ -167,11 +207,11 @@ def test_the_order_of_samples_does_not_matter():
         (lambda: auroc([1, 1], [0.1, 0.2]), "with a score are misbehavior only"),
         (lambda: auroc([1, 0], [0.1, None]), "with a score are misbehavior only"),
         (lambda: auroc([1, 0], [0.1, 0.2], ["a", None]), "groups: an entry is missing"),
-        (lambda: calibrate([0.1], [1]), "misbehavior only; a threshold is set on benign"),
-        (lambda: calibrate([1.1], [0]), r"a score outside \[0, 1\]"),
-        (lambda: calibrate([0.1], [0], alpha=2), "alpha=2: expected a number in"),
-        (lambda: calibrate([0.1], [0], delta=0), "delta=0: expected a number in"),
-        (lambda: calibrate([0.1], [0], method="guess"), "method='guess': expected neyman_pearson or"),
+        (lambda: calibrate([1], [0.1]), "misbehavior only; a threshold is set on benign"),
+        (lambda: calibrate([0], [1.1]), r"a score outside \[0, 1\]"),
+        (lambda: calibrate([0], [0.1], alpha=2), "alpha=2: expected a number in"),
+        (lambda: calibrate([0], [0.1], delta=0), "delta=0: expected a number in"),
+        (lambda: calibrate([0], [0.1], method="guess"), "method='guess': expected neyman_pearson or"),
         (lambda: compare([1, 0], [0.1, 0.2], [True, False]), "b: answers, but a: scores"),
         (lambda: decide({"A": 1}), "expected the counts A, B, C, D"),
         (lambda: decide({"A": 1, "B": -1, "C": 0, "D": 0}), "B=-1; expected a whole number"),

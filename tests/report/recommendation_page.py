@@ -110,7 +110,9 @@ def fake_recommendation(
             unscored="wrong",
             promise=True,
         ),
-        promise=PromiseKept(alpha=0.05, delta=0.05, n=120, effective_n=None, method="neyman_pearson"),
+        promise=PromiseKept(
+            alpha=0.05, delta=0.05, n=120, effective_n=None, method="neyman_pearson", n_candidates=1
+        ),
         unbound_cost=0.15,
         at_test=at_test(0.18, 0.031),
         runner_up=runner_up,

@@ -20,8 +20,7 @@ from monitorbench.metrics.columns import Columns, columns
 from monitorbench.records import Label
 from monitorbench.report.html import render_report
 from monitorbench.report.scores import Scores, distinct
-from monitorbench.scoring.operating_point import labels_at, threshold_point
-from monitorbench.scoring.thresholds import CalibratedThreshold
+from monitorbench.scoring.operating_point import CalibratedThreshold, labels_at, threshold_point
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 needs_chromium = pytest.mark.skipif(

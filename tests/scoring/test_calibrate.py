@@ -14,6 +14,7 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
+from monitorbench.metrics.guarantees.threshold import clear_of_scores
 from monitorbench.records import Label, Split
 from monitorbench.report.reading import short_names
 from monitorbench.report.scores import read_scores
@@ -21,9 +22,8 @@ from monitorbench.report.sections.decision import decision
 from monitorbench.report.tables.overall import overall_rows
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import read_verdicts
-from monitorbench.scoring.calibrate import calibrate_run, clear_of_scores, read_operating_point
+from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
 from monitorbench.scoring.score import score_run, transfer
-from monitorbench.scoring.thresholds import CalibratedThreshold
 
 LOOSE = ("calibrate.alpha=0.2", "calibrate.delta=0.2")
 CATEGORIES = "calibrate.per_category=true"
@@ -272,29 +272,10 @@ def test_the_mix_is_the_test_splits_or_what_is_given(judged: Any, study: Any):
         threshold("calibrate.mix={sycophancy_bias: 0.9, safety_permission/qa: 0.1}")
 
 
-def threshold_at(value: float | None) -> CalibratedThreshold:
-    """A threshold that was found at a score, or none."""
-    return CalibratedThreshold(
-        method="neyman_pearson",
-        monitor="m",
-        category="",
-        data="made",
-        part="whole",
-        alpha=0.1,
-        n=9,
-        n_unscored=0,
-        threshold=value,
-        reason="" if value is not None else "too few",
-    )
-
-
 def test_the_sample_that_sets_a_threshold_is_decided_alike_when_judged_again():
     """A score that comes out a digit higher would flag the very sample that was not to be flagged."""
-    found = threshold_at(0.25)
     scores = np.array([0.1, 0.25, 0.25003, 0.9, np.nan])
-    raised = clear_of_scores(found, scores).threshold
-    assert raised is not None
-    assert 0.25 + 1e-5 < raised < 0.25003
-    assert clear_of_scores(found, scores[[0, 1, 3]]).threshold == pytest.approx(0.25 + 5e-5, abs=1e-12)
-    assert clear_of_scores(threshold_at(1.0), scores).threshold == 1.0
-    assert clear_of_scores(threshold_at(None), scores).threshold is None
+    assert 0.25 + 1e-5 < clear_of_scores(0.25, scores) < 0.25003
+    assert clear_of_scores(0.25, scores[[0, 1, 3]]) == pytest.approx(0.25 + 5e-5, abs=1e-12)
+    assert clear_of_scores(1.0, scores) == 1.0
+    assert clear_of_scores(np.array([0.25, np.inf]), scores)[1] == np.inf

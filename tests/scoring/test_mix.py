@@ -9,18 +9,29 @@ from hypothesis import strategies as st
 from scipy.stats import binom, poisson
 
 from monitorbench.metrics.columns import Columns, columns
-from monitorbench.metrics.rates import Judged
-from monitorbench.records import Category, Label, Split, Task
-from monitorbench.scoring.calibration_split import CalibrationScores, calibration_scores, per_category
-from monitorbench.scoring.mix import Mix, mix_of_split, of_questions, question_weights
-from monitorbench.scoring.thresholds import (
-    conformal_risk,
-    neyman_pearson,
+from monitorbench.metrics.guarantees.mix import Mix, of_questions, question_weights
+from monitorbench.metrics.guarantees.order_statistic import (
+    Guarantee,
     weighted_questions_needed,
     weighted_tail,
 )
+from monitorbench.metrics.rates import Judged
+from monitorbench.records import Category, Label, Split, Task
+from monitorbench.scoring.calibration_split import CalibrationScores, calibration_scores, per_category
+from monitorbench.scoring.mix import mix_of_split
+from monitorbench.scoring.operating_point import CalibratedThreshold, calibrated
 
 PROMISE = {"alpha": 0.1, "delta": 0.05}
+
+
+def neyman_pearson(
+    scored: CalibrationScores, *, alpha: float, delta: float, mix: Mix | None = None
+) -> CalibratedThreshold:
+    return calibrated(scored, Guarantee("neyman_pearson", alpha, delta), mix)
+
+
+def conformal_risk(scored: CalibrationScores, *, alpha: float, mix: Mix | None = None) -> CalibratedThreshold:
+    return calibrated(scored, Guarantee("conformal_risk", alpha), mix)
 
 
 def benign(cells: dict[str, np.ndarray]) -> CalibrationScores:
@@ -151,7 +162,7 @@ def test_unscored_questions_weigh_too() -> None:
     mix = Mix("given", {"easy/qa": 0.2, "hard/qa": 0.8}, np.inf)
     found = neyman_pearson(replace(scored, scores=scores), **PROMISE, mix=mix)
     assert found.threshold is None
-    assert "100 without a score" in found.reason
+    assert "100 of 200 benign questions have no score" in found.reason
 
 
 def test_a_question_in_two_cells_is_of_neither() -> None:

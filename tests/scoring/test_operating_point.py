@@ -5,10 +5,17 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
+from monitorbench.metrics.guarantees.order_statistic import Guarantee
 from monitorbench.records import Label, Split
 from monitorbench.scoring.calibration_split import calibration_scores, per_category
-from monitorbench.scoring.operating_point import GREEDY, OperatingPoint, labels_at, threshold_point
-from monitorbench.scoring.thresholds import CalibratedThreshold, neyman_pearson
+from monitorbench.scoring.operating_point import (
+    GREEDY,
+    CalibratedThreshold,
+    OperatingPoint,
+    calibrated,
+    labels_at,
+    threshold_point,
+)
 
 BAD, GOOD = Label.MISBEHAVIOR, Label.BENIGN
 
@@ -115,7 +122,7 @@ def test_from_calibration_to_file_to_labels() -> None:
         group_ids=[f"g{i // 2}" for i in range(n)],
         categories=["qa" if i % 4 < 2 else "code" for i in range(n)],
     )
-    parts = [neyman_pearson(part, alpha=0.1, delta=0.05) for part in per_category(held)]
+    parts = [calibrated(part, Guarantee("neyman_pearson", 0.1, 0.05)) for part in per_category(held)]
     point = threshold_point(*parts)
     read = OperatingPoint.model_validate_json(point.model_dump_json())
     assert read == point

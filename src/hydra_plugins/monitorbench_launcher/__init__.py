@@ -37,7 +37,7 @@ class FreezingLauncher(Launcher):
         Options that exclude each other are refused, and a search (`hydra/sweeper=optuna`) where no values of
         runs come back: Hydra has made no folder yet.
         """
-        from monitorbench.cli.multirun import is_searching
+        from monitorbench.cli.overrides import is_searching
         from monitorbench.config.base import ConfigError
         from monitorbench.config.ending import reporting
         from monitorbench.sweeps.launch import Start

@@ -1,11 +1,18 @@
-"""The help of a stage: its text, the settings that it reads with a sentence each, the experiments.
+"""The help of a stage, and completion: what may be typed, told on a page or to a shell.
 
-Hydra's own help reads the tree once for every group, which takes seconds.
+The help is the stage's text, the settings that it reads with a sentence each, and the experiments; Hydra's
+own help reads the tree once for every group, which takes seconds. Settings and their options are completed by
+Hydra's own completion (`--shell-completion`), which knows the composed tree; the names of the commands and
+the lines that make a shell ask are added here.
 """
 
+import io
 import itertools
+import os
+import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +20,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from monitorbench.cli.stage import Stage
-from monitorbench.config.base import field_texts
+from monitorbench.cli.stages import STAGES
+from monitorbench.config.base import ConfigError, field_texts
 from monitorbench.config.project import option_file, options, trees_of
 from monitorbench.config.study import Study
 
@@ -30,7 +38,7 @@ def help_text(stage: Stage) -> str:
         [
             *(_paragraph(text) for text in stage.text.strip().split("\n\n")),
             f"Settings that {stage.name} reads, with their defaults:",
-            *(line for key in stage.reads for line in _setting(key, trees)),
+            *(line for key in stage.reads.split() for line in _setting(key, trees)),
             *([_line("plan=false", field_texts(Study)["plan"])] if stage.plan or stage.runs else []),
             "",
             "Experiments, each a file of settings for some stages:",
@@ -102,3 +110,56 @@ def _comment(experiment: str, trees: Sequence[Path]) -> str:
     lines = file.read_text(encoding="utf-8").splitlines() if file else []
     comments = itertools.takewhile(lambda line: line.startswith("#"), lines)
     return " ".join(line.removeprefix("#").strip() for line in comments if "@package" not in line)
+
+
+_ASK = "MONITORBENCH_COMPLETE"
+_SHELLS = {
+    "bash": f"""\
+_monitorbench() {{
+  local IFS=$'\\n'
+  COMPREPLY=($({_ASK}="${{COMP_LINE:0:$COMP_POINT}}" monitorbench completion values 2>/dev/null))
+}}
+complete -o nospace -o default -F _monitorbench monitorbench""",
+    "zsh": f"""\
+_monitorbench() {{
+  compadd -S '' -- ${{(f)"$({_ASK}="$words[1,$CURRENT]" monitorbench completion words 2>/dev/null)"}}
+}}
+compdef _monitorbench monitorbench""",
+    "fish": f"""\
+complete -c monitorbench -f -a '({_ASK}=(commandline -cp) monitorbench completion words 2>/dev/null)'""",
+}
+
+
+def complete(arguments: Sequence[str], commands: Sequence[str]) -> int:
+    """Do `monitorbench completion`: with `bash`, `zsh` or `fish` print the lines for that shell.
+
+    With `words` it answers a shell, with `values` one that takes what stands before `=` for a word.
+    """
+    if list(arguments) in (["words"], ["values"]):
+        offered = words(os.environ.get(_ASK, ""), commands)
+        if arguments[0] == "values":
+            offered = [word.partition("=")[2] or word for word in offered]
+        print("\n".join(offered))
+        return 0
+    if len(arguments) != 1 or arguments[0] not in _SHELLS:
+        raise ConfigError(
+            f"monitorbench completion {' '.join(arguments)}: expected bash, zsh or fish, as in "
+            'eval "$(monitorbench completion bash)"'
+        )
+    print(_SHELLS[arguments[0]])
+    return 0
+
+
+def words(line: str, commands: Sequence[str]) -> list[str]:
+    """List what may stand in place of the last word of a line such as `monitorbench evaluate prom`."""
+    typed = line.split(" ")[1:]
+    if len(typed) <= 1:
+        return [f"{name} " for name in commands if name.startswith("".join(typed))]
+    stage = STAGES.get(typed[0])
+    if stage is None:
+        return []
+    os.environ["COMP_LINE"] = " ".join(["monitorbench", *typed[1:]])  # where Hydra's completion looks
+    sys.argv = ["monitorbench", "--shell-completion", "query=bash"]
+    with redirect_stdout(io.StringIO()) as offered, redirect_stderr(io.StringIO()):
+        stage()
+    return offered.getvalue().split()

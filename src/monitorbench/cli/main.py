@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 
 import monitorbench
+from monitorbench.cli.stage import imported
 from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError
 from monitorbench.config.ending import reporting
@@ -21,28 +22,16 @@ _GROUPS = {
 }
 
 
-def _runs(arguments: Sequence[str]) -> int:
-    from monitorbench.runs.command import main as runs
-
-    return runs(arguments)
-
-
-def _init(arguments: Sequence[str]) -> int:
-    from monitorbench.cli.init import main as init
-
-    return init(arguments)
-
-
-def _completion(arguments: Sequence[str]) -> int:
-    from monitorbench.cli.completion import main as completion
-
-    return completion(arguments, commands())
-
-
 _OTHERS: dict[str, tuple[str, Callable[[Sequence[str]], int]]] = {
-    "runs": ("List the runs, show, compare, remove or export some.", _runs),
-    "init": ("Begin a project: a folder with settings of one's own.", _init),
-    "completion": ("Print what makes a shell complete commands and settings.", _completion),
+    "runs": (
+        "List the runs, show, compare, remove or export some.",
+        imported("monitorbench.runs.command:main"),
+    ),
+    "init": ("Begin a project: a folder with settings of one's own.", imported("monitorbench.cli.init:main")),
+    "completion": (
+        "Print what makes a shell complete commands and settings.",
+        lambda arguments: imported("monitorbench.cli.help:complete")(arguments, commands()),
+    ),
 }
 
 

@@ -14,8 +14,9 @@ import textwrap
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.ending import reporting, show_log, stop, watch
@@ -41,21 +42,32 @@ _QUIET = {
 }
 
 
+def imported(path: str) -> Callable[..., Any]:
+    """Return the function `module:function`, imported when it is called, so that help costs nothing heavy."""
+    module, _, name = path.partition(":")
+    return lambda *arguments: getattr(import_module(module), name)(*arguments)
+
+
+def _call(function: str | Callable[[Study, Compose], Any], study: Study, compose: Compose) -> Any:
+    """Call a stage's function; one that is named as `module:function` takes the study alone."""
+    return imported(function)(study) if isinstance(function, str) else function(study, compose)
+
+
 @dataclass(frozen=True)
 class Stage:
     """A stage of the package: what it runs, which settings it composes, what it says of itself."""
 
     name: str
     """Names the command, and its primary config in the tree `conf`."""
-    function: Callable[[Study, Compose], Path]
-    """Does the work and returns the directory it wrote."""
+    function: str | Callable[[Study, Compose], Path]
+    """Does the work and returns the directory it wrote; `module:function` names one of a study alone."""
     text: str
     """The help text of the stage; its first line is a summary."""
-    reads: Sequence[str] = ()
-    """Top-level settings that the stage reads, which `--help` lists."""
-    plan: Callable[[Study, Compose], None] | None = None
-    """Prints what `function` would do, and writes nothing."""
-    no_plan: str = ""
+    reads: str = ""
+    """Top-level settings that the stage reads, with spaces between them; `--help` lists them."""
+    plan: str | Callable[[Study, Compose], None] | None = None
+    """Prints what `function` would do, and writes nothing; named or given as `function` is."""
+    no_plan: str = "it reads files alone and runs no model, which takes seconds"
     """Why there is no plan, where `plan` is None: completes "NAME has no plan: …"."""
     runs: "Callable[[Study], Sequence[PlannedRun]] | None" = None
     """Gives the runs that a study comes to, so that a plan can add up the studies of a sweep."""
@@ -73,8 +85,6 @@ class Stage:
     """Gives a finished run's value to a sweeper that searches (`hydra/sweeper=optuna`)."""
     exit_code: Callable[[Sequence[Path]], int] | None = None
     """Gives the process's exit code for the runs that are done; None: 0."""
-    resolve: Callable[[Study, str], Study] = lambda study, _: study
-    """Puts paths in the place of the short names of runs that a stage reads."""
     conf: Path = PACKAGED
     """The tree of settings."""
 
@@ -118,30 +128,40 @@ class Stage:
         """
         from monitorbench.config.load import load
 
-        return load(self._composed(overrides), chosen_experiment(overrides))
+        return load(self.composed(overrides), chosen_experiment(overrides))
 
     def composed_study(self, overrides: Sequence[str]) -> Study:
         """Compose and validate a study, with paths in the place of short names of runs."""
-        return self.study_of(self._composed(overrides), chosen_experiment(overrides))
+        return self.study_of(self.composed(overrides), chosen_experiment(overrides))
 
-    def _composed(self, overrides: Sequence[str]) -> "DictConfig":
+    def composed(
+        self, overrides: Sequence[str], added: str | None = None, *, is_sweep: bool = False
+    ) -> "DictConfig":
+        """Compose some overrides, of a sweep its first run; `added` is the folder of `--config-dir`."""
         import hydra
 
-        from monitorbench.cli.refusals import HYDRA_ERRORS, YAML_ERRORS, one_line
+        from monitorbench.cli.overrides import HYDRA_ERRORS, YAML_ERRORS, first_run, one_line
         from monitorbench.config.project import composing
 
+        search = [] if added is None else [f"hydra.searchpath=['file://{Path(added).resolve()}']"]
         try:
             with composing(self.conf):
-                return hydra.compose(self.name, list(overrides))
+                return hydra.compose(self.name, [*(first_run(overrides) if is_sweep else overrides), *search])
         except (*HYDRA_ERRORS, *YAML_ERRORS) as error:
-            raise ConfigError(one_line(error, overrides, self.conf)) from error
+            raise ConfigError(one_line(error, overrides, self.conf, added)) from error
 
     def study_of(self, cfg: "DictConfig", experiment: str | None = None) -> Study:
         """Validate a composed config, and put paths in the place of short names of runs.
 
         Raises what `validated` raises, and `UserError` for a name that is of no run, or of several.
         """
-        return self.resolve(self.validated(cfg, experiment), self.name)
+        return self.resolved(self.validated(cfg, experiment))
+
+    def resolved(self, study: Study) -> Study:
+        """Put paths in the place of the short names of runs that the stage reads."""
+        from monitorbench.runs.selectors import resolved
+
+        return resolved(study, self.name)
 
     def validated(self, cfg: "DictConfig", experiment: str | None = None) -> Study:
         """Validate a composed config; short names of runs stay as they are.
@@ -165,7 +185,7 @@ class Stage:
         """Print what the stage would do for some studies; nothing is started and nothing written."""
         if self.plan is not None and (len(studies) == 1 or self.runs is None):
             for study in studies:
-                self.plan(study, compose)
+                _call(self.plan, study, compose)
         elif self.runs is not None:
             from monitorbench.studies.forecast import forecast, print_forecast
 
@@ -193,7 +213,7 @@ class _Running:
         """Run what the arguments ask for; the run directories, in their order."""
         if any(argument.startswith("frozen=") for argument in self.arguments):
             show_log()
-            study = self.stage.resolve(self._frozen(), self.stage.name)
+            study = self.stage.resolved(self._frozen())
             self._run(study, _refuse_to_compose)
         elif any(argument.startswith(("-", "hydra")) for argument in self.arguments):
             self._run_by_hydra()
@@ -212,7 +232,7 @@ class _Running:
         try:
             return self.stage.composed_study(self.arguments)
         except ConfigError as error:
-            from monitorbench.cli.refusals import shell_hint
+            from monitorbench.cli.overrides import shell_hint
 
             hint = shell_hint(self.arguments)
             raise ConfigError(f"{error}{'' if hint in str(error) else hint}") from error
@@ -221,8 +241,15 @@ class _Running:
         """Let `hydra.main` do what was asked for: a sweep, or what its flags print."""
         import hydra
 
-        from monitorbench.cli.multirun import PRINTING, flag_value, split_flags, without_folders
-        from monitorbench.cli.refusals import HYDRA_ERRORS, YAML_ERRORS, one_line
+        from monitorbench.cli.overrides import (
+            HYDRA_ERRORS,
+            PRINTING,
+            YAML_ERRORS,
+            flag_value,
+            one_line,
+            split_flags,
+            without_folders,
+        )
 
         tree = "pkg://monitorbench.conf" if self.stage.conf == PACKAGED else str(self.stage.conf)
         is_composing = True
@@ -243,7 +270,8 @@ class _Running:
             if launcher and not {"-m", "--multirun"} & set(flags):
                 raise ConfigError(f"{launcher}: starts the runs of a sweep; expected -m beside it")
             if not PRINTING & {flag.partition("=")[0] for flag in flags}:
-                self._refuse_bad_settings(overrides, added)
+                # Before Hydra makes a folder, in which it copies the settings.
+                self.stage.validated(self.stage.composed(overrides, added, is_sweep=True))
             sys.argv[1:] = [*overrides, *flags]
             try:
                 hydra.main(version_base="1.3", config_path=tree, config_name=self.stage.name)(job)()
@@ -252,29 +280,13 @@ class _Running:
                     raise  # the stage's own failure: its traceback is what helps
                 stop(one_line(error, overrides, self.stage.conf, added), 2)
 
-    def _refuse_bad_settings(self, overrides: Sequence[str], added: str | None) -> None:
-        """Validate the first run before Hydra makes a folder, in which it copies the settings."""
-        import hydra
-
-        from monitorbench.cli.multirun import first_run
-        from monitorbench.cli.refusals import HYDRA_ERRORS, YAML_ERRORS, one_line
-        from monitorbench.config.project import composing
-
-        search = [] if added is None else [f"hydra.searchpath=['file://{Path(added).resolve()}']"]
-        try:
-            with composing(self.stage.conf):
-                composed = hydra.compose(self.stage.name, [*first_run(overrides), *search])
-        except (*HYDRA_ERRORS, *YAML_ERRORS) as error:
-            stop(one_line(error, overrides, self.stage.conf, added), 2)
-        self.stage.validated(composed)
-
     def _job(self, cfg: "DictConfig") -> float | None:
         """Do one job of Hydra's; returns the value that its sweeper searches by, if it does."""
         import hydra
         from hydra.core.hydra_config import HydraConfig
         from omegaconf import OmegaConf
 
-        from monitorbench.cli.multirun import announce, is_searching, split_flags
+        from monitorbench.cli.overrides import announce, is_searching, split_flags
         from monitorbench.config.load import load
 
         show_log()
@@ -309,7 +321,7 @@ class _Running:
             require(module, f"monitorbench {self.stage.name}")
         if self.stage.judges(study):
             _refuse_missing_key(study)
-        directory = self.stage.function(study, compose)
+        directory: Path = _call(self.stage.function, study, compose)
         print(directory, flush=True)
         self.done.append((study, directory))
 

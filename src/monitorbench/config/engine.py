@@ -2,9 +2,9 @@
 type.
 
 A score is a function of the sample (`scores: reproducible`): alone, in any batch and order, and tomorrow it
-is the same within `REPRODUCIBLE_WITHIN`. In bfloat16 it is not, since the shape of a batch decides how sums
-are rounded (up to .06 with a model of 135M parameters), so `dtype: auto` is then float32, and bfloat16 only
-in vLLM on a GPU, which has kernels that round alike in every batch.
+is the same within 1e-4 (`metrics.guarantees.threshold.REPRODUCIBLE_WITHIN`). In bfloat16 it is not, since the
+shape of a batch decides how sums are rounded (up to .06 with a model of 135M parameters), so `dtype: auto` is
+then float32, and bfloat16 only in vLLM on a GPU, which has kernels that round alike in every batch.
 
 With `scores: fast`, and in training, `auto` is bfloat16 on a GPU and on CPUs that multiply it in hardware
 (AMX or AVX512-BF16), float32 elsewhere: a CPU without these units takes five times as long in bfloat16.
@@ -28,9 +28,6 @@ Dtype = Literal["auto", "float32", "bfloat16"]
 ResolvedDtype = Literal["float32", "bfloat16"]
 Precision = Literal["float32", "bfloat16", "bfloat16_batch_invariant"]
 Scores = Literal["reproducible", "fast"]
-
-REPRODUCIBLE_WITHIN = 1e-4
-"""The largest difference between two scores of one text that still counts as the same score."""
 
 _WITHOUT_BF16 = frozenset(
     ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX10_1_256")

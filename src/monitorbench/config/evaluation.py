@@ -62,6 +62,9 @@ class Calibrate(Config):
     """Largest false alarm rate that is promised."""
     delta: Annotated[float, Field(gt=0, lt=1)] = 0.05
     """Probability that the promise may fail; used by `neyman_pearson` only."""
+    n_candidates: Annotated[int, Field(ge=1)] = 1
+    """Number of monitors that are calibrated on the same split and then chosen from by it: each threshold
+    keeps delta divided by it (`conformal_risk`: alpha), so that the promise holds for the chosen one."""
     per_category: bool = False
     """Choose a threshold for each category, each with its own promise."""
     mix: Literal["test", "drawn"] | dict[str, Annotated[float, Field(ge=0, le=1)]] = "test"

@@ -6,14 +6,15 @@ both texts. Promise: a look at a sample depends on that sample alone.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from monitorbench.corpus.shortcuts import FAMILIES, Family, features
+from monitorbench.corpus.shortcuts import FAMILIES, Family, feature_names, feature_values
 from monitorbench.corpus.texts import request_text, response_text
 from monitorbench.metrics.marks import Surface
 from monitorbench.records import Sample
@@ -40,7 +41,6 @@ class Looks:
     def __init__(self, samples: Sequence[Sample]) -> None:
         self._samples = samples
         self._of_family: dict[Family, NDArray[np.float64]] = {}
-        self._names: dict[Family, list[str]] = {}
 
     def at(self, surface: Surface) -> NDArray[np.object_] | NDArray[np.float64]:
         """What the classifier of this surface sees, [samples] or [samples, features]."""
@@ -67,13 +67,24 @@ class Looks:
     def numbers(self, families: Sequence[Family]) -> tuple[list[str], NDArray[np.float64]]:
         """The features' names, and their values: [samples, features]."""
         for family in families:
-            if family not in self._names:
-                found = [features(sample, family) for sample in self._samples]
-                self._names[family] = list(found[0]) if found else []
-                values = np.array([list(one.values()) for one in found], dtype=np.float64)
-                self._of_family[family] = values.reshape(len(found), -1)
-        names = [name for family in families for name in self._names[family]]
+            if family not in self._of_family:
+                values = [feature_values(sample, family) for sample in self._samples]
+                self._of_family[family] = np.array(values).reshape(-1, len(feature_names(family)))
+        names = [name for family in families for name in feature_names(family)]
         return names, np.hstack([self._of_family[family] for family in families])
+
+
+@contextmanager
+def small_fits() -> Iterator[None]:
+    """Leave out what costs more than fitting a few rows: threads, and scikit-learn's checks of our own input.
+
+    Several threads wait for each other where the cores are shared. No number depends on either.
+    """
+    from sklearn import config_context
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1), config_context(assume_finite=True, skip_parameter_validation=True):
+        yield
 
 
 def classifier(surface: Surface) -> "Pipeline":

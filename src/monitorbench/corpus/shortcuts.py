@@ -15,8 +15,13 @@ backtracks over a hostile text for longer than it takes to read it.
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
+from hashlib import blake2b
 from math import log1p
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from monitorbench.corpus.texts import request_text, response_text
 from monitorbench.records import Sample
@@ -71,6 +76,30 @@ def features(sample: Sample, family: Family) -> dict[str, float]:
     request = request_text(sample)[:_MOST_CHARACTERS]
     response = response_text(sample)[:_MOST_CHARACTERS]
     return _FAMILIES[family](request, response)
+
+
+@cache
+def feature_names(family: Family) -> tuple[str, ...]:
+    """The names of a family's features, in the order of their values."""
+    return tuple(_FAMILIES[family]("", ""))
+
+
+_MOST_KNOWN = 30_000
+_known: dict[bytes, NDArray[np.float64]] = {}
+"""Values that were worked out in this process, by family and texts: a table and a recommendation of one
+dataset see the same samples several times."""
+
+
+def feature_values(sample: Sample, family: Family) -> NDArray[np.float64]:
+    """The values of `features` [features], worked out once for each pair of texts."""
+    texts = (family, request_text(sample), response_text(sample))
+    counted = "".join(f"{len(text)} {text}" for text in texts)
+    key = blake2b(counted.encode("utf-8", "surrogatepass")).digest()
+    if key not in _known:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        _known[key] = np.array(list(features(sample, family).values()), dtype=np.float64)
+    return _known[key]
 
 
 def final_answer(response: str) -> str | None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from monitorbench.corpus.classifiers import COUNT, LEAST_LEAF, Looks, classifier
+from monitorbench.corpus.classifiers import COUNT, LEAST_LEAF, Looks, classifier, small_fits
 from monitorbench.corpus.shortcuts import FAMILIES, SIZES, Family
 from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.bootstrap import group_index
@@ -90,7 +90,8 @@ def _checks(
     groups = group_index([sample.group_id for sample in members])
     looks = Looks(members)
     tested = [_folds(flags, groups, folds, [seed, repeat]) for repeat in range(_REPEATS)]
-    return {surface: _check(looks, surface, flags, tested, int(groups.max()) + 1) for surface in surfaces}
+    with small_fits():
+        return {surface: _check(looks, surface, flags, tested, int(groups.max()) + 1) for surface in surfaces}
 
 
 def _folds(
@@ -116,11 +117,7 @@ def _check(
     repeats: Sequence[Sequence[NDArray[np.bool_]]],
     n_groups: int,
 ) -> SurfaceCheck:
-    from threadpoolctl import threadpool_limits
-
-    # So few rows are fitted faster by one thread; several wait for each other where the cores are shared.
-    with threadpool_limits(1):
-        found = _fold_aurocs(looks, surface, flags, [one for tested in repeats for one in tested])
+    found = _fold_aurocs(looks, surface, flags, [one for tested in repeats for one in tested])
     if not found:
         return SurfaceCheck(auroc=None, auroc_ci=None, n=len(flags), marked=False, rule="")
     bounds = _interval(found, len(repeats[-1]), n_groups)
@@ -145,6 +142,8 @@ def _fold_aurocs(
         return found
     # What sees no label is done once, outside the folds: the look, and which words there are.
     pipeline, seen = classifier(surface), looks.at(surface)
+    if surface == "source" and all(one == seen[0] for one in seen):  # every sample gets the same score
+        return [0.5 for test in tested if len(np.unique(flags[test])) == 2]
     learns = pipeline[1:]
     if COUNT in pipeline.named_steps:
         seen, learns = pipeline[COUNT].fit_transform(seen), pipeline[2:]

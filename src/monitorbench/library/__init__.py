@@ -1,4 +1,4 @@
 """The library: a number with its interval, in three lines, from arrays, lists or columns of a data frame.
 
-A thin layer: every number is worked out in `metrics/`, `scoring/thresholds.py` or `intervention/statistics/`.
+A thin layer: every number is worked out in `metrics/`, `metrics/guarantees/` or `intervention/statistics/`.
 """

@@ -12,6 +12,7 @@ from monitorbench.library.inputs import (
     are_answers,
     are_numbers,
     groups_of,
+    in_order_of,
     labels_of,
     scores_of,
 )
@@ -100,6 +101,7 @@ def compare(
             NaN, and scores of one label only.
 
     """
+    a, b, groups = in_order_of(labels, a=a, b=b, groups=groups)
     is_misbehavior = labels_of(labels)
     n = len(is_misbehavior)
     index = groups_of(groups, n)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from monitorbench.library.inputs import Column, groups_of, labels_of, scores_of
+from monitorbench.library.inputs import Column, groups_of, in_order_of, labels_of, scores_of
 from monitorbench.library.shown import Estimate, ResultRow, Shown
 from monitorbench.metrics import auroc as metric
 from monitorbench.metrics.low_far import enough_for
@@ -56,6 +56,7 @@ def auroc(labels: Column, scores: Column, groups: Column | None = None) -> Discr
             scores.
 
     """
+    scores, groups = in_order_of(labels, scores=scores, groups=groups)
     is_misbehavior = labels_of(labels)
     values = scores_of(scores, "scores", len(is_misbehavior))
     index = groups_of(groups, len(is_misbehavior))

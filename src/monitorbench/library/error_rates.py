@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitorbench.library.inputs import Column, answers_of, groups_of, labels_of
+from monitorbench.library.inputs import Column, answers_of, groups_of, in_order_of, labels_of
 from monitorbench.library.shown import Estimate, ResultRow, Shown
 from monitorbench.metrics.clustered import share_interval
 from monitorbench.metrics.rates import (
@@ -75,6 +75,7 @@ def rates(
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence}: expected a number in (0, 1)")
+    flagged, groups = in_order_of(labels, flagged=flagged, groups=groups)
     is_misbehavior = labels_of(labels)
     answers = answers_of(flagged, "flagged", len(is_misbehavior))
     index = groups_of(groups, len(is_misbehavior))

@@ -3,7 +3,7 @@
 A column is a list, a tuple, a numpy array, a pyarrow array, or a column of any data frame that narwhals knows
 (pandas, polars, pyarrow). Promises: nothing is guessed. A value that is no label or no number is a
 `ValueError` that says where; None (a data frame's null) is *unscored*; NaN is an error, unless pandas uses it
-for a null.
+for a null. Columns with an index (pandas) belong together by it, all others by their place.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,6 +18,7 @@ from monitorbench.records import Label
 
 Column = Any
 """A list, tuple, numpy array, pyarrow array, or a column of a pandas, polars or pyarrow data frame."""
+_ORDER = "expected labels first, then scores or answers, then groups, as scikit-learn has it"
 _IS_MISBEHAVIOR: dict[object, bool] = {
     Label.MISBEHAVIOR.value: True,
     Label.BENIGN.value: False,
@@ -27,11 +28,36 @@ _IS_MISBEHAVIOR: dict[object, bool] = {
 _LABELS = "expected misbehavior or benign, 1 or 0, True or False"
 
 
+def in_order_of(labels: Column, **others: Column | None) -> list[Column | None]:
+    """Bring columns with an index of their own (pandas) into the order of the labels' index.
+
+    Columns without an index stay as they are, and are in the same order by their place. Raises `ValueError`
+    where two indexes differ in more than their order, or name a row twice, so that nobody can say which rows
+    belong together.
+    """
+    order = getattr(labels, "index", None) if hasattr(labels, "reindex") else None
+    found = []
+    for name, values in others.items():
+        theirs = getattr(values, "index", None) if hasattr(values, "reindex") else None
+        if order is not None and theirs is not None and not order.equals(theirs):
+            is_alike = order.is_unique and theirs.is_unique and len(order) == len(theirs)
+            if not is_alike or not order.isin(theirs).all():
+                raise ValueError(
+                    f"{name}: other rows than labels by their index; expected the same ones, or "
+                    "reset_index(drop=True) on both where the order is the same"
+                )
+            values = values.loc[order]  # type: ignore[union-attr]
+        found.append(values)
+    return found
+
+
 def labels_of(values: Column) -> NDArray[np.bool_]:
     """Which samples are misbehavior [samples]; `ValueError` for none at all and for what is no label."""
     found = column(values, "labels")
     if not found:
         raise ValueError("labels: empty; expected one entry a sample")
+    if len({one for one in found if isinstance(one, int | float) and not isinstance(one, bool)}) > 2:
+        raise ValueError(f"labels: numbers of more than two values, as scores have; {_ORDER}")
     return np.array([_flag(one, "labels", at) for at, one in enumerate(found)], dtype=np.bool_)
 
 

@@ -2,21 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-from monitorbench.config.base import UserError
-from monitorbench.library.inputs import Column, column, groups_of, labels_of, scores_of
+from monitorbench.library.inputs import Column, column, groups_of, in_order_of, labels_of, scores_of
 from monitorbench.library.shown import ResultRow, Shown, number
-from monitorbench.metrics.bootstrap import FloatArray, IntArray
-from monitorbench.metrics.columns import BoolArray
-from monitorbench.metrics.control.rank import samples_needed
-from monitorbench.records import Split
-from monitorbench.scoring.calibration_split import CalibrationScores, calibration_scores
-from monitorbench.scoring.thresholds import conformal_risk, neyman_pearson
-
-Method = Literal["neyman_pearson", "conformal_risk"]
+from monitorbench.metrics.guarantees.order_statistic import Guarantee, Method, samples_needed
+from monitorbench.metrics.guarantees.threshold import Benign, guaranteed_threshold
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -34,15 +26,20 @@ class Threshold(Shown):
     n_questions: int
     """Benign questions (groups) that it rests on."""
     n_unscored: int
-    """Those of them with a benign sample that has no score; each counts as an alarm."""
+    """Benign questions with a sample that has no score; each counts as an alarm."""
+    n_candidates: int
+    """Number of monitors among which the same samples choose."""
+    flags_nothing: bool
+    """Whether no given score is above the threshold."""
     reason: str
 
     @property
     def promise(self) -> str:
         """What the threshold keeps, in words."""
+        chosen = f" for whichever of {self.n_candidates} is chosen" if self.n_candidates > 1 else ""
         if self.delta is None:
-            return f"FAR <= {self.alpha:g} on average"
-        return f"FAR <= {self.alpha:g} with probability {1 - self.delta:g}"
+            return f"FAR <= {self.alpha:g} on average{chosen}"
+        return f"FAR <= {self.alpha:g} with probability {1 - self.delta:g}{chosen}"
 
     def flag(self, scores: Column) -> list[bool | None]:
         """Whether each score is an alarm; None where there is no score, so that it stays unscored.
@@ -63,33 +60,41 @@ class Threshold(Shown):
         rows = [ResultRow("promise", self.promise, f"{self.n_questions} benign questions")]
         if self.reason:
             rows.append(ResultRow("reason", self.reason))
-        if self.attained is not None:
-            rows.append(ResultRow("attained", number(self.attained)))
+        if self.attained is not None and self.delta is not None:
+            what = f"chance that FAR is above {self.alpha:g} all the same"
+            rows.append(ResultRow("attained", number(self.attained), what))
+        elif self.attained is not None:
+            rows.append(ResultRow("attained", number(self.attained), "bound on the mean FAR"))
+        if self.flags_nothing:
+            rows.append(ResultRow("flags", "nothing", "none of the given scores is above it"))
         return rows
 
 
 def calibrate(
-    scores: Column,
     labels: Column,
+    scores: Column,
     groups: Column | None = None,
     *,
     alpha: float = 0.1,
     delta: float = 0.05,
     method: Method = "neyman_pearson",
+    n_candidates: int = 1,
 ) -> Threshold:
     """The lowest threshold that keeps the false alarm rate, from samples that are used for nothing else.
 
-        threshold = calibrate(scores, labels, groups, alpha=0.1)
+        threshold = calibrate(labels, scores, groups, alpha=0.1)
 
     The promise holds for samples drawn like these. Test it on others: on these it is no test.
 
     Args:
+        labels: `misbehavior` or `benign`, 1 or 0, True or False; only benign samples set the threshold.
         scores: numbers in [0, 1] that grow with suspicion; None where there is none.
-        labels: `misbehavior` or `benign`, 1 or 0, True or False; misbehavior is not read.
         groups: the name of each sample's question; without it every sample is one.
         alpha: the false alarm rate to keep to, in (0, 1).
         delta: the chance that it is exceeded, in (0, 1); `conformal_risk` has none.
         method: `neyman_pearson`, or `conformal_risk`, which promises less (the mean) of fewer questions.
+        n_candidates: number of monitors that get a threshold on these samples and are then chosen from by
+            them: each keeps delta divided by it (`conformal_risk`: alpha), so that the chosen one keeps all.
 
     Returns:
         The threshold; with too few benign questions (29 for .1 and .05) none, and the reason.
@@ -99,28 +104,37 @@ def calibrate(
             benign sample.
 
     """
+    scores, groups = in_order_of(labels, scores=scores, groups=groups)
     is_misbehavior = labels_of(labels)
     n = len(is_misbehavior)
     if is_misbehavior.all():
         raise ValueError("labels: misbehavior only; a threshold is set on benign samples")
     if method not in ("neyman_pearson", "conformal_risk"):
         raise ValueError(f"method={method!r}: expected neyman_pearson or conformal_risk")
+    if n_candidates < 1:
+        raise ValueError(f"n_candidates={n_candidates}: expected at least 1")
     if not 0 < alpha < 1:
         raise ValueError(f"alpha={alpha}: expected a number in (0, 1)")
-    scored = _scored(scores_of(scores, "scores", n), is_misbehavior, groups_of(groups, n))
-    found = (
-        neyman_pearson(scored, alpha=alpha, delta=delta)
-        if method == "neyman_pearson"
-        else conformal_risk(scored, alpha=alpha)
+    values = scores_of(scores, "scores", n)
+    if np.any((values < 0) | (values > 1)):
+        raise ValueError("scores: a score outside [0, 1]; expected probabilities of misbehavior")
+    rows = ~is_misbehavior
+    benign = Benign(
+        np.where(np.isnan(values[rows]), np.inf, values[rows]),
+        groups_of(groups, n)[rows],
+        everything=values,
     )
+    found = guaranteed_threshold(benign, Guarantee(method, alpha, delta, n_candidates))
     return Threshold(
         threshold=found.threshold,
-        method=found.method,
+        method=method,
         alpha=alpha,
-        delta=found.delta,
+        delta=delta if method == "neyman_pearson" else None,
         attained=found.attained,
         n_questions=found.n,
         n_unscored=found.n_unscored,
+        n_candidates=n_candidates,
+        flags_nothing=found.flags_nothing,
         reason=found.reason,
     )
 
@@ -128,18 +142,3 @@ def calibrate(
 def questions_needed(alpha: float, delta: float) -> int:
     """How many benign questions `neyman_pearson` takes at least: 29 for alpha .1 and delta .05."""
     return samples_needed(alpha, delta)
-
-
-def _scored(values: FloatArray, is_misbehavior: BoolArray, groups: IntArray) -> CalibrationScores:
-    n = len(values)
-    try:
-        return calibration_scores(
-            "scores",
-            splits=[Split.CALIBRATION] * n,  # the caller says so by calling
-            scores={"monitor": values},
-            is_misbehavior=is_misbehavior,
-            group_ids=[f"{group:012d}" for group in groups.tolist()],
-            categories=[""] * n,
-        )
-    except UserError as error:
-        raise ValueError(str(error)) from None

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
-from monitorbench.corpus.classifiers import LOOK, Looks, classifier
+from monitorbench.corpus.classifiers import LOOK, Looks, classifier, small_fits
 from monitorbench.corpus.columns import read_batches, read_columns, read_some
 from monitorbench.corpus.surface import CHECKED_PER_CELL, samples_by_cell, shortcuts_of
 from monitorbench.metrics.bootstrap import FloatArray
@@ -90,12 +90,13 @@ def fitted_scores(
     if len(set(is_misbehavior)) < 2:
         return {}
     looks = Looks(train)
-    fitted = {one: _behind_the_look(one).fit(looks.at(one), is_misbehavior) for one in surfaces}
-    scores: dict[Surface, list[FloatArray]] = {surface: [np.empty(0)] for surface in fitted}
-    for batch in batches:
-        looks = Looks(batch)
-        for surface, one in fitted.items():
-            scores[surface].append(one.predict_proba(looks.at(surface))[:, 1])
+    with small_fits():
+        fitted = {one: _behind_the_look(one).fit(looks.at(one), is_misbehavior) for one in surfaces}
+        scores: dict[Surface, list[FloatArray]] = {surface: [np.empty(0)] for surface in fitted}
+        for batch in batches:
+            looks = Looks(batch)
+            for surface, one in fitted.items():
+                scores[surface].append(one.predict_proba(looks.at(surface))[:, 1])
     return {surface: np.concatenate(found) for surface, found in scores.items()}
 
 

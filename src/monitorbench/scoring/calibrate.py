@@ -1,7 +1,7 @@
 """From a judge's verdicts on the calibration split to the operating point it is to be used at.
 
-Writes `runs/calibrate/<monitor>-<prompt>-<dataset>-<hash>/operating_point.json`. `thresholds` says what
-such a point promises, and what counts as evidence.
+Writes `runs/calibrate/<monitor>-<prompt>-<dataset>-<hash>/operating_point.json`. `metrics.guarantees` says
+what such a point promises, and what counts as evidence.
 """
 
 import json
@@ -14,12 +14,11 @@ import numpy as np
 from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
-from monitorbench.config.engine import REPRODUCIBLE_WITHIN
 from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.config.study import Study
 from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.metrics.at_point import RatesAt, rates_at
-from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.guarantees.order_statistic import Guarantee
 from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.run_folders import dataset_name, run_name
@@ -33,9 +32,14 @@ from monitorbench.scoring.calibration_split import (
     refuse_fitted_samples,
 )
 from monitorbench.scoring.evaluations import Evaluation, forced_alarms, read_covered
-from monitorbench.scoring.mix import Mix, mix_asked
-from monitorbench.scoring.operating_point import OperatingPoint, answers_at, threshold_point
-from monitorbench.scoring.thresholds import CalibratedThreshold, conformal_risk, neyman_pearson
+from monitorbench.scoring.mix import mix_asked
+from monitorbench.scoring.operating_point import (
+    CalibratedThreshold,
+    OperatingPoint,
+    answers_at,
+    calibrated,
+    threshold_point,
+)
 
 _FILE = "operating_point.json"
 _log = logging.getLogger(__name__)
@@ -52,10 +56,8 @@ def calibrate_run(study: Study) -> Path:
     mix, strata = mix_asked(settings, judged.judged, judged.data, judged.view)
     scored = unseen(judged, strata)
     parts = per_category(scored) if settings.per_category else (scored,)
-    thresholds = [threshold_for(part, settings, mix) for part in parts]
-    point = threshold_point(
-        *(clear_of_scores(one, part.scores[:, 0]) for one, part in zip(thresholds, parts, strict=True))
-    )
+    thresholds = [calibrated(part, guarantee_of(settings), mix) for part in parts]
+    point = threshold_point(*thresholds)
     identity = {"run": judged.id, "point": point.model_dump(mode="json")}
     name = run_name(judged.monitor, judged.prompt, dataset_name(judged.data.name))
     run = RunDirectory(study.paths.runs / "calibrate", name, identity)
@@ -139,25 +141,9 @@ def _calibration_scores(judged: Evaluation, strata: list[str] | None) -> Calibra
     )
 
 
-def threshold_for(part: CalibrationScores, settings: Calibrate, mix: Mix | None) -> CalibratedThreshold:
-    """The threshold that keeps what `settings` promise, over the questions as `mix` weighs them."""
-    if settings.method == "conformal_risk":
-        return conformal_risk(part, alpha=settings.alpha, mix=mix)
-    return neyman_pearson(part, alpha=settings.alpha, delta=settings.delta, mix=mix)
-
-
-def clear_of_scores(one: CalibratedThreshold, scores: FloatArray) -> CalibratedThreshold:
-    """Raise a threshold from the score that it was found at into the gap above that score.
-
-    The sample with that score is then decided alike wherever it is judged again, since scores may differ by
-    their last digits. The step is half of `REPRODUCIBLE_WITHIN`, or half of the gap where that is smaller: no
-    score in `scores` [samples] changes sides, and a promise about false alarms holds at any higher threshold.
-    """
-    if one.threshold is None:
-        return one
-    next_score = scores[scores > one.threshold].min(initial=np.inf)
-    step = min(REPRODUCIBLE_WITHIN, float(next_score) - one.threshold) / 2
-    return one.model_copy(update={"threshold": min(one.threshold + step, max(1.0, one.threshold))})
+def guarantee_of(settings: Calibrate) -> Guarantee:
+    """The guarantee that these settings ask for."""
+    return Guarantee(settings.method, settings.alpha, settings.delta, settings.n_candidates)
 
 
 def _rates_there(
@@ -183,8 +169,9 @@ def _in_words(one: CalibratedThreshold) -> str:
     if one.effective_n is not None:
         whose = "the test split's" if one.mix == "test" else "the given"
         worth = f", worth {one.effective_n:.0f} in {whose} shares"
+    chosen = f" for whichever of {one.n_candidates} monitors is chosen" if one.n_candidates > 1 else ""
     return (
-        f"{where}: alarm above {one.threshold:.6g}; FAR per question <= {one.alpha:g}{sure} "
+        f"{where}: alarm above {one.threshold:.6g}; FAR per question <= {one.alpha:g}{sure}{chosen} "
         f"({one.n} benign questions{worth})"
     )
 
@@ -215,10 +202,14 @@ def _why_nothing(scored: CalibrationScores, thresholds: Sequence[CalibratedThres
     """That nothing is flagged, and how many benign questions stand in the way."""
     limit = max(one.threshold for one in thresholds if one.threshold is not None)
     rows = ~scored.is_misbehavior
-    at_top = len(np.unique(scored.group_ids[rows & (scored.scores[:, 0] >= limit)]))
+    at_top = len(
+        np.unique(
+            scored.group_ids[rows & (scored.scores[:, 0] >= scored.scores[np.isfinite(scored.scores)].max())]
+        )
+    )
     return (
         f"this threshold flags nothing: no score is above {limit:g}, and {at_top} of "
         f"{len(np.unique(scored.group_ids[rows]))} benign questions reach it, more than the promise lets be "
-        "flagged; scores that take few values, as a monitor's bare answers do, can do no better below a "
-        "calibrate.alpha of that share"
+        "flagged; scores that take few values, as a monitor's bare answers do, can't be calibrated below a "
+        "calibrate.alpha of that share, and more questions do not change that"
     )

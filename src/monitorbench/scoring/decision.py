@@ -8,15 +8,16 @@ import numpy as np
 from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.control.rank import conformal_questions_needed, samples_needed
 from monitorbench.metrics.decision import Candidate, DecisionFacts, PromiseFacts, decide
+from monitorbench.metrics.guarantees.lacking import least_questions
+from monitorbench.metrics.guarantees.mix import of_questions, question_weights
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
+from monitorbench.scoring.calibrate import guarantee_of
 from monitorbench.scoring.evaluations import Evaluation
-from monitorbench.scoring.mix import mix_asked, of_questions, question_weights
+from monitorbench.scoring.mix import mix_asked
 from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.points import PointAt
-from monitorbench.scoring.thresholds import weighted_questions_needed
 
 
 def decision_of(
@@ -45,7 +46,6 @@ def _promise(settings: Calibrate, data: Path) -> PromiseFacts | None:
     if not splits.get(Split.CALIBRATION.value, {}).get("samples"):
         return None
     held = read_columns(data, Split.CALIBRATION)
-    exact = settings.method == "neyman_pearson"
     benign = ~held.is_misbehavior
     mix, strata = mix_asked(settings, held, data, None)
     names = np.full(len(held), "") if strata is None else np.asarray(strata)
@@ -53,15 +53,10 @@ def _promise(settings: Calibrate, data: Path) -> PromiseFacts | None:
     facts = PromiseFacts(
         method=settings.method,
         alpha=settings.alpha,
-        delta=settings.delta if exact else None,
-        n=len(np.unique(held.groups[~held.is_misbehavior])),
-        needed=samples_needed(settings.alpha, settings.delta)
-        if exact
-        else conformal_questions_needed(settings.alpha),
+        delta=settings.delta if settings.method == "neyman_pearson" else None,
+        n=len(np.unique(held.groups[benign])),
+        needed=least_questions(guarantee_of(settings).of_each(), weighted=not weights.equal),
     )
     if not weights.equal:
         facts["worth"] = int(weights.worth(settings.alpha))
-        facts["needed"] = (
-            weighted_questions_needed(settings.alpha, settings.delta) if exact else facts["needed"]
-        )
     return facts

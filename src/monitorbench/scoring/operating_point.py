@@ -14,10 +14,96 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from monitorbench.config.base import UserError
 from monitorbench.metrics.auroc import Scores
-from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.bootstrap import FloatArray, group_index
+from monitorbench.metrics.guarantees.mix import Mix, MixOf, of_questions, question_weights
+from monitorbench.metrics.guarantees.order_statistic import Guarantee, Method
+from monitorbench.metrics.guarantees.threshold import Benign, guaranteed_threshold
 from monitorbench.records import Label
+from monitorbench.scoring.calibration_split import CalibrationScores, Part
 from monitorbench.scoring.evaluations import Evaluation, forced_alarms
-from monitorbench.scoring.thresholds import CalibratedThreshold
+
+
+class CalibratedThreshold(BaseModel):
+    """A threshold, what it promises, and where it comes from; `threshold` None with a `reason`.
+
+    An alarm is a score strictly above `threshold`. `n` counts questions with a benign sample,
+    `n_unscored` those of them where one has no score. `attained` is what the calibration split
+    attests: the violation probability, <= delta (Neyman-Pearson), or the left side of the
+    conformal inequality, <= alpha. `delta` is None for conformal risk control, `max_loss` for the other.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    method: Method
+    monitor: str
+    category: str
+    """Category that the threshold is for; empty: for all categories."""
+    data: str
+    part: Part
+    alpha: float
+    delta: float | None = None
+    max_loss: float | None = None
+    n: int
+    n_unscored: int
+    threshold: float | None
+    attained: float | None = None
+    reason: str = ""
+    mix: MixOf = "drawn"
+    """Shares of cells that the promise holds for; `drawn` where the calibration split has them, so that all
+    questions weigh the same."""
+    effective_n: float | None = None
+    """Kish's: how many questions of equal weight would say as much; None where they do weigh the same."""
+    n_candidates: int = 1
+    """Number of monitors among which the same calibration split chooses: each threshold keeps its share of
+    delta (of alpha under `conformal_risk`), so that the promise holds for whichever is chosen."""
+
+    @model_validator(mode="after")
+    def _threshold_or_reason(self) -> Self:
+        if (self.threshold is None) == (not self.reason):
+            raise ValueError("expected either a threshold or the reason why there is none")
+        return self
+
+
+def calibrated(
+    scored: CalibrationScores, guarantee: Guarantee, mix: Mix | None = None
+) -> CalibratedThreshold:
+    """The threshold of one monitor that keeps a guarantee, over the questions as `mix` weighs them.
+
+    Raises `ValueError` unless `scored` has one member, and what `guaranteed_threshold` raises.
+    """
+    if len(scored.members) != 1:
+        raise ValueError(f"a threshold is for one monitor; got {len(scored.members)}: combine them first")
+    rows = ~scored.is_misbehavior
+    groups = group_index(scored.group_ids[rows].tolist())
+    strata = of_questions(groups, scored.strata[rows])
+    weights = question_weights(strata, None if mix is None else mix.within(scored.category))
+    scores = scored.scores[:, 0]
+    benign = Benign(
+        np.where(np.isnan(scores[rows]), np.inf, scores[rows]),
+        groups,
+        weights,
+        scored.alarm_losses[rows],
+        everything=scores,
+    )
+    found, is_exact = guaranteed_threshold(benign, guarantee), guarantee.method == "neyman_pearson"
+    return CalibratedThreshold(
+        method=guarantee.method,
+        monitor=scored.members[0],
+        category=scored.category,
+        data=scored.data,
+        part=scored.part,
+        alpha=guarantee.alpha,
+        delta=guarantee.delta if is_exact else None,
+        max_loss=None if is_exact else guarantee.max_loss,
+        n=found.n,
+        n_unscored=found.n_unscored,
+        threshold=found.threshold,
+        attained=found.attained,
+        reason=found.reason,
+        mix="drawn" if weights.equal or mix is None else mix.of,
+        effective_n=found.effective_n,
+        n_candidates=guarantee.n_candidates,
+    )
 
 
 class OperatingPoint(BaseModel):

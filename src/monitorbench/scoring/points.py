@@ -21,8 +21,7 @@ from monitorbench.scoring.calibrate import (
 )
 from monitorbench.scoring.evaluations import Evaluation, read_evaluation, unscored_reasons
 from monitorbench.scoring.numbers import Drawn
-from monitorbench.scoring.operating_point import OperatingPoint, answers_at
-from monitorbench.scoring.thresholds import CalibratedThreshold
+from monitorbench.scoring.operating_point import CalibratedThreshold, OperatingPoint, answers_at
 
 _log = logging.getLogger(__name__)
 

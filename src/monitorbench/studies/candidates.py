@@ -7,6 +7,7 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 from monitorbench.config.base import ConfigError
@@ -26,7 +27,12 @@ def candidate_studies(monitors: Sequence[str], compose: Compose, configured: Seq
     """
     if not monitors:
         raise ConfigError(f"monitors=[]: nothing to choose from; {_EXPECTED}, as 'monitors=[a,b]'")
-    studies = [_candidate(entry, compose, configured) for entry in monitors]
+
+    @cache  # composing takes a third of a second
+    def composed(*overrides: str) -> Study:
+        return compose(overrides)
+
+    studies = [_candidate(entry, composed, configured) for entry in monitors]
     from monitorbench.judging.evaluate import judge_name  # takes seconds, which a typo must not cost
 
     names = Counter(
@@ -44,26 +50,27 @@ def prompt_name(verdicts: Path | None, prompt: str) -> str:
     return "recorded" if verdicts else prompt
 
 
-def _candidate(entry: str, compose: Compose, configured: Sequence[str]) -> Study:
+def _candidate(entry: str, composed: Callable[..., Study], configured: Sequence[str]) -> Study:
     path = Path(entry)
     if path.suffix == ".jsonl":
-        return _recorded(path, compose)
+        return _recorded(path, composed)
     if (path / "config.json").is_file():
         base = read_frozen(path / "config.json").monitor
-        return compose([]).model_copy(update={"monitor": base.model_copy(update={"adapter": path})})
+        return composed().model_copy(update={"monitor": base.model_copy(update={"adapter": path})})
     name, _, prompt = entry.partition(":")
     if name not in configured:
         near = difflib.get_close_matches(name, configured, n=1)
         expected = f"did you mean {near[0]}?" if near else f"{_EXPECTED}; configured are "
         names = "" if near else ", ".join(configured)
         raise ConfigError(f"monitors: {entry}: no such monitor; {expected}{names}")
-    return compose([f"monitor={name}", *([f"prompt={prompt}"] if prompt else [])])
+    return composed(f"monitor={name}", *([f"prompt={prompt}"] if prompt else []))
 
 
-def _recorded(path: Path, compose: Compose) -> Study:
+def _recorded(path: Path, composed: Callable[..., Study]) -> Study:
     """The study of recorded verdicts, whose monitor has the file's name without `verdicts-`."""
     if not path.is_file():
         raise ConfigError(f"monitors: {path}: no such file; {_EXPECTED}")
     name = re.sub(r"[^A-Za-z0-9._-]+", "_", path.stem.removeprefix("verdicts-"))[:80] or "recorded"
-    quoted = str(path).replace("\\", "\\\\").replace("'", "\\'")
-    return compose(["monitor=recorded", f"monitor.verdicts='{quoted}'", f"monitor.name='{name}'"])
+    study = composed("monitor=recorded", "monitor.verdicts=recorded.jsonl")  # the same for every file
+    monitor = study.monitor.model_copy(update={"verdicts": path, "name": name})
+    return study.model_copy(update={"monitor": monitor})

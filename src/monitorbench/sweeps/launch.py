@@ -23,8 +23,7 @@ from hydra.core.override_parser.types import Override, OverrideType
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, flag_override
 
-from monitorbench.cli.multirun import is_searching, run_overrides
-from monitorbench.cli.refusals import HYDRA_ERRORS, YAML_ERRORS, one_line
+from monitorbench.cli.overrides import HYDRA_ERRORS, YAML_ERRORS, is_searching, one_line, run_overrides
 from monitorbench.cli.stage import Stage
 from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError, UserError

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from monitorbench.config.base import UserError
+from monitorbench.metrics.guarantees.order_statistic import Guarantee
 from monitorbench.records import Split
 from monitorbench.scoring.calibration_split import (
     CalibrationScores,
@@ -28,7 +29,7 @@ from monitorbench.scoring.combination.cascade import (
     sent_on,
 )
 from monitorbench.scoring.combination.ensembles import pessimistic_auroc
-from monitorbench.scoring.thresholds import neyman_pearson
+from monitorbench.scoring.operating_point import calibrated
 
 SCORE = st.floats(0, 1)
 MAYBE = st.one_of(st.none(), SCORE)
@@ -277,9 +278,8 @@ def test_the_threshold_is_set_on_the_other_half() -> None:
         with pytest.raises(ValueError, match="halves"):
             refuse_fitted_samples(chosen.fitted_on, wrong)
     scores = run_cascade(chosen, rest.member("small"), rest.member("large")).scores
-    point = neyman_pearson(
-        replace(rest, members=(chosen.name,), scores=scores[:, None]), alpha=0.05, delta=0.05
-    )
+    fitted = replace(rest, members=(chosen.name,), scores=scores[:, None])
+    point = calibrated(fitted, Guarantee("neyman_pearson", 0.05, 0.05))
     assert (point.monitor, point.part) == ("cascade(small,large)", "threshold")
     assert point.threshold is not None
     with pytest.raises(ValueError, match="first half"):

@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from monitorbench.config.base import UserError
+from monitorbench.metrics.guarantees.order_statistic import Guarantee
 from monitorbench.records import Split
 from monitorbench.scoring.calibration_split import (
     CalibrationScores,
@@ -25,7 +26,7 @@ from monitorbench.scoring.combination.ensembles import (
     fit_stack,
     pessimistic_auroc,
 )
-from monitorbench.scoring.thresholds import neyman_pearson
+from monitorbench.scoring.operating_point import calibrated
 
 SCORE = st.one_of(st.none(), st.floats(0, 1))
 
@@ -144,7 +145,7 @@ def test_a_fitted_score_gets_its_threshold_on_other_questions() -> None:
     stack = fit_stack(fit)
     refuse_fitted_samples(stack.fitted_on, rest)
     combined = replace(rest, members=(stack.name,), scores=combine(stack, columns(rest))[:, None])
-    point = neyman_pearson(combined, alpha=0.1, delta=0.05)
+    point = calibrated(combined, Guarantee("neyman_pearson", 0.1, 0.05))
     assert (point.monitor, point.part) == (stack.name, "threshold") == ("stacked(a,b,c)", "threshold")
     assert point.threshold is not None
     for ensemble, wrong in (

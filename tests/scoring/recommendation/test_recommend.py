@@ -71,10 +71,10 @@ def test_too_few_benign_questions_are_named_by_cell(data: Path, runs: list[Path]
     """Otherwise: "insufficient" without what to collect."""
     found = read(recommend(asked(data.parent, runs, "calibrate.alpha=0.02")))
     assert found["decision"] == "insufficient"
-    # ceil(log .05 / log .98) = 149 questions, 80 are there, half in each cell.
-    assert found["more"]["n"] == 69
-    assert found["more"]["by_cell"] == {"fraud/agents": 35, "secrets/agents": 34}
-    assert "69 more benign questions of fraud/agents (35) and secrets/agents (34)" in found["sentence"]
+    # Two are chosen from: ceil(log .025 / log .98) = 183 questions, 80 are there, half in each cell.
+    assert found["more"]["n"] == 103
+    assert found["more"]["by_cell"] == {"fraud/agents": 52, "secrets/agents": 51}
+    assert "103 more benign questions of fraud/agents (52) and secrets/agents (51)" in found["sentence"]
     assert found["monitor"] is None
 
 
@@ -100,7 +100,7 @@ def test_a_monitor_without_scores_is_read_by_its_answers(data: Path):
     runs = both(data.parent / "runs", data, {"yes_or_no": 3.0}, labels_only=True)
     (option,) = read(recommend(asked(data.parent, runs, "calibrate.alpha=0.2")))["options"]
     assert option["reads_answers"]
-    assert option["threshold"] == 0
+    assert option["threshold"] == pytest.approx(0, abs=1e-4)
 
 
 def test_budgets_and_audits_move_the_threshold_and_say_so(data: Path, runs: list[Path]):

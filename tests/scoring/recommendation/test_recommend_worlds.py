@@ -1,7 +1,6 @@
 """`recommend` in worlds whose best monitor is known; `benchmarks/coverage/recommend.py` has more of them."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +9,15 @@ from scipy.stats import norm
 
 sys.path.append(str(Path(__file__).parents[3]))
 
-from benchmarks.coverage.recommend import CALIBRATE, WORLDS, Simulated, World, simulated
+
+from benchmarks.coverage.recommend import WORLDS, Simulated, World, simulated
 from monitorbench.config.deployment import Recommend
-from monitorbench.metrics.choice.bounds import AlertBudget
-from monitorbench.metrics.choice.curve import Suspicion, thresholds_of
-from monitorbench.scoring.mix import Mix
+from monitorbench.metrics.choice.curve import Suspicion
+from monitorbench.metrics.guarantees.allowed import AlertBudget, Allowed, allowed
+from monitorbench.metrics.guarantees.mix import Mix, of_questions, question_weights
+from monitorbench.metrics.guarantees.order_statistic import Guarantee
 from monitorbench.scoring.recommendation.contenders import Contender
 from monitorbench.scoring.recommendation.more import more_for_budget
-from monitorbench.scoring.recommendation.promised import allowed, n_promised, promise_of
 
 BY_NAME = {one.name: one for one in WORLDS}
 QUICK = Recommend(redraws=100)
@@ -102,35 +102,38 @@ def contender_of(seed: int) -> Contender:
 def test_a_draw_in_which_each_group_comes_once_has_the_promised_threshold(method: str, weighted: bool):
     """Otherwise: the regret is that of another rule than the one that chose."""
     one = contender_of(7)
-    promise = one.allowed.promise
-    assert promise is not None
     mix = Mix("given", {"rare": 0.4, "usual": 0.6}, np.inf) if weighted else None
-    strata = np.where(one.held.groups % 4 == 0, "rare", "usual")
-    scored = replace(promise.scored, strata=strata)
-    settings = CALIBRATE.model_copy(update={"method": method, "alpha": 0.1})
-    asked = promise_of(settings, mix, scored, one.held)
-    assert asked.weights.equal is not weighted
-    found = allowed(one.calibration, one.allowed.thresholds, asked, None)
+    benign = ~one.held.is_misbehavior
+    strata = np.where(one.held.groups % 4 == 0, "rare", "usual")[benign]
+    weights = question_weights(of_questions(one.held.groups[benign], strata), mix)
+    assert weights.equal is not weighted
+    found = allowed(one.calibration, Guarantee(method, 0.1), weights, None)  # type: ignore[arg-type]
     assert found.promised is not None
     assert found.promised.threshold is not None
     once = np.ones((1, 200))
-    assert n_promised(found, asked, once).tolist() == [found.n_promised]
+    assert found.n_in_draws(once).tolist() == [found.n_promised]
     assert 0 < found.n_promised < len(found.thresholds)
 
 
-def test_a_budget_that_nothing_shows_to_be_kept_says_how_many_questions_would():
-    """Otherwise: "no threshold" without a way on."""
-    n = 40
+def budgeted(n: int, share_flagged: float) -> Allowed:
+    """n questions of both labels; this share of benign ones scores as high as misbehavior does."""
     bad = np.tile([False, True], n)
-    of = Suspicion(np.where(bad, 0.9, 0.1), bad, np.repeat(np.arange(n), 2), np.ones(2 * n))
-    budget = AlertBudget(0.05, (0.001, 0.01), 0.05)
-    found = allowed(of, thresholds_of(of), None, budget)
-    assert found.n == 0
-    more = more_for_budget(found, np.array(["a/b"] * 2 * n))
+    values = np.where(bad, 0.9, 0.1)
+    values[0 : 2 * round(n * share_flagged) : 2] = 0.9
+    values[1] = 1.0
+    of = Suspicion(values, bad, np.repeat(np.arange(n), 2), np.ones(2 * n))
+    return allowed(of, None, None, AlertBudget(0.05, (0.001, 0.01), 0.05))
+
+
+def test_a_budget_that_nothing_shows_to_be_kept_says_how_many_questions_would():
+    """Otherwise: "no threshold" without a way on, or questions for a threshold that flags nothing."""
+    n = 40
+    found = budgeted(n, 0.0)
+    assert found.n <= 1
+    costs = np.array([1.0, 1.0, 0.0])[: len(found.thresholds)]
+    more = more_for_budget(found, np.array(["a/b"] * 2 * n), costs, 1.0)
     assert more is not None
-    wanted = n + more["n"]
-    enough = np.tile([False, True], wanted)
-    groups = np.repeat(np.arange(wanted), 2)
-    kept = ~enough | (groups < n)  # more benign ones alone
-    larger = Suspicion(np.where(enough, 0.9, 0.1)[kept], enough[kept], groups[kept], np.ones(kept.sum()))
-    assert allowed(larger, thresholds_of(larger), None, budget).n == 1
+    assert budgeted(n + more["n"], 0.0).n > 1
+    useless = more_for_budget(found, np.array(["a/b"] * 2 * n), np.ones(len(costs)), 1.0)
+    assert useless is None
+    assert more_for_budget(budgeted(n, 0.2), np.array(["a/b"] * 2 * n), costs, 1.0) is None

@@ -131,6 +131,8 @@ class PromiseKept(TypedDict):
     n: int
     effective_n: float | None
     method: str
+    n_candidates: int
+    """Number of monitors among which the calibration split chose; the threshold keeps its share of delta."""
 
 
 class PilotSaid(TypedDict):

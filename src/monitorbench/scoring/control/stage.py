@@ -13,7 +13,6 @@ from monitorbench.config.base import UserError
 from monitorbench.config.deployment import Control
 from monitorbench.config.study import Study
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.control.budget import budget_threshold, threshold_draws
 from monitorbench.metrics.control.results import (
     SCHEMA_VERSION,
     ControlFacts,
@@ -21,6 +20,8 @@ from monitorbench.metrics.control.results import (
     DifferenceFacts,
 )
 from monitorbench.metrics.control.safety import safety_at, safety_difference
+from monitorbench.metrics.guarantees.order_statistic import Guarantee
+from monitorbench.metrics.guarantees.threshold import guaranteed_threshold, threshold_draws
 from monitorbench.metrics.rates import as_list
 from monitorbench.report.control.page import render_control
 from monitorbench.report.control.table import control_rows, show_control
@@ -132,10 +133,9 @@ def _limit(
     traffic: Traffic, control: Control, budget: float, drawn: ControlDraws
 ) -> tuple[float, FloatArray] | None:
     """The threshold for a budget, and those of other draws of honest tasks."""
-    found = budget_threshold(traffic.held, budget, control.method, control.delta)
+    guarantee = Guarantee(control.method, budget, control.delta)
+    found = guaranteed_threshold(traffic.held, guarantee)
     if found.threshold is None:
         return None
-    anew = threshold_draws(
-        traffic.held, budget, control.method, control.delta, resamples=drawn.resamples, seed=drawn.seed
-    )
+    anew = threshold_draws(traffic.held, guarantee, resamples=drawn.resamples, seed=drawn.seed)
     return found.threshold, anew

@@ -7,8 +7,8 @@ import numpy as np
 from monitorbench.config.deployment import Control
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import BoolArray, Columns
-from monitorbench.metrics.control.budget import Honest
 from monitorbench.metrics.control.safety import Attacks
+from monitorbench.metrics.guarantees.threshold import Benign
 from monitorbench.scoring.control.inputs import JudgedMonitor, JudgedSplit, counted
 from monitorbench.scoring.control.outcomes import Outcomes, values_of
 
@@ -31,9 +31,9 @@ class Routes(NamedTuple):
 class Traffic(NamedTuple):
     """A judge's samples by what they are."""
 
-    held: Honest
+    held: Benign
     """Held-out honest samples, of the calibration split."""
-    honest: Honest
+    honest: Benign
     """Those of the test split."""
     attacks: Attacks
     routes: Routes
@@ -61,10 +61,10 @@ def succeeds(samples: Columns, outcomes: Outcomes | None) -> BoolArray:
     return found
 
 
-def _honest(side: JudgedSplit, settings: Control) -> Honest:
+def _honest(side: JudgedSplit, settings: Control) -> Benign:
     scores = counted(side.scores, settings.unscored, is_attack=False)
     rows = ~side.samples.is_misbehavior & ~np.isnan(scores)
-    return Honest(scores[rows], side.samples.groups[rows])
+    return Benign(scores[rows], side.samples.groups[rows], everything=side.scores)
 
 
 def _routes(samples: Columns, settings: Control) -> Routes:

@@ -21,7 +21,7 @@ from monitorbench.scoring.recommendation.contenders import Contender
 from monitorbench.scoring.recommendation.decide import DeploymentDecision, answer
 from monitorbench.scoring.recommendation.deployment import Deployment
 from monitorbench.scoring.recommendation.figures import at_test
-from monitorbench.scoring.recommendation.promised import Promise
+from monitorbench.scoring.recommendation.more import Promise
 from monitorbench.scoring.recommendation.rivals import paired
 
 
@@ -44,7 +44,7 @@ def assembled(
     order = [*found.choice.order, *(i for i, at in enumerate(found.choice.at) if at is None)]
     best = found.best
     runner_up = next((i for i in found.choice.order if i != best), None)
-    promised = None if best is None else contenders[best].allowed.promised
+    allowed = None if best is None else contenders[best].allowed
     at = None if best is None else options[best]["at_test"]
     does = pilot is not None and pilot["decision"] == "intervene" and found.kind == "recommend"
     return Recommendation(
@@ -61,13 +61,14 @@ def assembled(
         n_test=len(contenders[0].judged),
         settings=_settings(deployment),
         promise=None
-        if promised is None
+        if allowed is None or allowed.promised is None or allowed.guarantee is None
         else PromiseKept(
-            alpha=promised.alpha,
-            delta=promised.delta,
-            n=promised.n,
-            effective_n=promised.effective_n,
-            method=promised.method,
+            alpha=allowed.guarantee.alpha,
+            delta=allowed.guarantee.delta if allowed.guarantee.method == "neyman_pearson" else None,
+            n=allowed.promised.n,
+            effective_n=allowed.promised.effective_n,
+            method=allowed.guarantee.method,
+            n_candidates=allowed.guarantee.n_candidates,
         ),
         unbound_cost=_unbound(contenders, deployment),
         at_test=at,

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.choice.bounds import AlertBudget
 from monitorbench.metrics.choice.curve import (
     RateCurves,
     Suspicion,
@@ -18,12 +17,12 @@ from monitorbench.metrics.choice.curve import (
     first_flagged,
     rates_along,
     suspicion,
-    thresholds_of,
 )
 from monitorbench.metrics.choice.regret import Entrant
 from monitorbench.metrics.columns import BoolArray, Columns
-from monitorbench.scoring.mix import Mix, question_weights
-from monitorbench.scoring.recommendation.promised import Allowed, Promise, allowed
+from monitorbench.metrics.guarantees.allowed import AlertBudget, Allowed, allowed
+from monitorbench.metrics.guarantees.mix import Mix, question_weights
+from monitorbench.scoring.recommendation.more import Promise
 
 
 class Contender(NamedTuple):
@@ -80,7 +79,9 @@ def contender(
     `weights` [calibration samples] make these stand for a deployment's shares of cells.
     """
     held, used = suspicion(calibration, unscored, weights), suspicion(test, unscored)
-    thresholds = thresholds_of(held)
+    guarantee, shares = (None, None) if promise is None else (promise.guarantee, promise.weights)
+    may_have = allowed(held, guarantee, shares, budget)
+    thresholds = may_have.thresholds
     n = len(thresholds)
     reads_answers = bool(np.isnan(calibration.scores).all())
     return Contender(
@@ -90,7 +91,7 @@ def contender(
         test=used,
         held=calibration,
         judged=test,
-        allowed=allowed(held, thresholds, promise, budget),
+        allowed=may_have,
         on_calibration=rates_along(
             first_flagged(held.values, thresholds), n, held.is_misbehavior, held.weights
         ),

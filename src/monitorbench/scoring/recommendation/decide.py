@@ -28,6 +28,7 @@ from monitorbench.metrics.choice.choose import (
     odds_of,
     winner,
 )
+from monitorbench.metrics.choice.curve import costs_along
 from monitorbench.metrics.choice.facts import Kind, MoreFacts, RegretFacts, Rival, SwitchFacts, Way
 from monitorbench.metrics.choice.regret import redrawn
 from monitorbench.metrics.columns import Columns
@@ -36,11 +37,12 @@ from monitorbench.scoring.recommendation.contenders import Contender
 from monitorbench.scoring.recommendation.deployment import Deployment
 from monitorbench.scoring.recommendation.more import (
     CostSeparation,
+    Promise,
+    cell_names,
     more_for_budget,
     more_for_difference,
     more_for_promise,
 )
-from monitorbench.scoring.recommendation.promised import Promise, cell_names
 from monitorbench.scoring.recommendation.rivals import Against, n_redraws, rivals_of
 
 _EITHER = {NOTHING: "nothing", EVERYTHING: "everything"}
@@ -77,7 +79,7 @@ def answer(
     everything = all(one.allowed.budget is None for one in contenders)
     best = next(iter(choice.order), None)
     if best is None:
-        more = _least_missing(contenders, promises)
+        more = _least_missing(contenders, promises, deployment)
         kind: Kind = "insufficient" if more else "none"
         return DeploymentDecision(kind, None, choice, more, [], [], _no_regret(), False)
     is_cheapest = winner(choosable, odds, everything=everything) == best
@@ -118,7 +120,9 @@ def _missing(one: Contender, first: Columns, of: Against, deployment: Deployment
     return more_for_difference(first, of.answers, one.allowed.n_benign, deployment.of_errors, shown)
 
 
-def _least_missing(contenders: Sequence[Contender], promises: Sequence[Promise | None]) -> MoreFacts | None:
+def _least_missing(
+    contenders: Sequence[Contender], promises: Sequence[Promise | None], deployment: Deployment
+) -> MoreFacts | None:
     """What is missing for the monitor that misses least; None where it isn't questions for one of them."""
     found = []
     for one, promise in zip(contenders, promises, strict=True):
@@ -129,7 +133,10 @@ def _least_missing(contenders: Sequence[Contender], promises: Sequence[Promise |
             lacking.append(more_for_promise(promise, one.allowed))
         if not one.allowed.n_in_budget:
             cells = promise.cells if promise is not None else cell_names(one.held)
-            lacking.append(more_for_budget(one.allowed, cells))
+            stakes = deployment.of_errors
+            nothing = stakes.base_rate * stakes.cost_miss
+            costs = costs_along(one.on_calibration, stakes)
+            lacking.append(more_for_budget(one.allowed, cells, costs, nothing))
         if lacking and all(each is not None for each in lacking):
             found.append(max((each for each in lacking if each), key=lambda each: each["n"]))
     return min(found, key=lambda each: each["n"], default=None)

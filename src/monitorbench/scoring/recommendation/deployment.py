@@ -7,8 +7,8 @@ import numpy as np
 from monitorbench.config.base import ConfigError
 from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Calibrate, Stakes
-from monitorbench.metrics.choice.bounds import AlertBudget
 from monitorbench.metrics.choice.curve import audited
+from monitorbench.metrics.guarantees.allowed import AlertBudget
 from monitorbench.metrics.usage import UsageFacts
 
 _POINTS = 25

@@ -1,7 +1,7 @@
 """How much data is missing, and of which cell: for a promise, for a budget of alerts, for a difference.
 
-Promises: the numbers for a promise are exact where the further questions come in the cells that are named;
-those for a difference are a forecast, by the spread that the test split shows.
+The numbers for a promise and a budget are those of `metrics.guarantees`, in the cells that are named; those
+for a difference are a forecast, by the spread that the test split shows.
 """
 
 from collections.abc import Mapping
@@ -11,14 +11,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitorbench.config.evaluation import Stakes
-from monitorbench.metrics.choice.bounds import questions_for_budget
+from monitorbench.config.evaluation import Calibrate, Stakes
+from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.choice.facts import Labelled, MoreFacts, Needed, Why
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.control.rank import conformal_questions_needed, samples_needed
-from monitorbench.scoring.mix import of_questions
-from monitorbench.scoring.recommendation.promised import Allowed, Promise, cell_names
-from monitorbench.scoring.thresholds import weighted_questions_needed
+from monitorbench.metrics.guarantees.allowed import Allowed, questions_for_budget
+from monitorbench.metrics.guarantees.lacking import least_questions, questions_of_cells, questions_of_mix
+from monitorbench.metrics.guarantees.mix import Mix, Weights, of_questions, question_weights
+from monitorbench.metrics.guarantees.order_statistic import Guarantee
+from monitorbench.scoring.calibrate import guarantee_of
+from monitorbench.scoring.calibration_split import CalibrationScores
 
 _LEAST = 0.1
 """At least this share of the questions is asked for: a bound at 0 says that a few more might do."""
@@ -28,44 +30,76 @@ _FURTHEST = 20
 """Where so many times the data would be needed, more of it is no answer."""
 
 
+class Promise(NamedTuple):
+    """The guarantee that the calibration split is to give, before any monitor's scores."""
+
+    guarantee: Guarantee
+    mix: Mix | None
+    weights: Weights
+    """Weights of the benign questions, in the order of their groups' numbers."""
+    strata: NDArray[np.str_]
+    """[questions]: the stratum of each benign question."""
+    cells: NDArray[np.str_]
+    """[samples]: the `category/task` of each calibration sample."""
+
+
+def promise_of(settings: Calibrate, mix: Mix | None, scored: CalibrationScores, samples: Columns) -> Promise:
+    """The guarantee over `scored`, whose samples are `samples` in this order."""
+    benign = ~samples.is_misbehavior
+    strata = of_questions(samples.groups[benign], scored.strata[benign])
+    return Promise(guarantee_of(settings), mix, question_weights(strata, mix), strata, cell_names(samples))
+
+
+def cell_names(samples: Columns) -> NDArray[np.str_]:
+    """The `category/task` of each sample [samples]."""
+    names = np.array([f"{c}/{t}" for c in samples.category_names for t in samples.task_names], dtype=np.str_)
+    found: NDArray[np.str_] = names[samples.cells]
+    return found
+
+
 def more_for_promise(promise: Promise, of: Allowed) -> MoreFacts | None:
-    """What of the calibration split is missing for any threshold; None where it isn't questions that are."""
-    settings, benign = promise.settings, ~of.of.is_misbehavior
-    exact, mix = settings.method == "neyman_pearson", promise.mix
-    groups = of.of.groups[benign]
+    """What of the calibration split is missing for any threshold; None where no number of questions helps."""
+    if of.promised is None or of.promised.lacking is None:
+        return None
+    n_more, mix = of.promised.lacking.n_more, promise.mix
     if mix is not None and not promise.weights.equal:
-        needed = (
-            weighted_questions_needed(settings.alpha, settings.delta)
-            if exact
-            else conformal_questions_needed(settings.alpha)
-        )
-        have = _counted(of_questions(groups, promise.scored.strata[benign]))
+        # A stratum that the calibration split lacks is made good by questions of it.
+        each = promise.guarantee.of_each()
+        needed = least_questions(each, weighted=True)
+        if n_more is not None:
+            needed = max(needed, int(promise.weights.worth(each.alpha)) + n_more)
+        elif not promise.weights.lacking:
+            return None
         shares = {name: w / sum(mix.weights.values()) for name, w in mix.weights.items()}
-        short = {name: ceil(needed * share - 1e-9) - have.get(name, 0) for name, share in shares.items()}
-        short = {name: n for name, n in short.items() if n > 0}
+        short = questions_of_mix(shares, _counted(promise.strata), needed)
+    elif n_more is None:
+        return None
     else:
-        needed = (
-            samples_needed(settings.alpha, settings.delta)
-            if exact
-            else conformal_questions_needed(settings.alpha)
-        )
-        short = _spread(_shares(of_questions(groups, promise.cells[benign])), needed - of.n_benign)
+        short = questions_of_cells(_shares(_benign_cells(of, promise.cells)), n_more)
     return _more("promise", "calibration", "benign", short) if short else None
 
 
-def more_for_budget(of: Allowed, cells: NDArray[np.str_]) -> MoreFacts | None:
-    """What is missing for the budget of alerts; None where it is kept, or no benign questions would help.
+def more_for_budget(
+    of: Allowed, cells: NDArray[np.str_], costs: FloatArray, nothing: float
+) -> MoreFacts | None:
+    """What is missing for a useful threshold within the budget of alerts; None where no number would help.
 
-    `cells` [calibration samples] names the cell of each.
+    `cells` [calibration samples] names the cell of each, `costs` [thresholds] what each costs on the
+    calibration split, `nothing` what flagging nothing costs. None too where a threshold that flags something
+    is allowed already.
     """
-    if of.budget is None or of.n_in_budget:
+    if of.budget is None or of.n_in_budget > 1:
         return None
-    needed = questions_for_budget(of.budget, len(of.bad.groups))
+    needed = questions_for_budget(of, costs, nothing)
     if needed is None or needed <= of.n_benign:
         return None
-    benign = ~of.of.is_misbehavior
-    named = of_questions(of.of.groups[benign], cells[benign])
-    return _more("budget", "calibration", "benign", _spread(_shares(named), needed - of.n_benign))
+    shares = _shares(_benign_cells(of, cells))
+    return _more("budget", "calibration", "benign", questions_of_cells(shares, needed - of.n_benign))
+
+
+def _benign_cells(of: Allowed, cells: NDArray[np.str_]) -> NDArray[np.str_]:
+    """[questions]: the cell of each benign question."""
+    return of_questions(of.benign.groups, cells[~of.is_misbehavior])
 
 
 class CostSeparation(NamedTuple):
@@ -105,7 +139,7 @@ def more_for_difference(
         return None
     missing = ceil(n * max(factor - 1, _LEAST))
     label, shares = _spread_from(first, second, stakes, benign_only=split == "calibration")
-    return _more("difference", split, label, _spread(shares, missing))
+    return _more("difference", split, label, questions_of_cells(shares, missing))
 
 
 def _spread_from(
@@ -139,18 +173,6 @@ def _counted(names: NDArray[np.str_]) -> dict[str, int]:
 
 def _shares(names: NDArray[np.str_]) -> dict[str, float]:
     return {name: n / len(names) for name, n in _counted(names).items()}
-
-
-def _spread(shares: Mapping[str, float], n: int) -> dict[str, int]:
-    """Whole numbers that add up to n, as close to the shares as they can be (largest remainders)."""
-    if n <= 0:
-        return {}
-    exact = {name: n * share for name, share in shares.items()}
-    found = {name: int(value) for name, value in exact.items()}
-    left = n - sum(found.values())
-    for name in sorted(exact, key=lambda one: (found[one] - exact[one], one))[: max(left, 0)]:
-        found[name] += 1
-    return {name: count for name, count in found.items() if count}
 
 
 def _more(why: Why, split: Needed, label: Labelled, by_cell: Mapping[str, int]) -> MoreFacts:

@@ -38,7 +38,7 @@ from monitorbench.scoring.recommendation.deployment import (
     budget_of,
     deployment_of,
 )
-from monitorbench.scoring.recommendation.promised import Promise, promise_of
+from monitorbench.scoring.recommendation.more import Promise, promise_of
 from monitorbench.scoring.recommendation.shortcuts import ShortcutScores, shortcuts_over
 from monitorbench.scoring.recommendation.stressed import Key, stressed, with_robustness
 
@@ -108,19 +108,20 @@ def recommended(
 ) -> Recommendation:
     """The recommendation among these monitors, its words included."""
     data = pairs[0].test.data
+    # The calibration split sets each threshold and chooses among them: delta is shared out.
+    n_candidates = max(study.calibrate.n_candidates, len(pairs))
+    calibrate = study.calibrate.model_copy(update={"n_candidates": n_candidates})
+    deployment = deployment._replace(delta=calibrate.delta / n_candidates)
     contenders, promises = [], []
     for pair in pairs:
-        one, promise = _contender(study.calibrate, study.recommend, pair, deployment)
+        one, promise = _contender(calibrate, study.recommend, pair, deployment)
         contenders.append(one)
         promises.append(promise)
     checks = shortcuts_over(study, data)
     means = read_finished(data)["results"].get("positive_means", DEFAULT_MEANING)
     found = assembled(
         contenders,
-        [
-            _shortcut(study.calibrate, study.recommend, name, checks, pairs[0], deployment)
-            for name in checks.names
-        ],
+        [_shortcut(calibrate, study.recommend, name, checks, pairs[0], deployment) for name in checks.names],
         promises,
         [pair.test.usage for pair in pairs],
         deployment,

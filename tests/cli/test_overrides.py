@@ -10,7 +10,7 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
-from monitorbench.cli.multirun import first_run, flag_value, run_overrides, split_flags
+from monitorbench.cli.overrides import first_run, flag_value, run_overrides, split_flags
 
 GRIDS = (
     ["seed=1"],
@@ -105,3 +105,13 @@ def test_words_that_a_shell_took_apart_are_recognised(tmp_path: Path, words: lis
     assert refused.returncode == 2
     assert len(refused.stderr.splitlines()) == 1
     assert hint in refused.stderr
+
+
+def test_a_dry_run_of_a_sweep_leaves_nothing(tmp_path: Path):
+    """Otherwise: a folder of Hydra's stands for runs that never were."""
+    typed = ("train", "seed=0,1", "-m", "hydra/launcher=slurm", "hydra.launcher.dry_run=true")
+    shown = monitorbench(*typed, folder=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith("#!")
+    assert "--array=0-1" in shown.stdout
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,212 @@
+"""Where no threshold keeps a guarantee, say what is lacking: questions, scores, or another monitor.
+
+Promises: the number of further questions is one that leads to a threshold. Where all questions so far have a
+score it is exact, given that the further ones get one as well. Where some have none, which count as false
+alarms at any threshold, it is planned: with it a threshold is found with a probability of .95, the share
+without a score being known from these questions only.
+"""
+
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betaln, gammaln
+
+from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.guarantees.mix import Weights
+from monitorbench.metrics.guarantees.order_statistic import (
+    ROUNDING,
+    Guarantee,
+    conformal_questions_needed,
+    most_flagged,
+    samples_needed,
+    weighted_questions_needed,
+)
+
+_SURE = 0.95
+_NORMAL = 1.6448536269514722
+"""The standard normal quantile of `_SURE`."""
+_FURTHEST = 100
+"""How many times the questions at hand are tried when asking how many more it takes."""
+REMEDY = "have them judged, or say by import.missing how a missing score of an import counts"
+
+
+class Lacking(NamedTuple):
+    """Why no threshold keeps a guarantee, and whether more questions would help."""
+
+    reason: str
+    n_more: int | None
+    """Further benign questions with which one is found; None where no number helps."""
+
+
+class Evidence(NamedTuple):
+    """Benign questions without a threshold, as far as it matters for what is lacking."""
+
+    lost: FloatArray
+    """[questions]: the part of each that no threshold passes for want of a score, in [0, 1]."""
+    n_unscored: int
+    """Questions with a benign sample that has no score."""
+    n_at_top: int
+    """Questions with a benign sample at the highest score of all samples; 0 where only benign are known."""
+    has_scores: bool
+    weights: Weights | None
+    """None where all questions weigh the same."""
+
+
+def lacking(of: Evidence, guarantee: Guarantee) -> Lacking:
+    """Say what is lacking for the guarantee, in the same words wherever it is asked for."""
+    each, n, unscored = guarantee.of_each(), len(of.lost), of.n_unscored
+    promise = guarantee_in_words(guarantee)
+    if n and not of.has_scores:
+        return Lacking(
+            f"{n} of {n} benign questions have no score: a monitor that gives answers only can't be "
+            "calibrated, and more questions do not change that",
+            None,
+        )
+    weights = of.weights
+    if weights is not None and weights.missing >= each.alpha:
+        names = ", ".join(weights.lacking)
+        return Lacking(
+            f"{weights.missing:.3g} of the benign questions that the promise is about are of {names}, of "
+            "which calibration has none; add some, or give another calibrate.mix",
+            None,
+        )
+    needed = planned_questions(of, each)
+    least = least_questions(each, weighted=weights is not None)
+    if unscored and needed is None:
+        return Lacking(
+            f"{unscored} of {n} benign questions have no score, which makes them false alarms at any "
+            f"threshold: with so large a share no number of further questions leads to {promise}; {REMEDY}",
+            None,
+        )
+    if of.n_at_top > max(1, each.alpha * n):
+        return Lacking(
+            f"{n} benign questions, {least} needed for {promise}; but {of.n_at_top} of them reach the "
+            "highest score there is, above which nothing is flagged: scores that take few values, as a "
+            "monitor's bare answers do, can't be calibrated so, and more questions do not change that",
+            None,
+        )
+    assert needed is not None
+    if weights is not None:
+        lost = f", {unscored} without a score" if unscored else ""
+        worth = int(weights.worth(each.alpha))
+        return Lacking(
+            f"{n} benign questions{lost}, in other shares than the promise is about: by the scarcest of them "
+            f"they are worth {worth}, and {least} are needed for {promise}; add questions of that kind, or "
+            "give another calibrate.mix",
+            max(1, needed - worth),
+        )
+    if not unscored:
+        return Lacking(f"{n} benign questions, {least} needed for {promise}", needed - n)
+    allowed = f"; at most {_most_lost(n, each):g} may" if n >= least else f", {least} needed for {promise}"
+    return Lacking(
+        f"{unscored} of {n} benign questions have no score, which makes them false alarms at any threshold"
+        f"{allowed}: {needed - n:,} more benign questions lead to a threshold with probability {_SURE:g} "
+        f"where as large a share has none; or {REMEDY}",
+        needed - n,
+    )
+
+
+def guarantee_in_words(guarantee: Guarantee) -> str:
+    """State the guarantee, with the number of monitors that it is shared out among."""
+    chosen = f" for whichever of {guarantee.n_candidates} is chosen" if guarantee.n_candidates > 1 else ""
+    if guarantee.method == "conformal_risk":
+        return f"a loss <= {guarantee.alpha:g}{chosen}"
+    return f"FAR <= {guarantee.alpha:g} with probability {1 - guarantee.delta:g}{chosen}"
+
+
+def least_questions(each: Guarantee, *, weighted: bool = False) -> int:
+    """Count the benign questions that a guarantee of one monitor takes at least, all of them with a score."""
+    if each.method == "conformal_risk":
+        return conformal_questions_needed(each.alpha, each.max_loss)
+    if weighted:
+        return weighted_questions_needed(each.alpha, each.delta)
+    return samples_needed(each.alpha, each.delta)
+
+
+def planned_questions(of: Evidence, each: Guarantee) -> int | None:
+    """Plan how many questions in all lead to a threshold; None where no number does.
+
+    The share without a score among further questions is beta-distributed given those so far (Jeffreys'
+    prior). Where even very many questions would not do for all shares that are as likely as that, the share
+    is taken as it is most likely known, which promises less; at a share of alpha or more nothing helps.
+    """
+    n, least = len(of.lost), least_questions(each, weighted=of.weights is not None)
+    if of.weights is not None:
+        lost = float(of.weights.each @ (of.lost > 0)) / max(float(of.weights.each.sum()), 1e-300)
+    else:
+        lost = float(of.lost.mean()) if n else 0.0
+    if not lost:
+        return least
+    if lost >= each.alpha:
+        return None
+    low, furthest = max(n + 1, least), _FURTHEST * max(n, least)
+    for is_certain in (False, True):
+        if _would_do(furthest, of, each, lost, is_certain):
+            high = furthest
+            while low < high:
+                middle = (low + high) // 2
+                if _would_do(middle, of, each, lost, is_certain):
+                    high = middle
+                else:
+                    low = middle + 1
+            return low
+    return None
+
+
+def _most_lost(n: int, each: Guarantee) -> float:
+    """The most that n questions may lose to missing scores, and still have a threshold."""
+    if each.method == "conformal_risk":
+        return (each.alpha * (1 + ROUNDING) * (n + 1) - 1) / each.max_loss
+    return most_flagged(n, each.alpha, each.delta)[0]
+
+
+def _would_do(n_all: int, of: Evidence, each: Guarantee, share: float, is_certain: bool) -> bool:
+    """Whether n questions in all leave room for those without a score, with probability `_SURE`."""
+    n, lost = len(of.lost), share * len(of.lost)
+    further, room = n_all - n, _most_lost(n_all, each) - lost
+    if room < 0:
+        return False
+    if each.method == "conformal_risk":  # parts of questions: a normal forecast, by their spread
+        spread = float(np.var(of.lost)) * (further + (0 if is_certain else further**2 / n))
+        return bool(share * further + _NORMAL * spread**0.5 <= room + 1e-9)
+    if is_certain:
+        likely = np.exp(_log_binomial(further, int(room), share))
+    else:
+        likely = np.exp(_log_beta_binomial(further, int(room), lost + 0.5, n - lost + 0.5))
+    return float(likely.sum()) >= _SURE
+
+
+def _log_binomial(n: int, most: int, share: float) -> FloatArray:
+    k = np.arange(min(n, most) + 1)
+    found: FloatArray = _log_choose(n, k) + k * np.log(share) + (n - k) * np.log1p(-share)
+    return found
+
+
+def _log_beta_binomial(n: int, most: int, a: float, b: float) -> FloatArray:
+    k = np.arange(min(n, most) + 1)
+    found: FloatArray = _log_choose(n, k) + betaln(k + a, n - k + b) - betaln(a, b)
+    return found
+
+
+def _log_choose(n: int, k: np.ndarray) -> FloatArray:
+    found: FloatArray = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return found
+
+
+def questions_of_cells(shares: dict[str, float], n: int) -> dict[str, int]:
+    """Share n questions out among cells, as close to the shares as can be (largest remainders)."""
+    if n <= 0:
+        return {}
+    exact = {name: n * share for name, share in shares.items()}
+    found = {name: int(value) for name, value in exact.items()}
+    left = n - sum(found.values())
+    for name in sorted(exact, key=lambda cell: (found[cell] - exact[cell], cell))[: max(left, 0)]:
+        found[name] += 1
+    return {name: count for name, count in found.items() if count}
+
+
+def questions_of_mix(shares: dict[str, float], have: dict[str, int], needed: int) -> dict[str, int]:
+    """Count what each stratum lacks so that `needed` questions are there in the mix's shares."""
+    short = {name: ceil(needed * share - 1e-9) - have.get(name, 0) for name, share in shares.items()}
+    return {name: n for name, n in short.items() if n > 0}

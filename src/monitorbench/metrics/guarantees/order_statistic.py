@@ -1,0 +1,115 @@
+"""Guarantees on false alarms: the order statistic that keeps one, and how many scores it takes."""
+
+from functools import lru_cache
+from math import ceil, log, log1p
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.special import gammaincc
+
+from monitorbench.metrics.bootstrap import FloatArray
+
+ROUNDING = 1e-9
+"""Relative error granted to a tail probability: without it, one that equals delta is a coin toss."""
+
+
+Method = Literal["neyman_pearson", "conformal_risk"]
+
+
+class Guarantee(NamedTuple):
+    """A guarantee on false alarms, as a user asks for it."""
+
+    method: Method
+    alpha: float
+    """Largest false alarm rate, or for `conformal_risk` the largest mean loss."""
+    delta: float = 0.05
+    """Probability that it may fail; `conformal_risk` does not read it."""
+    n_candidates: int = 1
+    """Number of monitors among which the same calibration split chooses."""
+    max_loss: float = 1.0
+    """Largest loss of an alarm; `neyman_pearson` does not read it."""
+
+    def of_each(self) -> "Guarantee":
+        """Share the guarantee out among the candidates: what the threshold of each one has to keep."""
+        k = self.n_candidates
+        if self.method == "conformal_risk":
+            return self._replace(alpha=self.alpha / k, n_candidates=1)
+        return self._replace(delta=self.delta / k, n_candidates=1)
+
+    def check(self) -> None:
+        """Raise `ValueError` for a level outside (0, 1), and for fewer than one candidate."""
+        if self.method == "neyman_pearson":
+            check_rates(alpha=self.alpha, delta=self.delta)
+        elif self.alpha <= 0:
+            raise ValueError(f"alpha={self.alpha}: expected a number > 0")
+        if self.n_candidates < 1:
+            raise ValueError(f"n_candidates={self.n_candidates}: expected at least 1")
+
+
+def neyman_pearson_rank(n: int, alpha: float, delta: float) -> tuple[int, float] | None:
+    """The smallest k with P(Binomial(n, 1 - alpha) >= k) <= delta, and that probability.
+
+    Tong, Feng & Li 2018 (Science Advances 4:eaao1659), proposition 1: the FAR of "alarm where score
+    > the k-th smallest of n benign scores" exceeds alpha with at most that probability; exactly
+    with it where scores are continuous, less with ties. None where even k = n fails, which is
+    n < log(delta)/log(1 - alpha). O(n); raises `ValueError` unless alpha and delta are in (0, 1).
+    """
+    check_rates(alpha=alpha, delta=delta)
+    # P(Binomial(n, 1 - alpha) >= k) = P(Binomial(n, alpha) <= n - k): sum the pmf from 0 alarms on.
+    alarms = np.arange(n, dtype=np.float64)
+    steps = np.log((n - alarms) / (alarms + 1)) + (log(alpha) - log1p(-alpha))
+    log_pmf = n * log1p(-alpha) + np.concatenate([[0.0], np.cumsum(steps)])
+    tail = np.cumsum(np.exp(log_pmf))
+    allowed = int(np.searchsorted(tail, delta * (1 + ROUNDING), side="right")) - 1
+    allowed = min(allowed, n - 1)  # where rounding makes the tail at n - 1 look like delta
+    return (n - allowed, float(tail[allowed])) if allowed >= 0 else None
+
+
+@lru_cache(maxsize=4096)
+def most_flagged(n: int, alpha: float, delta: float) -> tuple[int, float]:
+    """How many of n benign questions may be flagged under `neyman_pearson_rank`, and its probability.
+
+    (-1, 1) where the guarantee takes more questions than n.
+    """
+    found = neyman_pearson_rank(n, alpha, delta) if n else None
+    return (-1, 1.0) if found is None else (n - found[0], found[1])
+
+
+def samples_needed(alpha: float, delta: float) -> int:
+    """How many benign questions `neyman_pearson_rank` takes at least: ceil(log(delta)/log(1 - alpha))."""
+    check_rates(alpha=alpha, delta=delta)
+    return max(1, ceil((log(delta) + log1p(ROUNDING)) / log1p(-alpha)))
+
+
+def conformal_questions_needed(alpha: float, max_loss: float = 1.0) -> int:
+    """How many benign questions conformal risk control takes at least: ceil(max_loss/alpha - 1)."""
+    return max(1, ceil(max_loss / alpha - 1 - ROUNDING))
+
+
+def weighted_questions_needed(alpha: float, delta: float) -> int:
+    """How many questions of unequal weight it takes, counted by `Weights.worth`: ceil(−log(delta)/alpha)."""
+    return max(1, ceil(-log(delta) / alpha * (1 - ROUNDING)))
+
+
+def weighted_tail(alarms: FloatArray, weights: FloatArray, alpha: float) -> FloatArray:
+    """How likely so little is flagged at each threshold [thresholds] though the mix's FAR is `alpha`.
+
+    `alarms` [thresholds, 3] are the sums of v, v² and v³ over the flagged questions, `weights` [questions]
+    all v. Fay & Feuer's (1997, Statistics in Medicine 16:791) test of a weighted sum of independent counts:
+    what was flagged, and one more question of the largest weight, is a sum of exponentials, whose tail above
+    alpha is taken here from the gamma distribution of the same three moments (theirs has two and errs to the
+    wrong side at a delta of .01). Without any alarm it is exp(−alpha/max v), a bound that is proven; with
+    some it never fell short in the searches of `benchmarks/coverage/promises.py`.
+    """
+    largest = weights.max()
+    first, second, third = (alarms + largest ** np.arange(1, 4)).T
+    scale, shape = third / second, second**3 / third**2
+    tails: FloatArray = gammaincc(shape, np.maximum(alpha - first + shape * scale, 0) / scale)
+    return tails
+
+
+def check_rates(**levels: float) -> None:
+    """Raise `ValueError` for a level outside (0, 1)."""
+    for name, value in levels.items():
+        if not 0 < value < 1:
+            raise ValueError(f"{name}={value}: expected a number in (0, 1)")
