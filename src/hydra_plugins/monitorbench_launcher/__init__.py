@@ -50,10 +50,12 @@ class FreezingLauncher(Launcher):
         self._start = Start(*self._options)
         with reporting():
             self._start.check()
-            if self._is_search and not (self._start.is_local and self._stage.value):
-                waits = self._start.is_local
-                reason = f"{self._stage.name} has none" if waits else "this launcher does not wait"
+            if self._is_search and not (self._waits() and self._stage.value):
+                reason = f"{self._stage.name} has none" if self._waits() else "this launcher does not wait"
                 raise ConfigError(f"hydra/sweeper: a search wants each run's value; {reason}; expected basic")
+
+    def _waits(self) -> bool:
+        return self._start.is_local and not self._start.dry_run
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Start the runs; with `hydra/launcher=local` their values come back to a sweeper that searches."""
@@ -68,7 +70,7 @@ class FreezingLauncher(Launcher):
             script = stage.name if stage in STAGES.values() else sys.argv[0]
             sweep = launch(script, self._config.hydra.overrides.task, points, self._start)
         returned: list[JobReturn] = []
-        for number, point in enumerate(points if self._start.is_local else []):
+        for number, point in enumerate(points if self._waits() else []):
             run = sweep.file(number, "done").resolve()
             self._done.append((point.study, run))
             result = JobReturn(overrides=list(point.overrides), status=JobStatus.COMPLETED)

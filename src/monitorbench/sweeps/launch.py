@@ -63,9 +63,8 @@ class Start(NamedTuple):
             )
         if self.jobs is not None and self.jobs < 1:
             raise ConfigError(f"jobs={self.jobs}: expected a number from 1")
-        if self.is_local and (self.after or self.dry_run):
-            option = "after" if self.after else "dry_run"
-            raise ConfigError(f"{option}: is of Slurm; expected without hydra/launcher=local (--local)")
+        if self.is_local and self.after:
+            raise ConfigError("after: is of Slurm; expected without hydra/launcher=local (--local)")
         if self.print_commands and (self.is_local or self.after or self.dry_run):
             raise ConfigError("print_commands: starts nothing; expected without --local, after and dry_run")
 
