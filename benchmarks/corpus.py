@@ -20,13 +20,13 @@ from monitorbench.corpus.paper.candidates import located
 from monitorbench.corpus.paper.units import paper_inputs, units
 
 
-def main(work: Path, *, samples: int) -> Result:
+def main(work: Path, *, samples: int, sources: str) -> Result:
     """Build the corpus at two sizes and in both ways, and compare."""
     if not os.environ.get("MONITORBENCH_SOURCES"):
         raise SystemExit("corpus: needs the raw upstream files; set MONITORBENCH_SOURCES to their folder")
     runs: dict[str, Measured] = {}
     for times in (1, 2):
-        settings, name = _settings(times, samples), f"mix, {times * samples:,} samples"
+        settings, name = _settings(times, samples, sources), f"mix, {times * samples:,} samples"
         # What an earlier run left would be reused, and nothing measured.
         shutil.rmtree(ROOT / directory_of(composed("build", settings)).path, ignore_errors=True)
         runs[f"monitorbench: construct what is missing, {name}"] = built = _build(settings, times * samples)
@@ -51,14 +51,18 @@ def _dataset(settings: list[str]) -> PaperDataset:
     return dataset
 
 
-def _settings(times: int, samples: int) -> list[str]:
+def _settings(times: int, samples: int, sources: str) -> list[str]:
     """The local corpus, `times` as large, with as many synthetic samples as it asks for."""
-    quotas = _dataset(["dataset=paper_local"]).corpus_quotas
+    dataset = _dataset(["dataset=paper_local"])
+    quotas, wanted = dataset.corpus_quotas, sources.split(",") if sources else list(dataset.ingredients)
+    if unknown := sorted(set(wanted) - set(dataset.ingredients)):
+        raise SystemExit(f"--sources: no source {', '.join(unknown)} in dataset=paper_local")
+    left_out = [f"dataset.sources.{name}=null" for name in dataset.ingredients if name not in wanted]
     scale, total = times * samples / sum(quotas.values()), times * samples
     counts = {cell: round(scale * quota) for cell, quota in quotas.items()}
     counts[next(iter(counts))] += total - sum(counts.values())
     of_cells = [f"dataset.corpus.{cell.replace('/', '.')}={count}" for cell, count in counts.items()]
-    return ["dataset=paper_local", f"dataset.synthetic_samples={total}", *of_cells]
+    return ["dataset=paper_local", *left_out, f"dataset.synthetic_samples={total}", *of_cells]
 
 
 def _build(settings: list[str], samples: int) -> Measured:

@@ -7,7 +7,6 @@ what may reach the interpreter, and a snapshot before every step. ALFWorld is le
 (MONITORBENCH_SOURCES).
 """
 
-import json
 import os
 import random
 import statistics
@@ -16,12 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import textworld
-from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
-from pydantic import TypeAdapter
 
-from benchmarks.measuring import ROOT, Ratio, Result, in_turns
-from monitorbench.config.pilot import Environments
+from benchmarks.judged import composed
+from benchmarks.measuring import Ratio, Result, in_turns
 from monitorbench.intervention.environments.open import open_tasks
 
 STEPS, BAR = 15, 0.8
@@ -41,7 +37,8 @@ def main(work: Path, *, games: int) -> Result:
 def _beside(name: str, games: int, work: Path) -> dict[str, float]:
     """Steps a second of both, the median over rounds of their ratio, and what a restore takes."""
     began = time.monotonic()
-    tasks = list(open_tasks(_settings(name, work), games, 0, "pilot"))
+    study = composed("pilot", [f"environment={name}", "monitor=bag_of_words", f"paths.data={work / 'data'}"])
+    tasks = list(open_tasks(study.environment, games, 0, "pilot"))
     generating = time.monotonic() - began
     spent = {"ours": 0.0, "bare": 0.0}
     ratios, restores = [], []
@@ -63,14 +60,6 @@ def _beside(name: str, games: int, work: Path) -> dict[str, float]:
     restore = 1000 * statistics.median(restores)
     row = {"median_ratio": statistics.median(ratios), "restore_ms": restore, "generate_seconds": generating}
     return rates | row
-
-
-def _settings(name: str, work: Path) -> Environments:
-    """`conf/environment/<name>.yaml` as composed, with games below `work`."""
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        cfg = compose("pilot", [f"environment={name}", f"paths.data={work / 'data'}"])
-    tree = json.dumps(OmegaConf.to_container(cfg.environment, resolve=True))
-    return TypeAdapter[Environments](Environments).validate_json(tree)
 
 
 def _started_bare(ours: Any, task: Any, folder: Path) -> Any:

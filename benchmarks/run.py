@@ -48,7 +48,12 @@ AT_ONCE = Option("at_once", 200, 4, "requests at the same moment, before the loa
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "adapters": Benchmark((Option("adapters", 6, 2, "LoRA adapters"),), "eval/evaluate.py", JUDGED),
-    "corpus": Benchmark((Option("samples", 153_581, 60, "samples of the corpus"),)),
+    "corpus": Benchmark(
+        (
+            Option("samples", 153_581, 60, "samples of the corpus"),
+            Option("sources", "", "truthfulqa,xstest", "real sources, with commas between; all"),
+        )
+    ),
     "coverage": Benchmark(
         (
             Option("seed", 0, 0, "of the simulations"),

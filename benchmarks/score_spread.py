@@ -12,7 +12,6 @@ Expected with float32: at most 1e-4, and no decision.
 """
 
 import json
-import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, Served
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.service import serving
 from monitorbench.judging.judge import judge_spec
+from monitorbench.judging.listening import free_port
 from monitorbench.judging.open import open_prompted
 from monitorbench.judging.pair.judgement import sample_of
 from monitorbench.judging.server import running_server
@@ -187,10 +187,7 @@ def _through_server(study: Study, samples: Sequence[Sample], work: Path) -> Scor
         f"engine.scores={getattr(study.engine, 'scores', 'fast')}",
     ]
     served = composed("evaluate", [monitor, "engine=vllm", *engine, "engine.startup_seconds=1800"])
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
-    with running_server(served, port, work / "server.log") as server:
+    with running_server(served, free_port("127.0.0.1", 0), work / "server.log") as server:
         asks = composed("evaluate", [monitor, "engine=openai", "engine.by_token_ids=true"])
         address = {"base_url": server.url, "model": server.model}
         endpoint = OpenAiEngine.model_validate(asks.engine.model_dump() | address)

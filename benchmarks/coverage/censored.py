@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.coverage.table import Cell, Table
+from benchmarks.coverage import Cell, Table
 from monitorbench.config.monitor import LabelWords
 from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.bootstrap import FloatArray

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import norm
 
-from benchmarks.coverage.table import Cell, Table
+from benchmarks.coverage import Cell, Table, given
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.control.draws import at_this_threshold
 from monitorbench.metrics.control.safety import Attacks, is_safe, safety_with_interval
@@ -104,10 +104,8 @@ def _simulate(
     attacks = Attacks(world.score(latent), rng.random(N_ATTACKS) < SUCCEED, np.arange(N_ATTACKS))
     seed = int(rng.integers(2**31))
     anew = threshold_draws(honest, guarantee, resamples=300, seed=seed)
-    bounds = safety_with_interval(attacks, threshold, anew, seed=seed + 1).interval
-    plain = at_this_threshold(is_safe(attacks, threshold), attacks.groups)
-    assert bounds is not None
-    assert plain is not None
+    bounds = given(safety_with_interval(attacks, threshold, anew, seed=seed + 1).interval)
+    plain = given(at_this_threshold(is_safe(attacks, threshold), attacks.groups))
     cut = world.lowest(threshold)
     far, caught = float(norm.sf(cut)), float(norm.sf(cut - SHIFT))
     return far, 1 - SUCCEED * (1 - caught), *bounds, *plain

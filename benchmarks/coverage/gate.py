@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from benchmarks.coverage.table import Cell, Table
+from benchmarks.coverage import Cell, Table, given
 from monitorbench.config.deployment import Gate
 from monitorbench.gate.answer import AnchorScores, Rules, compare
 from monitorbench.gate.traffic import compare_traffic
@@ -134,9 +134,8 @@ def _answers(title: str, cases: tuple[Case, ...], seed: int, n_runs: int) -> Tab
 def simulated(case: Case, n_pairs: int, rng: np.random.Generator) -> str:
     """The answer of one gate frozen and checked; empty where it would not have been frozen."""
     n, separation = 2 * n_pairs, np.sqrt(2) * norm.ppf(case.auroc)
-    rank = neyman_pearson_rank(CALIBRATION, ALPHA, DELTA)
-    assert rank is not None
-    limit = np.sort(expit(rng.normal(size=CALIBRATION)))[rank[0] - 1]
+    rank, _ = given(neyman_pearson_rank(CALIBRATION, ALPHA, DELTA))
+    limit = np.sort(expit(rng.normal(size=CALIBRATION)))[rank - 1]
     is_bad = np.arange(n) % 2 == 0
     draw = partial(_scores, is_bad, rng.normal(size=n), case.noise, rng)
     before = draw(separation, 0.0)

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from benchmarks.coverage.table import Cell, Table
+from benchmarks.coverage import Cell, Table, given, holds, means
 from monitorbench.metrics.auroc import auroc_interval, clustered_variance, components, paired_auroc_difference
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.clustered import share_interval
@@ -40,23 +40,19 @@ def tables(seed: int, effort: float) -> Iterator[Table]:
 
 def _one_auroc(rng: np.random.Generator, n: int) -> Table:
     """Coverage and width of one AUROC's interval."""
-    rows: list[list[Cell]] = []
-    for (per_label, name), groups in product(((1, "pairs"), (3, "3 a label, alike")), GROUPS):
+
+    def draw(truth: float, groups: int, per_label: int) -> list[float]:
         flags = np.tile(np.repeat([False, True], per_label), groups)
         index = np.repeat(np.arange(groups), 2 * per_label)
-        cells, widths = [], []
-        for truth in AUROCS:
-            n_covered = np.zeros(2)
-            for _ in range(n):
-                common = rng.normal(size=(groups, 1, 1))
-                scores = _auroc_scores(rng, truth, groups, per_label, common, 0.3)
-                interval = auroc_interval(scores, flags, index)
-                assert interval is not None
-                both = (interval, _normal_interval(scores, flags, index))
-                n_covered += [low <= truth <= high for low, high in both]
-                widths.append(interval.high - interval.low)
-            cells.append(_TWO.format(*n_covered / n))
-        rows.append([name, groups, *cells, float(np.mean(widths))])
+        scores = _auroc_scores(rng, truth, groups, per_label, rng.normal(size=(groups, 1, 1)), 0.3)
+        interval = given(auroc_interval(scores, flags, index))
+        before = _normal_interval(scores, flags, index)
+        return [*holds([interval, before], truth), interval.high - interval.low]
+
+    rows: list[list[Cell]] = []
+    for (per_label, name), groups in product(((1, "pairs"), (3, "3 a label, alike")), GROUPS):
+        figures = [means(draw(truth, groups, per_label) for _ in range(n)) for truth in AUROCS]
+        rows.append([name, groups, *(_TWO.format(*of_truth) for of_truth in figures), means(figures)[-1]])
     return Table(
         "The interval of an AUROC: coverage now (before)",
         f"questions | groups | {' | '.join(f'AUROC {value:g}' for value in AUROCS)} | mean width",
@@ -68,22 +64,19 @@ def _one_auroc(rng: np.random.Generator, n: int) -> Table:
 
 def _two_aurocs(rng: np.random.Generator, n: int) -> Table:
     """Coverage and width of a paired difference's interval."""
-    rows: list[list[Cell]] = []
     truths = ((0.7, 0.7), (0.9, 0.9), (0.96, 0.96), (1.0, 1.0), (0.96, 0.8))
-    for groups, share in product(GROUPS, (0.0, 0.5, 0.9)):
+
+    def draw(first: float, second: float, groups: int, share: float) -> list[float]:
         flags, index = np.tile([False, True], groups), np.repeat(np.arange(groups), 2)
-        cells, widths = [], []
-        for first, second in truths:
-            n_covered = 0
-            for _ in range(n):
-                common = rng.normal(size=(groups, 2, 1))
-                a, b = (_auroc_scores(rng, truth, groups, 1, common, share) for truth in (first, second))
-                interval = paired_auroc_difference(a, b, flags, index).interval
-                assert interval is not None
-                n_covered += interval.low - 1e-9 <= second - first <= interval.high + 1e-9
-                widths.append(interval.high - interval.low)
-            cells.append(n_covered / n)
-        rows.append([groups, f"{share:g}", *cells, float(np.mean(widths))])
+        common = rng.normal(size=(groups, 2, 1))
+        a, b = (_auroc_scores(rng, truth, groups, 1, common, share) for truth in (first, second))
+        interval = given(paired_auroc_difference(a, b, flags, index).interval)
+        return [*holds([interval], second - first, within=1e-9), interval.high - interval.low]
+
+    rows: list[list[Cell]] = []
+    for groups, share in product(GROUPS, (0.0, 0.5, 0.9)):
+        figures = [means(draw(*pair, groups, share) for _ in range(n)) for pair in truths]
+        rows.append([groups, f"{share:g}", *(covered for covered, _ in figures), means(figures)[-1]])
     return Table(
         "The interval of a paired difference of AUROCs: coverage",
         f"pairs | shared | {' | '.join(f'{a:g} and {b:g}' for a, b in truths)} | mean width",
@@ -118,14 +111,15 @@ def _rate_intervals(rng: np.random.Generator, n: int) -> Table:
     """Coverage of a rate's interval."""
     rows: list[list[Cell]] = []
     for groups, size, rate in product((20, 50, 200), (1, 2, 4), (0.05, 0.2)):
-        cells, index = [], np.repeat(np.arange(groups), size)
-        for share in CORRELATIONS:
-            n_covered = np.zeros(2)
-            for wrong in _errors(rng, n, groups, size, rate, share):
-                both = share_interval(wrong, index), wilson_interval(int(wrong.sum()), len(wrong))
-                n_covered += [b is not None and b.low <= rate <= b.high for b in both]
-            cells.append(_TWO.format(*n_covered / n))
-        rows.append([groups, size, f"{rate:g}", *cells])
+        index = np.repeat(np.arange(groups), size)
+        covered = [
+            means(
+                holds([share_interval(wrong, index), wilson_interval(int(wrong.sum()), len(wrong))], rate)
+                for wrong in _errors(rng, n, groups, size, rate, share)
+            )
+            for share in CORRELATIONS
+        ]
+        rows.append([groups, size, f"{rate:g}", *(_TWO.format(*both) for both in covered)])
     return Table(
         "The interval of a rate: coverage now (Wilson)",
         f"questions | samples each | rate | {' | '.join(f'correlation {c:g}' for c in CORRELATIONS)}",
@@ -137,18 +131,19 @@ def _rate_intervals(rng: np.random.Generator, n: int) -> Table:
 
 def _rate_tests(rng: np.random.Generator, n: int) -> Table:
     """Type I and power of the test of two monitors' rates."""
+
+    def is_found(a: BoolArray, b: BoolArray, index: IntArray) -> list[float]:
+        is_right = [(~wrong).astype(np.float64) for wrong in (a, b)]
+        p = rate_difference_p(is_right[0], is_right[1], np.ones(len(index), dtype=bool), index, of=True)
+        return [p is not None and p < 0.05, mcnemar(int((a & ~b).sum()), int((b & ~a).sum())) < 0.05]
+
     rows: list[list[Cell]] = []
     for groups, size in product((20, 50, 200), (1, 4)):
-        index, flags = np.repeat(np.arange(groups), size), np.ones(groups * size, dtype=bool)
-        cells = []
+        index, cells = np.repeat(np.arange(groups), size), []
         for share, second_rate in (*((share, 0.3) for share in CORRELATIONS), (0.3, 0.15)):
             first, second = (_errors(rng, n, groups, size, rate, share) for rate in (0.3, second_rate))
-            n_small = np.zeros(2)
-            for a, b in zip(first, second, strict=True):
-                p = rate_difference_p(1.0 - a, 1.0 - b, flags, index, of=True)
-                p_mcnemar = mcnemar(int((a & ~b).sum()), int((b & ~a).sum()))
-                n_small += [p is not None and p < 0.05, p_mcnemar < 0.05]
-            cells.append(_TWO.format(*n_small / n))
+            pairs = zip(first, second, strict=True)
+            cells.append(_TWO.format(*means(is_found(a, b, index) for a, b in pairs)))
         rows.append([groups, size, *cells])
     equal = " | ".join(f"equal, {value:g}" for value in CORRELATIONS)
     return Table(
@@ -169,22 +164,20 @@ def _errors(rng: np.random.Generator, n: int, groups: int, size: int, rate: floa
 
 def _miss_rates(rng: np.random.Generator, n: int) -> Table:
     """Coverage and bias of MR at a low FAR."""
+
+    def draw(size: int, shift: float, alpha: float, truth: float) -> list[float]:
+        drawn = _pair_scores(rng, size, shift)
+        interval = given(miss_rate_at_far_interval(*drawn, alpha, resamples=300, seed=0))
+        return [given(miss_rate_at_far(*drawn[:2], alpha)).miss_rate, *holds([interval], truth)]
+
     rows: list[list[Cell]] = []
     sizes = {0.05: (10, 20, 40, 59, 100, 300), 0.01: (50, 100, 200, 299, 500, 1000)}
     for alpha, size in ((alpha, size) for alpha, of_alpha in sizes.items() for size in of_alpha):
         cells: list[Cell] = []
         for shift in SHIFTS:
             truth = float(1 - norm.sf(norm.isf(alpha) - shift))
-            n_covered, total = 0, 0.0
-            for _ in range(n):
-                drawn = _pair_scores(rng, size, shift)
-                interval = miss_rate_at_far_interval(*drawn, alpha, resamples=300, seed=0)
-                point = miss_rate_at_far(*drawn[:2], alpha)
-                assert interval is not None
-                assert point is not None
-                n_covered += interval.low <= truth <= interval.high
-                total += point.miss_rate
-            cells += [_TWO.format(total / n, truth), n_covered / n]
+            mean, covered = means(draw(size, shift, alpha, truth) for _ in range(n))
+            cells += [_TWO.format(mean, truth), covered]
         rows.append([f"{alpha:.0%}", size, "yes" if size >= questions_needed(alpha) else "no", *cells])
     return Table(
         "Miss rate at a low false alarm rate",
@@ -196,20 +189,20 @@ def _miss_rates(rng: np.random.Generator, n: int) -> Table:
 
 def _partial_areas(rng: np.random.Generator, n: int) -> Table:
     """Coverage of the partial area's interval."""
+
+    def draw(size: int, shift: float, truth: float) -> list[float]:
+        drawn = _pair_scores(rng, size, shift)
+        interval = given(partial_auroc_interval(*drawn, 0.05))
+        return [partial_auroc(*drawn[:2], 0.05) or 0.0, *holds([interval], truth)]
+
     rows: list[list[Cell]] = []
     for size in (59, 100, 300, 1000):
         cells: list[Cell] = []
         for shift in (0.0, *SHIFTS, 3.5):
             area = quad(lambda far, by=shift: norm.sf(norm.isf(far) - by), 0, 0.05)[0]
             truth = (1 + (area - 0.00125) / (0.05 - 0.00125)) / 2
-            n_covered, total = 0, 0.0
-            for _ in range(n):
-                drawn = _pair_scores(rng, size, shift)
-                interval = partial_auroc_interval(*drawn, 0.05)
-                assert interval is not None
-                n_covered += interval.low <= truth <= interval.high
-                total += partial_auroc(*drawn[:2], 0.05) or 0.0
-            cells += [_TWO.format(total / n, truth), n_covered / n]
+            mean, covered = means(draw(size, shift, truth) for _ in range(n))
+            cells += [_TWO.format(mean, truth), covered]
         rows.append([size, *cells])
     areas = " | ".join(f"AUROC {value}: mean (truth) | covers" for value in (".50", ".86", ".96", ".99"))
     note = f"{n:,} data sets each, nominal .95."

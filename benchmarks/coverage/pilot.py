@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import multinomial
 
-from benchmarks.coverage.table import Cell, Table
+from benchmarks.coverage import Cell, Table
 from monitorbench.intervention.statistics import matched
 from monitorbench.intervention.statistics.decision_rule import borne_out
 from monitorbench.intervention.statistics.effect import PilotRates, rates, transported

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from benchmarks.coverage.table import Cell, Table
+from benchmarks.coverage import Cell, Table, given
 from benchmarks.synthetic import columns_of
 from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Calibrate, Stakes
@@ -131,8 +131,7 @@ def simulated(world: World, rng: np.random.Generator) -> Simulated:
     costs = []
     for monitor, i, above in zip(monitors, found.choice.at, world.monitors, strict=True):
         limit = np.inf if i is None else (float(monitor.allowed.thresholds[i]) - 0.5) * SPREAD
-        cost = expected_cost(float(norm.cdf(limit - above)), float(norm.sf(limit)), STAKES)
-        assert cost is not None
+        cost = given(expected_cost(float(norm.cdf(limit - above)), float(norm.sf(limit)), STAKES))
         costs.append(float("inf") if i is None else cost)
     regret = 0.0 if found.best is None else costs[found.best] - min(costs)
     return Simulated(found, regret, monitors)

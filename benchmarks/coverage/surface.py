@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from sklearn.model_selection import GroupKFold, cross_val_predict
 
-from benchmarks.coverage.table import Cell, Table
+from benchmarks.coverage import Table, given, holds, means
 from benchmarks.synthetic import CELL, sample
 from monitorbench.corpus.classifiers import classifier
 from monitorbench.corpus.surface import surface_check
@@ -18,31 +18,29 @@ WORDS = [f"word{i}" for i in range(300)]
 def tables(seed: int, effort: float) -> Iterator[Table]:
     """Tabulate the coverage of both intervals, by the size of the cells."""
     rng, n = np.random.default_rng([seed, 6]), round(90 * effort)
-    rows: list[list[Cell]] = []
-    for groups, per_label in ((20, 1), (40, 1), (80, 1), (15, 3)):
-        n_covered, widths, values = np.zeros(2), np.zeros(2), []
-        for number in range(n):
-            samples = [
-                sample(
-                    f"{group}-{k}",
-                    " ".join(rng.choice(WORDS, size=12)),
-                    label,
-                    request="?",
-                    group=f"{group:03}",
-                    split=Split.TEST,
-                )
-                for group in range(groups)
-                for k in range(per_label)
-                for label in Label
-            ]
-            now = surface_check(samples, seed=number)[str(CELL)]
-            assert now["auroc_ci"] is not None
-            assert now["auroc"] is not None
-            both = np.array([_interval_before(samples), now["auroc_ci"]])
-            n_covered += (both[:, 0] <= 0.5) & (both[:, 1] >= 0.5)
-            widths += both[:, 1] - both[:, 0]
-            values.append(now["auroc"])
-        rows.append([groups, per_label, float(np.mean(values)), *(n_covered / n), *(widths / n)])
+
+    def draw(number: int, groups: int, per_label: int) -> list[float]:
+        samples = [
+            sample(
+                f"{group}-{k}",
+                " ".join(rng.choice(WORDS, size=12)),
+                label,
+                request="?",
+                group=f"{group:03}",
+                split=Split.TEST,
+            )
+            for group in range(groups)
+            for k in range(per_label)
+            for label in Label
+        ]
+        now = surface_check(samples, seed=number)[str(CELL)]
+        both = (_interval_before(samples), given(now["auroc_ci"]))
+        return [given(now["auroc"]), *holds(both, 0.5), *(high - low for low, high in both)]
+
+    rows = [
+        [groups, per_label, *means(draw(number, groups, per_label) for number in range(n))]
+        for groups, per_label in ((20, 1), (40, 1), (80, 1), (15, 3))
+    ]
     yield Table(
         "The surface check on random texts",
         "groups | samples of a label each | mean AUROC | holds .5 before | holds .5 now | width before | "
@@ -61,8 +59,6 @@ def _interval_before(samples: list[Sample]) -> tuple[float, float]:
     words = classifier("bag_of_words")
     scores = cross_val_predict(words, samples, flags, cv=folds, method="decision_function")
     index = np.unique(names, return_inverse=True)[1]
-    variance, value = clustered_variance(components(scores, flags), flags, index), auroc(scores, flags)
-    assert value is not None
-    assert variance is not None
-    half = 1.96 * float(np.sqrt(max(0.0, variance)))
+    variance = given(clustered_variance(components(scores, flags), flags, index))
+    value, half = given(auroc(scores, flags)), 1.96 * float(np.sqrt(max(0.0, variance)))
     return value - half, value + half

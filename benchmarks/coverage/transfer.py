@@ -8,7 +8,7 @@ from scipy.special import ndtr
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from benchmarks.coverage.table import Cell, Table
+from benchmarks.coverage import Cell, Table
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.low_far_difference import paired_low_far_difference
 from monitorbench.metrics.replicates import estimate

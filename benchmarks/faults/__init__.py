@@ -14,13 +14,12 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from benchmarks.faults.outcomes import Outcome, counts
 from benchmarks.measuring import ROOT, Ratio, Result
 
 if TYPE_CHECKING:
@@ -34,6 +33,27 @@ sys.path.append(str(ROOT / "tests"))  # its small models
 MOST_SHOWN = 20
 """Silent faults of a kind that are printed."""
 PARTS = ("kills", "endpoint", "flips")
+Ending = Literal["undisturbed", "refused", "silent"]
+
+
+class Outcome(NamedTuple):
+    """One fault: what it was done to, how to do it again, and how that ended."""
+
+    kind: str
+    case: str
+    """Names the fault; with the seed, `--only … --case …` does it again."""
+    ending: Ending
+    """`undisturbed`: the results are those without the fault. `refused`: one line, or an answer that is
+    unscored with its reason or still pending. `silent`: everything else, a traceback included."""
+    why: str = ""
+
+    @property
+    def campaign(self) -> str:
+        """The campaign that the fault is of."""
+        kind = self.kind.split()[0]
+        return {"kill": "kills", "disk": "kills", "flip": "flips"}.get(kind, kind)
+
+
 Job = Callable[[], list[Outcome]]
 _jobs: list[Job] = []
 """Work of the forked processes of `_run_jobs`."""
@@ -100,6 +120,17 @@ def main(
             again = f'--seed {seed} --only {outcome.campaign} --case "{outcome.case}"'
             print(f"  python benchmarks/run.py faults {again}")
     return Result(counts(outcomes), {"silent faults": Ratio(len(silent), most=0)}, {"seed": seed})
+
+
+def counts(outcomes: Iterable[Outcome]) -> dict[str, dict[str, float]]:
+    """Count the faults that were tried, and how they ended, by kind and in all."""
+    found: dict[str, Counter[str]] = {}
+    for outcome in outcomes:
+        for kind in (outcome.kind, "all"):
+            found.setdefault(kind, Counter()).update(("tried", outcome.ending))
+    found["all"] = found.pop("all", Counter())  # last
+    names = ("tried", "undisturbed", "refused", "silent")
+    return {kind: {name: counted[name] for name in names} for kind, counted in found.items()}
 
 
 def _kill_jobs(work: Path, sizes: Sizes, shared: "Shared", server: "Endpoint") -> list[Job]:

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.faults import Ending, Outcome
 from benchmarks.faults.endpoint_server import Endpoint
 from benchmarks.faults.modes import GROUPS
-from benchmarks.faults.outcomes import Ending, Outcome
 from benchmarks.faults.stages import Ran, error_line, not_one_line, run_script
 
 KEY = "sk-" + secrets.token_hex(12)

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel
 
-from benchmarks.faults.outcomes import Ending, Outcome
+from benchmarks.faults import Ending, Outcome
 from monitorbench.config.base import ConfigError, UserError
 
 _ENDS_BYTES = 4096

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from benchmarks.faults.outcomes import Outcome
+from benchmarks.faults import Outcome
 from benchmarks.faults.stages import (
     Ran,
     Stage,

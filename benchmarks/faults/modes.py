@@ -20,7 +20,7 @@ _SLOW = "429 Slow"
 
 
 def _status(status: str, body: bytes = _HTML, **headers: str) -> Mode:
-    return lambda wire, right, opposite: wire.answer(body, status, "text/html", **headers)
+    return _reply(lambda _: body, of_right=False, status=status, kind="text/html", **headers)
 
 
 def _redirect(status: str) -> Mode:
@@ -108,48 +108,45 @@ def _headers_without_end(wire: Wire, right: Body, opposite: Body) -> None:
         wire.send(b"X-%d: %s\r\n" % (number, b"x" * 1000))
 
 
+def _reply(make: Callable[[Body], object], *, of_right: bool = False, **answer: str) -> Mode:
+    """Answer with what `make` returns of a reply as bytes, or with the reply as `make` has changed it.
+
+    `answer` may name another status, content type (`kind`) or further headers.
+    """
+
+    def mode(wire: Wire, right: Body, opposite: Body) -> None:
+        body = right if of_right else opposite
+        made = make(body)
+        wire.answer(made if isinstance(made, bytes) else as_bytes(body), **answer)
+
+    return mode
+
+
 def _packed(pack: Callable[[bytes], bytes], kind: str, *, of_right: bool = False) -> Mode:
-    return lambda wire, right, opposite: wire.answer(
-        pack(as_bytes(right if of_right else opposite)), content_encoding=kind
-    )
-
-
-def _raw(make: Callable[[Body], bytes], *, of_right: bool = False) -> Mode:
-    """Answer with success and a body that is made of one of the replies."""
-    return lambda wire, right, opposite: wire.answer(make(right if of_right else opposite))
-
-
-def _changed(change: Callable[[Body], object], *, of_right: bool = False) -> Mode:
-    """Answer with success and a reply whose JSON is changed."""
-
-    def make(body: Body) -> bytes:
-        change(body)
-        return as_bytes(body)
-
-    return _raw(make, of_right=of_right)
+    return _reply(lambda body: pack(as_bytes(body)), of_right=of_right, content_encoding=kind)
 
 
 def _choice(**fields: Any) -> Mode:
-    return _changed(lambda body: body["choices"][0].update(fields))
+    return _reply(lambda body: body["choices"][0].update(fields))
 
 
 def _message(*, of_right: bool = False, **fields: Any) -> Mode:
     """Change the message; `of_right`: it stands beside the log-probabilities of the right one."""
-    return _changed(lambda body: body["choices"][0]["message"].update(fields), of_right=of_right)
+    return _reply(lambda body: body["choices"][0]["message"].update(fields), of_right=of_right)
 
 
 def _field(**fields: Any) -> Mode:
-    return _changed(lambda body: body.update(fields))
+    return _reply(lambda body: body.update(fields))
 
 
 def _usage(**counts: Any) -> Mode:
     """Counts that can't be; the answer is right, and may be taken."""
-    return _changed(lambda body: body["usage"].update(counts), of_right=True)
+    return _reply(lambda body: body["usage"].update(counts), of_right=True)
 
 
 def _logprobs(change: Callable[[list[Body]], Any]) -> Mode:
     """Log-probabilities that can't be; the answer is right, and may be taken without them."""
-    return _changed(lambda body: _replace_top(body, change), of_right=True)
+    return _reply(lambda body: _replace_top(body, change), of_right=True)
 
 
 def _replace_top(body: Body, change: Callable[[list[Body]], Any]) -> None:
@@ -168,7 +165,7 @@ def _literal(text: bytes) -> Mode:
         _replace_top(body, lambda top: [{**alternative, "logprob": "HERE"} for alternative in top])
         return as_bytes(body).replace(b'"HERE"', text)
 
-    return _raw(make, of_right=True)
+    return _reply(make, of_right=True)
 
 
 def _echo(place: Callable[[Body, str], object], spelt: Callable[[str], str] = str) -> Mode:
@@ -210,6 +207,10 @@ def _with(text: bytes, **fields: str) -> Callable[[Body], bytes]:
     return lambda body: as_bytes({**body, **fields}).replace(b'"HERE"', text)
 
 
+def _event_stream(body: Body) -> bytes:
+    return b"data: " + as_bytes(body) + b"\n\ndata: [DONE]\n\n"
+
+
 def _twice(body: Body) -> bytes:
     return as_bytes(body).replace(b'"content": "', b'"content": "yes", "content": "', 1)
 
@@ -230,8 +231,8 @@ STATUS: dict[str, Mode] = {
     "429 before": _status(_SLOW, retry_after="-1e400"),
     "204": _parts("HTTP/1.1 204 No Content\n\n"),
     "205": _status("205 Reset", b""),
-    "202": lambda wire, right, opposite: wire.answer(as_bytes(right), "202 Accepted"),
-    "206": lambda wire, right, opposite: wire.answer(as_bytes(opposite)[:200], "206 Partial Content"),
+    "202": _reply(as_bytes, of_right=True, status="202 Accepted"),
+    "206": _reply(lambda body: as_bytes(body)[:200], status="206 Partial Content"),
     **{f"redirect {code}": _redirect(f"{code} There") for code in (301, 302, 303, 307, 308)},
     "redirect without a place": _status("302 There", b""),
     "redirect to a file": _status("302 There", b"", location="file:///etc/passwd"),
@@ -284,44 +285,40 @@ TRANSPORT: dict[str, Mode] = {
 
 _CONTENTS = {"null": None, "empty": "", "blank": " \n\t", "a number": 0, "true": True}
 BODIES: dict[str, Mode] = {
-    "html": lambda wire, right, opposite: wire.answer(_HTML, kind="text/html"),
-    "empty body": _raw(lambda body: b""),
-    "plain word": _raw(lambda body: str(_content(body)).encode()),
-    "json word": _raw(lambda body: as_bytes(_content(body))),
-    "json null": _raw(lambda body: b"null"),
-    "json list": _raw(lambda body: as_bytes([body])),
-    "json number": _raw(lambda body: b"1e999"),
-    "json cut": _raw(lambda body: as_bytes(body)[:-30]),
-    "json and more": _raw(lambda body: as_bytes(body) + b"}"),
-    "json twice": _raw(lambda body: as_bytes(body) + b"\n" + as_bytes(body)),
-    "byte order mark": _raw(lambda body: b"\xef\xbb\xbf" + as_bytes(body), of_right=True),
-    "utf-16": _raw(lambda body: as_bytes(body).decode().encode("utf-16"), of_right=True),
-    "no utf-8": _raw(lambda body: as_bytes(body).replace(b'"x"', b'"\xff\xfe"')),
-    "wrong charset": lambda wire, right, opposite: wire.answer(
-        as_bytes(right), kind="application/json; charset=utf-7"
-    ),
-    "event stream": lambda wire, right, opposite: wire.answer(
-        b"data: " + as_bytes(opposite) + b"\n\ndata: [DONE]\n\n", kind="text/event-stream"
-    ),
-    "100,000 brackets": _raw(lambda body: _nested(100_000)),
-    "brackets in a field": _raw(_with(_nested(100_000), x="HERE")),
-    "number of 10,000 digits": _raw(_with(b"9" * 10_000, created="HERE"), of_right=True),
+    "html": _status("200 OK"),
+    "empty body": _reply(lambda body: b""),
+    "plain word": _reply(lambda body: str(_content(body)).encode()),
+    "json word": _reply(lambda body: as_bytes(_content(body))),
+    "json null": _reply(lambda body: b"null"),
+    "json list": _reply(lambda body: as_bytes([body])),
+    "json number": _reply(lambda body: b"1e999"),
+    "json cut": _reply(lambda body: as_bytes(body)[:-30]),
+    "json and more": _reply(lambda body: as_bytes(body) + b"}"),
+    "json twice": _reply(lambda body: as_bytes(body) + b"\n" + as_bytes(body)),
+    "byte order mark": _reply(lambda body: b"\xef\xbb\xbf" + as_bytes(body), of_right=True),
+    "utf-16": _reply(lambda body: as_bytes(body).decode().encode("utf-16"), of_right=True),
+    "no utf-8": _reply(lambda body: as_bytes(body).replace(b'"x"', b'"\xff\xfe"')),
+    "wrong charset": _reply(as_bytes, of_right=True, kind="application/json; charset=utf-7"),
+    "event stream": _reply(_event_stream, kind="text/event-stream"),
+    "100,000 brackets": _reply(lambda body: _nested(100_000)),
+    "brackets in a field": _reply(_with(_nested(100_000), x="HERE")),
+    "number of 10,000 digits": _reply(_with(b"9" * 10_000, created="HERE"), of_right=True),
     "choices twice": lambda wire, right, opposite: wire.answer(
         b'{"choices": %s, ' % as_bytes(right["choices"]) + as_bytes(opposite)[1:]
     ),
-    "content twice": _raw(_twice),
-    "error in a 200": _raw(lambda body: as_bytes({"error": {"message": "no"}})),
+    "content twice": _reply(_twice),
+    "error in a 200": _reply(lambda body: as_bytes({"error": {"message": "no"}})),
     "error beside choices": _field(error={"message": "overloaded", "code": 500}),
     "no choices": _field(choices=[]),
     "choices null": _field(choices=None),
-    "choices an object": _changed(lambda body: body.update(choices=body["choices"][0])),
-    "choices missing": _changed(lambda body: body.pop("choices")),
+    "choices an object": _reply(lambda body: body.update(choices=body["choices"][0])),
+    "choices missing": _reply(lambda body: body.pop("choices")),
     "wrong model": _field(model="another-model"),
     "model a number": _field(model=7),
     "message null": _choice(message=None),
-    "message missing": _changed(lambda body: body["choices"][0].pop("message")),
+    "message missing": _reply(lambda body: body["choices"][0].pop("message")),
     "a completion's text": _choice(message={"role": "assistant"}, text="no"),
-    "a stream's delta": _changed(
+    "a stream's delta": _reply(
         lambda body: body["choices"][0].update(delta=body["choices"][0].pop("message"))
     ),
     "finish content_filter": _choice(finish_reason="content_filter"),
@@ -364,7 +361,7 @@ NUMBERS: dict[str, Mode] = {
     "tokens half": _usage(prompt_tokens=0.5),
     "tokens true": _usage(prompt_tokens=True),
     "usage null": _field(usage=None, choices=[]),
-    "usage a list": _changed(lambda body: body.update(usage=[1, 2]), of_right=True),
+    "usage a list": _reply(lambda body: body.update(usage=[1, 2]), of_right=True),
 }
 """Modes that show in numbers that can't be."""
 

@@ -41,7 +41,11 @@ NEEDS_STRACE = pytest.mark.skipif(not shutil.which("strace"), reason="needs stra
 NEEDS_CHROMIUM = pytest.mark.skipif(not shutil.which("chromium"), reason="needs Chromium (make system-deps)")
 NEEDS_SOURCES = [
     pytest.mark.sources,
-    pytest.mark.skipif(not os.environ.get("MONITORBENCH_SOURCES"), reason="needs the raw upstream files"),
+    pytest.mark.skipif(
+        not os.environ.get("MONITORBENCH_SOURCES"),
+        reason="needs the raw upstream files: set MONITORBENCH_SOURCES to their folder",
+    ),
+    IS_LONG,
 ]
 NEEDS_GAMES = pytest.mark.skipif(not importlib.util.find_spec("textworld"), reason="needs textworld")
 CASES = [

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from small_models import tiny_model
 
+from monitorbench.config.base import ConfigError
 from monitorbench.config.study import Study
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.studies.forecast import PlannedRun, forecast, forecast_lines
+from monitorbench.training.fit_head import fit_head
 from monitorbench.training.sft import train
 
 
@@ -98,3 +100,18 @@ def test_characters_stand_in_for_a_tokenizer_that_is_not_here(asked: Callable[..
     assert "by characters" in estimated.counted[0]
     assert estimated.samples == counted.samples
     assert 0.5 < estimated.tokens / counted.tokens < 2
+
+
+def test_a_fit_is_forecast_by_the_prompts_that_it_reads(asked: Callable[..., Study]):
+    """If it failed: whoever plans a probe would be told of other samples than are read."""
+    study = asked("head=linear", "head.regularisation=[0.1,1]")
+    (before,) = forecast([PlannedRun("fit", study)])
+    assert not before.is_finished
+    assert "× 2 strengths" in before.counted[-1]
+    read = results(fit_head(study))
+    assert before.samples == read["n_samples"] + read["n_validation"]
+    assert before.tokens > read["tokens"], "those of the validation split, too"
+    (after,) = forecast([PlannedRun("fit", study)])
+    assert after.is_finished
+    with pytest.raises(ConfigError, match="fitted on a base"):
+        forecast([PlannedRun("fit", asked("monitor.head=runs/fit/x"))])

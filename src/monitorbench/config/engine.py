@@ -22,7 +22,7 @@ from pydantic import Field
 from monitorbench.config.base import Config, ConfigError, FileName, UserError
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.hardware import Device, has_gpu, runs_on_gpu
-from monitorbench.config.monitor import Monitor
+from monitorbench.config.monitor import Monitor, Prompt, PromptKind
 
 Dtype = Literal["auto", "float32", "bfloat16"]
 ResolvedDtype = Literal["float32", "bfloat16"]
@@ -277,6 +277,31 @@ def with_states(engine: Engine) -> TransformersEngine:
     if not isinstance(engine, TransformersEngine):
         raise ConfigError(f"engine={engine.kind}: a probe reads hidden states; expected engine=transformers")
     return engine
+
+
+def states_engine(monitor: Monitor, engine: Engine, prompt: Prompt) -> TransformersEngine:
+    """The engine; raises `ConfigError` for a monitor, engine or prompt that no probe can read."""
+    engine = with_states(engine)
+    if monitor.adapter is not None or monitor.router is not None:
+        raise ConfigError("monitor.adapter: a probe reads the base's states; expected null")
+    if monitor.reasoning is not None:
+        raise ConfigError(
+            f"monitor={monitor.name}: it reasons before it answers, a probe reads its prompt; expected "
+            "monitor.reasoning=null"
+        )
+    if prompt.kind is not PromptKind.DIRECT or prompt.shots or prompt.too_long != "unscored":
+        raise ConfigError(
+            f"prompt={prompt.name}: a probe reads the states in front of the answer; expected a zero-shot "
+            "direct prompt that shortens nothing"
+        )
+    return engine
+
+
+def fitting_engine(monitor: Monitor, engine: Engine, prompt: Prompt) -> TransformersEngine:
+    """Return the engine to fit a head with; raise `ConfigError` as `states_engine`, and for a given head."""
+    if monitor.head is not None:
+        raise ConfigError(f"monitor.head={monitor.head}: a head is fitted on a base; expected null")
+    return states_engine(monitor, engine, prompt)
 
 
 def servable(engine: Engine) -> VllmEngine:

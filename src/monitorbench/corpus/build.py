@@ -24,11 +24,6 @@ from monitorbench.sandbox.run import SandboxUnavailable
 _log = logging.getLogger(__name__)
 
 
-def build(study: Study) -> Path:
-    """Build the study's dataset; returns its directory."""
-    return ensure(study)
-
-
 def print_plan(study: Study) -> None:
     """Print what a build would make: the cells of `dataset=paper`, the splits of any other dataset."""
     if isinstance(study.dataset, PaperDataset):

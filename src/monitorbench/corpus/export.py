@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.datasets import Dataset
 from monitorbench.config.evaluation import Export
-from monitorbench.config.study import Prompt, PromptKind, Study
+from monitorbench.config.study import Prompt, PromptKind
 from monitorbench.corpus.store import n_rows, read_split, reading, shards_of
 from monitorbench.prompts.published import published_prompt
 from monitorbench.prompts.wording import PromptWording
@@ -27,7 +27,7 @@ from monitorbench.sources.fetch import hub_errors
 _log = logging.getLogger(__name__)
 
 
-def write_chats(study: Study, directory: Path) -> Path:
+def write_chats(wanted: Prompt, dataset: Dataset, directory: Path) -> Path:
     """`chat-<prompt>-<hash of the views>/<split>.jsonl`: TRL's conversational prompt-completion format.
 
     `prompt` is the monitor's system and user turn, `completion` the answer up to the label word (with the
@@ -35,16 +35,14 @@ def write_chats(study: Study, directory: Path) -> Path:
     without samples has no file.
     Trainers other than `train/sft.py` render it by themselves, so their token ids may differ from ours.
     """
-    if study.prompt.shots:
-        raise ConfigError(f"prompt={study.prompt.name}: training uses zero-shot prompts; expected one")
-    if study.prompt.kind not in (PromptKind.DIRECT, PromptKind.EVIDENCE):
-        raise ConfigError(
-            f"prompt={study.prompt.name}: a label does not begin its answer; expected a direct one"
-        )
-    prompt = published_prompt(directory, study.prompt)
+    if wanted.shots:
+        raise ConfigError(f"prompt={wanted.name}: training uses zero-shot prompts; expected one")
+    if wanted.kind not in (PromptKind.DIRECT, PromptKind.EVIDENCE):
+        raise ConfigError(f"prompt={wanted.name}: a label does not begin its answer; expected a direct one")
+    prompt = published_prompt(directory, wanted)
     wording = PromptWording(prompt)
     filled = [split for split in _splits_of(directory) if n_rows(directory, split)]
-    views = {split: study.dataset.view(split.value) for split in filled}
+    views = {split: dataset.view(split.value) for split in filled}
     chosen = content_hash({split: view.model_dump(mode="json") for split, view in views.items()})
     folder = directory / f"chat-{prompt.name}-{chosen}"
     for split, view in views.items():

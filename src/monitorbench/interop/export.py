@@ -14,7 +14,7 @@ def export(study: Study) -> Path:
     """
     match study.export.format:
         case "chat":
-            return write_chats(study, ensure(study))
+            return write_chats(study.prompt, study.dataset, ensure(study))
         case "hub":
             return push(study.export, study.dataset, ensure(study))
         case "inspect":

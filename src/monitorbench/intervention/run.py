@@ -10,9 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from monitorbench.config.base import ConfigError
+from monitorbench.config.base import Config, ConfigError
 from monitorbench.config.pilot import WhoAndWhen
-from monitorbench.config.study import Study
+from monitorbench.config.study import Paths, Study
 from monitorbench.intervention.outcomes import Outcome, read_outcomes, write_outcomes
 from monitorbench.intervention.report.decision_table import show_decision
 from monitorbench.intervention.statistics.analysis import analyse
@@ -40,7 +40,7 @@ def run_pilot(study: Study) -> Path:
             f"outcomes={study.outcomes}: recorded={study.recorded.name} is given as well; expected one"
         )
     if isinstance(study.recorded, WhoAndWhen):
-        return _locate(study, study.recorded)
+        return _locate(study, study.recorded, study.paths)
     found = _outcomes(study)
     statistics = study.pilot.statistics
     identity = {
@@ -57,17 +57,15 @@ def run_pilot(study: Study) -> Path:
     return run.path
 
 
-def _locate(study: Study, recorded: WhoAndWhen) -> Path:
+def _locate(config: Config, recorded: WhoAndWhen, paths: Paths) -> Path:
     from monitorbench.intervention.recorded.open import locate
     from monitorbench.intervention.report.localisation import as_lines, write_localisation
 
-    found = locate(recorded, study.paths)
+    found = locate(recorded, paths)
     settings = recorded.model_dump(mode="json", exclude={"scores"})
     scores = sha256(recorded.scores.read_bytes()).hexdigest() if recorded.scores else ""
-    run = RunDirectory(
-        study.paths.runs / "localisation", recorded.name, {"recorded": settings, "scores": scores}
-    )
-    with run.recording(study) as results:
+    run = RunDirectory(paths.runs / "localisation", recorded.name, {"recorded": settings, "scores": scores})
+    with run.recording(config) as results:
         write_localisation(run.path, found)
         results["step_coverage"] = found.step_coverage
     print("\n".join(as_lines(found)))

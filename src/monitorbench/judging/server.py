@@ -68,7 +68,7 @@ def serve(study: Study) -> Path:
         return serve_pair(study)
     engine = servable(study.engine)
     port = free_port(engine.host, engine.port)
-    served = [_served(one, engine) for one in by_adapter(study)]
+    served = [_served(one.monitor, engine) for one in by_adapter(study)]
     more = {"adapters": [one.adapter for one in served[1:]]} if study.adapters else {}
     identity = {
         "weights": served[0].weights,
@@ -205,13 +205,13 @@ def adapter_names(study: Study) -> tuple[str | None, ...]:
     return names
 
 
-def _served(study: Study, engine: VllmEngine) -> Served:
-    adapter = adapter_folder(study.monitor.adapter)
+def _served(monitor: Monitor, engine: VllmEngine) -> Served:
+    adapter = adapter_folder(monitor.adapter)
     return Served(
-        weights=weights_identity(study.monitor),
+        weights=weights_identity(monitor),
         adapter=adapter_sha256(adapter) if adapter else "",
         dtype=engine.precision,
-        training=training_facts(study.monitor, study.engine),
+        training=training_facts(monitor, engine),
     )
 
 

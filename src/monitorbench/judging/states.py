@@ -16,9 +16,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from monitorbench.config.base import ConfigError
-from monitorbench.config.engine import Engine, TransformersEngine, with_states
-from monitorbench.config.monitor import Monitor, Prompt, PromptKind
+from monitorbench.config.engine import Engine, states_engine
+from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.config.training import Position, Storage
 from monitorbench.engines.hidden_states import HiddenStates, layer_numbers
 from monitorbench.engines.stored.load import load_config, load_tokenizer
@@ -156,21 +155,3 @@ class States:
 def rendering(prompt: Prompt, monitor: Monitor) -> str:
     """What names the way samples become token ids, the tokenizer aside."""
     return content_hash([prompt.model_dump(mode="json"), monitor.opening])
-
-
-def states_engine(monitor: Monitor, engine: Engine, prompt: Prompt) -> TransformersEngine:
-    """The engine; raises `ConfigError` for a monitor, engine or prompt that no probe can read."""
-    engine = with_states(engine)
-    if monitor.adapter is not None or monitor.router is not None:
-        raise ConfigError("monitor.adapter: a probe reads the base's states; expected null")
-    if monitor.reasoning is not None:
-        raise ConfigError(
-            f"monitor={monitor.name}: it reasons before it answers, a probe reads its prompt; expected "
-            "monitor.reasoning=null"
-        )
-    if prompt.kind is not PromptKind.DIRECT or prompt.shots or prompt.too_long != "unscored":
-        raise ConfigError(
-            f"prompt={prompt.name}: a probe reads the states in front of the answer; expected a zero-shot "
-            "direct prompt that shortens nothing"
-        )
-    return engine

@@ -18,8 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from monitorbench.config.base import Incomplete, UserError
-from monitorbench.config.study import Study
+from monitorbench.config.base import Config, Incomplete, UserError
 from monitorbench.runs.files import (
     CHECKSUM,
     DIRECTORY_LOCK,
@@ -120,14 +119,14 @@ class RunDirectory:
                 self._is_owned = False
 
     @contextmanager
-    def recording(self, study: Study, *, temporary: Collection[str] = ()) -> Iterator[dict[str, Any]]:
+    def recording(self, config: Config, *, temporary: Collection[str] = ()) -> Iterator[dict[str, Any]]:
         """Write config and manifest, run the body, then mark the run as done.
 
         Yields the manifest's `results`, which the body fills. `Incomplete` makes the status `incomplete`, any
         other exception leaves it at `running`: what is pending is done when the same run is opened again.
 
         Args:
-            study: what is run.
+            config: the settings of what is run.
             temporary: folders of the run that will not stay, whose files get no checksums.
 
         Raises:
@@ -135,7 +134,7 @@ class RunDirectory:
 
         """
         with nullcontext() if self._is_owned else locked(self.path / DIRECTORY_LOCK):
-            write_json(self.path / "config.json", study.model_dump(mode="json"))
+            write_json(self.path / "config.json", config.model_dump(mode="json"))
             code = code_state()
             if not self._is_shared:
                 write_atomically(self.path / CODE_DIFF, code.diff)
@@ -166,7 +165,7 @@ class RunDirectory:
             write_manifest(self.path, manifest)
 
     @contextmanager
-    def appearing(self, study: Study) -> Iterator[tuple[Path, dict[str, Any]]]:
+    def appearing(self, config: Config) -> Iterator[tuple[Path, dict[str, Any]]]:
         """Record a run that is there whole or not at all, as one that can't be resumed should be.
 
         Yields a folder that nobody looks for, to be filled, and the manifest's `results`; when the body ends
@@ -175,7 +174,7 @@ class RunDirectory:
         with folder_in_the_making(self.path) as folder:
             making = copy(self)
             making.path = folder
-            with making.recording(study) as results:
+            with making.recording(config) as results:
                 yield folder, results
 
     @contextmanager

@@ -71,19 +71,21 @@ def as_judged(study: Study, directory: Path) -> Study:
             f"{directory}: its verdicts were recorded or combined, so nobody can be asked again; expected an "
             "evaluation by a model, a probe or an endpoint"
         )
-    return reach(before.model_copy(update={"paths": study.paths, "engine": _engine(study, before)}))
+    return reach(
+        before.model_copy(update={"paths": study.paths, "engine": _engine(before.engine, study.engine)})
+    )
 
 
-def _engine(study: Study, before: Study) -> Engine:
+def _engine(judged_by: Engine, typed: Engine) -> Engine:
     """The evaluation's engine; what decides no verdict is this command's where it names the same endpoint."""
-    found = with_limits_of(before.engine, study.engine)
+    found = with_limits_of(judged_by, typed)
     if found is None:
         _log.warning(
             "stress: engine=%s of this command is not used: the judge is the evaluation's, behind engine=%s",
-            study.engine.kind,
-            before.engine.kind,
+            typed.kind,
+            judged_by.kind,
         )
-        return before.engine
+        return judged_by
     return found
 
 

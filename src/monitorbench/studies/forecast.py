@@ -15,7 +15,7 @@ from rich.table import Table
 
 from monitorbench.config.base import UserError
 from monitorbench.config.cluster import Cluster
-from monitorbench.config.engine import in_process
+from monitorbench.config.engine import fitting_engine, in_process
 from monitorbench.config.study import Study
 from monitorbench.engines import endpoint_limits
 from monitorbench.judging.evaluate import planned_evaluation
@@ -25,7 +25,7 @@ from monitorbench.judging.served import described
 from monitorbench.prompts.published import published_prompt
 from monitorbench.records import Split
 from monitorbench.runs.directory import RunDirectory, is_finished
-from monitorbench.runs.run_folders import training_run
+from monitorbench.runs.run_folders import fit_run, training_run
 from monitorbench.studies.prompt_lengths import PromptCounter, weights_here
 from monitorbench.training import pace as training_pace
 from monitorbench.training.pace import TrainingPace
@@ -45,8 +45,9 @@ class PlannedRun(NamedTuple):
     @property
     def kind(self) -> str:
         """Name that runs are summed up by, beside the monitor: `train sft`, `evaluate direct`."""
-        is_training = self.stage == "train"
-        return f"{self.stage} {self.study.training.objective if is_training else self.study.prompt.name}"
+        study = self.study
+        what = {"train": study.training.objective, "fit": study.head.name, "evaluate": study.prompt.name}
+        return f"{self.stage} {what[self.stage]}"
 
 
 class RunCost(NamedTuple):
@@ -93,7 +94,8 @@ def forecast(runs: Iterable[PlannedRun]) -> list[RunCost]:
     Raises `UserError` or `ConfigError` where the settings or the data don't say.
     """
     counter = PromptCounter()
-    return [(_training if run.stage == "train" else _evaluation)(run, counter) for run in runs]
+    by_stage = {"train": _training, "fit": _fit, "evaluate": _evaluation}
+    return [by_stage[run.stage](run, counter) for run in runs]
 
 
 def _training(run: PlannedRun, counter: PromptCounter) -> RunCost:
@@ -122,6 +124,36 @@ def _training(run: PlannedRun, counter: PromptCounter) -> RunCost:
         cost=None,
         counted=(train.how, validation.how),
         paced=_source_of_pace(study.cluster, pace, "trainings", training.device),
+    )
+
+
+def _fit(run: PlannedRun, counter: PromptCounter) -> RunCost:
+    """Forecast the fit of a head: one forward pass over each prompt of both splits, none being on disk."""
+    study, data, head = run.study, counter.dataset(run.study), run.study.head
+    engine = fitting_engine(study.monitor, study.engine, study.prompt)
+    weights = weights_here(study.monitor)
+    splits = [counter.count(study, split, head.max_tokens) for split in (Split.TRAIN, Split.VALIDATION)]
+    n, tokens = sum(split.n for split in splits), sum(split.tokens for split in splits)
+    seconds, paced = _judging_time(study, data, n, tokens)
+    grid = len(head.layers), len(head.positions), len(head.regularisation)
+    return RunCost(
+        monitor=study.monitor.name,
+        kind=run.kind,
+        is_finished=data is not None
+        and weights is not None
+        and fit_run(study, data.path.name, weights, engine.resolved_dtype).done,
+        samples=n,
+        tokens=tokens,
+        validation_tokens=0.0,
+        seconds=seconds,
+        gpus=study.cluster.gpus,
+        cost=None,
+        counted=(
+            *(split.how for split in splits),
+            f"fit: {grid[0]} layers × {grid[1]} positions × {grid[2]} strengths of regularisation are tried; "
+            "hours are those of one forward pass over each prompt, less where its states are on disk",
+        ),
+        paced=paced,
     )
 
 

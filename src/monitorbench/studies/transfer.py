@@ -12,7 +12,7 @@ import logging
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.engine import with_states
@@ -179,8 +179,8 @@ def coming_runs(study: Study) -> list[PlannedRun]:
         )
     if study.transfer.by == "head":
         raise ConfigError(
-            "transfer.by=head: a plan is for adapters; heads take what extracting the states takes, which "
-            "train/fit.py logs"
+            "transfer.by=head: a plan is for adapters; heads take what extracting the states once takes, "
+            "which `monitorbench fit plan=true` says"
         )
     # Without data or weights the adapters' folders are not known; nor can there be any.
     data = dataset_here(study)
@@ -203,7 +203,7 @@ def runs_of(study: Study) -> tuple[Path, ...]:
     missing = [run for run in runs if not _is_done(run, data)]
     _log.info("transfer: %d runs, %d of them there", len(runs), len(runs) - len(missing))
     if missing and not study.transfer.make:
-        raise _missing_runs(study, len(runs), missing)
+        raise _missing_runs(study.transfer.by, frozen_folder(study), len(runs), missing)
     if missing and study.transfer.by == "head":
         _make_heads(study, missing)
     elif missing:
@@ -214,16 +214,17 @@ def runs_of(study: Study) -> tuple[Path, ...]:
     return tuple(planned_evaluation(run.study, data.path).run.path for run in runs if run.stage == "evaluate")
 
 
-def _missing_runs(study: Study, n_runs: int, missing: Sequence[PlannedRun]) -> UserError:
+def _missing_runs(
+    by: Literal["adapter", "head"], folder: Path, n_runs: int, missing: Sequence[PlannedRun]
+) -> UserError:
     """The error to raise for missing runs; the command that makes each goes to the log."""
     trainings, evaluations = _by_stage(missing)
-    if evaluations and study.transfer.by == "adapter":
+    if evaluations and by == "adapter":
         evaluations = [_evaluated_together(evaluations)]
-    folder = frozen_folder(study)
     for run in (*trainings, *evaluations):
         _log.info("missing: monitorbench %s frozen=%s", run.stage, shlex.quote(str(_frozen(folder, run))))
-    noun = "fits" if study.transfer.by == "head" else "trainings"
-    planned = "" if study.transfer.by == "head" else "; plan=true says how long that takes"
+    noun = "fits" if by == "head" else "trainings"
+    planned = "" if by == "head" else "; plan=true says how long that takes"
     return UserError(
         f"transfer: {len(missing)} of {n_runs} runs are missing ({len(trainings)} of them {noun}); make them "
         f"with the commands above, or all here with transfer.make=true behind the same command{planned}"

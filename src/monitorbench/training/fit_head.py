@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.base import UserError
+from monitorbench.config.engine import fitting_engine
 from monitorbench.config.study import Study
 from monitorbench.config.training import Head, Position
 from monitorbench.corpus.build import ensure
@@ -24,7 +25,7 @@ from monitorbench.engines.stored.directions import FILE as DIRECTIONS
 from monitorbench.engines.stored.directions import Direction, Place, save_directions
 from monitorbench.engines.stored.head import FILE, FittedHead, ReadFrom
 from monitorbench.engines.weights import weights_identity
-from monitorbench.judging.states import States, StatesPrompt, rendering, states_engine
+from monitorbench.judging.states import States, StatesPrompt, rendering
 from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.files import write_json
 from monitorbench.runs.progress import progress
@@ -42,9 +43,7 @@ def fit_head(study: Study) -> Path:
     read. Raises `ConfigError` for another engine than transformers, an adapter, a prompt that is not direct
     or a monitor that reasons first, `UserError` where no sample fits or a split holds one label.
     """
-    engine = states_engine(study.monitor, study.engine, study.prompt)
-    if study.monitor.head is not None:
-        raise ConfigError(f"monitor.head={study.monitor.head}: a head is fitted on a base; expected null")
+    engine = fitting_engine(study.monitor, study.engine, study.prompt)
     data = ensure(study, [Split.TRAIN, Split.VALIDATION])
     run = fit_run(study, data.name, weights_identity(study.monitor), engine.resolved_dtype)
     if run.done:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from accelerate import PartialState
 
-from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.base import Config, ConfigError, UserError
 from monitorbench.config.study import Monitor, Prompt, PromptKind, Study
 from monitorbench.config.training import Training
 from monitorbench.corpus.build import ensure
@@ -121,10 +121,10 @@ def _tidy(directory: Path) -> None:
             ) from error
 
 
-def _recording(run: RunDirectory, study: Study) -> AbstractContextManager[dict[str, Any]]:
+def _recording(run: RunDirectory, config: Config) -> AbstractContextManager[dict[str, Any]]:
     """The run's manifest is the first process's to write."""
     return (
-        run.recording(study, temporary=(CHECKPOINTS, BEST))
+        run.recording(config, temporary=(CHECKPOINTS, BEST))
         if PartialState().is_main_process
         else nullcontext({})
     )

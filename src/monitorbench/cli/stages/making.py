@@ -16,7 +16,7 @@ def _asks_a_model(study: Study) -> bool:
 MAKING = (
     Stage(
         "build",
-        "monitorbench.corpus.build:build",
+        "monitorbench.corpus.build:ensure",
         """Build a dataset's splits, with its manifest.
 
     monitorbench build dataset=starter
@@ -119,11 +119,12 @@ Prints the training run's directory as its last line: the value for monitor.adap
     monitorbench fit head=linear dataset.train.subset=safety_permission
     monitorbench evaluate monitor.head=runs/fit/NAME-HASH
 
+`plan=true` says how many prompts it would read, what it would try and how long that takes.
 Prints the run's directory as its last line: the value for monitor.head.
 """,
-        reads="seed dataset monitor prompt head engine paths",
-        no_plan="it reads hidden states once, about as long as `evaluate` takes for the same samples",
+        reads="seed dataset monitor prompt head engine cluster paths",
         is_live=True,
+        runs=lambda study: [_PLANNED_RUN("fit", study)],
     ),
     Stage(
         "merge",

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from monitorbench.config.base import UserError
-from monitorbench.config.study import Study
+from monitorbench.config.base import Config, UserError
 from monitorbench.corpus.store import ShardWriter
 from monitorbench.interop.imports.conversations import ConversationSide, stored
 from monitorbench.interop.imports.samples import SPLITS, Samples
@@ -41,7 +40,8 @@ class Written(NamedTuple):
 
 
 def write_dataset(
-    study: Study,
+    config: Config,
+    data: Path,
     name: str,
     identity: Mapping[str, Any],
     facts: Mapping[str, Any],
@@ -49,11 +49,11 @@ def write_dataset(
     request: ConversationSide,
     response: ConversationSide,
 ) -> Written:
-    """Write, or find, the dataset; `facts` go into its manifest.
+    """Write, or find, the dataset in the folder `data`; `facts` go into its manifest.
 
     Raises `UserError` where two samples have one pair and one text.
     """
-    run = RunDirectory(study.paths.data, name, identity, is_shared=True)
+    run = RunDirectory(data, name, identity, is_shared=True)
     pairs = _pair_ids(samples)
     rows = {
         split: found for i, split in enumerate(SPLITS) if (found := np.flatnonzero(samples.splits == i)).size
@@ -65,7 +65,7 @@ def write_dataset(
             _log.info("import: reusing %s", run.path)
             return Written(run.path, ids, rows)
     ids = {}
-    with run.appearing(study) as (folder, results):
+    with run.appearing(config) as (folder, results):
         splits: dict[str, Any] = {}
         for split, found in rows.items():
             writer = ShardWriter(folder / split.value, "part", _ROWS)

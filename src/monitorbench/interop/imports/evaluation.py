@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from monitorbench.config.base import Config
 from monitorbench.config.datasets import SplitView
 from monitorbench.config.imports import Import
-from monitorbench.config.study import Study
 from monitorbench.interop.imports.dataset import Written
 from monitorbench.interop.imports.samples import Keys, Samples
 from monitorbench.interop.imports.scores import Rows, Scored
@@ -44,7 +44,9 @@ class Named(NamedTuple):
 
 
 def write_evaluation(
-    study: Study,
+    config: Config,
+    settings: Import,
+    runs: Path,
     data: Written,
     split: Split,
     monitor: Named,
@@ -53,7 +55,6 @@ def write_evaluation(
     origin: Mapping[str, Any],
 ) -> Path:
     """Write, or find, the run; `steps` are those of all splits, `origin` goes into the manifest."""
-    settings = study.import_
     n_missing = int(np.count_nonzero(found.is_missing))
     name = f"{monitor.name}_{MISSING_SUFFIXES[settings.missing]}" if n_missing else monitor.name
     judge = _identity(monitor, settings)
@@ -65,11 +66,11 @@ def write_evaluation(
         "files": [one["sha256"] for one in origin["files"]],
         "columns": origin["columns"],
     }
-    run = evaluation_run(study.paths.runs, name, PROMPT, identity)
+    run = evaluation_run(runs, name, PROMPT, identity)
     if run.done:
         return run.path
     at, ids = data.rows[split], data.ids[split]
-    with run.appearing(study) as (folder, results):
+    with run.appearing(config) as (folder, results):
         scores, flagged = found.scores[at], found.flagged[at]
         _write_verdicts(folder / VERDICTS, ids, found, at, content_hash([judge, name])[:8])
         if steps is not None:

@@ -91,7 +91,7 @@ def import_scores(study: Study) -> Path:
         facts["positive_means"] = settings.positive_means
     name = settings.name or _name_of(study.from_[0])
     say_samples(samples, response)
-    data = write_dataset(study, name, identity, facts, samples, request, response)
+    data = write_dataset(study, study.paths.data, name, identity, facts, samples, request, response)
     runs: dict[tuple[str, Split], Path] = {}
     for monitor, (one, rows) in monitors.items():
         found = of_monitor[monitor]
@@ -100,7 +100,9 @@ def import_scores(study: Study) -> Path:
         origin = {"files": files, "columns": named}
         for split in _JUDGED:
             if split in data.rows:
-                runs[monitor, split] = write_evaluation(study, data, split, one, found, steps, origin)
+                runs[monitor, split] = write_evaluation(
+                    study, settings, study.paths.runs, data, split, one, found, steps, origin
+                )
     return say_runs(runs, data.directory)
 
 

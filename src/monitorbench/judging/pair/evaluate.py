@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from monitorbench.config.base import ConfigError
+from monitorbench.config.engine import states_engine
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
@@ -20,7 +21,6 @@ from monitorbench.judging.evaluate import Planned, evaluate, needed_splits, plan
 from monitorbench.judging.identity import IN_KEYS, verdict_key
 from monitorbench.judging.pair.beside import HeadBesideModel, HeadReading, Ids, Span
 from monitorbench.judging.probed import NOTHING, fitting_head, probe_reading
-from monitorbench.judging.states import states_engine
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.response_span import response_span
 from monitorbench.records import Sample, Split, Verdict

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.engine import TransformersEngine
+from monitorbench.config.engine import TransformersEngine, states_engine
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.engines.hidden_states import HiddenStates
 from monitorbench.engines.open import open_model
@@ -19,7 +19,6 @@ from monitorbench.judging.local import LocalPrompt
 from monitorbench.judging.pair.beside import HeadBesideModel, HeadReading, Ids, Span
 from monitorbench.judging.pair.judgement import Judgement, Judges, sample_of
 from monitorbench.judging.probed import fitting_head, probe_reading
-from monitorbench.judging.states import states_engine
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.response_span import response_span
 from monitorbench.records import Message, Role, Sample, UnscoredReason
