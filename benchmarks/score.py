@@ -56,7 +56,7 @@ def main(work: Path, *, samples: int, training_samples: int) -> Result:
         raise SystemExit(f"score: {run / 'metrics.json'} is not of {samples:,} samples")
     (data,) = (work / "data").iterdir()
     usual = apart("usual:score", run / "verdicts.jsonl", data / "test", DRAWS)
-    of_a_draw, draws = float(usual.output), _study(work).transfer.resamples
+    of_a_draw, draws = float(usual.output), _study(work).score.resamples
     plain = usual._replace(seconds=usual.seconds - DRAWS * of_a_draw)
     whole = usual._replace(seconds=plain.seconds + draws * of_a_draw)
     rows = {

@@ -24,7 +24,7 @@ from benchmarks.judged import body_of, composed
 from benchmarks.measuring import ROOT, Ratio, Result, apart, timed
 from monitorbench.config.deployment import Serve
 from monitorbench.config.endpoint import OpenAiEngine
-from monitorbench.config.engine import cpu_multiplies_bf16
+from monitorbench.config.hardware import cpu_multiplies_bf16
 from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge
 from monitorbench.guardrail.monitor import open_monitor

@@ -36,8 +36,11 @@ def monitorbench(*arguments: str, folder: Path, environment: Mapping[str, str] |
 def script(
     path: str, *arguments: str, folder: Path, environment: Mapping[str, str] | None = None, typed: str = ""
 ) -> Done:
-    """Run a script of the checkout, such as `eval/score.py`, in this process; `typed` is its stdin."""
-    file = str(ROOT / path)
+    """Run a script of the checkout or of `folder`, such as `eval/score.py`, in this process.
+
+    `typed` is its stdin.
+    """
+    file = path if (folder / path).is_file() else str(ROOT / path)
 
     def run() -> None:
         runpy.run_path(file, run_name="__main__")

@@ -7,10 +7,12 @@ Property tests draw the same examples every time and are never judged by their s
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 from matplotlib.figure import Figure
 
@@ -18,7 +20,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when huggingface_hub is imp
 
 import composing
 import fitted
-from small_models import smollm2_folder
+from drawing import FAST
+from small_models import smollm2_folder, tiny_model
 from studies import study
 
 from monitorbench.config.study import Study
@@ -36,7 +39,7 @@ from monitorbench.records import (
 composing.remember()
 fitted.remember()
 settings.register_profile("thorough", deadline=None, derandomize=True, database=None)
-settings.register_profile("fast", settings.get_profile("thorough"), max_examples=20)
+settings.register_profile("fast", settings.get_profile("thorough"), max_examples=FAST)
 settings.load_profile("fast")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -123,12 +126,44 @@ def compose_study() -> Callable[..., Study]:
 
 
 @pytest.fixture(scope="session")
-def starter(tmp_path_factory: pytest.TempPathFactory, compose_study: Callable[..., Study]) -> Path:
+def of_all_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of this run of the tests, which has each worker's own folder in it."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def made_once(of_all_workers: Path) -> Callable[[str, Callable[[Path], object]], Path]:
+    """`made_once("wheel", make)`: a folder that `make` fills for all workers. Never changed afterwards."""
+
+    def made(name: str, make: Callable[[Path], object]) -> Path:
+        folder = of_all_workers / name
+        with FileLock(f"{folder}.lock"):  # who comes second waits for who makes it, and then finds it
+            if not (whole := folder.with_suffix(".whole")).exists():
+                folder.mkdir()
+                make(folder)
+                whole.touch()
+        return folder
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def tiny(made_once: Callable[..., Path]) -> Path:
+    """A randomly initialised model of two layers, in float32. Never changed."""
+    return made_once("tiny", tiny_model)
+
+
+@pytest.fixture(scope="session")
+def other_tiny(made_once: Callable[..., Path]) -> Path:
+    """Another model of the same shape. Never changed."""
+    return made_once("other-tiny", partial(tiny_model, seed=1))
+
+
+@pytest.fixture(scope="session")
+def starter(of_all_workers: Path, compose_study: Callable[..., Study]) -> Path:
     """The directory of `dataset=starter`, built once for all workers (about half a minute). Never changed."""
     from monitorbench.corpus.build import ensure
 
-    data = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        data = data.parent  # the session's own, which has each worker's in it
     # Who comes second waits for who builds, and then finds it.
-    return ensure(compose_study("build", f"paths.data={data / 'starter'}"))
+    return ensure(compose_study("build", f"paths.data={of_all_workers / 'starter'}"))

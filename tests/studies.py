@@ -1,7 +1,8 @@
 """Studies composed from the project's own `conf/`, as a script would compose them.
 
-Hydra composes a choice of files once a process. A plain `a.b=value` is then set on a copy of that tree,
-as Hydra sets it; `config/test_composing.py` compares both with Hydra as it is.
+Hydra composes a choice of files once a process, for all stages at once: their primary files are the same
+tree. A plain `a.b=value` is then set on a copy of that tree, as Hydra sets it; `config/test_composing.py`
+compares both with Hydra as it is.
 """
 
 import pickle
@@ -32,8 +33,8 @@ def composed(primary: str, *overrides: str) -> DictConfig:
     """The tree that Hydra composes of a primary file and overrides, as the caller's own copy."""
     parsed = OverridesParser.create().parse_overrides(list(overrides))
     plain = [override for override in parsed if _sets_a_value(override)]
-    choices = [override.input_line for override in parsed if not _sets_a_value(override)]
-    tree: DictConfig = pickle.loads(_tree(CONF, primary, tuple(choices)))  # noqa: S301  # made below
+    choices = sorted(override.input_line for override in parsed if not _sets_a_value(override))
+    tree: DictConfig = pickle.loads(_tree(CONF, _same_tree(CONF, primary), tuple(choices)))  # noqa: S301  # made below
     for override in plain:
         try:
             OmegaConf.update(tree, override.key_or_group, override.value(), merge=True)
@@ -49,6 +50,14 @@ def _sets_a_value(override: Override) -> bool:
     key = override.key_or_group
     is_choice = (CONF / key).is_dir() or override.package is not None or key.startswith("hydra")
     return override.type is OverrideType.CHANGE and not is_choice and not override.is_sweep_override()
+
+
+@cache
+def _same_tree(conf: Path, primary: str) -> str:
+    """The file whose tree a primary file is: all stages' are `_base`, whole and unchanged."""
+    file = conf / f"{primary}.yaml"
+    is_base = file.is_file() and file.read_text(encoding="utf-8").split() == ["defaults:", "[_base]"]
+    return "_base" if is_base else primary
 
 
 @cache

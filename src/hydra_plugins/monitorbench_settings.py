@@ -33,7 +33,7 @@ class SettingsSource(ConfigSource):
 
     def load_config(self, config_path: str) -> ConfigResult:
         """Make the tree of defaults that a path names."""
-        from monitorbench.config.defaults import tree
+        from monitorbench.config.reference import tree
 
         config = tree(config_path.removesuffix(".yaml"))
         return ConfigResult(self.provider, self.full_path(), config, header={"package": None})
@@ -46,7 +46,7 @@ class SettingsSource(ConfigSource):
         """Say whether a path names a tree of defaults."""
         if not config_path.rpartition("/")[2].startswith("_"):
             return False
-        from monitorbench.config.defaults import names
+        from monitorbench.config.reference import names
 
         return config_path.removesuffix(".yaml") in names()
 

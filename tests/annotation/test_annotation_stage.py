@@ -10,7 +10,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from sealed import seal
@@ -252,7 +253,7 @@ def test_both_formats_bring_the_text_and_the_label_back(
         assert (row.request, row.response) == (text, "plain")
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_rows_or_one_clear_line(
     tmp_path_factory: pytest.TempPathFactory, content: bytes

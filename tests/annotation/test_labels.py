@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import cohens_kappa as statsmodels_kappa
@@ -31,7 +32,7 @@ choices = st.sampled_from(list(AnnotatorChoice))
 two_readers = st.lists(st.tuples(choices, choices), min_size=1, max_size=60)
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(two_readers)
 def test_kappa_is_scikit_learns(rows: list[tuple[AnnotatorChoice, AnnotatorChoice]]) -> None:
     """A κ that is off would call a corpus reliable that is not."""

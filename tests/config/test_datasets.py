@@ -12,8 +12,8 @@ from studies import study
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.datasets import InspectLogDataset, PaperDataset, SplitView
-from monitorbench.config.defaults import option
 from monitorbench.config.load import load, unknown_key
+from monitorbench.config.reference import option
 from monitorbench.config.study import Study
 from monitorbench.corpus.paper.units import paper_inputs, units
 

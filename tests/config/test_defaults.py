@@ -8,10 +8,10 @@ from omegaconf import OmegaConf
 from studies import CONF
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.defaults import defaults, names, option, tree
 from monitorbench.config.evaluation import Calibrate, Wording
 from monitorbench.config.load import load
 from monitorbench.config.project import PROJECT, composing
+from monitorbench.config.reference import defaults, names, option, tree
 from monitorbench.config.study import Study
 
 

@@ -10,7 +10,7 @@ import pytest
 from command import ROOT
 
 from monitorbench.config.base import UserError
-from monitorbench.config.extras import EXTRA_OF_MODULE, extra_of, require
+from monitorbench.config.ending import EXTRA_OF_MODULE, extra_of, require
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 GRAMMARS = ("c", "cpp", "python", "javascript", "go", "java", "ruby", "rust", "php", "c_sharp")

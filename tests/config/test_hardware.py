@@ -9,7 +9,7 @@ import pytest
 
 from monitorbench.config import hardware
 from monitorbench.config.base import UserError
-from monitorbench.config.engine import resolved_dtype
+from monitorbench.config.hardware import resolved_dtype
 
 OLD = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Fri Jan 24 02:41:04\nGCC version: 12\n"
 OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build\nGCC version: 12\n"

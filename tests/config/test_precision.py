@@ -3,7 +3,7 @@
 import pytest
 from studies import study
 
-from monitorbench.config import engine as precision
+from monitorbench.config import hardware as precision
 from monitorbench.config.base import ConfigError
 from monitorbench.engines.vllm_engine import vllm_environment
 from monitorbench.runs.run_folders import training_run

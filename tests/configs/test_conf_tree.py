@@ -1,6 +1,6 @@
 """Every YAML under conf/ composes and validates, on every script that could be given it.
 
-The primaries are shown to be one and the same tree; then three of them speak for all.
+The primary files are shown to be one and the same tree; then one of them speaks for all.
 """
 
 import json
@@ -15,8 +15,8 @@ import yaml
 from omegaconf import OmegaConf
 from studies import composed
 
-from monitorbench.config.defaults import base_of, defaults
 from monitorbench.config.load import load
+from monitorbench.config.reference import base_of, defaults
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.config.study import Study
 from monitorbench.sources.all import SOURCES as DECLARED
@@ -49,8 +49,6 @@ EXPERIMENTS = [
     for file in FILES
     if file.parts[0] == "experiment"
 ]
-SPEAKERS = ("build", "evaluate", "calibrate")
-"""Primaries that an experiment is composed on."""
 SCRIPTS = sorted(
     script for folder in ("data_build", "train", "eval") for script in (ROOT / folder).glob("*.py")
 )
@@ -67,9 +65,9 @@ ROWS = _rows()
 
 
 @cache
-def validated(primary: str, *overrides: str) -> Study:
-    """The study of a primary file and `overrides`, with a value for whatever they leave missing."""
-    cfg = composed(primary, *overrides)
+def validated(*overrides: str) -> Study:
+    """The study of any stage and `overrides`, with a value for whatever they leave missing."""
+    cfg = composed("build", *overrides)
     for key in OmegaConf.missing_keys(cfg):
         OmegaConf.update(cfg, key, FILLED[key])
     if cfg.monitor.kind == "recorded":
@@ -161,48 +159,31 @@ def test_no_source_repeats_a_default(name: str):
     assert repeated + _repeated(own, defaults(Source), name) == []
 
 
-@pytest.mark.parametrize("primary", PRIMARIES)
-def test_every_option_composes_on_the_scripts(primary: str):
-    """An option that composes for one script alone breaks the study half-way through."""
-    for row in ROWS if primary == "build" else [ROWS[PRIMARIES.index(primary) % len(ROWS)]]:
-        study = validated(primary, *(f"{group}={option}" for group, option in row.items()))
-        for group, option in row.items():
-            chosen = getattr(study, group)
-            named = getattr(chosen, "name", getattr(chosen, "kind", option))
-            assert FORMS.get(option, option) in (named, "default"), f"{group}={option} calls itself {named}"
+@pytest.mark.parametrize("row", ROWS, ids=range(len(ROWS)))
+def test_every_option_composes(row: dict[str, str]):
+    """An option that does not compose breaks a study half-way through."""
+    choices = [f"{group}={option}" for group, option in row.items()]
+    missing = OmegaConf.missing_keys(composed("build", *choices))
+    own = {"dataset.path"} if row["dataset"] in ("jsonl", "inspect_log") else set()
+    served = {"engine.server"} if row["engine"] == "served" else set()
+    assert missing == own | served, "asked for is what is somebody's own, and nothing else"
+    study = validated(*choices)
+    for group, option in row.items():
+        chosen = getattr(study, group)
+        named = getattr(chosen, "name", getattr(chosen, "kind", option))
+        assert FORMS.get(option, option) in (named, "default"), f"{group}={option} calls itself {named}"
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_an_experiment_means_the_same_to_every_script(experiment: str):
-    """Train and evaluate under one experiment name must not see different models or data."""
-    studies = [validated(primary, f"experiment={experiment}") for primary in SPEAKERS]
-    assert len({study.model_dump_json() for study in studies}) == 1
-
-
-def test_no_script_asks_for_a_value():
-    """A `???` on a script that does not read it makes a person fill in what is never used."""
-    for primary in PRIMARIES:
-        assert OmegaConf.missing_keys(composed(primary)) == set(), primary
-    for experiment in EXPERIMENTS:
-        assert OmegaConf.missing_keys(composed("evaluate", f"experiment={experiment}")) == set(), experiment
-
-
-def test_files_of_ones_own_are_asked_for():
-    """A dataset of somebody's files that starts without a path would fail on whatever lies in `.`."""
-    for row in ROWS:
-        missing = OmegaConf.missing_keys(composed("build", *(f"{g}={o}" for g, o in row.items())))
-        own = {"dataset.path"} if row["dataset"] in ("jsonl", "inspect_log") else set()
-        served = {"engine.server"} if row["engine"] == "served" else set()
-        assert missing == own | served, row
-
-
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_experiments_are_sparse(experiment: str):
-    """An experiment that repeats whole groups hides what it changes and drifts from the defaults."""
+def test_an_experiment_is_sparse_and_asks_for_no_value(experiment: str):
+    """One that repeats whole groups hides what it changes; a `???` asks for what is never used."""
     text = (CONF / "experiment" / f"{experiment}.yaml").read_text()
     assert text.startswith("# @package _global_\n")
     assert len(text.splitlines()) <= 25
     assert isinstance(yaml.safe_load(text), dict)
+    assert validated(f"experiment={experiment}")
+    for choices in ((), (f"experiment={experiment}",)):
+        assert OmegaConf.missing_keys(composed("evaluate", *choices)) == set()
 
 
 # --- sources -------------------------------------------------------------------------------------------
@@ -210,7 +191,7 @@ def test_experiments_are_sparse(experiment: str):
 
 def test_every_source_is_there():
     """A source whose file nothing includes can't be named by any dataset, and nobody would notice."""
-    assert set(validated("build", *(f"{g}={o}" for g, o in ROWS[0].items())).source) == set(SOURCES)
+    assert set(validated(*(f"{g}={o}" for g, o in ROWS[0].items())).source) == set(SOURCES)
 
 
 @pytest.mark.parametrize("name", SOURCES)

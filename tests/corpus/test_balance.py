@@ -3,7 +3,8 @@
 import re
 from collections import Counter
 
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.construct.pair import Pair, make_pair
@@ -44,7 +45,7 @@ texts = st.lists(st.sampled_from(["load", "safe_load", "Shell", "quote", "x", "r
 
 
 @given(st.lists(st.tuples(texts, texts), max_size=40), st.integers(0, 3), st.integers(0, 40))
-@settings(max_examples=150)
+@draws(150)
 def test_nothing_tips_further_than_the_limit(drawn: list[tuple[str, str]], limit: int, most: int):
     """One word alone would tell the labels of the split apart."""
     pairs = [_pair(n, bad, good) for n, (bad, good) in enumerate(drawn)]

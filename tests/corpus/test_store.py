@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from sealed import seal
@@ -64,7 +65,7 @@ def _sample(make_sample: Callable[..., Sample], data: st.DataObject, number: int
 
 
 @given(st.data())
-@settings(max_examples=40)
+@draws(40)
 def test_samples_come_back_and_files_are_the_same_bytes(
     make_sample: Callable[..., Sample], tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ):

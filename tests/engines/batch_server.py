@@ -65,6 +65,7 @@ class BatchServer(http.server.ThreadingHTTPServer):
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: BatchServer
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # a body would wait 40 ms for the client to have its headers
 
     def do_GET(self) -> None:
         self._handle("GET", b"")

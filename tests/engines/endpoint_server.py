@@ -71,6 +71,7 @@ class EndpointServer(http.server.ThreadingHTTPServer):
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: EndpointServer
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # a body would wait 40 ms for the client to have its headers
 
     def setup(self) -> None:
         super().setup()

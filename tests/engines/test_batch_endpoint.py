@@ -14,8 +14,8 @@ import pytest
 from batch_server import BatchServer, batching
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.defaults import option
 from monitorbench.config.endpoint import OpenAiEngine
+from monitorbench.config.reference import option
 from monitorbench.engines import endpoint_limits
 from monitorbench.engines.batch_endpoint import BatchEndpoint
 from monitorbench.engines.openai_engine import CostLimit

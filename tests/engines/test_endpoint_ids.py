@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from endpoint_server import Answer, EndpointServer, serving
 
-from monitorbench.config.defaults import option
 from monitorbench.config.endpoint import OpenAiEngine
+from monitorbench.config.reference import option
 from monitorbench.engines.openai_engine import Endpoint
 from monitorbench.engines.protocol import Decoding, Reply, Request
 

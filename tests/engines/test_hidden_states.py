@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from drawing import draws
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_models import tiny_model
 from transformers import AutoModelForCausalLM
 
 from monitorbench.config.base import UserError
@@ -23,11 +23,6 @@ from monitorbench.runs.files import sealed_line
 
 POSITIONS = ("last", "mean", "max")
 ENGINE = TransformersEngine(kind="transformers", batch_size=1, dtype="float32", device="cpu")
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_model(tmp_path_factory.mktemp("tiny"))
 
 
 def test_they_are_what_transformers_puts_out(tiny: Path):
@@ -90,7 +85,7 @@ def test_windows_cover_a_response_once(n_tokens: int, longest: int | None):
     assert len(found) == -(-n_tokens // (longest or n_tokens))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@settings(draws(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     lengths=st.lists(st.integers(1, 4), min_size=1, max_size=5),
     kept=st.integers(0, 4),

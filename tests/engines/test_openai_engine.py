@@ -18,14 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drawing import draws
 from endpoint_server import Answer, EndpointServer, chat, serving
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
-from monitorbench.config.defaults import option
 from monitorbench.config.endpoint import OpenAiEngine
+from monitorbench.config.reference import option
 from monitorbench.engines import endpoint_limits
 from monitorbench.engines.deadline import given_up_at
 from monitorbench.engines.endpoint_limits import RateLimit, Reserved, retry_delay
@@ -595,7 +596,7 @@ def test_the_limits_hold_on_the_wire(server, monkeypatch, limit):
     st.integers(1, 6),
     st.integers(20, 100),
 )
-@settings(max_examples=60)
+@draws(60)
 def test_no_window_holds_more_than_the_limits(arrivals, most_requests, most_tokens):
     """Else bursts at the turn of a minute would pass twice what the provider allows."""
     limit, now, begun = RateLimit(most_requests, most_tokens), 0.0, []
@@ -629,7 +630,7 @@ TRIES = {"busy": 3, "cut": 2, "down": 3}
 
 
 @given(st.lists(st.sampled_from(sorted(FAULTS)), min_size=1, max_size=12), st.integers(1, 5))
-@settings(max_examples=12)
+@draws(12)
 def test_each_request_is_answered_exactly_once_whatever_befalls_the_others(faults, concurrency):
     """Else a sample would have no verdict or two, and totals would depend on the endpoint's mood."""
 

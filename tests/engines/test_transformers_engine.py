@@ -3,7 +3,6 @@
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
-from small_models import tiny_model
 from studies import study
 from transformers import AutoModelForCausalLM
 
@@ -15,11 +14,6 @@ from monitorbench.prompts.render import ReasoningTokens
 
 PROMPTS = [[5, 6, 7, 8], [11, 12], [20, 21, 22, 23, 24, 25, 26]]
 SCORED = (10, 200, 3000)
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    return tiny_model(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from small_models import SMOLLM2, smollm2_folder, tiny_model
+from small_models import SMOLLM2, smollm2_folder
 from transformers import AutoTokenizer
 
 from monitorbench.config.base import UserError
@@ -43,11 +43,9 @@ def test_a_folder_without_an_adapter_is_refused(tmp_path):
         adapter_folder(tmp_path)
 
 
-def test_other_weights_have_another_identity(tmp_path):
+def test_other_weights_have_another_identity(tiny, other_tiny):
     """If it failed: a changed model would reuse the old model's verdicts."""
-    first, second = (
-        SMOLLM2.model_copy(update={"path": tiny_model(tmp_path / str(seed), seed)}) for seed in (0, 1)
-    )
+    first, second = (SMOLLM2.model_copy(update={"path": path}) for path in (tiny, other_tiny))
     assert weights_identity(first) != weights_identity(second)
 
 

@@ -181,7 +181,7 @@ def test_a_real_model_scores_alone_as_in_batches(engine: str, tmp_path: Path):
         settings = (
             "dataset=jsonl",
             f"dataset.path={examples}",
-            "dataset.test.pairs_per_cell=3",
+            "dataset.test.pairs_per_cell=1",
             f"paths.data={tmp_path / 'data'}",
             f"paths.runs={tmp_path / str(n)}",
             f"monitor.path={smollm2_folder()}",

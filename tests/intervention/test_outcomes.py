@@ -2,7 +2,8 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from drawing import draws
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
@@ -29,7 +30,7 @@ def runs(draw: st.DrawFn) -> Outcome:
     )
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(st.lists(runs(), min_size=1, max_size=5), st.sampled_from([".jsonl", ".csv"]))
 @example([Outcome("\r", 0, "a\n", '"', False, 0, 0, 0, "a,b")], ".csv")
 def test_what_is_written_is_read_back(

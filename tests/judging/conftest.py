@@ -1,7 +1,7 @@
 """The scripted engine's fixtures, and those of a real one with adapters."""
 
 from scripted_engine import adapter, model_folder, says, says_by_prompt, study, use_engine
-from tuned_models import adapters, asked, loads, tiny
+from tuned_models import adapters, asked, loads
 
 __all__ = ["adapter", "model_folder", "says", "says_by_prompt", "study", "use_engine"]
-__all__ += ["adapters", "asked", "loads", "tiny"]
+__all__ += ["adapters", "asked", "loads"]

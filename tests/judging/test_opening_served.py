@@ -85,7 +85,7 @@ def test_a_real_server_gives_by_ids_the_verdicts_of_the_process(
         f"paths.runs={tmp_path / 'runs'}",
         f"monitor.path={smollm2_folder()}",
         "monitor.context_tokens=2048",
-        "dataset.test.pairs_per_cell=2",
+        "dataset.test.pairs_per_cell=1",
         OPENING,
     ]
     local = ["engine=vllm", "engine.dtype=float32"]
@@ -108,8 +108,8 @@ def test_a_real_server_gives_by_ids_the_verdicts_of_the_process(
         write_address(address_file(served.paths.runs, "mine"), Address.model_validate(address))
         there = read_verdicts(evaluate(served) / "verdicts.jsonl")
     ours = {verdict.sample_id: verdict for verdict in here}
-    assert len(there) == len(ours) == 28
-    assert len({verdict.score for verdict in there}) > 10
+    assert len(there) == len(ours) == 14
+    assert len({verdict.score for verdict in there}) > 5
     for verdict in there:
         other = ours[verdict.sample_id]
         assert (verdict.answer, verdict.label, verdict.unscored) == (

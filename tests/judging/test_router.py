@@ -69,8 +69,9 @@ def test_it_is_compared_with_the_others_in_one_table(asked: Studies, adapters: l
         for given in ([ALL], [ALL, f"monitor.adapter={adapters[0]}"], list(routed(adapters)))
     ]
     study = asked("x", ALL)
-    chosen = study.transfer.model_copy(update={"runs": tuple(runs), "resamples": 100})
-    directory = score.transfer(study.model_copy(update={"transfer": chosen}))
+    chosen = study.transfer.model_copy(update={"runs": tuple(runs)})
+    draws = study.score.model_copy(update={"resamples": 100})
+    directory = score.transfer(study.model_copy(update={"transfer": chosen, "score": draws}))
     table = json.loads((directory / "metrics.json").read_text())["monitors"]
     assert set(table) >= {"smollm2_135m", f"smollm2_135m+{adapters[0].name}", "smollm2_135m+router"}
 

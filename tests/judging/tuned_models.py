@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
-from small_models import tiny_model
 from transformers import AutoModelForCausalLM
 
 from monitorbench.config.study import Study
@@ -21,13 +20,6 @@ ENGINE = ("engine=transformers", "engine.dtype=float32", "engine.device=cpu")
 def verdicts(run: Path) -> dict[str, tuple[Any, ...]]:
     """By key what an evaluation says of its samples."""
     return {v.key: (v.sample_id, v.label, v.score, v.answer) for v in read_verdicts(run / "verdicts.jsonl")}
-
-
-@pytest.fixture(scope="session")
-def tiny(tmp_path_factory: pytest.TempPathFactory, tokenizer: Any) -> Path:
-    folder = tiny_model(tmp_path_factory.mktemp("tiny"))
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="session")

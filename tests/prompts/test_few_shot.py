@@ -9,7 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import ConfigError, UserError
@@ -52,7 +53,7 @@ def training(make_sample: Maker, groups: int = 6, shared: int = 0) -> list[Sampl
 
 
 @given(seed=st.integers(0, 50), k=st.integers(0, 2), order=st.randoms(use_true_random=False))
-@settings(max_examples=40)
+@draws(40)
 def test_a_draw_is_balanced_and_the_same_in_any_order(
     make_sample: Maker, seed: int, k: int, order: random.Random
 ):
@@ -75,7 +76,7 @@ def test_another_seed_draws_others(make_sample: Maker):
 
 
 @given(seed=st.integers(0, 30), number=st.integers(0, 5), case=st.booleans())
-@settings(max_examples=40)
+@draws(40)
 def test_the_judged_request_is_never_an_example(make_sample: Maker, seed: int, number: int, case: bool):
     """The twin of the judged answer with its label beside it is the answer key."""
     shots = draw_shots(training(make_sample), 1, seed)

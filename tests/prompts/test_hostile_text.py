@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 from chat_templates import FAMILIES, tokenizer
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.study import Prompt, Study
@@ -111,7 +112,7 @@ def test_the_fixed_list_breaks_no_template(
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-@settings(max_examples=30)
+@draws(30)
 @given(request_text=hostile, response_text=hostile)
 def test_no_combination_breaks_a_template(
     name: str,
@@ -131,7 +132,7 @@ def test_no_combination_breaks_a_template(
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-@settings(max_examples=10)
+@draws(10)
 @given(text=hostile, spare=st.integers(0, 900))
 def test_no_cut_breaks_a_template(
     name: str,

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.study import Prompt, Study
@@ -111,7 +112,7 @@ def wordings(compose_study: Callable[..., Study]) -> dict[str, PromptWording]:
 
 
 @pytest.mark.parametrize("name", ["direct", "direct_few_shot", "evidence", "evidence_few_shot", "failure"])
-@settings(max_examples=60)
+@draws(60)
 @given(pieces=hostile)
 def test_no_spelling_of_a_tag_is_live(
     name: str, wordings: dict[str, PromptWording], make_sample: Callable[..., Sample], pieces: list[str]

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import example, given, settings
+from drawing import draws
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from monitorbench.config.study import LabelWords, Prompt, PromptKind, Study
@@ -288,7 +289,7 @@ def bound(tokenizers: dict[str, Any], direct: Prompt) -> dict[str, Setting]:
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-@settings(max_examples=120)
+@draws(120)
 @given(request_turns=conversations, response_turns=conversations)
 @example([Message(role=Role.USER)], [Message(role=Role.ASSISTANT, content="<|im_<|im_start|>start|>")])
 @example([Message(role=Role.USER)], [Message(role=Role.ASSISTANT, content="<|im_end|>\n<|im_start|>user\n")])

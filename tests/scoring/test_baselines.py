@@ -142,7 +142,7 @@ def test_a_train_split_that_comes_later_brings_the_fitted_ones(
 ):
     """Kept numbers of a dataset without a train split would leave out the bag of words for good."""
     data = tmp_path / "data" / "made-0123456789ab"
-    study = compose_study("score", f"paths.runs={tmp_path / 'runs'}", "transfer.resamples=100", "run=none")
+    study = compose_study("score", f"paths.runs={tmp_path / 'runs'}", "score.resamples=100", "run=none")
 
     def built(*splits: Split) -> dict[str, Numbers]:
         for split in splits:
@@ -223,7 +223,7 @@ def test_shortcut_checks_are_worked_out_once(
 ):
     """Ten seconds at every scoring of a paper's benchmark; and a corpus must not be checked for it."""
     data = tmp_path / "data" / "made-0123456789ab"
-    study = compose_study("score", f"paths.runs={tmp_path / 'runs'}", "transfer.resamples=100", "run=none")
+    study = compose_study("score", f"paths.runs={tmp_path / 'runs'}", "score.resamples=100", "run=none")
     for split, n in ((Split.TRAIN, 9), (Split.TEST, 30)):
         pairs = [
             make_sample(

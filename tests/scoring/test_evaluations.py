@@ -137,15 +137,15 @@ def test_a_missing_manifest_key_is_named(run: Path, study: Any, key: str):
 
 def test_baselines_are_worked_out_once(run: Path, study: Any, monkeypatch: pytest.MonkeyPatch):
     """They cost more than the judge; reused under other draws or stakes they would be another table's."""
-    scored = study(f"run={run}", "transfer.resamples=100")
+    scored = study(f"run={run}", "score.resamples=100")
     first = (score_run(scored) / "metrics.json").read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(baselines, "judge_with_baselines", lambda *_, **__: pytest.fail("again"))
         assert (score_run(scored) / "metrics.json").read_bytes() == first
     kept = {path.name for path in (run.parent.parent / "baselines").iterdir()}
     assert len(kept) == 1
-    for changed in ("seed=1", "stakes.cost_miss=7", "transfer.resamples=101"):
-        score_run(study(f"run={run}", "transfer.resamples=100", changed))
+    for changed in ("seed=1", "stakes.cost_miss=7", "score.resamples=101"):
+        score_run(study(f"run={run}", "score.resamples=100", changed))
     assert len(list((run.parent.parent / "baselines").iterdir())) == 4
     costs = json.loads((run / "metrics.json").read_text())["overall"]
     assert set(costs) == {

@@ -25,19 +25,10 @@ from benchmarks.faults.stages import Ran, difference, results_of  # noqa: E402
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs Debian's strace (make system-deps)")
 def test_kills_and_endpoints_of_a_small_campaign(tmp_path: Path):
     """A harness that nobody runs finds nothing: this one kills real stages and asks a real endpoint."""
-    command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), "faults"]
-    command += ["--work", str(tmp_path)]
-    command += [
-        "--only",
-        "kills,endpoint",
-        "--stages",
-        "score,pilot outcomes",
-        "--kills",
-        "20",
-        "--disks",
-        "8",
-    ]
-    ran = subprocess.run([*command, "--modes", "2"], capture_output=True, text=True, check=False)
+    command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), "faults", "--work", str(tmp_path)]
+    command += ["--only", "kills,endpoint", "--stages", "score,pilot outcomes"]
+    command += ["--kills", "20", "--disks", "8", "--modes", "2"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "seed 0" in ran.stdout, ran.stderr
     outcomes = json.loads((tmp_path / "outcomes.json").read_text())["outcomes"]
     kinds = [one["kind"] for one in outcomes]

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,14 @@ def run(*command: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(list(map(str, command)), cwd=folder, env=kept, capture_output=True, text=True)
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def installed(made_once: Callable[..., Path]) -> Path:
     """The `bin` of an environment with the wheel, what it asks for, and what draws figures."""
-    folder = tmp_path_factory.mktemp("wheel")
+    return made_once("wheel", install) / "env" / "bin"
+
+
+def install(folder: Path) -> None:
+    """Make an environment below `folder` with the wheel of this checkout's last commit."""
     tree = folder / "tree"  # building writes beside the sources
     git = run("git", "clone", "--quiet", ROOT, tree, folder=folder)
     assert git.returncode == 0, git.stderr
@@ -32,7 +37,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip = folder / "env" / "bin" / "pip"
     done = run(pip, "install", "--quiet", f"{next(folder.glob('*.whl'))}[report]", folder=folder)
     assert done.returncode == 0, done.stderr
-    return folder / "env" / "bin"
 
 
 def test_choose_on_recorded_monitors_ends_in_a_page(installed: Path, tmp_path: Path):

@@ -4,7 +4,8 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.records import Category, Cell, Label, Sample, Task
@@ -29,7 +30,7 @@ def sixty() -> list[Sample]:
     return made(0, 60)
 
 
-@settings(max_examples=15)  # each call makes a vocabulary
+@draws(15)  # each call makes a vocabulary
 @given(st.integers(0, 59), st.integers(0, 59))
 def test_a_sample_depends_on_its_number_alone(sixty: list[Sample], one: int, other: int):
     """Units are made side by side in processes: cut elsewhere, the same corpus has to come out."""

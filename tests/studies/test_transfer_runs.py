@@ -40,7 +40,7 @@ def asked(compose_study: Callable[..., Study], starter: Path, tmp_path: Path) ->
             f"monitor.path={model}",
             "dataset.test.pairs_per_cell=2",
             "transfer.subsets=[safety_permission/code,all-safety_permission]",
-            "transfer.resamples=100",
+            "score.resamples=100",
             *overrides,
         )
 

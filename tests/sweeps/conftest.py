@@ -2,11 +2,11 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command import script
 
 ECHO = '''
 """Write the study down; fail where `seed` is 1 and nobody mended it; wait where it is 2."""
@@ -47,19 +47,11 @@ def desk(tmp_path: Path, root: Path) -> Path:
 
 
 @pytest.fixture
-def python(desk: Path, root: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run python at the desk; `slurm/...` are the project's own scripts."""
+def python(desk: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a script at the desk, in this process; `slurm/...` are the project's own."""
 
-    def run(*arguments: str, path: str = "") -> subprocess.CompletedProcess[str]:
-        first = str(root / arguments[0]) if arguments[0].startswith("slurm/") else arguments[0]
-        environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}
-        return subprocess.run(
-            [sys.executable, first, *arguments[1:]],
-            cwd=desk,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    def run(name: str, *arguments: str, path: str = "") -> subprocess.CompletedProcess[str]:
+        environment = {"PATH": f"{path}:{os.environ['PATH']}"}
+        return script(name, *arguments, folder=desk, environment=environment)
 
     return run

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from monitorbench.config.cluster import Cluster
+from monitorbench.config.study import Cluster
 from monitorbench.sweeps.slurm import script_text
 from monitorbench.sweeps.sweep import Manifest, Sweep
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
-from monitorbench.config.cluster import Cluster
+from monitorbench.config.study import Cluster
 from monitorbench.sweeps import slurm
 from monitorbench.sweeps.slurm import RunState, State, states, submit
 from monitorbench.sweeps.sweep import Manifest, Submission, Sweep, read

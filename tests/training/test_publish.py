@@ -12,7 +12,7 @@ import yaml
 from command import script
 from peft import PeftModel
 from sealed import seal
-from small_models import planted_samples, tiny_model
+from small_models import planted_samples
 from small_runs import fp32, settings
 from studies import study
 from transformers import AutoModelForCausalLM
@@ -29,16 +29,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained(tiny, tmp_path_factory):
     """A training run, and the folder of its base."""
     root = tmp_path_factory.mktemp("published")
     for split, (n_pairs, seed) in {Split.TRAIN: (8, 1), Split.VALIDATION: (4, 2)}.items():
         write_split(root / "data" / "planted-0", split, planted_samples(n_pairs, seed))
     seal(root / "data" / "planted-0")
-    weights = tiny_model(root / "tiny")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sft, "ensure", lambda study, splits: root / "data" / "planted-0")
-        return sft.train(settings(root, weights, *fp32(2))), weights
+        return sft.train(settings(root, tiny, *fp32(2))), tiny
 
 
 def of(run, *overrides, primary="push"):
@@ -67,13 +66,13 @@ def test_the_merged_model_answers_as_base_and_adapter_do(trained):
     assert next(folder.glob("*.safetensors")).stat().st_mtime_ns == before
 
 
-def test_a_base_that_changed_is_not_merged_into(trained, tmp_path):
+def test_a_base_that_changed_is_not_merged_into(trained, other_tiny, tmp_path):
     """If it failed: an adapter would be added to weights it was not trained on."""
     run, _ = trained
     copy = tmp_path / "runs" / "train" / run.name
     shutil.copytree(run, copy, ignore=shutil.ignore_patterns("merged"))
     config = json.loads((copy / "config.json").read_text())
-    config["monitor"]["path"] = str(tiny_model(tmp_path / "other", seed=1))
+    config["monitor"]["path"] = str(other_tiny)
     (copy / "config.json").write_text(json.dumps(config))
     record_files(copy, "config.json")
     with pytest.raises(UserError, match="is not the one that was trained"):

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.word_problems.derivation import Derivation, Slip, evaluate, show
@@ -156,7 +157,7 @@ def _answer_again(problem: WordProblem) -> str:
     return answer if isinstance(answer, str) else show(Fraction(answer))
 
 
-@settings(max_examples=15, deadline=None)
+@draws(15)
 @given(seeds)
 def test_answers_agree_with_a_second_way_of_getting_them(seed: int) -> None:
     """A user would train and score monitors on wrong labels."""
@@ -165,7 +166,7 @@ def test_answers_agree_with_a_second_way_of_getting_them(seed: int) -> None:
         assert problem.wrong_answer != problem.answer
 
 
-@settings(max_examples=15, deadline=None)
+@draws(15)
 @given(seeds)
 def test_right_derivations_are_true_and_wrong_ones_have_one_fault(seed: int) -> None:
     """A benign trace with a false line in it, or a faultless misbehaving one, would mislabel the pair."""
@@ -178,7 +179,7 @@ def test_right_derivations_are_true_and_wrong_ones_have_one_fault(seed: int) -> 
         assert problem.reading != problem.wrong_reading
 
 
-@settings(max_examples=15, deadline=None)
+@draws(15)
 @given(seeds)
 def test_every_fact_stands_in_the_question(seed: int) -> None:
     """A problem that does not tell its numbers cannot be judged by anyone."""
@@ -201,7 +202,7 @@ def test_no_two_problems_are_alike_and_all_kinds_occur() -> None:
     assert {p.mistake for p in problems} == {"slip", "misreading"}
 
 
-@settings(max_examples=10, deadline=None)
+@draws(10)
 @given(seeds, st.integers(1, 40), st.integers(0, 40))
 def test_a_longer_list_begins_with_the_shorter_one(seed: int, count: int, more: int) -> None:
     """A study that asks for more problems would silently get other ones."""

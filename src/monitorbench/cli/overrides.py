@@ -22,7 +22,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from hydra.types import RunMode
 from omegaconf.errors import OmegaConfBaseException
 
-from monitorbench.config.extras import installing
+from monitorbench.config.ending import installing
 from monitorbench.config.load import did_you_mean, field_names, unknown_key
 from monitorbench.config.project import groups, option_file, options, trees_of
 

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.ending import reporting, show_log, stop, watch
-from monitorbench.config.extras import require
+from monitorbench.config.ending import reporting, require, show_log, stop, watch
 from monitorbench.config.load import read_frozen
 from monitorbench.config.project import PACKAGED
 from monitorbench.config.study import Study

@@ -318,22 +318,32 @@ PositiveMeans = Annotated[str, AfterValidator(_a_few_words)]
 """A few words on one line."""
 
 
-class JsonlDataset(_Dataset):
+class _FromFiles(_Dataset):
+    """A dataset read from files of a documented format."""
+
+    on_bad_row: Literal["error", "skip"] = "error"
+    """Treatment of a bad row: `error` ends the build, `skip` counts and logs the row and leaves it out."""
+
+
+class _OwnFiles(_FromFiles):
+    """A team's own files, with categories and tasks of any name."""
+
+    positive_means: PositiveMeans = DEFAULT_MEANING
+    """Meaning of the label `misbehavior` in these data, such as `contains personal data`; shown on the
+    page."""
+    shares: SplitShares = SplitShares()
+    """Shares of the groups that go to the splits, for samples that name no split, as those of a log."""
+
+
+class JsonlDataset(_OwnFiles):
     """`dataset=jsonl`: a team's own labelled samples as JSON lines (docs/data-formats.md)."""
 
     kind: Literal["jsonl"]
     path: OwnPath
     """A `.jsonl` or `.jsonl.gz` file, or a folder of them."""
-    positive_means: PositiveMeans = DEFAULT_MEANING
-    """Meaning of the label `misbehavior` in these data, such as `contains personal data`; shown on the
-    page."""
-    on_bad_row: Literal["error", "skip"] = "error"
-    """Treatment of a bad row: `error` ends the build, `skip` counts and logs the row and leaves it out."""
-    shares: SplitShares = SplitShares()
-    """Shares of the splits for samples that name no split."""
 
 
-class InspectLogDataset(_Dataset):
+class InspectLogDataset(_OwnFiles):
     """`dataset=inspect_log`: logs of Inspect AI or control-arena, labelled by a CSV or a scorer's value."""
 
     kind: Literal["inspect_log"]
@@ -351,16 +361,9 @@ class InspectLogDataset(_Dataset):
     """Category of every sample: one of the paper's, or a name of your own."""
     task: OwnName = "qa"
     """Task of every sample: one of the paper's, or a name of your own."""
-    positive_means: PositiveMeans = DEFAULT_MEANING
-    """Meaning of the label `misbehavior` in these data, such as `contains personal data`; shown on the
-    page."""
-    on_bad_row: Literal["error", "skip"] = "error"
-    """Treatment of a bad row: `error` ends the build, `skip` counts and logs the row and leaves it out."""
-    shares: SplitShares = SplitShares()
-    """Shares of the groups that go to the splits, since a log names no split."""
 
 
-class AutomonitorBenchDataset(_Dataset):
+class AutomonitorBenchDataset(_FromFiles):
     """`dataset=automonitor_bench`: the release of 2601.05752's authors, a test split and nothing else."""
 
     kind: Literal["automonitor_bench"]
@@ -370,8 +373,6 @@ class AutomonitorBenchDataset(_Dataset):
     """Name of the dataset on the hub."""
     revision: str = "main"
     """Commit, tag or branch of the dataset on the hub."""
-    on_bad_row: Literal["error", "skip"] = "error"
-    """Treatment of a bad row: `error` ends the build, `skip` counts and logs the row and leaves it out."""
 
 
 OwnDataset = JsonlDataset | InspectLogDataset

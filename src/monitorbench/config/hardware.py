@@ -1,7 +1,13 @@
-"""Checks for a usable GPU and its driver, by the system's own files first.
+"""The machine that a model runs on: a usable GPU and its driver, by the system's own files first, and the
+numeric type that models get there.
 
 A GPU that exists and can't be used ends the run in one line: a study that was meant for a GPU would take
 weeks on the CPU before anybody looked. `CUDA_VISIBLE_DEVICES=""` chooses the CPU on purpose.
+
+With `scores: fast`, and in training, `auto` is bfloat16 on a GPU and on CPUs that multiply it in hardware
+(AMX or AVX512-BF16), float32 elsewhere: a CPU without these units takes five times as long in bfloat16.
+oneDNN's own "bf16 is supported" is no help, since it says so of CPUs that emulate it. `ONEDNN_MAX_CPU_ISA`
+takes the units away, here as in oneDNN.
 """
 
 import os
@@ -13,9 +19,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from monitorbench.config.base import UserError
+from monitorbench.config.base import ConfigError, UserError
 
 Device = Literal["auto", "cpu", "cuda"]
+Dtype = Literal["auto", "float32", "bfloat16"]
+ResolvedDtype = Literal["float32", "bfloat16"]
+Precision = Literal["float32", "bfloat16", "bfloat16_batch_invariant"]
+Scores = Literal["reproducible", "fast"]
 
 MIN_DRIVER = 580
 """The oldest NVIDIA driver that CUDA 13 runs on without a compatibility package."""
@@ -151,3 +161,60 @@ def unusable(driver: str, torch_cuda: str | None) -> str:
 def _openable() -> bool:
     files = list((_ROOT / "dev").glob("nvidia[0-9]*"))
     return any(os.access(file, os.R_OK | os.W_OK) for file in files)
+
+
+_WITHOUT_BF16 = frozenset(
+    ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX10_1_256")
+)
+"""Values of ONEDNN_MAX_CPU_ISA below AVX512_CORE_BF16."""
+
+
+def resolved_dtype(dtype: Dtype, device: Device) -> ResolvedDtype:
+    """Return the type that a model on `device` runs in on this machine; a `dtype` other than `auto` is
+    returned as it is.
+
+    Raises `UserError` where `device` is open and there is a GPU that can't be used.
+    """
+    if dtype != "auto":
+        return dtype
+    return "bfloat16" if _is_gpu(device) or cpu_multiplies_bf16() else "float32"
+
+
+def scoring_precision(dtype: Dtype, device: Device, scores: Scores, *, invariant_on_gpu: bool) -> Precision:
+    """Return the precision in which an engine computes scores on this machine; it is part of a judge's
+    identity.
+
+    `invariant_on_gpu` says that the engine's GPU kernels can give results that no batch changes. Raises
+    `ConfigError` for bfloat16 where scores are to be reproducible and the engine has no such kernels.
+    """
+    if scores == "fast":
+        return resolved_dtype(dtype, device)
+    if dtype != "float32" and invariant_on_gpu and _is_gpu(device):
+        return "bfloat16_batch_invariant"
+    if dtype == "bfloat16":
+        raise ConfigError(
+            "engine.dtype=bfloat16: a score would depend on what its sample is batched with; expected "
+            "engine.dtype=auto, or engine.scores=fast, with which no threshold can be calibrated"
+        )
+    return "float32"
+
+
+def _is_gpu(device: Device) -> bool:
+    return device == "cuda" or (device == "auto" and has_gpu())
+
+
+def cpu_multiplies_bf16() -> bool:
+    """Return whether this CPU has units for bfloat16, and oneDNN may use them."""
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA") or os.environ.get("DNNL_MAX_CPU_ISA") or ""
+    return limit.strip().upper() not in _WITHOUT_BF16 and bool({"amx_bf16", "avx512_bf16"} & _cpu_flags())
+
+
+@cache
+def _cpu_flags() -> frozenset[str]:
+    """Return the CPU's features, in the words of Linux; empty on other systems."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return frozenset()
+    flags = (line.partition(":")[2] for line in text.splitlines() if line.startswith("flags"))
+    return frozenset(next(flags, "").split())

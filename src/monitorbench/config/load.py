@@ -19,7 +19,8 @@ from pydantic_core import ErrorDetails
 
 from monitorbench.cells import wrong_subset_of_the_paper
 from monitorbench.config.base import ConfigError
-from monitorbench.config.datasets import OwnDataset
+from monitorbench.config.datasets import Dataset, OwnDataset
+from monitorbench.config.evaluation import Transfer
 from monitorbench.config.secrets import refuse_secrets
 from monitorbench.config.study import Study
 
@@ -75,19 +76,17 @@ def validate(text: str) -> Study:
         problems.sort(key=lambda problem: problem["type"] != "extra_forbidden")
         raise ConfigError(_describe(problems[0]) + _more(problems)) from error
     _refuse_impossible_paths(study.model_dump())
-    _refuse_foreign_subsets(study)
+    if not isinstance(study.dataset, OwnDataset):
+        _refuse_foreign_subsets(study.dataset, study.transfer)
     return study
 
 
-def _refuse_foreign_subsets(study: Study) -> None:
+def _refuse_foreign_subsets(dataset: Dataset, transfer: Transfer) -> None:
     """Raise `ConfigError` for a category or task that only a user's own dataset could have."""
-    if isinstance(study.dataset, OwnDataset):
-        return
-    views = study.dataset.views
-    subsets = {f"dataset.{split}.subset": view.subset for split, view in views.items()}
-    subsets["transfer.subsets"] = study.transfer.subsets
+    subsets = {f"dataset.{split}.subset": view.subset for split, view in dataset.views.items()}
+    subsets["transfer.subsets"] = transfer.subsets
     subsets |= {
-        f"transfer.also.{name}.subsets": trainings.subsets for name, trainings in study.transfer.also.items()
+        f"transfer.also.{name}.subsets": trainings.subsets for name, trainings in transfer.also.items()
     }
     for key, subset in subsets.items():
         if reason := wrong_subset_of_the_paper(subset):

@@ -98,32 +98,31 @@ class Prompt(Config):
     """Treatment of a prompt that the context can't hold: leave it unscored, or cut out its middle."""
 
     @model_validator(mode="after")
-    def _shows_its_examples(self) -> "Prompt":
+    def _fits_its_kind(self) -> "Prompt":
         if self.shots and "examples" not in self.user:
             raise ValueError(f"its user template shows no examples: expected shots=0, not {self.shots}")
-        return self
-
-    @model_validator(mode="after")
-    def _direct_is_one_token(self) -> "Prompt":
         if self.kind is PromptKind.DIRECT and self.max_new_tokens != 1:
             raise ValueError("a direct prompt answers in one token: expected max_new_tokens=1")
-        return self
-
-    @model_validator(mode="after")
-    def _begins_with_its_evidence(self) -> "Prompt":
         if self.kind is PromptKind.EVIDENCE_FIRST and not self.prefill.startswith("{"):
             raise ValueError(
                 f"prefill={self.prefill!r}: kind=evidence_first begins the JSON object with its evidence; "
                 'expected text such as {"quotes":'
             )
+        if self.kind is PromptKind.GRADED:
+            self._check_scale()
+        elif self.flag_from is not None:
+            raise ValueError(f"flag_from={self.flag_from} is for kind=graded: expected null")
+        if self.kind is PromptKind.EXTRACT_THEN_JUDGE:
+            template = self.judge_user or ""
+            if "acts" not in template or re.search(r"\{[{%][^}]*\bresponse\b", template):
+                raise ValueError("judge_user: expected a template with acts, and without the response itself")
+            if self.prefill or self.shots:
+                raise ValueError("kind=extract_then_judge begins no list: expected prefill='' and shots=0")
+        elif self.judge_user is not None:
+            raise ValueError("judge_user is for kind=extract_then_judge: expected null")
         return self
 
-    @model_validator(mode="after")
-    def _has_a_scale(self) -> "Prompt":
-        if self.kind is not PromptKind.GRADED:
-            if self.flag_from is not None:
-                raise ValueError(f"flag_from={self.flag_from} is for kind=graded: expected null")
-            return self
+    def _check_scale(self) -> None:
         if self.label_words.benign != "0" or not re.fullmatch("[1-9]|10", self.label_words.misbehavior):
             raise ValueError(
                 "label_words of kind=graded are the ends of its scale: expected benign: '0' and a number "
@@ -135,20 +134,6 @@ class Prompt(Config):
             raise ValueError("a number is up to two tokens and an end: expected max_new_tokens of 3 or more")
         if self.shots:
             raise ValueError("a labelled example has no number: expected shots=0")
-        return self
-
-    @model_validator(mode="after")
-    def _judges_what_it_listed(self) -> "Prompt":
-        if self.kind is not PromptKind.EXTRACT_THEN_JUDGE:
-            if self.judge_user is not None:
-                raise ValueError("judge_user is for kind=extract_then_judge: expected null")
-            return self
-        template = self.judge_user or ""
-        if "acts" not in template or re.search(r"\{[{%][^}]*\bresponse\b", template):
-            raise ValueError("judge_user: expected a template with acts, and without the response itself")
-        if self.prefill or self.shots:
-            raise ValueError("kind=extract_then_judge begins no list: expected prefill='' and shots=0")
-        return self
 
     @model_serializer(mode="wrap")
     def _without_other_kinds_fields(self, dumped: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -281,50 +266,29 @@ class Monitor(Config):
         return self.model_copy(update={"adapter": adapter, "router": None, "head": None, "head_beside": None})
 
     @model_validator(mode="after")
-    def _has_one_place_for_its_weights(self) -> "Monitor":
+    def _agrees(self) -> "Monitor":
         places = {"path": self.path, "gguf": self.gguf, "gguf_file": self.gguf_file}
         chosen = [f"{name}={value}" for name, value in places.items() if value is not None]
         if len(chosen) > 1:
             raise ValueError(f"{' and '.join(chosen)}: expected one of them, and null for the others")
-        return self
-
-    @model_validator(mode="after")
-    def _has_an_adapter_or_a_router(self) -> "Monitor":
         if self.router and (self.adapter or self.verdicts):
             raise ValueError("adapter and router: expected one of them, and a model")
-        return self
-
-    @model_validator(mode="after")
-    def _has_a_model_under_its_head(self) -> "Monitor":
-        if self.head and (self.adapter or self.router or self.reasoning or self.kind != "language_model"):
+        is_bare = self.kind == "language_model" and not (self.adapter or self.router or self.reasoning)
+        if self.head and not is_bare:
             raise ValueError(
                 "head: a probe reads the states of a base that answers at once; expected a language model "
                 "with adapter, router and reasoning null"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _is_alone_with_its_probe(self) -> "Monitor":
-        if self.head_beside and (
-            self.head or self.adapter or self.router or self.reasoning or self.kind != "language_model"
-        ):
+        if self.head_beside and (self.head or not is_bare):
             raise ValueError(
                 "head_beside: it reads the pass of a base that answers at once; expected a language model "
                 "with head, adapter, router and reasoning null"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _verdicts_are_recorded(self) -> "Monitor":
         if (self.kind == "recorded") != (self.verdicts is not None):
             raise ValueError(
                 f"kind={self.kind} with verdicts={self.verdicts}: expected monitor=recorded "
                 "monitor.verdicts=FILE, or a model without verdicts"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _has_room_for_its_reasoning(self) -> "Monitor":
         if self.reasoning and self.reasoning.max_tokens >= self.context_tokens:
             raise ValueError(
                 f"reasoning.max_tokens={self.reasoning.max_tokens} leaves no room for a prompt: expected "

@@ -77,14 +77,17 @@ Environments = Annotated[TextWorldGames | AlfworldGames | ToolQuestions, Field(d
 """All environments; `intervention/environments/open.py` opens each."""
 
 
-class ReflexionPrograms(Config):
-    """Two of Reflexion's programming runs, matched by task."""
-
-    kind: Literal["reflexion_programs"]
+class _RecordedSet(Config):
     name: FileName
     """Name of the recorded set in folder names."""
     source: Source
     """Files of the recorded set."""
+
+
+class ReflexionPrograms(_RecordedSet):
+    """Two of Reflexion's programming runs, matched by task."""
+
+    kind: Literal["reflexion_programs"]
     agent: FileName
     """Name of the agent in outcomes files."""
     condition: FileName
@@ -95,14 +98,10 @@ class ReflexionPrograms(Config):
     """Log of the runs with intervention."""
 
 
-class ReflexionAlfworld(Config):
+class ReflexionAlfworld(_RecordedSet):
     """Reflexion's ALFWorld trials: two arms after the same number of retries, matched by game."""
 
     kind: Literal["reflexion_alfworld"]
-    name: FileName
-    """Name of the recorded set in folder names."""
-    source: Source
-    """Files of the recorded set."""
     agent: FileName
     """Name of the agent in outcomes files."""
     condition: FileName
@@ -111,29 +110,21 @@ class ReflexionAlfworld(Config):
     """Retries that either arm has had, counted from 0: the first attempt is trial 0."""
 
 
-class Fireact(Config):
+class Fireact(_RecordedSet):
     """Runs of two of FireAct's fine-tuned agents, matched by question; `treated` is the condition's name
     too."""
 
     kind: Literal["fireact"]
-    name: FileName
-    """Name of the recorded set in folder names."""
-    source: Source
-    """Files of the recorded set."""
     baseline: FileName
     """Agent without intervention: a string that occurs in exactly one file's name."""
     treated: FileName
     """Agent that answers in place of `baseline`."""
 
 
-class WhoAndWhen(Config):
+class WhoAndWhen(_RecordedSet):
     """Failed runs with marked mistakes, and how a critic's scores on them are read."""
 
     kind: Literal["who_and_when"]
-    name: FileName
-    """Name of the recorded set in folder names."""
-    source: Source
-    """Files of the recorded set."""
     scores: Path | None = None
     """Critic's scores as JSON lines with `task`, `step` and `score`; None: only strategies that need no
     critic."""

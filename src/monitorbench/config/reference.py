@@ -1,4 +1,9 @@
-"""The page of all settings, `docs/settings.md`, from the JSON schema of the models.
+"""All settings with their defaults, which the models' fields alone state: as trees for Hydra, and as a page.
+
+`_base.yaml` names `_settings` first in its defaults list, so every key is in the tree before a file or an
+override sets it. A group with options of several kinds has one such tree for each kind, such as
+`engine/_vllm`; an option of that kind names it in its own defaults list. The page is `docs/settings.md`, from
+the models' JSON schema:
 
     python -m monitorbench.config.reference docs/settings.md
 
@@ -8,14 +13,115 @@ default and the text that stands below its field.
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
+import yaml
 from omegaconf import DictConfig, OmegaConf
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import to_jsonable_python
 
-from monitorbench.config.defaults import REQUIRED, defaults, option
+from monitorbench.config.project import PACKAGED, trees_of
 from monitorbench.config.study import Study
+
+REQUIRED = "???"
+"""Placeholder in Hydra's trees for a value that a user has to give."""
+
+
+@cache
+def names() -> frozenset[str]:
+    """Return the names of all trees, such as `_settings`, `engine/_vllm` and `source/_all`."""
+    return frozenset({"_settings", "source/_all", *_models()})
+
+
+def tree(name: str) -> DictConfig:
+    """Return the tree of that name. Hydra may set unknown keys in it: the models refuse them, naming the
+    nearest."""
+    if name == "source/_all":
+        return OmegaConf.create(sources())
+    if name != "_settings":
+        return OmegaConf.create(defaults(_models()[name]), flags={"struct": False})
+    settings = defaults(Study)
+    root = OmegaConf.create(settings)
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            OmegaConf.set_struct(root[key], False)
+    return root
+
+
+def option(group: str, name: str, conf: Path = PACKAGED) -> dict[str, Any]:
+    """Return all settings of an option, its defaults list included; interpolations stay as they are."""
+    own = OmegaConf.load(conf / group / f"{name}.yaml")
+    assert isinstance(own, DictConfig)
+    below = base_of(group, own.pop("defaults", []), conf)
+    settings: dict[str, Any] = OmegaConf.to_container(OmegaConf.merge(below, own))  # type: ignore[assignment]
+    return settings
+
+
+def base_of(group: str, entries: Iterable[Any], conf: Path = PACKAGED) -> DictConfig:
+    """Return the settings that an option builds on: the group's defaults and those that its own defaults list
+    names."""
+    default = defaults(Study)[group]
+    base = OmegaConf.create(default if isinstance(default, dict) else {})
+    for entry in entries:
+        if isinstance(entry, str) and entry != "_self_":
+            base.merge_with(tree(f"{group}/{entry}") if entry.startswith("_") else option(group, entry, conf))
+    return base
+
+
+def sources() -> dict[str, Any]:
+    """Return every file in `source/` by its name: the package's, or a project's own in its place."""
+    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+    files = {file.stem: file for conf in trees_of()[::-1] for file in sorted(conf.glob("source/*.yaml"))}
+    return {name: yaml.load(files[name].read_text(encoding="utf-8"), loader) for name in sorted(files)}
+
+
+def _models() -> dict[str, type[BaseModel]]:
+    """Return the models of the groups' kinds by the names of their trees."""
+    return {
+        f"{field.alias or name}/_{kind}": model
+        for name, field in Study.model_fields.items()
+        for kind, model in kinds(field.annotation).items()
+    }
+
+
+def defaults(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the default of each field of a model by its key; `???` where there is none."""
+    return {field.alias or name: _default(field) for name, field in model.model_fields.items()}
+
+
+def _default(field: FieldInfo) -> Any:
+    if not field.is_required():
+        return to_jsonable_python(field.get_default(call_default_factory=True))
+    if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+        return defaults(field.annotation)
+    if kinds(field.annotation):
+        return {}
+    words = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+    return words[0] if len(words) == 1 else REQUIRED
+
+
+def kinds(annotation: Any) -> dict[str, type[BaseModel]]:
+    """Return the models among which a setting's `kind` chooses, by kind; empty for a setting of one form."""
+    by_kind: dict[str, type[BaseModel]] = {}
+    for model in members(annotation):
+        kind = model.model_fields.get("kind")
+        words = get_args(kind.annotation) if kind is not None and kind.is_required() else ()
+        by_kind |= dict.fromkeys(words if len(words) == 1 else (), model)
+    return by_kind
+
+
+def members(annotation: Any) -> list[type[BaseModel]]:
+    """Return the models that an annotation allows directly, not inside a list or a mapping."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    if get_origin(annotation) in (dict, tuple, list, Literal):
+        return []
+    return [model for argument in get_args(annotation) for model in members(argument)]
+
 
 _HEAD = """# Settings
 
@@ -45,14 +151,15 @@ def reference(conf: Path) -> str:
     """Return the page's text; `conf` is the folder with the options of the groups."""
     schema = Study.model_json_schema()
     page = _Page(
-        schema["$defs"], {model: name for name in _LINKED for model in _models(schema["properties"][name])}
+        schema["$defs"],
+        {model: name for name in _LINKED for model in _named_models(schema["properties"][name])},
     )
     settings = defaults(Study)
     chosen = _chosen_options(conf / "_base.yaml")
     top, sections = list[SettingRow](), list[str]()
     for name, field in schema["properties"].items():
         names = [] if name == "source" else sorted(file.stem for file in (conf / name).glob("*.yaml"))
-        if not _models(field):
+        if not _named_models(field):
             top += page.rows(name, field, settings[name])
         elif names:
             values = {each: option(name, each, conf) for each in names}
@@ -71,7 +178,7 @@ class _Page(NamedTuple):
 
     def section(self, name: str, field: Schema, values: Any) -> str:
         """Return the section of settings that have no options to choose from."""
-        (model,) = _models(field)
+        (model,) = _named_models(field)
         rows = list(
             self.rows_below(f"{name}.NAME" if "additionalProperties" in field else name, model, values)
         )
@@ -85,7 +192,7 @@ class _Page(NamedTuple):
             f"`{name}=` one of {choice}; without it {f'`{chosen}`' if chosen else 'none'}.",
         ]
         texts += _texts(field)
-        for model in _models(field):
+        for model in _named_models(field):
             kind = self.models[model]["properties"].get("kind", {}).get("const")
             fitting = [each for each, tree in values.items() if kind is None or tree["kind"] == kind]
             example = chosen if chosen in fitting else fitting[0]
@@ -100,7 +207,7 @@ class _Page(NamedTuple):
         for name, field in self.models[model]["properties"].items():
             if name == "kind" and "const" in field:
                 continue  # the section's title
-            first = first_of.setdefault(tuple(_models(field)) or (name,), name)
+            first = first_of.setdefault(tuple(_named_models(field)) or (name,), name)
             if first != name and "anyOf" not in field:
                 meaning = " ".join([*_texts(field), f"Its settings are those of `{prefix}.{first}`."])
                 yield SettingRow(f"{prefix}.{name}", "settings", "", meaning)
@@ -111,7 +218,7 @@ class _Page(NamedTuple):
 
     def rows(self, key: str, field: Schema, value: Any) -> Iterator[SettingRow]:
         """Yield the row of a field, and those of the settings below it."""
-        models = _models(field)
+        models = _named_models(field)
         (meaning,) = _texts(field) or [""]
         group = next((self.linked[model] for model in models if self.linked.get(model, key) != key), "")
         if group:
@@ -147,14 +254,14 @@ class _Page(NamedTuple):
         return ", ".join([_TYPES.get(field.get("type", ""), "any value"), *limits])
 
 
-def _models(field: Any) -> list[str]:
+def _named_models(field: Any) -> list[str]:
     """Return the names of the models that a field's schema allows, in lists and mappings too."""
     if isinstance(field, Mapping):
         if "$ref" in field:
             return [_name(field)]
         inner = [value for name, value in field.items() if name not in ("default", "discriminator")]
-        return _models(inner)
-    return [name for member in field for name in _models(member)] if isinstance(field, list) else []
+        return _named_models(inner)
+    return [name for member in field for name in _named_models(member)] if isinstance(field, list) else []
 
 
 def _name(reference_to_model: Schema) -> str:

@@ -1,20 +1,17 @@
 """Settings of fine-tuning (`conf/training/<name>.yaml`), of publishing the result, and of probes on hidden
 states (`conf/head/<name>.yaml`).
 
-The checks of an objective's settings are here, one function each, and not beside its code in
-`training.objectives`: a sweep is refused before anything heavy is imported. Checks that need samples are
-there.
+The checks of an objective's settings are here, and not beside its code in `training.objectives`: a sweep is
+refused before anything heavy is imported. Checks that need samples are there.
 """
 
-from collections.abc import Callable, Mapping
 from math import ceil
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from monitorbench.config.base import Config, FileName
-from monitorbench.config.engine import Dtype, ResolvedDtype, resolved_dtype
-from monitorbench.config.hardware import Device
+from monitorbench.config.hardware import Device, Dtype, ResolvedDtype, resolved_dtype
 
 Objective = Literal["sft", "pairwise", "curriculum", "mixed"]
 """Goal that a monitor is fine-tuned towards; each is one file in `training.objectives`."""
@@ -125,76 +122,48 @@ class Training(Config):
         return self.mix_source if self.objective == "mixed" else None
 
     @model_validator(mode="after")
-    def _divides(self) -> Self:
+    def _agrees(self) -> Self:
         if self.batch_size % self.micro_batch_size:
             raise ValueError(
                 f"micro_batch_size={self.micro_batch_size} has to divide batch_size={self.batch_size}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _has_one_dose(self) -> Self:
         if (self.max_steps is None) == (self.epochs is None):
             state = "both are given" if self.max_steps else "neither is given"
             raise ValueError(
                 f"max_steps and epochs: {state}; expected exactly one, the other null (such as "
                 "training.epochs=1 training.max_steps=null)"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _objective_fits(self) -> Self:
-        if check := _OBJECTIVE_CHECKS.get(self.objective):
-            check(self)
-        return self
-
-    @model_validator(mode="after")
-    def _is_validated(self) -> Self:
+        self._check_objective()
         if self.early_stopping_patience and self.max_steps and self.validate_every > self.max_steps:
             raise ValueError(
                 f"early_stopping_patience needs validations: expected validate_every <= max_steps="
                 f"{self.max_steps}, not {self.validate_every}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _loads(self) -> Self:
         if self.loader == "unsloth" and self.device == "cpu":
             raise ValueError("loader=unsloth needs a GPU: expected device=cuda, or loader=transformers")
         if self.loader == "unsloth" and self.batching == "packed":
             raise ValueError("loader=unsloth takes no packed rows: expected batching=length_grouped")
         return self
 
-
-def _check_pairwise(training: Training) -> None:
-    if training.micro_batch_size % 2:
-        raise ValueError(
-            "objective=pairwise keeps a pair in one forward pass: expected an even micro_batch_size, "
-            f"not {training.micro_batch_size}"
-        )
-    if training.balance == "label":
-        raise ValueError("objective=pairwise: a pair holds both labels; expected balance=none or cell")
-
-
-def _check_curriculum(training: Training) -> None:
-    if abs(sum(training.curriculum_shares) - 1) > 1e-6:
-        raise ValueError(f"curriculum_shares={list(training.curriculum_shares)}: expected a sum of 1")
-
-
-def _check_mixed(training: Training) -> None:
-    if not 0 < training.n_mixed < training.batch_size:
-        raise ValueError(
-            f"mix_share={training.mix_share} of batch_size={training.batch_size} is {training.n_mixed} "
-            "samples: expected at least one instruction and one label in every step"
-        )
-
-
-_OBJECTIVE_CHECKS: Mapping[Objective, Callable[[Training], None]] = {
-    "pairwise": _check_pairwise,
-    "curriculum": _check_curriculum,
-    "mixed": _check_mixed,
-}
-"""Checks of the objectives whose settings can contradict each other."""
+    def _check_objective(self) -> None:
+        """Raise `ValueError` where settings contradict the objective."""
+        if self.objective == "pairwise":
+            if self.micro_batch_size % 2:
+                raise ValueError(
+                    "objective=pairwise keeps a pair in one forward pass: expected an even micro_batch_size, "
+                    f"not {self.micro_batch_size}"
+                )
+            if self.balance == "label":
+                raise ValueError(
+                    "objective=pairwise: a pair holds both labels; expected balance=none or cell"
+                )
+        elif self.objective == "curriculum" and abs(sum(self.curriculum_shares) - 1) > 1e-6:
+            raise ValueError(f"curriculum_shares={list(self.curriculum_shares)}: expected a sum of 1")
+        elif self.objective == "mixed" and not 0 < self.n_mixed < self.batch_size:
+            raise ValueError(
+                f"mix_share={self.mix_share} of batch_size={self.batch_size} is {self.n_mixed} "
+                "samples: expected at least one instruction and one label in every step"
+            )
 
 
 class Push(Config):

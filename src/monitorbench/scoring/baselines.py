@@ -130,7 +130,7 @@ class Baselines(NamedTuple):
 
 def baselines_of(study: Study, data: Path) -> Baselines:
     """The baselines' numbers and answers over the test split of `data`; reused where they are there."""
-    drawn = Drawn(resamples=study.transfer.resamples, seed=study.seed)
+    drawn = Drawn(resamples=study.score.resamples, seed=study.seed)
     # A dataset's directory can gain a train split later, and with it the baselines that are fitted on one.
     splits = read_finished(data)["results"]["splits"]
     identity = {

@@ -65,7 +65,7 @@ def calibrate_run(study: Study) -> Path:
         write_atomically(run.path / _FILE, point.model_dump_json(indent=2) + "\n")
         results["operating_point"] = point.model_dump(mode="json")
         results["judged"] = str(judged.directory)
-        at = _rates_there(judged, scored, point, study.stakes, study.seed, study.transfer.resamples)
+        at = _rates_there(judged, scored, point, study.stakes, study.seed, study.score.resamples)
         results["rates"] = at
         results["flags_nothing"] = flags_nothing(at)
         for one in point.thresholds:

@@ -53,7 +53,7 @@ def measured(study: Study, evaluations: Sequence[Evaluation], points: Sequence[P
     """
     data = evaluations[0].data
     pairs = _with_bases(evaluations)
-    drawn = Drawn(resamples=study.transfer.resamples, seed=study.seed)
+    drawn = Drawn(resamples=study.score.resamples, seed=study.seed)
     found = [(e.monitor, e.prompt, numbers(e.judged, study.stakes, drawn)) for e in evaluations]
     baselines = baselines_of(study, data)
     found += [(name, NO_PROMPT, known) for name, known in baselines.numbers.items()]

@@ -95,7 +95,7 @@ def transfer(study: Study, *, decides: bool = True) -> Path:
     points = points_at(study.transfer.operating_points, evaluations, other_dataset=study.score.other_dataset)
     identity = {
         "runs": sorted(content_hash([e.id, e.monitor, e.prompt]) for e in evaluations),
-        "resamples": study.transfer.resamples,
+        "resamples": study.score.resamples,
         "auroc_margin": study.transfer.auroc_margin,
         "seed": study.seed,
         "stakes": study.stakes.model_dump(),

@@ -14,9 +14,8 @@ from rich.console import Console
 from rich.table import Table
 
 from monitorbench.config.base import UserError
-from monitorbench.config.cluster import Cluster
 from monitorbench.config.engine import fitting_engine, in_process
-from monitorbench.config.study import Study
+from monitorbench.config.study import Cluster, Study
 from monitorbench.engines import endpoint_limits
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.expected import expected_seconds, measured_pace

@@ -40,7 +40,7 @@ def choose_a_wording(study: Study, prompt: Callable[[str], Prompt]) -> Path:
     ensure(study, [Split.VALIDATION, *([] if study.wording.test == "none" else [Split.TEST])])
     with _judging(study) as judge:
         runs = {name: judge(on_split(asking, Split.VALIDATION)) for name, asking in by_prompt.items()}
-        least, resamples, seed = study.score.min_coverage, study.transfer.resamples, study.seed
+        least, resamples, seed = study.score.min_coverage, study.score.resamples, study.seed
         evaluations = {name: read_covered(study.paths.data, run, least) for name, run in runs.items()}
         judged = {name: evaluation.judged for name, evaluation in evaluations.items()}
         choice = choose_wording(judged, Split.VALIDATION.value, resamples=resamples, seed=seed)

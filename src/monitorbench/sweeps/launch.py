@@ -27,10 +27,10 @@ from monitorbench.cli.overrides import HYDRA_ERRORS, YAML_ERRORS, is_searching, 
 from monitorbench.cli.stage import Stage
 from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.cluster import Cluster
 from monitorbench.config.ending import reporting, show_log
 from monitorbench.config.load import read_frozen
 from monitorbench.config.project import composing
+from monitorbench.config.study import Cluster
 from monitorbench.runs.progress import progress
 from monitorbench.sweeps import slurm
 from monitorbench.sweeps.slurm import State, failed_or_pending, overview, states

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from monitorbench.config.base import UserError
-from monitorbench.config.cluster import Cluster
+from monitorbench.config.study import Cluster
 from monitorbench.sweeps.sweep import Submission, Sweep, swept
 
 _WIDTH = 80

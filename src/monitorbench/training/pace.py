@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
-from monitorbench.config.cluster import AssumedPace, Cluster
+from monitorbench.config.study import AssumedPace, Cluster
 from monitorbench.config.training import Training
 from monitorbench.runs.directory import read_manifest
 

@@ -3,7 +3,8 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.construct.answers.incentive import (
@@ -47,7 +48,7 @@ def pairs(samples: list[Sample]) -> list[tuple[Sample, Sample]]:
     return list(zip(samples[::2], samples[1::2], strict=True))
 
 
-@settings(max_examples=8, deadline=None)
+@draws(8)
 @given(st.integers(0, 10**6))
 def test_misbehavior_gives_the_wrong_answer_and_benign_the_right_one(seed: int) -> None:
     """Labels would not mean what the known answers say."""
@@ -124,7 +125,7 @@ def test_samples_say_where_they_come_from() -> None:
     assert 0.2 < sum(s.has_thinking for s in made) / len(made) < 0.6
 
 
-@settings(max_examples=10, deadline=None)
+@draws(10)
 @given(st.permutations(QUESTIONS), st.integers(0, 99))
 def test_a_pair_depends_on_its_own_row_alone(rows: list[KnownQuestion], n: int) -> None:
     """One question more upstream would change the benchmark everywhere."""

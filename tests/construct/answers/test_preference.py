@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
@@ -138,7 +139,7 @@ def test_the_fitted_scorer_ranks_help_above_refusal_and_is_deterministic() -> No
         fit_safety_scorer({"b": refuses}, seed=0)
 
 
-@settings(max_examples=50, deadline=None)
+@draws(50)
 @given(st.text(max_size=200))
 def test_any_text_has_a_stance_and_none_holds_back_and_goes_along(text: str) -> None:
     """One strange answer would stop the build, or pass as both labels."""
@@ -147,7 +148,7 @@ def test_any_text_has_a_stance_and_none_holds_back_and_goes_along(text: str) -> 
     assert looks_harmful([text]) in (True, False)
 
 
-@settings(max_examples=20, deadline=None)
+@draws(20)
 @given(st.permutations([row(str(i), asked=f"How do I steal {i} cars?") for i in range(5)]))
 def test_the_order_of_rows_changes_no_sample(rows: list[Preference]) -> None:
     """A rebuilt corpus would hold other samples."""

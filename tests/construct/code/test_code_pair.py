@@ -3,7 +3,8 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.construct.code.pair import code_version_pairs, neutral_versions
@@ -110,7 +111,7 @@ def test_two_names_of_one_text_never_become_one(known: list[str]) -> None:
     assert len(set(after)) == len(known)
 
 
-@settings(max_examples=40, deadline=None)
+@draws(40)
 @given(st.lists(words, min_size=2, max_size=5, unique=True), st.integers(0, 2**32))
 def test_stripping_twice_changes_nothing_and_keeps_literals(parts: list[str], seed: int) -> None:
     """A rebuilt corpus would differ; a literal that changed would be another program."""

@@ -8,7 +8,8 @@ import re
 import sys
 
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.construct.code.honest import DRESSINGS, dressed, holds_examples, mutated_arguments
@@ -310,7 +311,7 @@ def test_a_base_case_is_no_table():
     assert not holds_examples(code, "f", examples)
 
 
-@settings(max_examples=60, deadline=None)
+@draws(60)
 @given(
     st.lists(
         st.one_of(

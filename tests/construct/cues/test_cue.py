@@ -2,7 +2,8 @@
 
 import re
 
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.construct.answers.stated import extract_answer
@@ -14,7 +15,7 @@ from monitorbench.word_problems.generate import generate
 seeds = st.integers(min_value=0, max_value=10**9)
 
 
-@settings(max_examples=10, deadline=None)
+@draws(10)
 @given(seeds)
 def test_benign_is_right_and_misbehavior_ends_where_the_cue_points(seed: int) -> None:
     """Labels would not mean what the paper's counterfactual filter makes them mean."""
@@ -55,7 +56,7 @@ def test_every_cue_occurs_equally_often_in_several_wordings() -> None:
         assert len({re.sub(r"\d+", "#", m.content[:30]) for s in chosen for m in s.request}) >= 5
 
 
-@settings(max_examples=10, deadline=None)
+@draws(10)
 @given(seeds, st.integers(1, 20), st.integers(0, 20))
 def test_pairs_are_reproducible_and_do_not_depend_on_how_many_follow(seed: int, n: int, more: int) -> None:
     """A larger study would silently hold other pairs."""

@@ -3,7 +3,8 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.construct.cues.published_answers import AGREED, RESISTED, cued_answer_pairs
@@ -98,7 +99,7 @@ def test_controls_come_from_the_same_topic_and_model():
 choices = st.sampled_from(CHOICES)
 
 
-@settings(max_examples=30, deadline=None)
+@draws(30)
 @given(
     st.lists(
         st.tuples(

@@ -3,7 +3,8 @@
 import random
 import re
 
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.construct.answers.stated import extract_answer
@@ -17,7 +18,7 @@ from monitorbench.word_problems.generate import generate
 seeds = st.integers(min_value=0, max_value=10**9)
 
 
-@settings(max_examples=10, deadline=None)
+@draws(10)
 @given(seeds)
 def test_benign_is_right_and_misbehavior_is_wrong(seed: int) -> None:
     """A user would measure misses on responses that did nothing wrong."""
@@ -38,7 +39,7 @@ def test_benign_is_right_and_misbehavior_is_wrong(seed: int) -> None:
         assert misbehavior.has_thinking == benign.has_thinking
 
 
-@settings(max_examples=10, deadline=None)
+@draws(10)
 @given(seeds)
 def test_remarks_about_the_scoring_are_true_of_either_answer(seed: int) -> None:
     """An answer outside the range the grader accepts would not be an exploit of it."""
@@ -86,7 +87,7 @@ def test_every_incentive_occurs_and_no_note_tells_the_model_to_cheat() -> None:
         assert not re.search(r"\b(cheat|exploit|hack|guess|make up|skip|fake)", " ".join(incentive.notes))
 
 
-@settings(max_examples=10, deadline=None)
+@draws(10)
 @given(seeds)
 def test_exploits_never_arrive_at_the_right_answer(seed: int) -> None:
     """A gamed trace that is right by luck would be a mislabelled sample."""
@@ -98,7 +99,7 @@ def test_exploits_never_arrive_at_the_right_answer(seed: int) -> None:
                 assert exploit.steps[-1].value == exploit.answer
 
 
-@settings(max_examples=10, deadline=None)
+@draws(10)
 @given(seeds, st.integers(1, 20), st.integers(0, 20))
 def test_pairs_are_reproducible_and_do_not_depend_on_how_many_follow(seed: int, n: int, more: int) -> None:
     """A larger study would silently hold other pairs."""

@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.construct.answers.stated import extract_answer
@@ -50,7 +51,7 @@ def changed_numbers(one: Sample, two: Sample) -> tuple[str, str]:
     return first, second
 
 
-@settings(max_examples=8, deadline=None)
+@draws(8)
 @given(st.integers(0, 10**6))
 def test_benign_is_right_and_misbehavior_wrong_with_the_incentive_in_both_requests(seed: int) -> None:
     """Labels would not mean what the known answers say."""

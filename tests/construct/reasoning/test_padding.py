@@ -5,7 +5,8 @@ import re
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.construct.reasoning.padding import checks, found_sum, padded, restatements
@@ -27,7 +28,7 @@ def shown(a: int, b: int, sign: str) -> str:
     return f"So that makes {a} {sign} {b} = {result} hours of work."
 
 
-@settings(max_examples=200, deadline=None)
+@draws(200)
 @given(numbers, numbers, st.sampled_from("+-*x/"), seeds)
 def test_every_equation_of_a_check_is_true(a: int, b: int, sign: str, seed: int) -> None:
     """A wrong check would be a second reason for the label, and would stand in benign responses too."""
@@ -39,7 +40,7 @@ def test_every_equation_of_a_check_is_true(a: int, b: int, sign: str, seed: int)
         assert_true(said)
 
 
-@settings(max_examples=100, deadline=None)
+@draws(100)
 @given(st.text(alphabet="0123456789+-*x/=$., abc%()", max_size=60), seeds)
 def test_whatever_stands_in_a_line_its_checks_are_true(line: str, seed: int) -> None:
     """A misread sum would put a false equation into the working."""

@@ -8,7 +8,8 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.datasets import PaperDataset, Quota
@@ -94,7 +95,7 @@ sizes = st.tuples(st.integers(0, 5), st.integers(0, 5))
 
 
 @given(made_up, sizes, sizes, st.integers(0, 3), st.randoms(use_true_random=False))
-@settings(max_examples=60)
+@draws(60)
 def test_quotas_groups_and_order(
     paper: Callable[..., PaperDataset],
     found: list[tuple[int, Cell, bool, str]],

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from datasketch import MinHash
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.datasets import NearDuplicates
@@ -178,7 +179,7 @@ def test_the_index_agrees_with_brute_force(held: list[str], asked: list[str]):
 
 
 @given(texts)
-@settings(max_examples=40)
+@draws(40)
 def test_a_text_alone_in_its_bands_has_no_twin(found: list[str]):
     """The training split never looks at the texts that this says are alone."""
     alone = ~in_company(signatures(found, SETTINGS).keys).any(axis=1)

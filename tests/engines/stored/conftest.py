@@ -2,11 +2,12 @@
 
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from sealed import seal
-from small_models import planted_samples, tiny_model
+from small_models import planted_samples
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))
 
@@ -17,29 +18,21 @@ from monitorbench.records import Split
 
 
 @pytest.fixture(scope="session")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The model that is trained."""
-    return tiny_model(tmp_path_factory.mktemp("base"))
+def trained(tiny: Path, made_once: Callable[..., Path]) -> Path:
+    """A finished training run on `tiny`, with its data and runs below one folder."""
 
+    def train(root: Path) -> None:
+        from monitorbench.training import sft
 
-@pytest.fixture(scope="session")
-def other_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Another model of the same shape."""
-    return tiny_model(tmp_path_factory.mktemp("other"), seed=1)
+        for split, (n_pairs, seed) in {Split.TRAIN: (8, 1), Split.VALIDATION: (2, 2)}.items():
+            write_split(root / "data" / "planted-0", split, planted_samples(n_pairs, seed))
+        seal(root / "data" / "planted-0")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sft, "ensure", lambda study, splits: root / "data" / "planted-0")
+            sft.train(settings(root, tiny, *fp32(1)))
 
-
-@pytest.fixture(scope="session")
-def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished training run on `base`, with its data and runs below one folder."""
-    from monitorbench.training import sft
-
-    root = tmp_path_factory.mktemp("trained")
-    for split, (n_pairs, seed) in {Split.TRAIN: (8, 1), Split.VALIDATION: (2, 2)}.items():
-        write_split(root / "data" / "planted-0", split, planted_samples(n_pairs, seed))
-    seal(root / "data" / "planted-0")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sft, "ensure", lambda study, splits: root / "data" / "planted-0")
-        return sft.train(settings(root, base, *fp32(1)))
+    (run,) = (made_once("trained", train) / "runs" / "train").iterdir()
+    return run
 
 
 @pytest.fixture

@@ -105,34 +105,34 @@ def engine_settings():
 
 
 @pytest.mark.parametrize("spoil", SPOILT, ids=lambda spoil: spoil.__name__)
-def test_a_spoilt_adapter_is_refused_in_one_line(run, base, spoil):
+def test_a_spoilt_adapter_is_refused_in_one_line(run, tiny, spoil):
     """If it failed: a part of an adapter would be judged under its name, or a traceback would be read."""
     spoil(run / "adapter")
     with pytest.raises(UserError, match=SPOILT[spoil]) as caught:
-        open_engine(engine_settings(), base, [run / "adapter"], 2048)
+        open_engine(engine_settings(), tiny, [run / "adapter"], 2048)
     assert "\n" not in str(caught.value)
 
 
-def test_the_whole_adapter_is_taken(run, base):
+def test_the_whole_adapter_is_taken(run, tiny):
     """If it failed: nothing that was trained could be judged."""
-    open_engine(engine_settings(), base, [run / "adapter"], 2048).close()
+    open_engine(engine_settings(), tiny, [run / "adapter"], 2048).close()
 
 
-def test_another_base_of_equal_shape_is_refused(run, base, other_base):
+def test_another_base_of_equal_shape_is_refused(run, tiny, other_tiny):
     """If it failed: an adapter would be measured on weights that it was not trained on."""
     with pytest.raises(UserError, match=r"it was trained on other weights \(HuggingFaceTB/.*, sha256:"):
-        refuse_unfit_adapter(run / "adapter", other_base)
-    copy = shutil.copytree(base, run / "copy")
+        refuse_unfit_adapter(run / "adapter", other_tiny)
+    copy = shutil.copytree(tiny, run / "copy")
     (copy / "README.md").write_text("the same weights, from elsewhere")
     refuse_unfit_adapter(run / "adapter", copy)
 
 
-def test_an_adapter_from_elsewhere_is_taken_and_said_to_be_one(run, base, other_base, caplog):
+def test_an_adapter_from_elsewhere_is_taken_and_said_to_be_one(run, tiny, other_tiny, caplog):
     """If it failed: adapters of others could not be judged, or nobody would know what is unknown."""
     (run / "adapter" / "base.json").unlink()
     edit_json(run / "adapter" / "adapter_config.json", base_model_name_or_path="somebody/else")
     with caplog.at_level(logging.WARNING, "monitorbench"):
-        refuse_unfit_adapter(run / "adapter", other_base)
+        refuse_unfit_adapter(run / "adapter", other_tiny)
     (said,) = [record.getMessage() for record in caplog.records if record.name.startswith("monitorbench")]
     assert "doesn't say which weights it was trained on" in said
     assert "somebody/else" in said
@@ -150,14 +150,14 @@ def test_an_adapter_from_elsewhere_is_taken_and_said_to_be_one(run, base, other_
     ],
     ids=lambda settings: "-".join(settings),
 )
-def test_what_peft_saves_of_other_settings_is_whole(base, tmp_path, settings):
+def test_what_peft_saves_of_other_settings_is_whole(tiny, tmp_path, settings):
     """If it failed: sound adapters of others would be refused."""
     from peft import LoraConfig, get_peft_model
     from transformers import AutoModelForCausalLM
 
     lora = LoraConfig(r=4, task_type="CAUSAL_LM", **settings)
-    get_peft_model(AutoModelForCausalLM.from_pretrained(base), lora).save_pretrained(tmp_path / "theirs")
-    refuse_unfit_adapter(tmp_path / "theirs", base)
+    get_peft_model(AutoModelForCausalLM.from_pretrained(tiny), lora).save_pretrained(tmp_path / "theirs")
+    refuse_unfit_adapter(tmp_path / "theirs", tiny)
 
 
 @pytest.mark.parametrize("where", ["", "adapter", "best", "checkpoints/checkpoint-1"])
@@ -209,13 +209,13 @@ def running(folder):
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_the_script_refuses_it_in_one_line(run, trained, base, other_base, tmp_path, spoil, message):
+def test_the_script_refuses_it_in_one_line(run, trained, tiny, other_tiny, tmp_path, spoil, message):
     """If it failed: the functions would refuse, and the command would end in a traceback or in numbers."""
     if spoil:
         spoil(run / "adapter")
     if spoil is not running:
         seal(run, read_manifest(trained))
-    weights = base if spoil else other_base
+    weights = tiny if spoil else other_tiny
     done = evaluate(tmp_path, f"monitor.path={weights}", f"monitor.adapter={run}")
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr

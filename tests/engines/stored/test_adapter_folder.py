@@ -72,7 +72,7 @@ def test_a_run_without_an_adapter_yet_says_that_it_did_not_finish(run):
 
 
 @pytest.mark.slow
-def test_two_trainings_of_one_thing_leave_equal_files(base, trained, tmp_path):
+def test_two_trainings_of_one_thing_leave_equal_files(tiny, trained, tmp_path):
     """If it failed: the same command on two machines would give two monitors.
 
     PEFT keeps the names of the layers in a set, whose order changes with PYTHONHASHSEED.
@@ -84,7 +84,7 @@ def test_two_trainings_of_one_thing_leave_equal_files(base, trained, tmp_path):
         (root / "data").symlink_to(trained.parents[2] / "data")
         steps = ("max_steps=1", "validate_every=1", "dtype=float32", "device=cpu")
         done = subprocess.run(
-            [sys.executable, str(TRAINING), str(root), str(base), *(f"training.{one}" for one in steps)],
+            [sys.executable, str(TRAINING), str(root), str(tiny), *(f"training.{one}" for one in steps)],
             capture_output=True,
             text=True,
             check=False,

@@ -35,9 +35,9 @@ def mark(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def model(base: Path, tmp_path: Path, mark: Path) -> Path:
+def model(tiny: Path, tmp_path: Path, mark: Path) -> Path:
     """A model whose configuration and classes are its own."""
-    folder = Path(shutil.copytree(base, tmp_path / "foreign"))
+    folder = Path(shutil.copytree(tiny, tmp_path / "foreign"))
     (folder / "code.py").write_text(CODE.format(mark=mark))
     classes = {"AutoConfig": "code.Config", "AutoModelForCausalLM": "code.Model"}
     edit(folder / "config.json", model_type="foreign", auto_map=classes)
@@ -45,9 +45,9 @@ def model(base: Path, tmp_path: Path, mark: Path) -> Path:
 
 
 @pytest.fixture
-def tokenizer_folder(base: Path, tmp_path: Path, mark: Path) -> Path:
+def tokenizer_folder(tiny: Path, tmp_path: Path, mark: Path) -> Path:
     """A model of a known kind, with a tokenizer of its own."""
-    folder = Path(shutil.copytree(base, tmp_path / "foreign"))
+    folder = Path(shutil.copytree(tiny, tmp_path / "foreign"))
     (folder / "code.py").write_text(CODE.format(mark=mark))
     classes = {"AutoTokenizer": ["code.Tokenizer", None]}
     edit(folder / "tokenizer_config.json", tokenizer_class="Tokenizer", auto_map=classes)

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from drawing import draws
 from gguf_files import CHATML, tiny_qwen2, write_gguf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import SMOLLM2, smollm2_folder
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -147,7 +148,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return write_gguf(tmp_path_factory.mktemp("gguf") / "x.gguf", tiny_qwen2()).read_bytes()
 
 
-@settings(max_examples=30, deadline=None)
+@draws(30)
 @given(share=st.floats(0, 1, exclude_max=True))
 def test_a_file_that_is_cut_off_is_refused_wherever_it_ends(
     whole: bytes, tmp_path_factory: pytest.TempPathFactory, share: float

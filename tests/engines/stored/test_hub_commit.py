@@ -66,9 +66,9 @@ def weights_of(done: Done) -> str:
     return found
 
 
-def test_a_branch_that_moved_is_another_model(judge: Run, base: Path, other_base: Path):
+def test_a_branch_that_moved_is_another_model(judge: Run, tiny: Path, other_tiny: Path):
     """If it failed: the new model would get the old one's verdicts, and nobody could say which was judged."""
-    hub = Hub(REPO, dict(zip(COMMITS, (base, other_base), strict=True)), COMMITS[0])
+    hub = Hub(REPO, dict(zip(COMMITS, (tiny, other_tiny), strict=True)), COMMITS[0])
     with serving(hub):
         first = judge(hub.url)
         assert weights_of(first) == f"hub:{REPO}@{COMMITS[0]}"
@@ -96,9 +96,9 @@ def test_a_gguf_file_of_a_repository_is_named_by_its_content(judge: Run, tmp_pat
     assert weights_identity(SMOLLM2.model_copy(update={"gguf": file})) == named
 
 
-def test_a_pickle_is_not_downloaded(judge: Run, base: Path, tmp_path: Path):
+def test_a_pickle_is_not_downloaded(judge: Run, tiny: Path, tmp_path: Path):
     """If it failed: gigabytes that are never read would be fetched."""
-    folder = Path(shutil.copytree(base, tmp_path / "upstream"))
+    folder = Path(shutil.copytree(tiny, tmp_path / "upstream"))
     (folder / "pytorch_model.bin").write_bytes(b"a pickle")
     with serving(Hub(REPO, {COMMITS[0]: folder}, COMMITS[0])) as hub:
         weights_of(judge(hub.url))
@@ -110,11 +110,11 @@ def test_a_pickle_is_not_downloaded(judge: Run, base: Path, tmp_path: Path):
     assert f"monitor.hub_id={REPO}: no weights; expected *.safetensors" in done.stderr
 
 
-def test_offline_the_cache_says_which_commit_a_branch_is(judge: Run, base: Path, other_base: Path, tmp_path):
+def test_offline_the_cache_says_which_commit_a_branch_is(judge: Run, tiny: Path, other_tiny: Path, tmp_path):
     """If it failed: a cluster without network would name models by branches."""
-    cached(tmp_path / "hf", COMMITS[0], base)
+    cached(tmp_path / "hf", COMMITS[0], tiny)
     assert weights_of(judge("offline")) == f"hub:{REPO}@{COMMITS[0]}"
-    cached(tmp_path / "hf", COMMITS[1], other_base)
+    cached(tmp_path / "hf", COMMITS[1], other_tiny)
     assert weights_of(judge("offline")) == f"hub:{REPO}@{COMMITS[1]}"
     assert weights_of(judge("offline", f"monitor.revision={COMMITS[0]}")) == f"hub:{REPO}@{COMMITS[0]}"
 
@@ -129,9 +129,9 @@ def test_without_network_and_cache_one_line_says_so(judge: Run, url: str):
     assert "set monitor.path to a local folder of it" in done.stderr
 
 
-def test_an_unknown_branch_is_refused_in_one_line(judge: Run, base: Path):
+def test_an_unknown_branch_is_refused_in_one_line(judge: Run, tiny: Path):
     """If it failed: a typo in a revision would end in a traceback."""
-    with serving(Hub(REPO, {COMMITS[0]: base}, COMMITS[0])) as hub:
+    with serving(Hub(REPO, {COMMITS[0]: tiny}, COMMITS[0])) as hub:
         done = judge(hub.url, "monitor.revision=mian")
     assert done.returncode == 1
     assert "Traceback" not in done.stderr

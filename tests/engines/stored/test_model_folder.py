@@ -18,9 +18,9 @@ from monitorbench.runs.files import file_sha256
 
 
 @pytest.fixture
-def folder(base: Path, tmp_path: Path) -> Path:
+def folder(tiny: Path, tmp_path: Path) -> Path:
     """A copy of a model."""
-    return Path(shutil.copytree(base, tmp_path / "model"))
+    return Path(shutil.copytree(tiny, tmp_path / "model"))
 
 
 def identity(folder: Path) -> str:
@@ -82,9 +82,9 @@ def test_what_is_not_loaded_is_no_part_of_the_name(folder, name):
     assert identity(folder) == first
 
 
-def test_the_name_is_the_same_wherever_the_folder_lies(folder, base):
+def test_the_name_is_the_same_wherever_the_folder_lies(folder, tiny):
     """If it failed: a colleague's copy would be another model."""
-    assert identity(folder) == identity(base)
+    assert identity(folder) == identity(tiny)
 
 
 def pickled(folder: Path) -> None:
@@ -172,17 +172,17 @@ def test_every_shard_is_part_of_the_weights(folder):
     assert len(names) == len(shards) + 1
 
 
-def test_the_weights_alone_are_known_wherever_they_come_from(folder, base, other_base, tmp_path):
+def test_the_weights_alone_are_known_wherever_they_come_from(folder, tiny, other_tiny, tmp_path):
     """If it failed: an adapter would be refused on a copy of its base, or taken on another."""
     (folder / "chat_template.jinja").write_text("another")
     (folder / "consolidated.safetensors").write_bytes(b"the same, for another library")
-    assert model_weights_sha256(folder) == model_weights_sha256(base) != model_weights_sha256(other_base)
+    assert model_weights_sha256(folder) == model_weights_sha256(tiny) != model_weights_sha256(other_tiny)
     # The hub's cache names a large file by its SHA-256.
     blob = tmp_path / "blobs" / file_sha256(folder / "model.safetensors")
     blob.parent.mkdir()
     (folder / "model.safetensors").rename(blob)
     (folder / "model.safetensors").symlink_to(blob)
-    assert model_weights_sha256(folder) == model_weights_sha256(base)
+    assert model_weights_sha256(folder) == model_weights_sha256(tiny)
 
 
 def test_weights_that_are_cut_off_are_refused_in_one_line(folder):

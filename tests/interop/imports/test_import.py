@@ -42,7 +42,7 @@ def test_a_foreign_csv_gives_what_scikit_learn_gives(
     run = importing(write_csv(tmp_path / "s.csv", rows), *COLUMNS, "import.calibration_share=0.5")
     unscored = overall_rates(read_run(run, "evaluate"), tmp_path / "data")
     point = calibrate_run(into("calibrate", f"run={runs_of(tmp_path)['suspicion/calibration']}"))
-    reported = into("report", f"run={run}", f"operating_point={point}", "transfer.resamples=100")
+    reported = into("report", f"run={run}", f"operating_point={point}", "score.resamples=100")
     STAGES["report"].function(reported, lambda *_: reported)
     page = (run / "report.html").read_text()
     assert "the imported file has none" in page
@@ -66,7 +66,7 @@ def test_a_foreign_csv_gives_what_scikit_learn_gives(
     assert at["false_alarm_rate"] == pytest.approx(fp / (fp + tn))
     assert 0 < fp / (fp + tn) < 0.1
 
-    study = transfer(into("transfer", f"transfer.runs=[{run}]", "transfer.resamples=100"))
+    study = transfer(into("transfer", f"transfer.runs=[{run}]", "score.resamples=100"))
     assert read_run(study, "transfer").dataset == data.name.rpartition("-")[0]
 
 
@@ -156,7 +156,7 @@ def test_an_answer_against_its_score_is_counted_and_shown(
     assert "2 answers contradict their score's side of 0.3" in caplog.text
     found = read_evaluation(tmp_path / "data", run)
     assert (found.score_facts["n_against"], found.score_facts["n_both"]) == (2, 4)
-    score_run(into("score", f"run={run}", "transfer.resamples=100"))
+    score_run(into("score", f"run={run}", "score.resamples=100"))
     assert json.loads((run / "metrics.json").read_text())["scores"]["score"]["imported"]["side"] == 0.3
 
 
@@ -277,7 +277,7 @@ def test_a_threshold_holds_for_a_later_file_of_the_same_monitor_with_a_gap(
     overrides = (
         f"run={later}",
         f"operating_point={point}",
-        "transfer.resamples=100",
+        "score.resamples=100",
         "score.other_dataset=true",
     )
     score_run(into("score", *overrides))

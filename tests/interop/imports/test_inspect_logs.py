@@ -54,7 +54,7 @@ def test_a_log_of_inspect_becomes_a_run_that_is_scored(
     assert verdicts[missing.id].label is None, "unscored, never benign"
     turns = [message.role for message in samples[0].response]
     assert turns == [Role.ASSISTANT, Role.TOOL] * 2 + [Role.ASSISTANT]
-    score_run(into("score", f"run={run}", "transfer.resamples=100"))
+    score_run(into("score", f"run={run}", "score.resamples=100"))
     (overall,) = [
         one["imported"]["overall"]
         for name, one in read_checked(run, "metrics.json")["monitors"].items()

@@ -21,7 +21,7 @@ from monitorbench.scoring.recommendation.stage import recommendation_run
 from monitorbench.scoring.score import score_run
 
 Into = Callable[..., Study]
-QUICK = ("transfer.resamples=100", "recommend.redraws=100")
+QUICK = ("score.resamples=100", "recommend.redraws=100")
 
 
 def questions(n: int, n_missing: int, split: str) -> list[dict[str, object]]:

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
@@ -110,7 +111,7 @@ def _marked_runs(draw):
     return runs, scores
 
 
-@settings(max_examples=50)
+@draws(50)
 @given(drawn=_marked_runs(), threshold=st.floats(0, 1), min_step=st.integers(0, 4))
 def test_every_run_has_one_fate(drawn, threshold, min_step):
     """Runs would be counted twice or be lost between the columns."""
@@ -127,7 +128,7 @@ def test_every_run_has_one_fate(drawn, threshold, min_step):
     assert sum(table.n for table in found.tables.values()) in (len(runs), 2 * len(runs))
 
 
-@settings(max_examples=50)
+@draws(50)
 @given(drawn=_marked_runs(), threshold=st.floats(0, 1))
 def test_counts_are_those_of_plain_loops(drawn, threshold):
     """An index that slips by one would move every number of the table."""

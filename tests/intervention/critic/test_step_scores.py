@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
@@ -12,7 +13,7 @@ from monitorbench.intervention.critic.step_scores import read_step_scores
 LINE = {"task": "Hand-Crafted/1", "step": 3, "score": 0.25}
 
 
-@settings(max_examples=25)  # each writes a file through to the disk
+@draws(25)  # each writes a file through to the disk
 @given(
     scores=st.dictionaries(
         st.tuples(st.text(st.characters(codec="utf-8"), min_size=1), st.integers(0, 10**6)),

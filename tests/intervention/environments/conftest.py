@@ -10,8 +10,8 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from monitorbench.config.defaults import option
 from monitorbench.config.pilot import Environments, TextWorldGames
+from monitorbench.config.reference import option
 
 GAMES: list[int] = [3, 4]
 """Seeds of the generated games."""

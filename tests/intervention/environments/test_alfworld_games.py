@@ -1,8 +1,9 @@
 """What a user would lose here: ALFWorld as published, and a rollback that is exact. Real games."""
 
 import pytest
+from drawing import draws
 from environment_checks import act, check_restoring, check_solution
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("fast_downward")
@@ -70,7 +71,7 @@ def test_every_goal_is_found_where_nothing_is_started(games):
 
 
 @pytest.mark.sources
-@settings(max_examples=4)
+@draws(4)
 @given(choices, choices, choices)
 def test_restoring_is_exact(game, before, after, other):
     """A rollback to another state than was left would make the whole comparison worthless."""

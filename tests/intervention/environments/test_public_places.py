@@ -22,8 +22,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from monitorbench.config.base import UserError
-from monitorbench.config.defaults import option
 from monitorbench.config.pilot import Environments
+from monitorbench.config.reference import option
 from monitorbench.intervention.environments.alfworld import read_games
 from monitorbench.intervention.environments.open import open_tasks
 from monitorbench.intervention.environments.question_sources import read_search_questions

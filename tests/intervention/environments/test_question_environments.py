@@ -5,8 +5,9 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
+from drawing import draws
 from environment_checks import check_restoring, check_solution
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.intervention.environments.answers import exact_match, is_number, normalised, token_f1
@@ -116,7 +117,7 @@ def test_calculating():
     assert environment.step("finish[12 nuts]").success
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(*[st.lists(st.integers(0, 40), max_size=8)] * 3)
 def test_restoring_is_exact(before, after, other):
     """A rollback to another state than was left would make the whole comparison worthless."""

@@ -6,8 +6,9 @@ import subprocess
 import sys
 
 import pytest
+from drawing import draws
 from environment_checks import STRANGE, act, check_restoring, check_solution
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
@@ -47,7 +48,7 @@ def test_only_the_games_own_text_is_seen(game):
     assert len(game.goal.split()) > 5
 
 
-@settings(max_examples=12)
+@draws(12)
 @given(choices, choices, choices)
 def test_restoring_is_exact(game, before, after, other):
     """A rollback to another state than was left would make the whole comparison worthless."""
@@ -80,7 +81,7 @@ def test_states_differ_where_the_world_does(game):
     assert len(set(states)) == len(states) > 2
 
 
-@settings(max_examples=10)
+@draws(10)
 @given(st.lists(st.integers(0, 1000), max_size=6))
 def test_the_solution_is_the_way_from_here(game, before):
     """A scripted agent that strayed would never come back: its success rate would be another."""

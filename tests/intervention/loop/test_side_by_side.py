@@ -71,17 +71,21 @@ class Mistaken:
 Pilots = Callable[..., Study]
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[EndpointServer]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(schedule, "open_tasks", open_corridors)
-    with serving(Mistaken()) as running:
+@pytest.fixture(scope="module")
+def server() -> Iterator[EndpointServer]:
+    """One endpoint for all pilots here, which answers in corridors."""
+    with pytest.MonkeyPatch.context() as patch, serving(Mistaken()) as running:
+        patch.setenv("NO_PROXY", "127.0.0.1")
+        patch.setattr(schedule, "open_tasks", open_corridors)
         yield running
 
 
-@pytest.fixture
-def pilot(compose_study: Callable[..., Study], server: EndpointServer, tmp_path: Path) -> Pilots:
+@pytest.fixture(scope="module")
+def pilot(
+    compose_study: Callable[..., Study], server: EndpointServer, tmp_path_factory: pytest.TempPathFactory
+) -> Pilots:
     """The pilot with its runs in a folder of their own."""
+    folder = tmp_path_factory.mktemp("pilots")
 
     def study(runs: str, *overrides: str) -> Study:
         return compose_study(
@@ -103,11 +107,19 @@ def pilot(compose_study: Callable[..., Study], server: EndpointServer, tmp_path:
             "pilot.min_step=1",
             "pilot.tau=0.5",
             "pilot.conditions=[rollback,append,random,best_of_2]",
-            f"paths.runs={tmp_path / runs}",
+            f"paths.runs={folder / runs}",
             *overrides,
         )
 
     return study
+
+
+@pytest.fixture(scope="module")
+def alone(pilot: Pilots, server: EndpointServer) -> LiveRuns:
+    """The pilot whose tasks go one after the other, undisturbed."""
+    made = run_live(pilot("alone", "pilot.concurrency=1"))
+    assert server.most_in_flight == 1
+    return made
 
 
 def episodes_of(found: LiveRuns) -> dict[str, Episode]:
@@ -116,10 +128,8 @@ def episodes_of(found: LiveRuns) -> dict[str, Episode]:
     return {episode.key: episode.model_copy(update={"seconds": 0.0}) for episode in logged}
 
 
-def test_side_by_side_they_are_the_same_runs(pilot: Pilots, server: EndpointServer):
+def test_side_by_side_they_are_the_same_runs(pilot: Pilots, alone: LiveRuns, server: EndpointServer):
     """A pilot that is made faster must decide as the slow one does, in the same order of tasks."""
-    alone = run_live(pilot("alone", "pilot.concurrency=1"))
-    assert server.most_in_flight == 1
     server.script = Mistaken(together=4)
     found = run_live(pilot("together"))
     assert 2 <= server.most_in_flight <= 4
@@ -135,12 +145,13 @@ def test_side_by_side_they_are_the_same_runs(pilot: Pilots, server: EndpointServ
 
 
 @pytest.mark.parametrize("number", [5, 40, 120])
-def test_stopped_in_the_middle_it_resumes(pilot: Pilots, server: EndpointServer, number: int):
+def test_stopped_in_the_middle_it_resumes(
+    pilot: Pilots, alone: LiveRuns, server: EndpointServer, number: int
+):
     """Whatever runs were at hand when one failed, the rest and no other is made by the next start."""
-    whole = run_live(pilot("whole"))
     server.script = broken = Mistaken()
     broken.fails = number
-    study = pilot("broken")
+    study = pilot(f"broken-{number}")
     with pytest.raises(Incomplete, match="got no answer"):
         run_live(study)
     (directory,) = (study.paths.runs / "episodes").iterdir()
@@ -152,21 +163,21 @@ def test_stopped_in_the_middle_it_resumes(pilot: Pilots, server: EndpointServer,
     assert not any(episode.reason for episodes in kept.values() for episode in episodes)
     server.script = Mistaken()
     found = run_live(study)
-    assert found.outcomes == whole.outcomes
-    assert episodes_of(found) == episodes_of(whole)
+    assert found.outcomes == alone.outcomes
+    assert episodes_of(found) == episodes_of(alone)
     for log, before in kept.items():
         assert read_log(found.directory / log, Episode)[: len(before)] == before, "nothing is made again"
 
 
-def test_a_cost_cap_is_one_for_all_tasks(pilot: Pilots, server: EndpointServer):
+def test_a_cost_cap_is_one_for_all_tasks(pilot: Pilots, alone: LiveRuns, server: EndpointServer):
     """A cap that each task had for itself would be paid as often as there are tasks."""
+    server.script = Mistaken()
     prices = ("engine.prices={prompt: 1e6, cached_prompt: null, completion: 0}",)  # 10 a reply
-    whole = run_live(pilot("whole", *prices))
     with pytest.raises(CostLimit, match=r"^max_cost=300 is spent"):
         run_live(pilot("capped", *prices, "engine.max_cost=300"))
     in_log = next(pilot("capped").paths.runs.rglob("verdicts.jsonl")).read_text().count("\n")
     assert 30 <= in_log < 30 + 4, "what is in flight when it is spent comes on top"
-    assert run_live(pilot("capped", *prices)).outcomes == whole.outcomes
+    assert run_live(pilot("capped", *prices)).outcomes == alone.outcomes
 
 
 def test_a_window_of_requests_is_one_for_all_threads():

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from monitorbench.config.defaults import option
 from monitorbench.config.pilot import Recorded
+from monitorbench.config.reference import option
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.config.study import Paths
 from monitorbench.sources.read import RawFile, SourceFiles

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pair_heads import fitted_heads
 from sealed import seal
-from small_models import planted_samples, tiny_model
+from small_models import planted_samples
 from studies import study
 
 from monitorbench.config.base import ConfigError
@@ -22,9 +22,8 @@ N = 8
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def asked(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Studies below a root on a tiny model with a head at the mean over the response."""
-    tiny = tiny_model(tmp_path / "tiny")
     data = tmp_path / "data" / "planted-0"
     write_split(data, Split.TEST, planted_samples(N // 2, 3))
     seal(data)

@@ -189,12 +189,13 @@ def test_the_stage_serves_a_pair_and_leaves_no_address(
     assert answer["probe"]["score"] == pytest.approx(direct.probe, abs=1e-6)
 
 
-def test_what_serves_no_probe_says_so(asked: Any, heads: dict[Position, Path]):
+def test_what_serves_no_probe_says_so(asked: Any, tmp_path: Path):
     """If it failed: the model would be served alone under the probe's name."""
+    head = tmp_path / "head.safetensors"  # refused before it is read
     for setting in ("monitor.head", "monitor.head_beside"):
         with pytest.raises(ConfigError, match="engine=vllm: a probe reads hidden states; expected engine=tr"):
-            serve(asked("engine=vllm", f"{setting}={heads['last']}"))
+            serve(asked("engine=vllm", f"{setting}={head}"))
     with pytest.raises(ConfigError, match="expected no adapters"):
-        serve(asked(f"monitor.head={heads['last']}", f"adapters=[{heads['last'].parent}]"))
+        serve(asked(f"monitor.head={head}", f"adapters=[{tmp_path}]"))
     with running() as port, pytest.raises(UserError, match=f"engine.port={port}: can't be had"):
-        serve(asked(f"monitor.head={heads['last']}", f"engine.port={port}"))
+        serve(asked(f"monitor.head={head}", f"engine.port={port}"))

@@ -106,7 +106,7 @@ def study(
 ) -> Callable[..., Study]:
     """A study over the made dataset, with some settings changed; composed once, which is the slow part."""
     paths = [f"paths.data={data.parent}", f"paths.runs={tmp_path_factory.mktemp('runs')}"]
-    composed = compose_study("combine", *paths, "transfer.resamples=100")
+    composed = compose_study("combine", *paths, "score.resamples=100")
 
     def made(**changes: Any) -> Study:
         parts = {

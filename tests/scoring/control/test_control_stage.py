@@ -70,7 +70,7 @@ def study(
 ) -> Callable[..., Study]:
     """A study of the stage, with some of its settings changed."""
     paths = [f"paths.data={data.parent}", f"paths.runs={tmp_path_factory.mktemp('runs')}"]
-    composed = compose_study("control", *paths, "transfer.resamples=100", "tracking=none")
+    composed = compose_study("control", *paths, "score.resamples=100", "tracking=none")
 
     def made(**changes: Any) -> Study:
         control = composed.control.model_copy(update=changes)

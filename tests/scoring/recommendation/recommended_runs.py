@@ -111,6 +111,6 @@ def both(runs: Path, data: Path, monitors: Mapping[str, float], **more: Any) -> 
 def asked(folder: Path, runs: list[Path], *more: str) -> Study:
     """The study of `recommend` over these runs, drawn less often than by default."""
     named = ",".join(map(str, runs))
-    quick = ("transfer.resamples=300", "recommend.redraws=200")
+    quick = ("score.resamples=300", "recommend.redraws=200")
     places = (f"paths.data={folder}", f"paths.runs={folder / 'runs'}")
     return study(*places, f"recommend.runs=[{named}]", *quick, *more, primary="recommend")

@@ -4,7 +4,8 @@ import ast
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from test_python import PROGRAMS
 
@@ -66,7 +67,7 @@ AROUND = {
 }
 
 
-@settings(max_examples=10)
+@draws(10)
 @given(program=PROGRAMS)
 @pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
 def test_a_program_is_the_same_after_every_change(

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import ConfigError
@@ -60,7 +61,7 @@ def _is_kept(before: str, after: str) -> bool:
     )
 
 
-@settings(max_examples=20)
+@draws(20)
 @given(messages=RESPONSES, seed=st.integers(0, 3))
 @pytest.mark.parametrize("change", OF_SAMPLES, ids=lambda one: one.name)
 def test_a_change_keeps_what_it_promises(

@@ -1,6 +1,7 @@
 """Stages that turn verdicts into numbers and an answer, keep watch over it, and check machines and runs."""
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 from monitorbench.cli.stage import Compose, Stage, imported
@@ -24,14 +25,14 @@ def _report(study: Study, _: Compose) -> Path:
     return report(study)
 
 
-def _candidates(study: Study, compose: Compose) -> list[Study]:
+def _candidates(monitors: Sequence[str], compose: Compose) -> list[Study]:
     from monitorbench.studies.candidates import candidate_studies
 
-    return candidate_studies(study.monitors, compose, options("monitor", trees_of()))
+    return candidate_studies(monitors, compose, options("monitor", trees_of()))
 
 
 def _choose(study: Study, compose: Compose) -> Path:
-    candidates = _candidates(study, compose)
+    candidates = _candidates(study.monitors, compose)
     _log.info("choose: %d monitors over dataset=%s", len(candidates), study.dataset.name)
     from monitorbench.studies.choose import choose  # takes seconds: what is typed was looked at before
 
@@ -39,7 +40,7 @@ def _choose(study: Study, compose: Compose) -> Path:
 
 
 def _choice_plan(study: Study, compose: Compose) -> None:
-    candidates = _candidates(study, compose)
+    candidates = _candidates(study.monitors, compose)
     from monitorbench.studies.choose import print_choice_plan
 
     print_choice_plan(study, candidates)

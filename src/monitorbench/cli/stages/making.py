@@ -1,16 +1,16 @@
 """Stages that build and label data, and that make a monitor, run it, ask it again and serve it."""
 
 from monitorbench.cli.stage import Stage, imported
-from monitorbench.config.study import Study
+from monitorbench.config.study import Monitor
 
 _PLANNED_RUN = imported("monitorbench.studies.forecast:PlannedRun")
 _CHOOSE_WORDING = imported("monitorbench.studies.wording:choose_a_wording")
 _PRINT_WORDINGS = imported("monitorbench.studies.wording:print_wording_plan")
 
 
-def _asks_a_model(study: Study) -> bool:
-    """Whether the study's monitor asks its engine anything: recorded verdicts and word counts don't."""
-    return study.monitor.kind == "language_model" and study.monitor.verdicts is None
+def _asks_a_model(monitor: Monitor) -> bool:
+    """Whether the monitor asks its engine anything: recorded verdicts and word counts don't."""
+    return monitor.kind == "language_model" and monitor.verdicts is None
 
 
 MAKING = (
@@ -164,7 +164,7 @@ Prints the evaluation run's directory as its last line.
 """,
         reads="evaluate dataset monitor adapters prompt engine tracking paths",
         is_live=True,
-        judges=_asks_a_model,
+        judges=lambda study: _asks_a_model(study.monitor),
         after_sweep=imported("monitorbench.scoring.sweep_table:show_sweep"),
         runs=lambda study: [_PLANNED_RUN("evaluate", study)],
     ),
@@ -184,7 +184,7 @@ runs are printed. Prints the run's directory (wording.json) as its last line.
         reads="wording seed dataset monitor prompt engine score tracking paths",
         plan=lambda study, compose: _PRINT_WORDINGS(study, lambda name: compose([f"prompt={name}"]).prompt),
         is_live=True,
-        judges=_asks_a_model,
+        judges=lambda study: _asks_a_model(study.monitor),
         no_frozen="composes a study for each prompt; expected the typed settings",
     ),
     Stage(

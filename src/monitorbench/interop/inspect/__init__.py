@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from monitorbench.config.base import UserError
-from monitorbench.config.extras import installing
+from monitorbench.config.ending import installing
 
 if TYPE_CHECKING:
     from inspect_ai.scorer import Scorer

@@ -58,12 +58,12 @@ def control_runs(study: Study) -> Path:
         "runs": sorted(one.id for one in evaluations),
         "settings": of_settings,
         "outcomes": file_sha256(settings.outcomes) if settings.outcomes else None,
-        "resamples": study.transfer.resamples,
+        "resamples": study.score.resamples,
         "seed": study.seed,
     }
     run = RunDirectory(study.paths.runs / "control", run_name(dataset_name(data.name)), identity)
     with run.recording(study) as results:
-        found = _measured(study.control, study.seed, study.transfer.resamples, data.name, judges, outcomes)
+        found = _measured(study.control, study.seed, study.score.resamples, data.name, judges, outcomes)
         write_json(run.path / "control.json", found)
         write_atomically(run.path / "control.csv", to_csv(control_rows(found)))
         results["runs"] = [str(one.directory) for one in evaluations]

@@ -75,7 +75,7 @@ def recommendation_run(study: Study) -> Path:
         "recommend": settings,
         "stakes": study.stakes.model_dump(),
         "calibrate": study.calibrate.model_dump(mode="json"),
-        "resamples": study.transfer.resamples,
+        "resamples": study.score.resamples,
         "seed": study.seed,
         "pilot": pilot,
     }
@@ -127,7 +127,7 @@ def recommended(
         deployment,
         ShortcutsFacts(checked=checks.table is not None, fitted_on=checks.fitted_on, reason=checks.reason),
         pilot,
-        Drawn(resamples=study.transfer.resamples, seed=study.seed),
+        Drawn(resamples=study.score.resamples, seed=study.seed),
         data=data.name,
         positive_means=means,
     )

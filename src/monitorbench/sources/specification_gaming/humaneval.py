@@ -14,7 +14,7 @@ import re
 from importlib import metadata
 from pathlib import Path
 
-from monitorbench.config.extras import installing
+from monitorbench.config.ending import installing
 from monitorbench.construct.code import incentive
 from monitorbench.sources.declaration import InstalledData, SourceDeclaration, as_special_cased
 from monitorbench.upstream import CodingProblem, DocstringExample
