@@ -20,7 +20,7 @@ from monitorbench.config.engine import TransformersEngine, VllmEngine
 from monitorbench.config.hardware import ResolvedDtype, has_gpu
 from monitorbench.config.load import read_frozen
 from monitorbench.config.monitor import Monitor, Prompt
-from monitorbench.config.study import Doctor, Study
+from monitorbench.config.study import Study
 from monitorbench.config.training import Training
 from monitorbench.doctor.system import wanted_modules
 from monitorbench.prompts.wording import PromptWording
