@@ -9,6 +9,7 @@ Hydra imports this module whenever it starts: nothing heavy is imported before r
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.utils import JobReturn, JobStatus
@@ -65,6 +66,10 @@ class FreezingLauncher(Launcher):
 
         vars(self._loader).pop("load_sweep_config", None)
         stage = self._stage
+        if (
+            self._is_search
+        ):  # its sweeper leaves the best values there, and counts on the launcher for the folder
+            Path(self._config.hydra.sweep.dir).mkdir(parents=True, exist_ok=True)
         with reporting():
             points = compose_points(stage, self._loader, self._config, job_overrides)
             script = stage.name if stage in STAGES.values() else sys.argv[0]
