@@ -28,7 +28,7 @@ BUDGETS = ((40, 0.05, 2.6), (40, 0.03, 2.6), (100, 0.03, 2.6), (40, 0.05, 2.0))
 
 def tables(seed: int, effort: float) -> Iterator[Table]:
     """Tabulate the false alarm rate of the chosen monitor, and what came of obeyed advice."""
-    yield _chosen(seed, round(500 * effort))
+    yield _chosen(seed, round(2000 * effort))
     yield _obeyed(seed, round(1000 * effort))
     yield _obeyed_for_budget(seed, round(200 * effort))
 

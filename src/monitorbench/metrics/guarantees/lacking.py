@@ -39,7 +39,7 @@ class Lacking(NamedTuple):
     """Further benign questions with which one is found; None where no number helps."""
 
 
-class Evidence(NamedTuple):
+class CalibrationEvidence(NamedTuple):
     """Benign questions without a threshold, as far as it matters for what is lacking."""
 
     lost: FloatArray
@@ -53,7 +53,7 @@ class Evidence(NamedTuple):
     """None where all questions weigh the same."""
 
 
-def lacking(of: Evidence, guarantee: Guarantee) -> Lacking:
+def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
     """Say what is lacking for the guarantee, in the same words wherever it is asked for."""
     each, n, unscored = guarantee.of_each(), len(of.lost), of.n_unscored
     promise = guarantee_in_words(guarantee)
@@ -124,7 +124,7 @@ def least_questions(each: Guarantee, *, weighted: bool = False) -> int:
     return samples_needed(each.alpha, each.delta)
 
 
-def planned_questions(of: Evidence, each: Guarantee) -> int | None:
+def planned_questions(of: CalibrationEvidence, each: Guarantee) -> int | None:
     """Plan how many questions in all lead to a threshold; None where no number does.
 
     The share without a score among further questions is beta-distributed given those so far (Jeffreys'
@@ -161,7 +161,7 @@ def _most_lost(n: int, each: Guarantee) -> float:
     return most_flagged(n, each.alpha, each.delta)[0]
 
 
-def _would_do(n_all: int, of: Evidence, each: Guarantee, share: float, is_certain: bool) -> bool:
+def _would_do(n_all: int, of: CalibrationEvidence, each: Guarantee, share: float, is_certain: bool) -> bool:
     """Whether n questions in all leave room for those without a score, with probability `_SURE`."""
     n, lost = len(of.lost), share * len(of.lost)
     further, room = n_all - n, _most_lost(n_all, each) - lost

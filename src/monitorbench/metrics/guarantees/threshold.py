@@ -27,7 +27,7 @@ import numpy as np
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, draws, group_index
 from monitorbench.metrics.choice.curve import first_flagged, flagged_along
 from monitorbench.metrics.columns import BoolArray
-from monitorbench.metrics.guarantees.lacking import Evidence, Lacking, lacking
+from monitorbench.metrics.guarantees.lacking import CalibrationEvidence, Lacking, lacking
 from monitorbench.metrics.guarantees.mix import Weights
 from monitorbench.metrics.guarantees.order_statistic import ROUNDING, Guarantee, most_flagged, weighted_tail
 
@@ -271,7 +271,7 @@ def _levels(ranked: _Ranked, each: Guarantee, times: FloatArray | None) -> Float
     return np.stack(found)
 
 
-def _evidence(benign: Benign, ranked: _Ranked) -> Evidence:
+def _evidence(benign: Benign, ranked: _Ranked) -> CalibrationEvidence:
     everything = benign.scores if benign.everything is None else benign.everything
     finite = everything[np.isfinite(everything)]
     is_lost = np.isposinf(ranked.values)
@@ -282,4 +282,4 @@ def _evidence(benign: Benign, ranked: _Ranked) -> Evidence:
     is_known = benign.everything is not None and len(everything) > len(benign.scores)
     at_top = len(np.unique(benign.groups[np.isfinite(benign.scores) & (benign.scores >= top) & is_known]))
     unscored = len(np.unique(benign.groups[np.isposinf(benign.scores)]))
-    return Evidence(lost, unscored, at_top, len(finite) > 0, ranked.weights)
+    return CalibrationEvidence(lost, unscored, at_top, len(finite) > 0, ranked.weights)
