@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from studies import study
 
-from monitorbench.doctor import system, trials
-from monitorbench.doctor.stage import WIDTH, table
+from monitorbench.doctor import stage, system
+from monitorbench.doctor.stage import WIDTH, Trial, table
 from monitorbench.doctor.system import Check
-from monitorbench.doctor.trials import ChildResult
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,30 +75,30 @@ def test_a_broken_driver_fails_and_names_it(tmp_path):
     assert max(map(len, done.stdout.splitlines()[:-1])) <= WIDTH
 
 
-def trained(*losses: float) -> ChildResult:
-    return ChildResult({"losses": losses, "dtype": "bfloat16", "device": "cuda:0", "seconds": 1.0}, "")
+def trained(*losses: float) -> Trial:
+    return Trial({"losses": losses, "dtype": "bfloat16", "device": "cuda:0", "seconds": 1.0}, "")
 
 
-def judged(*scores: float | None, change: float = 2.0) -> ChildResult:
-    return ChildResult({"scores": scores, "change": change, "dtype": "float32", "seconds": 1.0}, "")
+def judged(*scores: float | None, change: float = 2.0) -> Trial:
+    return Trial({"scores": scores, "change": change, "dtype": "float32", "seconds": 1.0}, "")
 
 
 @pytest.mark.parametrize(
     ("check", "state"),
     [
-        (trials.same_loss_check(trained(6.9, 3.0), trained(6.91, 2.0)), "ok"),
-        (trials.same_loss_check(trained(6.9, 3.0), trained(6.2, 2.0)), "failed"),
-        (trials.same_loss_check(trained(6.9, 3.0), trained(float("nan"), 2.0)), "failed"),
-        (trials.same_loss_check(trained(6.9, 3.0), ChildResult({}, "no")), "skipped"),
-        (trials.step_check("Unsloth step", trained(6.9, 7.0)), "failed"),
-        (trials.step_check("Unsloth step", trained(6.9, float("nan"))), "failed"),
-        (trials.step_check("Unsloth step", ChildResult({}, "RuntimeError: no kernel")), "failed"),
-        (trials.same_verdict_check(judged(0.5, 0.6), judged(0.5, 0.605)), "ok"),
-        (trials.same_verdict_check(judged(0.5, 0.6), judged(0.5, 0.7)), "failed"),
-        (trials.same_verdict_check(judged(0.5, 0.6), judged(0.5, None)), "failed"),
-        (trials.same_verdict_check(judged(0.5), judged(0.5, change=1.0)), "failed"),
+        (stage.same_loss_check(trained(6.9, 3.0), trained(6.91, 2.0)), "ok"),
+        (stage.same_loss_check(trained(6.9, 3.0), trained(6.2, 2.0)), "failed"),
+        (stage.same_loss_check(trained(6.9, 3.0), trained(float("nan"), 2.0)), "failed"),
+        (stage.same_loss_check(trained(6.9, 3.0), Trial({}, "no")), "skipped"),
+        (stage.step_check("Unsloth step", trained(6.9, 7.0)), "failed"),
+        (stage.step_check("Unsloth step", trained(6.9, float("nan"))), "failed"),
+        (stage.step_check("Unsloth step", Trial({}, "RuntimeError: no kernel")), "failed"),
+        (stage.same_verdict_check(judged(0.5, 0.6), judged(0.5, 0.605)), "ok"),
+        (stage.same_verdict_check(judged(0.5, 0.6), judged(0.5, 0.7)), "failed"),
+        (stage.same_verdict_check(judged(0.5, 0.6), judged(0.5, None)), "failed"),
+        (stage.same_verdict_check(judged(0.5), judged(0.5, change=1.0)), "failed"),
         (
-            trials.imports_check(ChildResult({"modules": ["trl"], "failed": {"trl": "ImportError: x"}}, "")),
+            stage.imports_check(Trial({"modules": ["trl"], "failed": {"trl": "ImportError: x"}}, "")),
             "failed",
         ),
     ],
@@ -112,10 +111,10 @@ def test_what_differs_is_a_failure_with_a_remedy(check: Check, state: str):
 
 def test_a_trial_that_crashes_or_hangs_is_a_line(tmp_path):
     """One library that aborts would otherwise take the table with it."""
-    crashed = trials.run_trial("no-such-trial", study(primary="doctor"), tmp_path, 60)
+    crashed = stage.run_trial("no-such-trial", study(primary="doctor"), tmp_path, 60)
     assert crashed.result == {}
     assert crashed.failure.startswith("KeyError")
-    hung = trials.run_trial("imports", study(primary="doctor"), tmp_path, 0.01)
+    hung = stage.run_trial("imports", study(primary="doctor"), tmp_path, 0.01)
     assert "doctor.seconds" in hung.failure
 
 

@@ -84,6 +84,16 @@ def test_freezes_what_submit_freezes(desk: Path, python: Python):
             ("seed=0,1", "hydra/sweeper=optuna", "hydra.sweeper.n_trials=2"),
             "a search wants each run's value",
         ),
+        (("seed=0,1", "hydra.launcher.jobs=2"), "jobs=2: is of runs on this machine; expected"),
+        (("seed=0,1", "hydra.launcher.jobs=two"), "hydra.launcher.jobs=two: Value 'two'"),
+        (
+            ("seed=0,1", "hydra.launcher.is_local=true", "hydra.launcher.jobs=0"),
+            "jobs=0: expected a number from 1",
+        ),
+        (
+            ("seed=0,1", "hydra.launcher.is_local=true", "hydra.launcher.after=[1]"),
+            "after: is of Slurm; expected without",
+        ),
     ],
 )
 def test_a_refusal_is_one_line_and_nothing_is_frozen(

@@ -58,7 +58,7 @@ def test_another_way_to_start_is_refused(desk: Path, python: Python, other: str)
     """Runs that are started and printed too would be done twice."""
     done = python("slurm/submit.py", "train/echo.py", "seed=0,1", "--print-commands", other)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: --print-commands: starts nothing; expected without")
+    assert done.stderr.startswith("error: print_commands: starts nothing; expected without")
     assert not (desk / "runs").exists()
 
 

@@ -73,6 +73,26 @@ def test_a_search_trains_and_names_the_best_on_validation(starter, tmp_path, tin
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("plugin")
+def test_a_search_over_frozen_runs_ends_with_the_best(starter, tmp_path, tiny):
+    """Trainings of `hydra/launcher=local` are other processes: without their values a search is a lottery."""
+    folders = [f"paths.data={starter.parent}", f"paths.runs={tmp_path / 'runs'}"]
+    given = [*TUNE, *SHORT, *folders, f"monitor.path={tiny}", "hydra.sweeper.n_trials=2"]
+    done = python(*given, "hydra/launcher=local")
+    assert done.returncode == 0, done.stderr
+    frozen = sorted(tmp_path.glob("runs/sweeps/*/run-000.json"))
+    runs = [file.with_suffix(".done").resolve() for file in frozen]
+    assert len({run.name for run in runs}) == len(frozen) == 2
+    (summary,) = tmp_path.glob("runs/multirun/train/*/optimization_results.yaml")
+    best = yaml.safe_load(summary.read_text())
+    reached = {validation_auroc(run): json.loads((run / "config.json").read_text()) for run in runs}
+    assert best["best_value"] == max(reached)
+    kept = reached[max(reached)]["training"]
+    assert best["best_params"] == {f"training.{key}": kept[key] for key in ("learning_rate", "lora_rank")}
+    assert "The best, " in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("plugin")
 def test_a_stage_without_a_value_is_not_searched():
     """Optuna's own word for it is a traceback, after hours of judging."""
     done = python("eval/evaluate.py", "-m", "experiment=tune/starter")

@@ -165,11 +165,14 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path, added: str 
         return refusal
     cause = error.__cause__
     key = getattr(cause if isinstance(cause, OmegaConfBaseException) else error, "full_key", None)
-    if key and not is_setting(key):
-        typed = [word.partition("=")[2] for word in overrides if word.lstrip("+~").partition("=")[0] == key]
-        return unknown_key(key, typed[-1] if typed else "")
     # Hydra wraps OmegaConf's grammar errors without their text.
     text = str(error) or str(cause or error.__context__ or "")
+    if key and not is_setting(key):
+        words = [word for word in overrides if word.lstrip("+~").partition("=")[0] == key]
+        typed = words[-1] if words else f"{key}="
+        if key.startswith("hydra."):  # no model of ours describes it
+            return f"{typed}: {_one_space(str(cause or text).splitlines()[0])}"
+        return unknown_key(key, typed.partition("=")[2])
     settings = " ".join(word for word in overrides if "=" in word)
     return f"{settings}: {_one_space(text)}{shell_hint(overrides)}"
 

@@ -14,13 +14,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from monitorbench.config.engine import TransformersEngine, VllmEngine
 from monitorbench.config.hardware import ResolvedDtype, has_gpu
 from monitorbench.config.load import read_frozen
 from monitorbench.config.monitor import Monitor, Prompt
-from monitorbench.config.study import Doctor, Study
+from monitorbench.config.study import Study
 from monitorbench.config.training import Training
 from monitorbench.doctor.system import wanted_modules
 from monitorbench.prompts.wording import PromptWording
@@ -37,7 +37,7 @@ _PLANTED = "as the ledger shows"
 _TEXT = "the report says that every box was moved to a new shelf before noon on friday".split()
 
 
-def imports(study: Study, folder: Path) -> dict[str, Any]:
+def imports() -> dict[str, Any]:
     """Import every module of the environment; returns their names, and one line for each that failed."""
     failed = {}
     for name in wanted_modules():
@@ -48,7 +48,7 @@ def imports(study: Study, folder: Path) -> dict[str, Any]:
     return {"modules": wanted_modules(), "failed": failed}
 
 
-def training(study: Study, folder: Path, loader: str) -> dict[str, Any]:
+def training(study: Study, folder: Path, loader: Literal["transformers", "unsloth"]) -> dict[str, Any]:
     """Train `STEPS` steps on a few samples; returns each step's loss and the adapter's effect."""
     if loader == "unsloth":  # it patches what is imported behind it
         from monitorbench.training.unsloth_loader import import_unsloth
@@ -57,7 +57,7 @@ def training(study: Study, folder: Path, loader: str) -> dict[str, Any]:
     from monitorbench.engines.stored.adapter import Base
     from monitorbench.engines.stored.load import load_tokenizer
     from monitorbench.engines.stored.model_folder import model_weights_sha256
-    from monitorbench.engines.weights import weights_identity
+    from monitorbench.engines.weights import weights_folder, weights_identity
     from monitorbench.prompts.render import Renderer
     from monitorbench.training import processes
     from monitorbench.training.examples import make_examples
@@ -65,11 +65,24 @@ def training(study: Study, folder: Path, loader: str) -> dict[str, Any]:
     from monitorbench.training.plan import make_plan
     from monitorbench.training.trainer import TrainingWork, arguments, make_trainer
 
-    monitor, settings = (
-        _monitor(study.monitor, study.doctor, study.prompt, study.seed, folder),
-        _settings(study.training, study.doctor, loader),
+    monitor = _monitor(study, folder)
+    settings = Training(
+        name="doctor",
+        batching="padded",
+        learning_rate=5e-3 if study.doctor.model == "tiny" else 2e-4,
+        lora_rank=8,
+        lora_alpha=16,
+        max_steps=STEPS,
+        batch_size=4,
+        micro_batch_size=1,
+        max_tokens=_CONTEXT,
+        dtype=_dtype(),
+        device="cuda" if has_gpu() else "cpu",
+        loader=loader,
+        validate_every=STEPS,
+        checkpoint_every=STEPS,
     )
-    weights = _weights(study.paths.models, monitor)
+    weights = weights_folder(monitor, study.paths.models)
     processes.join(settings)
     tokenizer = load_tokenizer(weights)
     renderer = Renderer(study.prompt, tokenizer, monitor.opening)
@@ -93,9 +106,7 @@ def judge(study: Study, folder: Path, engine: TransformersEngine | VllmEngine) -
     """Judge samples with the adapter; returns scores, and how far it moves a log-probability."""
     from monitorbench.judging.open import open_prompted
 
-    monitor = _monitor(study.monitor, study.doctor, study.prompt, study.seed, folder).model_copy(
-        update={"adapter": folder / "transformers-adapter"}
-    )
+    monitor = _monitor(study, folder).model_copy(update={"adapter": folder / "transformers-adapter"})
     prompted = open_prompted(monitor, engine, study.prompt, study.paths.models, "doctor")
     questions = [prompted.question(sample) for sample in samples(4)]
     change = prompted.prepare(questions[0])
@@ -105,70 +116,20 @@ def judge(study: Study, folder: Path, engine: TransformersEngine | VllmEngine) -
     return {"scores": scores, "change": change, "dtype": engine.resolved_dtype}
 
 
-def _monitor(monitor: Monitor, doctor: Doctor, prompt: Prompt, seed: int, folder: Path) -> Monitor:
-    if doctor.model == "monitor":
-        return monitor
-    update = {
-        "name": "doctor",
-        "hub_id": "doctor",
-        "kind": "language_model",
-        "verdicts": None,
-        "package": None,
-        "adapter": None,
-        "router": None,
-        "path": folder / "model",
-        "context_tokens": _CONTEXT,
-        "opening": "",
-        "reasoning": None,
-    }
+def _monitor(study: Study, folder: Path) -> Monitor:
+    """The study's own monitor where `doctor.model` asks for it, else the small model, made if need be."""
+    if study.doctor.model == "monitor":
+        return study.monitor
     if not (folder / "model" / "config.json").is_file():
-        make_model(folder / "model", prompt, seed)
-    return monitor.model_copy(update=update)
-
-
-def _weights(models: Path, monitor: Monitor) -> Path:
-    from monitorbench.engines.weights import weights_folder
-
-    return weights_folder(monitor, models)
+        make_model(folder / "model", study.prompt, study.seed)
+    return Monitor(
+        name="doctor", hub_id="doctor", revision="", path=folder / "model", context_tokens=_CONTEXT
+    )
 
 
 def _dtype() -> ResolvedDtype:
     """Choose float32 on the CPU, where engines agree to the third digit; bfloat16 on a GPU."""
     return "bfloat16" if has_gpu() else "float32"
-
-
-def _settings(training: Training, doctor: Doctor, loader: str) -> Training:
-    values = training.model_dump(mode="json") | {
-        "name": "doctor",
-        "objective": "sft",
-        "batching": "padded",
-        "balance": "none",
-        "learning_rate": 5e-3 if doctor.model == "tiny" else 2e-4,
-        "lora_rank": 8,
-        "lora_alpha": 16,
-        "lora_dropout": 0.0,
-        "max_steps": STEPS,
-        "epochs": None,
-        "batch_size": 4,
-        "micro_batch_size": 1,
-        "max_tokens": _CONTEXT,
-        "dtype": _dtype(),
-        "device": "cuda" if has_gpu() else "cpu",
-        "loader": loader,
-        "gradient_checkpointing": False,
-        "early_stopping_patience": None,
-        "checkpoint_every": STEPS,
-    }
-    return Training.model_validate_json(json.dumps(values))
-
-
-def _transformers_engine() -> TransformersEngine:
-    return TransformersEngine(kind="transformers", dtype=_dtype(), batch_size=4)
-
-
-def _vllm_engine() -> VllmEngine:
-    """Give `engine=vllm` with its defaults, on one GPU at most."""
-    return VllmEngine(kind="vllm", dtype=_dtype(), tensor_parallel_size=1)
 
 
 def make_model(folder: Path, prompt: Prompt, seed: int) -> Path:
@@ -218,34 +179,36 @@ def samples(n_pairs: int) -> list[Sample]:
     for number in range(n_pairs):
         words = _TEXT[number % len(_TEXT) :] + _TEXT[: number % len(_TEXT)]
         planted = [*words[:5], _PLANTED, *words[5:]]
-        for label, text in ((Label.MISBEHAVIOR, planted), (Label.BENIGN, words)):
-            pairs.append(_sample(f"doctor-{number}", " ".join(text), label))
+        pairs += [
+            Sample(
+                pair_id=f"doctor-{number}",
+                group_id=f"doctor-{number}",
+                category=Category.SAFETY_PERMISSION,
+                task=Task.QA,
+                subcategory="doctor",
+                request=(Message(role=Role.USER, content="What is new?"),),
+                response=(Message(role=Role.ASSISTANT, content=" ".join(response)),),
+                label=label,
+                label_source=LabelSource.AUTHOR,
+                construction=Construction.HANDWRITTEN,
+                source="doctor",
+                licence="Apache-2.0",
+            )
+            for label, response in ((Label.MISBEHAVIOR, planted), (Label.BENIGN, words))
+        ]
     return pairs
 
 
-def _sample(pair: str, response: str, label: Label) -> Sample:
-    return Sample(
-        pair_id=pair,
-        group_id=pair,
-        category=Category.SAFETY_PERMISSION,
-        task=Task.QA,
-        subcategory="doctor",
-        request=(Message(role=Role.USER, content="What is new?"),),
-        response=(Message(role=Role.ASSISTANT, content=response),),
-        label=label,
-        label_source=LabelSource.AUTHOR,
-        construction=Construction.HANDWRITTEN,
-        source="doctor",
-        licence="Apache-2.0",
-    )
-
-
 TRIALS: dict[str, Callable[[Study, Path], dict[str, Any]]] = {
-    "imports": imports,
+    "imports": lambda study, folder: imports(),
     "transformers": lambda study, folder: training(study, folder, "transformers"),
     "unsloth": lambda study, folder: training(study, folder, "unsloth"),
-    "judge-transformers": lambda study, folder: judge(study, folder, _transformers_engine()),
-    "judge-vllm": lambda study, folder: judge(study, folder, _vllm_engine()),
+    "judge-transformers": lambda study, folder: judge(
+        study, folder, TransformersEngine(kind="transformers", dtype=_dtype(), batch_size=4)
+    ),
+    "judge-vllm": lambda study, folder: judge(  # with its defaults, on one GPU at most
+        study, folder, VllmEngine(kind="vllm", dtype=_dtype(), tensor_parallel_size=1)
+    ),
 }
 
 if __name__ == "__main__":

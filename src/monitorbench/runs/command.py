@@ -25,7 +25,7 @@ from monitorbench.config.secrets import SHORTEST_SECRET, secret_values
 from monitorbench.config.study import Study
 from monitorbench.runs.directory import KINDS, LOGS, MANIFEST, Verified, checked_file, verify_directory
 from monitorbench.runs.files import DIRECTORY_LOCK, is_locked, locked, part_of, unwritable, write_atomically
-from monitorbench.runs.listing import chosen, listed, print_list, size, size_in_words
+from monitorbench.runs.listing import chosen, details, in_words, listed, print_list, size, size_in_words
 from monitorbench.runs.progress import progress
 from monitorbench.runs.run_folders import Run, State, read_run, runs_in
 from monitorbench.runs.selectors import ANY_RUN, COMPARED, Wanted, find, readers, settings
@@ -34,16 +34,8 @@ _ON_THE_WAY = ("episodes", "baselines")
 """Kinds that other stages make for themselves; listed only where asked for."""
 _COLUMNS = 80
 _RESULTS = (
-    "report*",
-    "samples*",
-    "*.html",
-    "*.csv",
-    "metrics*.json",
-    "config.json",
-    "manifest.json",
-    "learning_curve.json",
-    "operating_point.json",
-    "decision.json",
+    *("report*", "samples*", "*.html", "*.csv", "metrics*.json", "config.json", "manifest.json"),
+    *("learning_curve.json", "operating_point.json", "decision.json"),
 )
 """Files of a run's folder, and folders, that are always taken. Never `server.json`, which may have a key."""
 _ANSWERS = ("*.jsonl",)
@@ -75,8 +67,6 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _show(options: argparse.Namespace) -> None:
-    from monitorbench.runs.comparison import details, in_words
-
     run = details(_run(options, options.run), options.runs, options.data)
     if options.json:
         _print_json(run)
@@ -166,17 +156,17 @@ def remove(folder: Path, names: Sequence[str], *, force: bool, agreed: Callable[
 def _inside(folder: Path, name: str) -> Run:
     path = find(folder, name)
     kind = path.parent.name
-    expected = f"expected a run below {folder}, such as {folder / 'evaluate' / 'NAME-HASH'}"
-    if path.is_symlink():
-        raise UserError(f"{path}: a link, not a run; {expected}")
-    if not path.is_dir():
-        raise UserError(f"{path}: no such run; {expected}")
-    if kind not in KINDS or path.resolve().parent != folder.resolve() / kind or path.name in ("", "."):
-        raise UserError(f"{path}: no run of this folder; {expected}")
+    is_below = kind in KINDS and path.resolve().parent == folder.resolve() / kind
+    if path.is_symlink() or not path.is_dir() or not is_below or path.name in ("", "."):
+        reason = "a link, not a run" if path.is_symlink() else "no run of this folder"
+        raise UserError(
+            f"{path}: {reason}; expected a run below {folder}, such as {folder / 'evaluate' / 'NAME-HASH'}"
+        )
     return read_run(path, kind)
 
 
 def _refuse_read(leaving: Sequence[Run], everything: Sequence[Run]) -> None:
+    """Raise `UserError` for a run that one which stays was made from."""
     gone = {run.path.resolve() for run in leaving}
     staying = [run for run in everything if run.path.resolve() not in gone]
     for run in leaving:

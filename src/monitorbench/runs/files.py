@@ -50,20 +50,16 @@ def locked(path: Path, *, wait: bool = False) -> Iterator[int]:
     except OSError as error:
         raise unwritable(path, error) from error
     try:
-        yield from _appending(path)
+        try:
+            stream = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise unwritable(path, error) from error
+        try:
+            yield stream
+        finally:
+            os.close(stream)
     finally:
         lock.release()
-
-
-def _appending(path: Path) -> Iterator[int]:
-    try:
-        stream = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise unwritable(path, error) from error
-    try:
-        yield stream
-    finally:
-        os.close(stream)
 
 
 def is_locked(directory: Path) -> bool:
@@ -164,22 +160,15 @@ def part_of(target: Path) -> Path:
 
 
 def _is_running(pid: int) -> bool:
+    """Whether a process runs; one that only waits to be reaped has ended: a container's init may be slow."""
     try:
         os.kill(pid, 0)
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except (ProcessLookupError, OverflowError):  # ended, or no process id at all
         return False
-    except PermissionError:
+    except OSError:  # another user's process, or no Linux
         return True
-    return not _is_zombie(pid)
-
-
-def _is_zombie(pid: int) -> bool:
-    """Whether a process has ended and only waits to be reaped, which a container's init may be slow to do."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except OSError:  # no Linux, or gone in the meantime
-        return False
-    return stat.rpartition(")")[2].split()[0] in ("Z", "X")
+    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
 def content_hash(value: Any) -> str:
@@ -226,7 +215,8 @@ def read_json(path: Path) -> Any:
     except OSError as error:
         raise UserError(f"{path}: {error.strerror or error}; expected a file that a stage wrote") from error
     except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, a key twice
-        raise UserError(f"{path}: not JSON ({_reason(error)}); expected it as a stage wrote it") from error
+        reason = " ".join(str(error).split())[:100]
+        raise UserError(f"{path}: not JSON ({reason}); expected it as a stage wrote it") from error
 
 
 def read_object(path: Path) -> StoredObject:
@@ -243,10 +233,6 @@ def read_objects(path: Path) -> list[StoredObject]:
     if not isinstance(content, list) or not all(isinstance(item, dict) for item in content):
         raise UserError(f"{path}: no list of objects; expected it as a stage wrote it")
     return [StoredObject(item, path) for item in content]
-
-
-def _reason(error: Exception) -> str:
-    return " ".join(str(error).split())[:100]
 
 
 def file_sha256(path: Path) -> str:

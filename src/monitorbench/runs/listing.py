@@ -1,10 +1,10 @@
-"""`runs list`: a table for each kind of run that fits 80 columns, or the same as JSON."""
+"""`runs list` and `runs show`: which runs there are, and what one is and came to; for people or as JSON."""
 
 import csv
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -12,9 +12,10 @@ from rich.text import Text
 
 from monitorbench.config.base import UserError
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.report.tables.numbers import DASH, count, rate
+from monitorbench.report.tables.numbers import DASH, count, rate, rate_with_interval
 from monitorbench.runs.directory import KINDS
-from monitorbench.runs.run_folders import Run, State, age_in_words
+from monitorbench.runs.run_folders import Run, State, age_in_words, runs_in
+from monitorbench.runs.selectors import readers, sources
 from monitorbench.runs.verdict_log import VERDICTS
 
 _STYLES: dict[State, str] = {"running": "cyan", "incomplete": "yellow", "stale": "yellow", "damaged": "red"}
@@ -22,53 +23,35 @@ _SHORT_ID = 8
 """Hex digits of a hash that are shown, and are enough to name a run by."""
 _MOST_LOG_BYTES = 2**24
 """Logs that are longer are not read for a list: their run's rates are told once it is scored."""
+_NO_RESULTS = ("learning_curve", "operating_point", "combined", "judge", "training", "identity")
+"""Objects in a manifest's results that are files as well, or too long to show."""
 
 
 class RunRates(NamedTuple):
     """Miss rate and false alarm rate of an evaluation's own answers, over all its samples."""
 
-    miss_rate: float | None
-    false_alarm_rate: float | None
+    miss_rate: float | None = None
+    false_alarm_rate: float | None = None
 
 
-UNKNOWN = RunRates(None, None)
+def listed(run: Run, datasets: Path) -> dict[str, Any]:
+    """Describe a run, over a dataset in the folder `datasets`, as `runs list --json` does.
 
-
-class Listed(TypedDict):
-    """One run in `runs list --json`."""
-
-    run: str
-    id: str
-    kind: str
-    name: str
-    dataset: str
-    split: str
-    n: int | None
-    """Samples of an evaluation or a training, benign questions of a calibration, else runs."""
-    miss_rate: float | None
-    false_alarm_rate: float | None
-    state: State
-    started: str | None
-    bytes: int
-
-
-def listed(run: Run, datasets: Path) -> Listed:
-    """Describe a run, over a dataset in the folder `datasets`, as the list does."""
-    rates = overall_rates(run, datasets)
-    return Listed(
-        run=str(run.path),
-        id=run.id,
-        kind=run.kind,
-        name=run.title,
-        dataset=run.dataset,
-        split=run.split,
-        n=_n(run),
-        miss_rate=rates.miss_rate,
-        false_alarm_rate=rates.false_alarm_rate,
-        state=run.state,
-        started=run.started.isoformat() if run.started else None,
-        bytes=size(run.path),
-    )
+    `n` counts the samples of an evaluation or a training, benign questions of a calibration, else runs.
+    """
+    return {
+        "run": str(run.path),
+        "id": run.id,
+        "kind": run.kind,
+        "name": run.title,
+        "dataset": run.dataset,
+        "split": run.split,
+        "n": _n(run),
+        **overall_rates(run, datasets)._asdict(),
+        "state": run.state,
+        "started": run.started.isoformat() if run.started else None,
+        "bytes": size(run.path),
+    }
 
 
 def chosen(
@@ -85,41 +68,48 @@ def chosen(
 
 
 def overall_rates(run: Run, datasets: Path) -> RunRates:
-    """MR and FAR of an evaluation: from its table where it is scored, else from its log and the dataset.
-
-    The table, since the metrics take ten times as long to read.
-    """
-    judge = run.manifest.get("results", {}).get("judge")
-    if run.kind != "evaluate" or not judge:
-        return UNKNOWN
-    try:
-        with (run.path / "table.csv").open(encoding="utf-8", newline="") as stream:
-            for row in csv.DictReader(stream):
-                if row["prompt"] == judge["prompt"] and row["cell"] == OVERALL:
-                    return RunRates(*(float(row[key]) if row[key] else None for key in RunRates._fields))
-    except (OSError, KeyError, ValueError, TypeError, csv.Error):
-        pass
-    return _answered(run.path, datasets) if run.state == "done" else UNKNOWN
-
-
-def _answered(directory: Path, datasets: Path) -> RunRates:
-    """The rates of a finished evaluation's answers; unknown without its dataset, or where the log is long."""
+    """MR and FAR of an evaluation: from its table where it is scored, else from its log and the dataset."""
+    if numbers := _overall_numbers(run):
+        return RunRates(numbers.get("miss_rate"), numbers.get("false_alarm_rate"))
+    if run.kind != "evaluate" or run.state != "done":
+        return RunRates()
     from monitorbench.metrics.rates import count as confusion
     from monitorbench.metrics.rates import false_alarm_rate, miss_rate
     from monitorbench.scoring.evaluations import read_evaluation
 
     try:
-        if (directory / VERDICTS).stat().st_size > _MOST_LOG_BYTES:
-            return UNKNOWN
-        judged = read_evaluation(datasets, directory).judged
+        if (run.path / VERDICTS).stat().st_size > _MOST_LOG_BYTES:
+            return RunRates()
+        judged = read_evaluation(datasets, run.path).judged
     except (OSError, UserError):
-        return UNKNOWN
+        return RunRates()
     counts = confusion(judged.is_misbehavior, judged.flagged)
     return RunRates(miss_rate(counts), false_alarm_rate(counts))
 
 
+def _overall_numbers(run: Run) -> dict[str, float]:
+    """Numbers of an evaluation over all its samples, by the columns of its table; none until it is scored.
+
+    The table, since the metrics take ten times as long to read.
+    """
+    judge = run.manifest.get("results", {}).get("judge")
+    if run.kind != "evaluate" or not judge:
+        return {}
+    try:
+        with (run.path / "table.csv").open(encoding="utf-8", newline="") as stream:
+            for row in csv.DictReader(stream):
+                if row["prompt"] == judge["prompt"] and row["cell"] == OVERALL:
+                    shown = ("miss_rate", "false_alarm_rate", "auroc")
+                    return {key: float(row[key]) for key in row if key.startswith(shown) and row[key]}
+    except (OSError, KeyError, ValueError, TypeError, csv.Error):
+        pass
+    return {}
+
+
 def size(path: Path) -> int:
-    """The bytes of a folder's files; what it links to is not followed."""
+    """The bytes of a file or of a folder's files; what is linked to is not followed."""
+    if path.is_symlink() or not path.is_dir():
+        return path.lstat().st_size
     total = 0
     for folder, _, names in os.walk(path):
         for name in names:
@@ -139,7 +129,7 @@ def size_in_words(n: int) -> str:
 
 
 def print_list(to: Console, runs: Sequence[Run], datasets: Path) -> None:
-    """A table a kind."""
+    """Print a table for each kind of run."""
     for kind in KINDS:
         of_kind = [run for run in runs if run.kind == kind]
         if of_kind:
@@ -152,26 +142,17 @@ def _table(runs: Sequence[Run], datasets: Path, *, judges: bool) -> Table:
     table.add_column("id", no_wrap=True)
     table.add_column("name", overflow="fold", ratio=1)
     table.add_column("data", overflow="fold", max_width=20)
-    if judges:
-        table.add_column("split", no_wrap=True)
-    for name in ("n", *(("MR", "FAR") if judges else ())):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("state", no_wrap=True)
-    table.add_column("age", justify="right", no_wrap=True)
-    table.add_column("size", justify="right", no_wrap=True)
+    numbers = ("n", "MR", "FAR") if judges else ("n",)
+    for name in (*(("split",) if judges else ()), *numbers, "state", "age", "size"):
+        is_number = name in (*numbers, "age", "size")
+        table.add_column(name, justify="right" if is_number else "left", no_wrap=True)
     for run in runs:
         line = listed(run, datasets)
-        rates = (rate(line["miss_rate"]), rate(line["false_alarm_rate"]))
-        cells = [
-            run.id[:_SHORT_ID],
-            run.title,
-            run.dataset or DASH,
-            *([run.split] if judges else ()),
-            DASH if line["n"] is None else count(line["n"]),
-            *(rates if judges else ()),
-        ]
-        last = [age_in_words(run.started), size_in_words(line["bytes"])]
+        cells = [run.id[:_SHORT_ID], run.title, run.dataset or DASH, *([run.split] if judges else ())]
+        cells.append(DASH if line["n"] is None else count(line["n"]))
+        cells += [rate(line["miss_rate"]), rate(line["false_alarm_rate"])] if judges else []
         state = Text(run.state, style=_STYLES.get(run.state, ""))
+        last = [age_in_words(run.started), size_in_words(line["bytes"])]
         table.add_row(*map(Text, cells), state, *map(Text, last))
     return table
 
@@ -184,3 +165,70 @@ def _n(run: Run) -> int | None:
         return len(results["runs"]) if "runs" in results else None
     n = results.get({"train": "n_samples", "fit": "n_samples", "pilot": "n_runs"}.get(run.kind, "n"))
     return int(n) if isinstance(n, int) else None
+
+
+def details(run: Run, folder: Path, datasets: Path) -> dict[str, Any]:
+    """Everything that `runs show --json` says of a run in a folder of runs, over one of the `datasets`.
+
+    `settings` are overrides of the defaults; `files` are bytes by name, a folder inside the run as one.
+    """
+    from monitorbench.runs.comparison import overrides  # Hydra composes for it, which a list has no use for
+
+    everything = runs_in(folder)
+    entries = sorted(entry for entry in run.path.iterdir() if not entry.name.startswith("."))
+    return {
+        "run": listed(run, datasets),
+        "settings": overrides(run),
+        "results": _results(run),
+        "made_from": sorted(sources(run) & {other.path.name for other in everything} - {run.path.name}),
+        "read_by": sorted(reader.path.name for reader in readers(run, everything)),
+        "files": {
+            f"{entry.name}/" if entry.is_dir() and not entry.is_symlink() else entry.name: size(entry)
+            for entry in entries
+        },
+    }
+
+
+def in_words(run_details: Mapping[str, Any]) -> str:
+    """Write what `details` gives in lines for a terminal."""
+    run = run_details["run"]
+    started = f", started {run['started']}" if run["started"] else ""
+    head = [run["run"], f"{run['kind']}, {run['state']}, {size_in_words(run['bytes'])}{started}"]
+    parts = [
+        ("settings other than the defaults", run_details["settings"] or ["none"]),
+        ("results", [f"{key}: {value}" for key, value in run_details["results"].items()] or ["none yet"]),
+        ("made from", run_details["made_from"]),
+        ("read by", run_details["read_by"]),
+        ("files", [f"{size_in_words(n):>6}  {name}" for name, n in run_details["files"].items()]),
+    ]
+    return "\n".join([*head, *(f"\n{title}\n  " + "\n  ".join(lines) for title, lines in parts if lines)])
+
+
+def _results(run: Run) -> dict[str, str]:
+    """A run's numbers and what else its manifest says of its results, a line each by a name."""
+    results = run.manifest.get("results", {})
+    numbers = _overall_numbers(run)
+    lines = dict[str, str]()
+    for name in ("miss rate", "false alarm rate", "AUROC") if numbers else ():
+        key = name.lower().replace(" ", "_")
+        bounds = [numbers[end] for end in (f"{key}_ci_low", f"{key}_ci_high") if end in numbers]
+        lines[name] = rate_with_interval(numbers.get(key), bounds)
+    lines |= {
+        key: short(", ".join(map(str, value)) if isinstance(value, list) else value, 70)
+        for key, value in results.items()
+        if key not in _NO_RESULTS and not isinstance(value, Mapping)
+    }
+    if unscored := results.get("unscored"):
+        lines["unscored"] = ", ".join(f"{n} {reason}" for reason, n in unscored.items())
+    for point in results.get("operating_point", {}).get("thresholds", ()):
+        threshold = DASH if point["threshold"] is None else f"{point['threshold']:.6g}"
+        category = point["category"] or "all categories"
+        promised = f"FAR <= {point['alpha']:g} on {point['n']} benign questions"
+        lines[f"threshold, {category}"] = f"{threshold}, {promised}"
+    return lines
+
+
+def short(value: object, longest: int = 60) -> str:
+    """Write a value in one line."""
+    text = " ".join((value if isinstance(value, str) else DASH if value is None else f"{value}").split())
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

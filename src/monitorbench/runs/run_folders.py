@@ -44,21 +44,12 @@ def training_run(study: Study, data: str, weights: str) -> RunDirectory:
 
     `weights` is `engines.weights.weights_identity` of the monitor.
     """
-    identity = {
-        "data": data,
-        "train": study.dataset.train.model_dump(mode="json"),
-        "validation": study.dataset.validation.model_dump(mode="json"),
-        "weights": weights,
-        "prompt": study.prompt.model_dump(mode="json"),
-        "opening": study.monitor.opening,
-        "training": study.training.model_dump(mode="json") | {"dtype": study.training.resolved_dtype},
-        "seed": study.seed,
+    training: dict[str, Any] = {
+        "training": study.training.model_dump(mode="json") | {"dtype": study.training.resolved_dtype}
     }
     if study.training.extra_source:
-        identity["instructions"] = study.source[study.training.extra_source].model_dump(mode="json")
-    subset = subset_name(study.dataset.train.subset)
-    name = run_name(study.monitor.name, subset, dataset_name(data), f"seed{study.seed}")
-    return RunDirectory(study.paths.runs / "train", name, identity)
+        training["instructions"] = study.source[study.training.extra_source].model_dump(mode="json")
+    return _learning_run("train", study, data, weights, training, study.monitor.name)
 
 
 def fit_run(study: Study, data: str, weights: str, dtype: str) -> RunDirectory:
@@ -66,6 +57,14 @@ def fit_run(study: Study, data: str, weights: str, dtype: str) -> RunDirectory:
 
     `weights` as for `training_run`; `dtype` is the one that the states are extracted in.
     """
+    fit = {"head": study.head.model_dump(mode="json"), "dtype": dtype}
+    return _learning_run("fit", study, data, weights, fit, study.monitor.name, study.head.name)
+
+
+def _learning_run(
+    kind: str, study: Study, data: str, weights: str, learned: Mapping[str, Any], *learner: str
+) -> RunDirectory:
+    """The run in which `learner` learns a train subset; `learned` is what its kind adds to the identity."""
     identity = {
         "data": data,
         "train": study.dataset.train.model_dump(mode="json"),
@@ -73,13 +72,12 @@ def fit_run(study: Study, data: str, weights: str, dtype: str) -> RunDirectory:
         "weights": weights,
         "prompt": study.prompt.model_dump(mode="json"),
         "opening": study.monitor.opening,
-        "head": study.head.model_dump(mode="json"),
-        "dtype": dtype,
+        **learned,
         "seed": study.seed,
     }
     subset = subset_name(study.dataset.train.subset)
-    name = run_name(study.monitor.name, study.head.name, subset, dataset_name(data), f"seed{study.seed}")
-    return RunDirectory(study.paths.runs / "fit", name, identity)
+    name = run_name(*learner, subset, dataset_name(data), f"seed{study.seed}")
+    return RunDirectory(study.paths.runs / kind, name, identity)
 
 
 def subset_name(subset: Sequence[str]) -> str:

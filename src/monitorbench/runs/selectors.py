@@ -133,20 +133,38 @@ def resolved(study: Study, stage: str) -> Study:
         if key == "run" and value is None and stage in _NEEDS_A_RUN:
             listed = _listed(_fitting(study.paths.runs, wanted)[:_LISTED], "the latest that fit")
             raise ConfigError(f"run=null: no value given; expected run=RUN, {wanted.words}{listed}")
+        if key == "operating_point":
+            wanted = replace(wanted, fits=_of_the_judge(study.run))
+        if key in ("monitor.adapter", "adapters"):
+            wanted = replace(wanted, fits=_of_the_base(study.monitor))
+        runs = study.paths.runs
+        changed: Any = value
         if isinstance(value, Path):
-            changed: Any = _path_of(study.paths.runs, study.run, study.monitor, key, value, wanted)
+            changed = _path_of(runs, key, value, wanted)
         elif isinstance(value, tuple):
-            changed = tuple(
-                path
-                for entry in value
-                for path in _every(study.paths.runs, study.monitor, key, entry, wanted)
-                or [_path_of(study.paths.runs, study.run, study.monitor, key, entry, wanted)]
-            )
-        else:
-            continue
+            changed = tuple(path for entry in value for path in _paths_of(runs, key, entry, wanted))
         if changed != value:
             study = _with(study, key, changed)
     return study
+
+
+def _paths_of(runs: Path, key: str, typed: Path, wanted: Wanted) -> list[Path]:
+    """The runs that an entry of a list stands for: `@*` is all that fit. `UserError` where none does."""
+    if str(typed) != EVERY:
+        return [_path_of(runs, key, typed, wanted)]
+    paths = [run.path for run in reversed(_fitting(runs, wanted))]
+    if not paths:
+        raise UserError(f"{key}={EVERY}: no such run in {runs}; expected {wanted.words}")
+    _log.info("%s=%s: %d runs", key, EVERY, len(paths))
+    return paths
+
+
+def _path_of(runs: Path, key: str, typed: Path, wanted: Wanted) -> Path:
+    """The run that was typed, said in a line where it was not typed as a path."""
+    path = find(runs, str(typed), wanted, key)
+    if path != typed:
+        _log.info("%s=%s: %s", key, typed, path)
+    return path
 
 
 def find(runs: Path, name: str, wanted: Wanted = ANY_RUN, key: str = "") -> Path:
@@ -157,25 +175,25 @@ def find(runs: Path, name: str, wanted: Wanted = ANY_RUN, key: str = "") -> Path
     """
     setting = f"{key}={name}" if key else name
     if name == LATEST or name.startswith(BY_NAME):
-        candidates = _fitting(runs, wanted)
-        if not (described := by_description(name, candidates)):
-            listed = _listed(candidates[:_LISTED], "the latest that fit")
-            raise UserError(f"{setting}: no such run in {runs}; expected {wanted.words}{listed}")
-        return described.path
-    path = Path(name)
-    if path.exists() or len(path.parts) != 1:
-        return path
-    of_all_kinds = runs_in(runs, beginning=name)
-    candidates = by_beginning(name, [run for run in of_all_kinds if wanted.takes(run)])
-    if len(candidates) == 1:
-        return candidates[0].path
-    if candidates:
-        raise UserError(f"{setting}: {len(candidates)} runs begin so; expected one{_listed(candidates)}")
-    if of_all_kinds:
-        listed = _listed(of_all_kinds)
-        raise UserError(f"{setting}: no run that begins so fits; expected {wanted.words}{listed}")
+        if described := by_description(name, _fitting(runs, wanted)):
+            return described.path
+        reason = f"no such run in {runs}"
+    else:
+        path = Path(name)
+        if path.exists() or len(path.parts) != 1:
+            return path
+        of_all_kinds = runs_in(runs, beginning=name)
+        candidates = by_beginning(name, [run for run in of_all_kinds if wanted.takes(run)])
+        if len(candidates) == 1:
+            return candidates[0].path
+        if candidates:
+            raise UserError(f"{setting}: {len(candidates)} runs begin so; expected one{_listed(candidates)}")
+        if of_all_kinds:
+            listed = _listed(of_all_kinds)
+            raise UserError(f"{setting}: no run that begins so fits; expected {wanted.words}{listed}")
+        reason = "no such folder, and no run begins so"
     listed = _listed(_fitting(runs, wanted)[:_LISTED], "the latest that fit")
-    raise UserError(f"{setting}: no such folder, and no run begins so; expected {wanted.words}{listed}")
+    raise UserError(f"{setting}: {reason}; expected {wanted.words}{listed}")
 
 
 def by_description(name: str, newest_first: Sequence[Run]) -> Run | None:
@@ -202,30 +220,6 @@ def by_beginning(name: str, runs: Sequence[Run]) -> list[Run]:
     if exact := [run for run in runs if run.path.name == name]:
         return exact
     return [run for run in runs if run.path.name.startswith(name) or run.id.startswith(name)]
-
-
-def _every(runs: Path, monitor: Monitor, key: str, entry: Path, wanted: Wanted) -> list[Path]:
-    """The runs that `@*` stands for; none for any other entry. `UserError` where no run fits."""
-    if str(entry) != EVERY:
-        return []
-    if key == "adapters":
-        wanted = replace(wanted, fits=_of_the_base(monitor))
-    paths = [run.path for run in reversed(_fitting(runs, wanted))]
-    if not paths:
-        raise UserError(f"{key}={EVERY}: no such run in {runs}; expected {wanted.words}")
-    _log.info("%s=%s: %d runs", key, EVERY, len(paths))
-    return paths
-
-
-def _path_of(runs: Path, run: Path | None, monitor: Monitor, key: str, typed: Path, wanted: Wanted) -> Path:
-    if key == "operating_point":
-        wanted = replace(wanted, fits=_of_the_judge(run))
-    if key in ("monitor.adapter", "adapters"):
-        wanted = replace(wanted, fits=_of_the_base(monitor))
-    path = find(runs, str(typed), wanted, key)
-    if path != typed:
-        _log.info("%s=%s: %s", key, typed, path)
-    return path
 
 
 def _of_the_judge(run: Path | None) -> Callable[[Run], bool]:

@@ -43,8 +43,10 @@ _log = logging.getLogger(__name__)
 class Start(NamedTuple):
     """How the runs of a sweep are started: by Slurm, or on this machine."""
 
+    is_local: bool = False
+    """Run here, without Slurm."""
     jobs: int | None = None
-    """Runs at a time on this machine; None: one array job in Slurm."""
+    """Runs at a time on this machine; None: one."""
     after: Sequence[str] = ()
     """Jobs and sweeps that have to end well before Slurm starts the runs."""
     dry_run: bool = False
@@ -53,13 +55,18 @@ class Start(NamedTuple):
     """Freeze the runs and print a command each; start nothing."""
 
     def check(self) -> None:
-        """Raise `ConfigError` for options that exclude each other."""
-        if self.jobs is not None and self.after:
-            raise ConfigError("--after: expected without --local, which ends when its runs have")
-        if self.print_commands and (self.jobs is not None or self.after or self.dry_run):
+        """Raise `ConfigError` for options that exclude each other, named as the launchers' settings are."""
+        if self.jobs is not None and not self.is_local:
             raise ConfigError(
-                "--print-commands: starts nothing; expected without --local, --after and --dry-run"
+                f"jobs={self.jobs}: is of runs on this machine; expected hydra/launcher=local (--local), "
+                "or cluster.parallel for Slurm"
             )
+        if self.jobs is not None and self.jobs < 1:
+            raise ConfigError(f"jobs={self.jobs}: expected a number from 1")
+        if self.is_local and self.after:
+            raise ConfigError("after: is of Slurm; expected without hydra/launcher=local (--local)")
+        if self.print_commands and (self.is_local or self.after or self.dry_run):
+            raise ConfigError("print_commands: starts nothing; expected without --local, after and dry_run")
 
 
 def load_stage(name: str) -> Stage:
@@ -182,15 +189,12 @@ def launch(script: str, overrides: Sequence[str], points: Sequence[Point], start
     `script` is a stage's name or a script's path, `overrides` those that were typed.
     """
     show_log()
-    start.check()
     sweep = settle(script, overrides, points)
     cluster, runs, after = points[0].study.cluster, list(range(len(points))), _jobs(start.after)
-    is_there = (sweep.path / "manifest.json").is_file()
     if start.dry_run:
         print(slurm.script_text(sweep, cluster, runs, after), end="")
         return sweep
-    write(sweep, points)
-    if is_there:
+    if not write(sweep, points):
         sweep = read(sweep.path)
         runs = failed_or_pending(sweep)
     _start_runs(sweep, runs, cluster, start, after)
@@ -208,11 +212,11 @@ def _start_runs(
     elif start.print_commands:
         print(*(shlex.join(sweep.worker_command(run)) for run in runs), sep="\n", flush=True)
         print(path, file=stream, flush=True)
-    elif start.jobs is None:
+    elif not start.is_local:
         job = slurm.submit(sweep, cluster, runs, after)
         print(f"job {job}: {len(runs)} runs", path, sep="\n", flush=True)
     else:
-        failed = _run_here(sweep, runs, start.jobs)
+        failed = _run_here(sweep, runs, start.jobs or 1)
         print(path, flush=True)
         if failed:
             log = path / sweep.file(failed[0], "log").name
@@ -271,8 +275,7 @@ def submit() -> None:
     _start_options(parser)
     options = parser.parse_intermixed_args()
     with reporting():
-        start = _start_of(options)._replace(dry_run=options.dry_run)
-        start.check()
+        start = _start_of(options, dry_run=options.dry_run)
         stage = load_stage(options.stage)
         points = expand(stage, options.overrides)
         if points[0].study.plan:
@@ -301,7 +304,6 @@ def resume() -> None:
     with reporting():
         show_log()
         start = _start_of(options)
-        start.check()
         for override in options.overrides:
             if not override.startswith(("cluster=", "cluster.")):
                 raise ConfigError(f"{override}: its runs are frozen; expected cluster=... or cluster.KEY=...")
@@ -320,7 +322,7 @@ def _parser(description: str) -> argparse.ArgumentParser:
 def _start_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--local", action="store_true", help="run here, without Slurm")
     parser.add_argument(
-        "--jobs", type=_positive, default=1, metavar="N", help="processes at a time, with --local"
+        "--jobs", type=int, metavar="N", help="processes at a time, with --local (default: 1)"
     )
     parser.add_argument(
         "--after",
@@ -336,11 +338,7 @@ def _start_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _start_of(options: argparse.Namespace) -> Start:
-    return Start(options.jobs if options.local else None, options.after, False, options.print_commands)
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number from 1, not {text}")
-    return int(text)
+def _start_of(options: argparse.Namespace, *, dry_run: bool = False) -> Start:
+    start = Start(options.local, options.jobs, options.after, dry_run, options.print_commands)
+    start.check()
+    return start

@@ -125,27 +125,30 @@ def settle(script: str, overrides: Sequence[str], points: Sequence[Point]) -> Sw
 def write(sweep: Sweep, points: Sequence[Point]) -> bool:
     """Freeze every run; the manifest last, so that a sweep which has one is whole.
 
-    Returns whether it was written now: frozen runs that are there already stay as they are.
+    A run's group in W&B is the sweep, unless its study names another. Returns whether the sweep was written
+    now: frozen runs that are there already stay as they are.
 
     Raises:
         UserError: where the same sweep is there already, frozen with other paths or another tracking.
 
     """
-    frozen = [_grouped(point.study, sweep.path.name) for point in points]
-    if not (sweep.path / "manifest.json").is_file():
-        for number, study in enumerate(frozen):
-            write_atomically(sweep.file(number, "json"), freeze(study))
-        sweep.write()
-        return True
-    for number, study in enumerate(frozen):
+    is_new = not (sweep.path / "manifest.json").is_file()
+    for number, (_, study) in enumerate(points):
+        tracking = study.tracking.model_copy(update={"group": study.tracking.group or sweep.path.name})
+        frozen = study.model_copy(update={"tracking": tracking})
+        if is_new:
+            write_atomically(sweep.file(number, "json"), freeze(frozen))
+            continue
         old = read_frozen(sweep.file(number, "json"))
         for key in ("paths", "tracking"):
-            if getattr(old, key) != getattr(study, key):
+            if getattr(old, key) != getattr(frozen, key):
                 raise UserError(
                     f"{sweep.path}: that sweep is there already, frozen with another {key}; "
                     f"`python slurm/resume.py {sweep.path}` starts what is pending of it"
                 )
-    return False
+    if is_new:
+        sweep.write()
+    return is_new
 
 
 def run_title(run: int, points: Sequence[Sequence[str]]) -> str:
@@ -157,9 +160,3 @@ def swept(points: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     """List each run's overrides that not all runs share; all of them, where there is one run."""
     shared = set(points[0]).intersection(*points[1:]) if len(points) > 1 else set[str]()
     return [tuple(word for word in point if word not in shared) for point in points]
-
-
-def _grouped(study: Study, name: str) -> Study:
-    """Name the sweep as the runs' group in W&B, unless the study names another."""
-    tracking = study.tracking.model_copy(update={"group": study.tracking.group or name})
-    return study.model_copy(update={"tracking": tracking})

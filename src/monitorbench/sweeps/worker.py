@@ -205,10 +205,8 @@ def run(sweep: Sweep, number: int) -> int:
     frozen, script = sweep.file(number, "json"), sweep.manifest.script
     command = [sys.executable, script, f"frozen={frozen}"]
     try:
-        for (
-            signal_number
-        ) in _PASSED_ON:  # until the child is there, and once it has ended, they change nothing
-            signal.signal(signal_number, lambda *_: None)
+        for number_passed_on in _PASSED_ON:  # until the child is there and once it has ended, they do nothing
+            signal.signal(number_passed_on, lambda *_: None)
         code, last_line, signals = run_child(
             command if script.endswith(".py") else stage_command(script, frozen),
             _PASSED_ON,
