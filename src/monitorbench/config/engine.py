@@ -41,9 +41,8 @@ def refuse_fast_scores(engine: "Engine", purpose: str) -> None:
         )
 
 
-class _OnWeights(Config):
-    """Settings of an engine that runs a model's weights in this process, and values for callers that take any
-    engine."""
+class _InProcess(Config):
+    """Values that an engine of this process has for callers that take any engine."""
 
     takes_token_ids: ClassVar[bool] = True
     """True: the monitor's own weights run on token ids that are made here; adapters may be on them."""
@@ -60,6 +59,22 @@ class _OnWeights(Config):
     serves: ClassVar[None] = None
     by_token_ids: ClassVar[bool] = True
     model_may_change: ClassVar[bool] = False
+
+    def api_key(self) -> None:
+        """No key is needed."""
+
+    def with_opening(self, monitor: Monitor) -> Self:
+        """Return the engine itself: the monitor's `opening` is among the token ids."""
+        return self
+
+    def own_identity(self) -> dict[str, Any] | None:
+        """Return None: the monitor's weights are run, so they, and not the engine, name the model."""
+        return None
+
+
+class _OnWeights(_InProcess):
+    """Settings of an engine that runs a model's weights in this process."""
+
     is_invariant_on_gpu: ClassVar[bool] = False
     """Whether the engine's GPU kernels can give results that no batch changes."""
 
@@ -90,17 +105,6 @@ class _OnWeights(Config):
     def resolved_dtype(self) -> ResolvedDtype:
         """Numeric type of the weights on this machine; raises as `scoring_precision`."""
         return "float32" if self.precision == "float32" else "bfloat16"
-
-    def api_key(self) -> None:
-        """No key is needed."""
-
-    def with_opening(self, monitor: Monitor) -> Self:
-        """Return the engine itself: the monitor's `opening` is among the token ids."""
-        return self
-
-    def own_identity(self) -> dict[str, Any] | None:
-        """Return None: the monitor's weights are run, so they, and not the engine, name the model."""
-        return None
 
 
 class TransformersEngine(_OnWeights):
