@@ -20,7 +20,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from monitorbench.config.ending import installing
 from monitorbench.config.load import did_you_mean, field_names, unknown_key
@@ -171,7 +171,13 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path, added: str 
         words = [word for word in overrides if word.lstrip("+~").partition("=")[0] == key]
         typed = words[-1] if words else f"{key}="
         if key.startswith("hydra."):  # no model of ours describes it
-            return f"{typed}: {_one_space(str(cause or text).splitlines()[0])}"
+            said = _one_space(str(cause or text).splitlines()[0])
+            is_unknown = isinstance(cause, ConfigAttributeError | ConfigKeyError)
+            return (
+                f"{typed}: unknown key {key.rpartition('.')[2]!r}; {said}"
+                if is_unknown
+                else f"{typed}: {said}"
+            )
         return unknown_key(key, typed.partition("=")[2])
     settings = " ".join(word for word in overrides if "=" in word)
     return f"{settings}: {_one_space(text)}{shell_hint(overrides)}"
