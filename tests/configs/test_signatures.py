@@ -18,6 +18,7 @@ from omegaconf import OmegaConf
 from studies import study
 
 from monitorbench.config import engine as engines
+from monitorbench.config import hardware
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.engine import VllmEngine
 from monitorbench.config.load import validate
@@ -48,9 +49,9 @@ def machine(request, monkeypatch):
     """Both kinds of machine, by what the settings are told."""
     from monitorbench.engines import vllm_engine
 
-    for module in (engines, vllm_engine):
+    for module in (engines, hardware, vllm_engine):
         monkeypatch.setattr(module, "runs_on_gpu", lambda device, setting: request.param)
-    monkeypatch.setattr(engines, "has_gpu", lambda: request.param)
+    monkeypatch.setattr(hardware, "has_gpu", lambda: request.param)
     return request.param
 
 
