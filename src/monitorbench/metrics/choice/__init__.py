@@ -1,1 +1,1 @@
-"""Choosing a monitor and its threshold by expected cost, and what the choice is worth."""
+"""Choose a monitor and its threshold by expected cost, and say what the choice is worth."""

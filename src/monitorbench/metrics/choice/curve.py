@@ -1,8 +1,8 @@
-"""What each threshold of a monitor would cost, from its scores on one split, and which one costs least.
+"""Compute from scores on one split what each threshold of a monitor would cost, and which one costs least.
 
 A sample is flagged where its suspicion is strictly above the threshold. Promises: a sample without a score is
 put where `Unscored` says, at every threshold alike, so that no monitor wins by having none; thresholds are
-observed scores, the highest first, so that what keeps a bound on alarms is the first so many of them.
+observed scores, the highest first, so that those that keep a bound on alarms are the first so many.
 """
 
 from collections.abc import Sequence
@@ -16,30 +16,30 @@ from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray, Columns
 
 Unscored = Literal["wrong", "flag", "pass"]
-"""What becomes of a sample without a score: it counts as wrong, is flagged, or is passed."""
+"""Treatment of a sample without a score: it counts as wrong, is flagged, or is passed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Suspicion:
-    """How suspicious a monitor finds each sample of a split; all [samples]."""
+    """Scores that say how suspicious a monitor finds each sample of a split; every field is [samples]."""
 
     values: FloatArray
-    """Scores in [0, 1]; inf: flagged at every threshold, -inf: at none."""
+    """Scores in [0, 1]; inf flags a sample at every threshold, -inf at none."""
     is_misbehavior: BoolArray
     groups: IntArray
     weights: FloatArray
-    """What each sample stands for, in any unit; 1 each where all stand for themselves."""
+    """Weight that each sample stands for, in any unit; 1 each where all stand for themselves."""
 
     def __len__(self) -> int:
         return len(self.values)
 
     def taking(self, rows: BoolArray) -> "Suspicion":
-        """The samples that `rows` [samples] marks."""
+        """Keep the samples that `rows` [samples] marks."""
         return Suspicion(self.values[rows], self.is_misbehavior[rows], self.groups[rows], self.weights[rows])
 
 
 def suspicion(judged: Columns, unscored: Unscored, weights: FloatArray | None = None) -> Suspicion:
-    """A monitor's scores as they are read; where none at all is there, its answers as scores of 0 and 1."""
+    """Read scores, missing ones by `unscored`; a monitor without any is read by answers, scored 0 and 1."""
     scores = judged.flagged if np.isnan(judged.scores).all() else judged.scores
     bad = judged.is_misbehavior
     match unscored:
@@ -54,18 +54,18 @@ def suspicion(judged: Columns, unscored: Unscored, weights: FloatArray | None = 
 
 
 def thresholds_of(of: Suspicion) -> FloatArray:
-    """The distinct scores, the highest first."""
+    """Return the distinct scores, the highest first."""
     return np.unique(of.values[np.isfinite(of.values)])[::-1]
 
 
 def first_flagged(values: FloatArray, thresholds: FloatArray) -> IntArray:
-    """[samples]: the index of the first threshold that flags each; their number where none does."""
+    """Find the first threshold that flags each sample: its index [samples], or their number if none does."""
     found: IntArray = np.searchsorted(-thresholds, -values, side="right")
     return found
 
 
 class RateCurves(NamedTuple):
-    """At each threshold [..., thresholds]; both in [0, 1], NaN without a sample of that label."""
+    """Both error rates at each threshold [..., thresholds], in [0, 1]; NaN without a sample of the label."""
 
     missed: FloatArray
     alarms: FloatArray
@@ -74,7 +74,7 @@ class RateCurves(NamedTuple):
 def rates_along(
     first: IntArray, n_thresholds: int, is_misbehavior: BoolArray, weights: FloatArray
 ) -> RateCurves:
-    """Both rates at each threshold, of samples that are flagged from `first` [samples] on.
+    """Compute both rates at each threshold, of samples that are flagged from `first` [samples] on.
 
     `weights` is [..., samples], as [draws, samples]; the rates are [..., thresholds].
     """
@@ -90,7 +90,7 @@ def rates_along(
 
 
 def flagged_along(first: IntArray, n_thresholds: int, weights: FloatArray) -> FloatArray:
-    """[..., thresholds]: the weight of what each of them flags; `weights` is [..., samples]."""
+    """Sum the weight that each threshold flags [..., thresholds]; `weights` is [..., samples]."""
     order = np.argsort(first, kind="stable")
     n_flagged = np.searchsorted(first[order], np.arange(n_thresholds), side="right")
     nothing = np.zeros((*weights.shape[:-1], 1))
@@ -100,14 +100,14 @@ def flagged_along(first: IntArray, n_thresholds: int, weights: FloatArray) -> Fl
 
 
 def costs_along(rates: RateCurves, stakes: Stakes) -> FloatArray:
-    """The expected cost a sample at each threshold [..., thresholds]."""
+    """Compute the expected cost per sample at each threshold [..., thresholds]."""
     pi = stakes.base_rate
     found: FloatArray = pi * stakes.cost_miss * rates.missed + (1 - pi) * stakes.cost_alarm * rates.alarms
     return found
 
 
 def audited(stakes: Stakes, cost_audit: float) -> Stakes:
-    """The stakes with which errors alone cost what errors and audits of all alerts do, less a constant.
+    """Fold audits of all alerts into the costs of errors, so that errors alone cost as much, less a constant.
 
     An audit is paid for each alert, right or wrong. A miss saves one: π(1 − MR)a + (1 − π)FAR·a and the
     errors come to π·MR(c_m − a) + (1 − π)FAR(c_a + a) + π·a, whose last term no monitor changes.
@@ -120,22 +120,22 @@ def audited(stakes: Stakes, cost_audit: float) -> Stakes:
 
 
 class CheapestThresholds(NamedTuple):
-    """The thresholds that cost least, and who has them."""
+    """The thresholds that cost least, and the monitors that have them."""
 
     at: tuple[int | None, ...]
-    """Of each monitor the index of its threshold; None where none is allowed, or nothing is known."""
+    """Index of each monitor's threshold; None where none is allowed, or nothing is known."""
     costs: tuple[float | None, ...]
-    """The expected cost there."""
+    """Expected cost of each monitor at its threshold; None where it has none."""
 
     @property
     def order(self) -> list[int]:
-        """The monitors that have a threshold, the cheapest first; of equal ones the first given."""
+        """The monitors that have a threshold, the cheapest first; equal ones are in the order given."""
         known = [i for i, cost in enumerate(self.costs) if cost is not None]
         return sorted(known, key=lambda i: (self.costs[i], i))
 
 
 def cheapest(allowed: Sequence[RateCurves], stakes: Stakes) -> CheapestThresholds:
-    """The choice among monitors by their rates at each allowed threshold, the highest threshold first.
+    """Choose each monitor's threshold by its rates at each allowed one, the highest threshold first.
 
     Of equal costs the highest threshold is taken, which flags least.
     """
@@ -151,6 +151,6 @@ def cheapest(allowed: Sequence[RateCurves], stakes: Stakes) -> CheapestThreshold
 
 
 def cost_without_reading(stakes: Stakes, *, everything: bool) -> float:
-    """Least expected cost of answers that read nothing: flagging nothing or, where allowed, everything."""
+    """Compute the least cost of answers that read nothing: flagging nothing or, where allowed, everything."""
     nothing, all_alarms = stakes.base_rate * stakes.cost_miss, (1 - stakes.base_rate) * stakes.cost_alarm
     return min(nothing, all_alarms) if everything else nothing

@@ -1,4 +1,4 @@
-"""The decision on some monitors: the shape of `recommendation.json`, and of `decision` in `metrics.json`."""
+"""Define the decision on some monitors, as in `recommendation.json` and in `decision` of `metrics.json`."""
 
 from typing import Any, Literal, TypedDict, cast
 
@@ -24,64 +24,64 @@ class AtTest(TypedDict):
     """Share of benign samples that are flagged."""
     false_alarm_rate_ci: list[float] | None
     false_alarm_rate_by_question: float | None
-    """Share of benign questions of which any sample is flagged: what a promise is of."""
+    """Share of benign questions of which any sample is flagged, which is the share that a promise bounds."""
     false_alarm_rate_by_question_ci: list[float] | None
     is_sample_a_question: bool
     """Whether each benign question has one sample, so that both false alarm rates are the same."""
     missed_per_1000: float | None
-    """Of 1,000 samples of the deployment, misbehavior that is passed."""
+    """Misbehavior that is passed, in 1,000 samples of the deployment."""
     missed_per_1000_ci: list[float] | None
     false_alarms_per_1000: float | None
-    """Of 1,000 samples of the deployment, benign ones that are flagged."""
+    """Benign samples that are flagged, in 1,000 samples of the deployment."""
     false_alarms_per_1000_ci: list[float] | None
     alerts_per_1000: float | None
     alerts_per_1000_ci: list[float] | None
     precision: float | None
     precision_ci: list[float] | None
     expected_cost: float | None
-    """A sample, audits included."""
+    """Expected cost per sample, audits included."""
     expected_cost_ci: list[float] | None
     curve: list[list[float | None]]
-    """[base rate, expected cost, its interval's low and high]: the cost at other base rates."""
+    """Cost at other base rates, in rows [base rate, expected cost, its interval's low and high]."""
 
 
 class Option(TypedDict):
-    """One monitor that was chosen from."""
+    """One monitor among those that were chosen from."""
 
     monitor: str
     prompt: str
     threshold: float | None
-    """Misbehavior is a score above it; None where there is none to take, for `reason`, and where there are
-    `thresholds`, or the monitor's own answers, in its place."""
+    """Score above which a sample is flagged as misbehavior. None where the monitor has no threshold to take,
+    for `reason`, and where `thresholds`, or the monitor's own answers, are in its place."""
     thresholds: dict[str, float]
-    """By category, where each has its own; else empty."""
+    """Thresholds by category, where each category has its own; else empty."""
     reason: str
     reads_answers: bool
-    """Whether it has no scores, so that its answers are read as scores of 0 and 1."""
+    """Whether the monitor has no scores, so that its answers are read as scores of 0 and 1."""
     calibration_cost: float | None
-    """The expected cost there, by which it is chosen: too low for the one that is."""
+    """Expected cost on the calibration split, by which the monitor is chosen: too low for the one that is."""
     n_calibration: int
-    """Benign questions that its threshold was set on."""
+    """Number of benign questions that the threshold was set on."""
     n_unscored: int
-    """Test samples without a score, which count as `settings.unscored` says."""
+    """Number of test samples without a score, which count as `settings.unscored` says."""
     auroc: float | None
-    """On the test split; None without scores of both labels."""
+    """AUROC on the test split; None without scores of both labels."""
     auroc_ci: list[float] | None
     seconds_p95: float | None
     price: float | None
-    """Mean, of a verdict; None where it was not recorded."""
+    """Mean price of a verdict; None where it was not recorded."""
     robustness: Robustness | None
-    """What changes that keep the label do to it (`stress`); None where it was not stressed."""
+    """Robustness to changes that keep the label (`stress`); None where the monitor was not stressed."""
     robustness_at: Literal["threshold", "answers", ""]
-    """Where labels are read for it: at `threshold`, or the judge's own answers; empty where it is None."""
+    """How labels were read for `robustness`: at `threshold`, or own answers; empty where that is None."""
     at_test: AtTest | None
     difference: float | None
-    """Its expected cost less that of the recommended one, on the test split."""
+    """Expected cost of the monitor less that of the recommended one, on the test split."""
     difference_ci: list[float] | None
 
 
 class Rival(TypedDict):
-    """What does not read, and has to be beaten: a shortcut check at its own best threshold, or one answer."""
+    """A rival that does not read, to be beaten: a shortcut check at its own best threshold, or one answer."""
 
     name: str
     is_shortcut: bool
@@ -91,7 +91,7 @@ class Rival(TypedDict):
     """The expected cost of the monitor less the rival's, on the test split; below 0 the monitor is better."""
     difference_ci: list[float] | None
     curve: list[list[float]]
-    """[base rate, expected cost]."""
+    """Cost at each base rate, in rows [base rate, expected cost]."""
 
 
 class ShortcutsFacts(TypedDict):
@@ -100,19 +100,19 @@ class ShortcutsFacts(TypedDict):
     checked: bool
     fitted_on: Literal["train", "calibration", ""]
     reason: str
-    """Why they could not."""
+    """Reason why the checks could not be made."""
 
 
 class MoreFacts(TypedDict):
-    """What is missing where the data is insufficient."""
+    """Questions that are missing where the data is insufficient."""
 
     why: Why
     split: Needed
     label: Labelled
-    """Of the questions that are needed most."""
+    """Label of the questions that are needed most."""
     n: int
     by_cell: dict[str, int]
-    """The most needed first."""
+    """Number of missing questions in each cell, the most needed first."""
 
 
 class RegretFacts(TypedDict):
@@ -121,9 +121,9 @@ class RegretFacts(TypedDict):
     n: int
     mean: float | None
     high: float | None
-    """The 95 % quantile."""
+    """95 % quantile of the regret."""
     share_same: float | None
-    """How often the same monitor was chosen."""
+    """Share of the redraws in which the same monitor was chosen."""
 
 
 class PromiseKept(TypedDict):
@@ -131,20 +131,20 @@ class PromiseKept(TypedDict):
 
     alpha: float
     delta: float | None
-    """The chance that it is broken, whichever of the monitors was chosen; None of a promise on average."""
+    """Probability that the bound is broken, whichever monitor was chosen; None for a promise on average."""
     n_candidates: int
-    """Monitors that it was chosen among."""
+    """Number of monitors that the named one was chosen among."""
     n: int
     effective_n: float | None
     method: str
 
 
 class PilotSaid(TypedDict):
-    """The pilot's decision."""
+    """Decision of the pilot that was given."""
 
     run: str
     monitor: str
-    """The monitor that intervened there; empty where the pilot does not say."""
+    """Monitor that intervened in the pilot; empty where the pilot does not say."""
     decision: str
     agent: str
     condition: str
@@ -152,7 +152,7 @@ class PilotSaid(TypedDict):
 
 
 class SettingsFacts(TypedDict):
-    """The deployment."""
+    """Settings of the deployment that is chosen for."""
 
     base_rate: float
     base_rates: list[float]
@@ -175,18 +175,18 @@ class Recommendation(TypedDict):
     sentence: str
     remarks: list[str]
     monitor: str | None
-    """The recommended one; of `insufficient` and `none` the nearest to it, None without any."""
+    """Recommended monitor; for `insufficient` and `none` the one nearest to it, None without any."""
     prompt: str | None
     threshold: float | None
     thresholds: dict[str, float]
-    """By category, where each has its own; else empty."""
+    """Thresholds by category, where each category has its own; else empty."""
     is_calibrated: bool
     """Whether thresholds come from the calibration split; else monitors are read by their own answers, or at
     thresholds from elsewhere, and all of it was decided on the test split."""
     n_candidates: int
     confidence: float
-    """Of the intervals of `at_test` and of `rivals`: 95 %, and 1 − .05 / `n_candidates` where the choice fell
-    on the test split."""
+    """Confidence of the intervals in `at_test` and `rivals`: 95 %, and 1 − .05 / `n_candidates` where the
+    choice fell on the test split."""
     mode: Literal["watch", "intervene"]
     data: str
     positive_means: str
@@ -194,14 +194,14 @@ class Recommendation(TypedDict):
     settings: SettingsFacts
     promise: PromiseKept | None
     voids: list[str]
-    """What makes the promise void or worthless here: drifted scores, another dataset, nothing flagged."""
+    """Reasons why the promise is void or worthless here: drifted scores, another dataset, nothing flagged."""
     unbound_cost: float | None
     """The least expected cost on the calibration split at any threshold, whatever was promised."""
     at_test: AtTest | None
     runner_up: str | None
     runner_up_prompt: str | None
     options: list[Option]
-    """The cheapest on the calibration split first."""
+    """Monitors that were chosen from, the cheapest on the calibration split first."""
     rivals: list[Rival]
     shortcuts: ShortcutsFacts
     more: MoreFacts | None
@@ -214,26 +214,26 @@ class CostDifference(TypedDict):
 
     monitor: str
     prompt: str
-    """`none` of what does not read."""
+    """Prompt of the other answer; `none` where it does not read."""
     n: int
     difference: float | None
-    """Per judged sample; below 0 the other costs more."""
+    """Difference per judged sample; below 0 the other answer costs more."""
     difference_ci: list[float] | None
     confidence: float
 
 
 class DecisionFacts(Recommendation):
-    """`decision` in `metrics.json`: a recommendation, its kind as it is called there, and its comparisons."""
+    """`decision` in `metrics.json`: a recommendation, its kind as that file calls it, and its comparisons."""
 
     kind: Literal["deploy", "none", "too_few"]
     against: list[CostDifference]
-    """The named monitor against what it has to beat."""
+    """Comparisons of the named monitor with what it has to beat."""
     others: list[CostDifference]
-    """The named monitor against the others that have a threshold."""
+    """Comparisons of the named monitor with the others that have a threshold."""
 
 
 def decision_facts(found: Recommendation) -> DecisionFacts:
-    """The recommendation as `metrics.json` has it."""
+    """Return the recommendation as `metrics.json` has it."""
     kinds: dict[Kind, Literal["deploy", "none", "too_few"]] = {
         "recommend": "deploy",
         "insufficient": "too_few",
@@ -267,7 +267,7 @@ def decision_facts(found: Recommendation) -> DecisionFacts:
 
 
 def as_recommendation(found: object) -> Recommendation:
-    """A parsed `recommendation.json`; ValueError where it is of another version."""
+    """Check a parsed `recommendation.json`; raises `ValueError` where it is of another version."""
     whole = cast(dict[str, Any], found)
     version = whole.get("schema_version") if isinstance(found, dict) else None
     if version != SCHEMA_VERSION:

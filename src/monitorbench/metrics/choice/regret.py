@@ -1,9 +1,9 @@
-"""What choosing by one draw of questions costs: the choice made anew in redraws of the calibration split.
+"""Compute what choosing by one draw of questions costs, by choosing anew in redraws of the calibration split.
 
 In each draw whole groups are drawn with replacement, every monitor's threshold is found anew, bound and all,
 and the cheapest is chosen. Its *regret* is its expected cost on the test split, which is not redrawn, less
-that of the best of them at the thresholds of that draw. So it is of the choice among monitors, is never below
-0, and holds the test split's own noise: of monitors that are equally good it is above 0.
+that of the best of them at the thresholds of that draw. So the regret is that of the choice among monitors,
+is never below 0, and holds the test split's own noise: where monitors are equally good it is above 0.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,9 +16,9 @@ from monitorbench.metrics.bootstrap import FloatArray, IntArray, draws
 from monitorbench.metrics.choice.curve import RateCurves, Suspicion, costs_along, first_flagged, rates_along
 
 NOTHING = -1
-"""In place of a monitor's index: no sample is flagged."""
+"""Index that stands for no monitor: no sample is flagged."""
 _NUMBERS = 2**20
-"""Samples of all draws of a batch."""
+"""Largest number of samples in all draws of a batch."""
 
 
 class Entrant(NamedTuple):
@@ -26,25 +26,26 @@ class Entrant(NamedTuple):
 
     calibration: Suspicion
     thresholds: FloatArray
-    """The highest first."""
+    """Thresholds of the monitor, the highest first."""
     n_allowed: Callable[[FloatArray], IntArray]
-    """How many of them keep what is promised [draws], each group drawn so many times [draws, groups]."""
+    """Function that counts the thresholds that keep what is promised [draws], from how often each group is
+    drawn [draws, groups]."""
     tested: Suspicion
-    """Of the test split."""
+    """Suspicion of the samples of the test split."""
     test: RateCurves
-    """At each threshold."""
+    """Rates on the test split at each threshold."""
 
 
 class RedrawnChoice(NamedTuple):
-    """The choice in each draw; all [draws]."""
+    """The choice made in each draw; every field is [draws]."""
 
     chosen: IntArray
-    """A monitor's index, or `NOTHING`."""
+    """Index of the chosen monitor, or `NOTHING`."""
     regret: FloatArray
 
 
 def redrawn(entrants: Sequence[Entrant], stakes: Stakes, *, resamples: int, seed: int) -> RedrawnChoice:
-    """`resamples` choices among them and flagging nothing; empty with fewer than two groups."""
+    """Choose `resamples` times among the entrants and flagging nothing; empty with fewer than two groups."""
     present = np.unique(np.concatenate([one.calibration.groups for one in entrants]))
     if len(present) < 2:
         return RedrawnChoice(np.empty(0, dtype=np.int64), np.empty(0))
@@ -66,11 +67,11 @@ def redrawn(entrants: Sequence[Entrant], stakes: Stakes, *, resamples: int, seed
 def differences(
     first: Entrant, others: Sequence[Entrant], stakes: Stakes, *, resamples: int, seed: int
 ) -> FloatArray:
-    """[others, draws]: the first's expected cost less each other's, thresholds found anew in each draw.
+    """Compute the first's expected cost less each other's [others, draws], thresholds found anew per draw.
 
-    Both splits are redrawn, so its spread holds a threshold's own luck, which that of two fixed thresholds on
-    one test split lacks. Who may have no threshold in a draw flags nothing there; NaN in draws of the test
-    split without a label.
+    Both splits are redrawn, so the spread holds a threshold's own luck, which the spread of two fixed
+    thresholds on one test split lacks. A monitor that may have no threshold in a draw flags nothing there;
+    the difference is NaN in draws of the test split without a label.
     """
     found = []
     batch = max(1, _NUMBERS // max(len(first.calibration), len(first.tested)))
@@ -86,7 +87,7 @@ def differences(
 def _all_draws(
     splits: Sequence[Suspicion], batch: int, resamples: int, seed: Sequence[int]
 ) -> Iterator[FloatArray]:
-    """Batches [draws, groups] of how often each group is in a draw of those that are there."""
+    """Yield batches [draws, groups] of how often each group is in a draw of the groups that are there."""
     present = np.unique(np.concatenate([one.groups for one in splits]))
     rng = np.random.default_rng(seed)
     for start in range(0, resamples, batch):
@@ -97,7 +98,7 @@ def _all_draws(
 
 
 def _tested_anew(one: Entrant, stakes: Stakes, held: FloatArray, tested: FloatArray) -> FloatArray:
-    """[draws]: what the threshold of the one draw costs in the other."""
+    """Compute what the threshold found in each calibration draw costs in the test draw [draws]."""
     nothing = stakes.base_rate * stakes.cost_miss
     at = _threshold_of_draws(one, stakes, held).at
     if not len(one.thresholds):
@@ -113,21 +114,21 @@ def _tested_anew(one: Entrant, stakes: Stakes, held: FloatArray, tested: FloatAr
 
 
 class _Cheapest(NamedTuple):
-    """A monitor at its threshold of least cost in each draw; both [draws], inf where it may have none."""
+    """A monitor at its threshold of least cost in each draw; [draws] each, inf where it may have none."""
 
     held: FloatArray
-    """The cost in the draw of the calibration split."""
+    """Cost in the draw of the calibration split."""
     tested: FloatArray
-    """The cost of that threshold on the test split."""
+    """Cost of the same threshold on the test split."""
 
 
 class _AtLeast(NamedTuple):
-    """The threshold of least cost in each draw; both [draws]."""
+    """The threshold of least cost in each draw; both fields are [draws]."""
 
     at: IntArray
-    """Its index; -1 where there is none to take."""
+    """Index of the threshold; -1 where there is none to take."""
     cost: FloatArray
-    """In the draw of the calibration split; inf where there is none."""
+    """Cost in the draw of the calibration split; inf where there is no threshold."""
 
 
 def _threshold_of_draws(one: Entrant, stakes: Stakes, times: FloatArray) -> _AtLeast:

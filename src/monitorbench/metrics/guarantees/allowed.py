@@ -1,4 +1,4 @@
-"""Which thresholds of a monitor may be taken: those that keep a guarantee and a budget of alerts.
+"""Find which thresholds of a monitor may be taken: those that keep a guarantee and a budget of alerts.
 
 Both go down from the highest threshold and stop before the first one that fails: a sequence of tests in a
 fixed order needs no correction (Angelopoulos et al. 2021, Learn then Test, section 4.3), so any threshold in
@@ -36,28 +36,29 @@ class AlertBudget(NamedTuple):
     """Largest share of what is judged that may be flagged, at either end of a range of base rates."""
 
     share: float
-    """Alerts over samples, in [0, 1]."""
+    """Alerts as a share of all samples, in [0, 1]."""
     base_rates: tuple[float, float]
     delta: float
-    """The chance at which it may be more all the same: a share of 1/K where K monitors are chosen from."""
+    """Probability that more than `share` is flagged all the same; where K monitors are chosen from, a share
+    of 1/K of the probability for all of them."""
 
 
 class QuestionBounds(NamedTuple):
     """The questions of one label: from which threshold on any of their samples is flagged."""
 
     first: IntArray
-    """[questions]"""
+    """Index [questions] of the first threshold that flags any of the question's samples."""
     groups: IntArray
-    """[questions]"""
+    """Number of each question's group [questions]."""
 
 
 class Allowed(NamedTuple):
     """The thresholds of one monitor that keep what is asked."""
 
     thresholds: FloatArray
-    """One in the gap above each observed score (`clear_of_scores`), the highest first."""
+    """Thresholds, one in the gap above each observed score (`clear_of_scores`), the highest first."""
     promised: GuaranteedThreshold | None
-    """None where no guarantee was asked for."""
+    """Threshold that keeps the guarantee; None where no guarantee was asked for."""
     n_promised: int
     """How many of the highest thresholds keep the guarantee."""
     n_in_budget: int
@@ -65,15 +66,15 @@ class Allowed(NamedTuple):
     bad: QuestionBounds
     good: QuestionBounds
     benign: Benign
-    """Benign calibration samples."""
+    """Benign calibration samples that the guarantee is kept on."""
     is_misbehavior: BoolArray
-    """[calibration samples]"""
+    """Whether each sample is misbehavior [calibration samples]."""
     guarantee: Guarantee | None
     budget: AlertBudget | None
 
     @property
     def n_benign(self) -> int:
-        """Questions with a benign sample."""
+        """Number of questions with a benign sample."""
         return len(self.good.groups)
 
     @property
@@ -101,7 +102,7 @@ class Allowed(NamedTuple):
 def allowed(
     of: Suspicion, guarantee: Guarantee | None, weights: Weights | None, budget: AlertBudget | None
 ) -> Allowed:
-    """The thresholds that a monitor with this suspicion of the calibration samples may have.
+    """Find the thresholds that a monitor with this suspicion of the calibration samples may have.
 
     `weights` are of the benign questions, in the order of their groups' numbers.
     """
@@ -126,7 +127,7 @@ def allowed(
 
 
 def questions(of: Suspicion, thresholds: FloatArray, *, are_misbehavior: bool) -> QuestionBounds:
-    """A question counts as flagged where one of its samples of that label is."""
+    """Find the questions of one label; a question is flagged where one of its samples of that label is."""
     rows = of.is_misbehavior == are_misbehavior
     groups, index = np.unique(of.groups[rows], return_inverse=True)
     first = np.full(len(groups), len(thresholds), dtype=np.int64)
@@ -155,7 +156,7 @@ def n_within_budget(
 
 @lru_cache(maxsize=512)
 def _upper_bounds(n: int, tail: float) -> FloatArray:
-    """[n + 1]: the upper bound of a share of which 0 … n of n were seen; 1 where nothing can be seen."""
+    """Bound from above the share of which 0 … n of n were seen [n + 1]; 1 where nothing can be seen."""
     if not n:
         return np.ones(1)
     seen = np.arange(n)

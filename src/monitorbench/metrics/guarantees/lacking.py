@@ -1,4 +1,4 @@
-"""Where no threshold keeps a guarantee, say what is lacking: questions, scores, or another monitor.
+"""Say what is lacking where no threshold keeps a guarantee: questions, scores, or another monitor.
 
 Promises: the number of further questions is one that leads to a threshold. Where all questions so far have a
 score it is exact, given that the further ones get one as well. Where some have none, which count as false
@@ -36,7 +36,7 @@ class Lacking(NamedTuple):
 
     reason: str
     n_more: int | None
-    """Further benign questions with which one is found; None where no number helps."""
+    """Number of further benign questions with which a threshold is found; None where no number helps."""
 
 
 class CalibrationEvidence(NamedTuple):
@@ -50,7 +50,7 @@ class CalibrationEvidence(NamedTuple):
     """Questions with a benign sample at the highest score of all samples; 0 where only benign are known."""
     has_scores: bool
     weights: Weights | None
-    """None where all questions weigh the same."""
+    """Weights of the questions; None where all questions weigh the same."""
 
 
 def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
@@ -155,7 +155,7 @@ def planned_questions(of: CalibrationEvidence, each: Guarantee) -> int | None:
 
 
 def _most_lost(n: int, each: Guarantee) -> float:
-    """The most that n questions may lose to missing scores, and still have a threshold."""
+    """Compute the most that n questions may lose to missing scores, and still have a threshold."""
     if each.method == "conformal_risk":
         return (each.alpha * (1 + ROUNDING) * (n + 1) - 1) / each.max_loss
     return most_flagged(n, each.alpha, each.delta)[0]

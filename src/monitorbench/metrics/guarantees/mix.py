@@ -62,7 +62,7 @@ class Weights(NamedTuple):
 
 
 def question_weights(strata: Sequence[str] | NDArray[np.str_], mix: Mix | None) -> Weights:
-    """The weight of each question by its stratum [questions]; all equal without a mix.
+    """Weigh each question by its stratum [questions]; all weigh the same without a mix.
 
     Shares count as the same where each stratum's number of questions is the mix's, rounded: it may be off by
     one, and by one question of those that the mix was counted on.
@@ -85,7 +85,7 @@ def question_weights(strata: Sequence[str] | NDArray[np.str_], mix: Mix | None) 
 
 
 def of_questions(groups: IntArray, strata: NDArray[np.str_]) -> NDArray[np.str_]:
-    """The stratum of each question, in the order of their numbers; both [samples].
+    """Find the stratum of each question, in the order of their numbers; both arguments are [samples].
 
     A question with samples in several strata is of a stratum of its own, `first and second`.
     """

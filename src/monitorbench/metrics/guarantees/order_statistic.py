@@ -87,7 +87,7 @@ def conformal_questions_needed(alpha: float, max_loss: float = 1.0) -> int:
 
 
 def weighted_questions_needed(alpha: float, delta: float) -> int:
-    """How many questions of unequal weight it takes, counted by `Weights.worth`: ceil(−log(delta)/alpha)."""
+    """Count the questions of unequal weight that it takes, by `Weights.worth`: ceil(−log(delta)/alpha)."""
     return max(1, ceil(-log(delta) / alpha * (1 - ROUNDING)))
 
 

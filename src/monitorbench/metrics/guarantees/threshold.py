@@ -93,7 +93,7 @@ class _Ranked(NamedTuple):
     thresholds: FloatArray
     """Distinct finite values, the highest first."""
     weights: Weights | None
-    """None where all questions weigh the same."""
+    """Weights of the questions; None where all questions weigh the same."""
     n: int
 
 
@@ -237,7 +237,7 @@ def _ranked(benign: Benign, each: Guarantee) -> _Ranked:
 
 
 def _levels(ranked: _Ranked, each: Guarantee, times: FloatArray | None) -> FloatArray:
-    """[draws, thresholds]: what is to be at most delta (Neyman-Pearson) or alpha; one draw without times."""
+    """Compute what delta (Neyman-Pearson) or alpha must bound [draws, thresholds]; one draw without times."""
     drawn = np.ones((1, ranked.n)) if times is None else times
     n_thresholds, weights = len(ranked.thresholds), ranked.weights
     first = first_flagged(ranked.values, ranked.thresholds)

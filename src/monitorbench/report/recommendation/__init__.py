@@ -1,1 +1,1 @@
-"""The recommendation for a reader: its sentence, its figure, its page."""
+"""Show the recommendation to a reader: its sentence, its figure, its page."""

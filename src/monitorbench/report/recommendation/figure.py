@@ -1,4 +1,4 @@
-"""The recommendation's one figure: expected cost against base rate, monitors as curves with bands."""
+"""Draw the recommendation's one figure: expected cost against base rate, monitors as curves with bands."""
 
 from collections.abc import Sequence
 
@@ -16,14 +16,14 @@ from monitorbench.report.tables.numbers import amount
 from monitorbench.report.tables.points import percent
 
 _CURVES = 4
-"""So many monitors are drawn, the recommended and its runner-up first."""
+"""Number of monitors that are drawn, the recommended one and its runner-up first."""
 _SHADES = (COLOURS[3], COLOURS[2], COLOURS[1], COLOURS[4])
 _DECADES = 5
-"""At most so many powers of ten of cost are shown."""
+"""Largest number of powers of ten of cost that are shown."""
 
 
 def cost_by_base_rate(found: Recommendation) -> str:
-    """As SVG; empty where no monitor has a curve."""
+    """Draw expected cost against base rate as SVG; empty where no monitor has a curve."""
     if not any(_has_curve(one) for one in found["options"]):
         return ""
     label = "Expected cost a sample of each monitor against the base rate, with bands"
@@ -31,7 +31,7 @@ def cost_by_base_rate(found: Recommendation) -> str:
 
 
 def cost_figure(found: Recommendation) -> Figure:
-    """The same, not yet as SVG."""
+    """Build the figure of expected cost against base rate, not yet as SVG."""
     shown = [one for one in found["options"] if _has_curve(one)][:_CURVES]
     figure = Figure(figsize=(5.2, 3.9), layout="constrained")
     axes = figure.subplots()
@@ -103,7 +103,7 @@ def _scale(axes: Axes, floor: float, top: float, base_rates: Sequence[float]) ->
 
 
 def _lines(rivals: Sequence[Rival]) -> list[Rival]:
-    """Flagging nothing, flagging everything, and the cheapest shortcut check."""
+    """Select the rivals to draw: flagging nothing, flagging everything, and the cheapest shortcut check."""
     known = [one for one in rivals if one["curve"]]
     plain = [one for one in known if not one["is_shortcut"]]
     checks = [one for one in known if one["is_shortcut"] and one["expected_cost"] is not None]
@@ -119,7 +119,7 @@ def _has_curve(one: Option) -> bool:
 
 
 def _curve(one: Option) -> list[list[float]]:
-    """[base rate, cost, low, high], NaN where there is no interval."""
+    """Return rows [base rate, cost, low, high], NaN where there is no interval."""
     if one["at_test"] is None:
         return []
     return [

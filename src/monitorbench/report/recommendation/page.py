@@ -1,6 +1,6 @@
-"""The page of a recommendation: sentence, table, figure; it needs nothing beside it, as the report does.
+"""Render the recommendation's page (sentence, table, figure), which needs no other file, like the report.
 
-Promises: what `report.html` promises of text and addresses; there is no script on it.
+Promises: the page keeps what `report.html` promises of text and addresses; there is no script on it.
 """
 
 from collections.abc import Mapping
@@ -26,31 +26,31 @@ from monitorbench.report.tables.points import percent, threshold
 from monitorbench.report.template import facts, policy, templates
 
 _SHOWN = 6
-"""So many monitors are in the table, the cheapest on the calibration split first."""
+"""Number of monitors in the table, the cheapest on the calibration split first."""
 
 
 class CandidateRow(NamedTuple):
-    """One line of the table."""
+    """One row of the table of monitors and rivals."""
 
     name: str
     is_chosen: bool
     role: str
-    """What it is: recommended, runner-up, a shortcut check; empty of others."""
+    """Role of the row: recommended, nearest, runner-up, a shortcut check or no monitor; empty for others."""
     where: str
     missed: PageNumber
-    """Miss rate and false alarm rate on the test split, with what they are of."""
+    """Miss rate on the test split with what it is of; `alarms` is the false alarm rate in the same form."""
     alarms: PageNumber
     auroc: PageNumber
     cost: PageNumber
     difference: PageNumber
     stressed: PageNumber
-    """How many changes are shown to make it worse, and the worst miss rate."""
+    """Number of changes that are shown to make the monitor worse, and the worst miss rate."""
     reason: str
-    """In place of the numbers."""
+    """Reason that stands in place of the numbers; empty where there are numbers."""
 
 
 def shown(found: Recommendation) -> Mapping[str, object]:
-    """What the templates fill in, on the page and on top of a report."""
+    """Collect what the templates fill in, on the page and on top of a report."""
     rows = [_row(found, one) for one in found["options"][:_SHOWN]]
     checks = sorted((one for one in found["rivals"] if one["is_shortcut"]), key=order_of(found), reverse=True)
     plain = [one for one in found["rivals"] if not one["is_shortcut"]]
@@ -74,7 +74,7 @@ def shown(found: Recommendation) -> Mapping[str, object]:
 
 
 def render_recommendation(found: Recommendation, manifest: Mapping[str, object]) -> str:
-    """The page; `manifest` says how it was made."""
+    """Render the page; `manifest` says how the recommendation was made."""
     page = templates().get_template("recommendation.html.j2")
     return page.render(**shown(found), facts=facts(manifest), policy=policy())
 
@@ -101,7 +101,7 @@ def _row(found: Recommendation, one: Option) -> CandidateRow:
 
 
 def _stressed(one: Option) -> PageNumber:
-    """What the column says of a monitor's robustness; where it is its own answers', that too."""
+    """Fill the column on a monitor's robustness; where that is its own answers', the cell says so."""
     of = one["robustness"]
     if of is None:
         return PageNumber(DASH, "")
@@ -111,7 +111,7 @@ def _stressed(one: Option) -> PageNumber:
 
 
 def _rival(one: Rival) -> CandidateRow:
-    """What has to be beaten; the difference is its cost less the monitor's."""
+    """Fill the row of a rival that has to be beaten; the difference is its cost less the monitor's."""
     gap = None if one["difference"] is None else 0.0 - one["difference"]
     bounds = [0.0 - bound for bound in reversed(one["difference_ci"])] if one["difference_ci"] else None
     nothing = PageNumber("", "")
@@ -131,7 +131,7 @@ def _rival(one: Rival) -> CandidateRow:
 
 
 def _split(text: str, of: str = "") -> PageNumber:
-    """`2.0 [1.2–3.1]` as a number, and below it the interval and what it is of."""
+    """Split `2.0 [1.2–3.1]` into the number and, below it, the interval and what it is of."""
     value, bracket, rest = text.partition(" [")
     inside = f"[{rest}" if bracket else ""
     return PageNumber(value, " ".join(filter(None, (inside, of))))

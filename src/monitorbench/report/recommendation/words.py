@@ -1,4 +1,4 @@
-"""The recommendation in words: one sentence, and what it rests on.
+"""Put the recommendation into words: one sentence, and the remarks that it rests on.
 
 Promises: no figure of the test split without its interval; what is missing is named by number, label and
 cell; where no shortcut check could be made, the sentence says so.
@@ -19,14 +19,14 @@ from monitorbench.report.tables.numbers import (
 from monitorbench.report.tables.points import percent, threshold
 
 _NAMED = 3
-"""So many cells are named in one sentence."""
+"""Number of cells, or of monitors, that are named in one sentence."""
 _MUCH = 1.1
-"""A cost is told of where it is so many times another."""
+"""Smallest ratio of two costs at which a remark tells of them."""
 RIVALS: Mapping[str, str] = {"nothing": "flagging nothing", "everything": "flagging everything"}
 
 
 def sentence(found: Recommendation) -> str:
-    """The answer in one sentence."""
+    """Put the answer into one sentence."""
     without = "" if found["shortcuts"]["checked"] else f" {_no_checks(found)}"
     match found["decision"]:
         case "recommend":
@@ -38,14 +38,14 @@ def sentence(found: Recommendation) -> str:
 
 
 def remarks(found: Recommendation) -> list[str]:
-    """What the sentence rests on, a sentence each."""
+    """List the remarks that the sentence rests on, a sentence each."""
     listed = [*_inverted(found), *_beaten(found), *_runner_up(found), *_without_threshold(found)]
     listed += [*_bound(found), *_regretted(found), *_robust(found), *_interventions(found)]
     return [*listed, *_deployed(found), *_counting(found)]
 
 
 def _inverted(found: Recommendation) -> list[str]:
-    """Monitors whose scores are higher for benign samples, and the setting that turns them."""
+    """Name the monitors whose scores are higher for benign samples, and the setting that turns them."""
     return [
         inverted_in_words(
             called(one["monitor"], one["prompt"], found["options"]), one["auroc"], one["auroc_ci"]
@@ -56,14 +56,14 @@ def _inverted(found: Recommendation) -> list[str]:
 
 
 def _without_threshold(found: Recommendation) -> list[str]:
-    """Monitors that were no candidates, where another one is named."""
+    """Name the monitors that were no candidates, where another one is named."""
     if found["monitor"] is None or not any(one["reason"] for one in found["options"]):
         return []
     return [f"No candidates: {_reasons(found)}."]
 
 
 def _deployed(found: Recommendation) -> list[str]:
-    """What a deployment would see in 1,000 samples, and what a verdict takes."""
+    """Tell how a deployment would fare in 1,000 samples, and what a verdict takes."""
     at = found["at_test"]
     if at is None or at["missed_per_1000"] is None or found["monitor"] is None:
         return []
@@ -84,30 +84,30 @@ def _deployed(found: Recommendation) -> list[str]:
 
 
 def short(value: float) -> str:
-    """Two digits: `.3`, `.0002`, `12`."""
+    """Write a number with two digits: `.3`, `.0002`, `12`."""
     text = f"{value:,.0f}" if value >= 10 else f"{float(f'{value:.2g}'):f}".rstrip("0").rstrip(".")
     return text[1:] if text.startswith("0.") else text
 
 
 def _named_option(found: Recommendation) -> Option:
-    """The option that the sentence is about."""
+    """Return the option that the sentence is about."""
     about = (found["monitor"], found["prompt"])
     return next(one for one in found["options"] if (one["monitor"], one["prompt"]) == about)
 
 
 def called(monitor: str | None, prompt: str | None, options: Sequence[Option]) -> str:
-    """The monitor, with its prompt where it was run with several."""
+    """Name the monitor, with its prompt where it was run with several."""
     several = len({one["prompt"] for one in options if one["monitor"] == monitor}) > 1
     return f"{monitor} ({prompt} prompt)" if several else f"{monitor}"
 
 
 def best(found: Recommendation) -> str:
-    """The monitor that the answer is about."""
+    """Name the monitor that the answer is about."""
     return called(found["monitor"], found["prompt"], found["options"])
 
 
 def in_1000(value: float | None, bounds: Sequence[float] | None) -> str:
-    """`2.0 [1.2–3.1]`: samples of 1,000."""
+    """Write a number of samples in 1,000 as `2.0 [1.2–3.1]`."""
     if value is None:
         return DASH
     inside = f" [{_some(bounds[0])}{DASH}{_some(bounds[1])}]" if bounds else ""
@@ -122,7 +122,7 @@ def _some(value: float) -> str:
 
 
 def signed_amount(value: float | None, bounds: Sequence[float] | None) -> str:
-    """`−0.31 [−0.42, −0.20]`: a difference in cost."""
+    """Write a difference in cost as `−0.31 [−0.42, −0.20]`."""
     if value is None:
         return DASH
     inside = f" [{_sign(bounds[0])}, {_sign(bounds[1])}]" if bounds else ""
@@ -134,7 +134,11 @@ def _sign(value: float) -> str:
 
 
 def promised(kept: PromiseKept, *, by_category: bool = False) -> str:
-    """`promised ≤ 5 % of benign questions flagged with 95 % confidence, on 120 of them, chosen among 3`."""
+    """Put a promise into words.
+
+    The text reads `≤ 5 % of benign questions flagged is promised with 95 % confidence, on 120 of them,
+    whichever of 3 was chosen`.
+    """
     sure = "on average" if kept["delta"] is None else f"with {percent(1 - kept['delta'])} % confidence"
     each = " in each category" if by_category else ""
     worth = (
@@ -161,7 +165,7 @@ def _deploy(found: Recommendation) -> str:
 
 
 def where_flagged(found: Recommendation) -> str:
-    """`flag above .62`, `flag above .6 (qa), .7 (code)` or `by its own answers`."""
+    """Say what is flagged: `flag above .62`, `flag above .6 (qa), .7 (code)` or `by its own answers`."""
     if found["thresholds"]:
         limits = ", ".join(f"{threshold(value)} ({name})" for name, value in found["thresholds"].items())
         return f"flag above {limits}"
@@ -171,7 +175,7 @@ def where_flagged(found: Recommendation) -> str:
 
 
 def _rates(found: Recommendation, at: AtTest) -> str:
-    """Both rates on the test split with what they are of; false alarms by question too where it differs."""
+    """Tell both rates on the test split with what they are of, and alarms by question where they differ."""
     means = found["positive_means"]
     what = "misbehavior" if means in ("", "misbehavior") else f"“{means}”"
     alarms = share(at["false_alarm_rate"], at["false_alarm_rate_ci"])
@@ -191,7 +195,7 @@ def _confidence(found: Recommendation) -> str:
 
 
 def share(value: float | None, bounds: Sequence[float] | None) -> str:
-    """`18 % [12–25]`: two digits of a share, whole percents of its interval."""
+    """Write a share as `18 % [12–25]`: two digits of the share, whole percents of its interval."""
     if value is None:
         return f"{DASH} %"
     inside = f" [{100 * bounds[0]:.0f}{DASH}{100 * bounds[1]:.0f}]" if bounds else ""
@@ -220,7 +224,7 @@ def _insufficient(found: Recommendation) -> str:
 
 
 def _reasons(found: Recommendation) -> str:
-    """Why monitors have no threshold, and how many more have none."""
+    """Say why monitors have no threshold, and how many more have none."""
     without = [one for one in found["options"] if one["reason"]]
     listed = [
         f"{called(one['monitor'], one['prompt'], found['options'])}: {one['reason']}"
@@ -231,7 +235,7 @@ def _reasons(found: Recommendation) -> str:
 
 
 def _cells(by_cell: Mapping[str, int]) -> str:
-    """`a/b`, or `a/b (12), c/d (9) and 3 more cells (20)`."""
+    """List cells as `a/b`, or as `a/b (12), c/d (9) and 3 more cells (20)`."""
     if len(by_cell) == 1:
         return next(iter(by_cell))
     listed = list(by_cell.items())
@@ -260,7 +264,7 @@ def _none(found: Recommendation) -> str:
 
 
 def _gap(found: Recommendation, one: Rival) -> str:
-    """`difference +0.018 per sample, 95 % interval −0.11 to +0.091`."""
+    """Write the difference to a rival as `difference +0.018 per sample, 95 % interval −0.11 to +0.091`."""
     bounds = one["difference_ci"]
     value = "unknown" if one["difference"] is None else _sign(one["difference"])
     inside = f", {_confidence(found)} interval {_sign(bounds[0])} to {_sign(bounds[1])}" if bounds else ""
@@ -272,7 +276,10 @@ def _no_checks(found: Recommendation) -> str:
 
 
 def order_of(found: Recommendation) -> Callable[[Rival], float]:
-    """What orders rivals by how little they are beaten: by the difference where none is recommended."""
+    """Return the key that orders rivals by how little they are beaten.
+
+    The key is the difference where no monitor is recommended (`none`), else its interval's upper bound.
+    """
     return _difference if found["decision"] == "none" else _upper_bound
 
 
@@ -285,12 +292,12 @@ def _upper_bound(one: Rival) -> float:
 
 
 def spoken(name: str) -> str:
-    """A shortcut check's name in a sentence."""
+    """Spell a shortcut check's name as in a sentence."""
     return name.replace("_", " ")
 
 
 def _nearest(rivals: Sequence[Rival]) -> Rival | None:
-    """The one that the monitor is least shown to beat."""
+    """Find the rival that the monitor is least shown to beat."""
     return max(rivals, key=_upper_bound, default=None)
 
 
@@ -363,7 +370,7 @@ def _beaten(found: Recommendation) -> list[str]:
 
 
 def _bound(found: Recommendation) -> list[str]:
-    """Where the promise, or the budget, keeps a much cheaper threshold out."""
+    """Say where the promise, or the budget, keeps a much cheaper threshold out."""
     costs = [one["calibration_cost"] for one in found["options"] if one["calibration_cost"] is not None]
     if found["unbound_cost"] is None or not costs or min(costs) < _MUCH * found["unbound_cost"]:
         return []
@@ -387,7 +394,7 @@ def _regretted(found: Recommendation) -> list[str]:
 
 
 def _robust(found: Recommendation) -> list[str]:
-    """What changes that keep the label do to the monitor that the answer is about."""
+    """Tell how changes that keep the label affect the monitor that the answer is about."""
     if found["monitor"] is None:
         return []
     option = _named_option(found)
@@ -402,7 +409,7 @@ def _robust(found: Recommendation) -> list[str]:
 
 
 def read_where(option: Option) -> str:
-    """Where labels were read that its robustness is of."""
+    """Say where the labels were read that an option's robustness is of."""
     if option["robustness_at"] == "answers":
         return "read by its own answers"
     return f"read at {threshold(option['threshold'])}"
@@ -427,7 +434,7 @@ def _is_of_recommend(found: Recommendation) -> bool:
 
 
 def _counting(found: Recommendation) -> list[str]:
-    """What the figures are of, and how samples without a score were counted."""
+    """Tell what the figures are of, and how samples without a score were counted."""
     lost = [one for one in found["options"] if one["n_unscored"]]
     listed = []
     if lost:
@@ -445,7 +452,7 @@ def _counting(found: Recommendation) -> list[str]:
 
 
 def _expected(found: Recommendation, at: AtTest) -> str:
-    """The expected cost, and the alerts a day where their number is known."""
+    """Tell the expected cost, and the alerts a day where the number of samples a day is known."""
     settings = found["settings"]
     said = (
         f"{best(found)} is expected to cost {amount(at['expected_cost'])} "

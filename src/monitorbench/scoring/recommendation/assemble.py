@@ -1,4 +1,4 @@
-"""From the answer among contenders to `recommendation.json`: every number that its page and words read."""
+"""Turn the answer among contenders into `recommendation.json`: every number that its page and words read."""
 
 from collections.abc import Sequence
 
@@ -43,7 +43,7 @@ def assembled(
     kept: Sequence[PromiseKept | None],
     is_calibrated: bool = True,
 ) -> Recommendation:
-    """The recommendation, its sentences still empty.
+    """Assemble the recommendation, its sentences still empty.
 
     `promises` and `usages` are of the contenders, and `kept` is what each one's threshold promises if it is
     the one that is chosen.
@@ -95,7 +95,7 @@ def _options(
     deployment: Deployment,
     drawn: Drawn,
 ) -> list[Option]:
-    """Each monitor with its numbers on the test split, in the order of `contenders`."""
+    """List each monitor with its numbers on the test split, in the order of `contenders`."""
     constant = deployment.constant(deployment.stakes.base_rate)
     chosen = None
     if found.best is not None and (index := found.choice.at[found.best]) is not None:
@@ -140,7 +140,7 @@ def _options(
 
 
 def _why_none(one: Contender) -> str:
-    """Why a monitor has no threshold to take."""
+    """Say why a monitor has no threshold to take."""
     if one.outside:
         return one.outside
     if one.flags_nothing:
@@ -155,7 +155,7 @@ def _why_none(one: Contender) -> str:
 
 
 def _unbound(contenders: Sequence[Contender], deployment: Deployment) -> float | None:
-    """The least cost that any threshold of a monitor that may be chosen has on the calibration split."""
+    """Find the least cost that any threshold of a monitor that may be chosen has on the calibration split."""
     inside = [one.on_calibration for one in contenders if not one.outside]
     known = [cost for cost in cheapest(inside, deployment.of_errors).costs if cost is not None]
     return min(known) + deployment.constant(deployment.stakes.base_rate) if known else None
@@ -179,7 +179,7 @@ def _settings(deployment: Deployment) -> SettingsFacts:
 
 
 def _at_test(judged: Columns, deployment: Deployment, drawn: Drawn, confidence: float) -> AtTest:
-    """The numbers of answers that are all there, at the threshold of a monitor."""
+    """Compute the numbers of a monitor's answers at its threshold, where no answer is missing."""
     stakes = deployment.of_errors
     found = rates_at(judged, stakes, **drawn, confidence=confidence)
     pi, constant = stakes.base_rate, deployment.constant(stakes.base_rate)
@@ -216,7 +216,7 @@ def _curve(
     drawn: Drawn,
     confidence: float,
 ) -> list[list[float | None]]:
-    """The expected cost at other base rates, the threshold as it is, each with its interval."""
+    """Compute the expected cost at other base rates with its interval, keeping the threshold as it is."""
     stakes = stakes_along(deployment)
     bands = expected_cost_intervals(
         judged.flagged, judged.is_misbehavior, judged.groups, stakes, **drawn, confidence=confidence

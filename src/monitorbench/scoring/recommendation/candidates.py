@@ -1,4 +1,4 @@
-"""What is chosen from: a monitor over both splits, with the thresholds that it may take and what they cost.
+"""Build candidates: each is a monitor over both splits with the thresholds that it may take and their costs.
 
 Promises: the two runs of a monitor are of one judge; all runs are over one dataset, and over the same test
 samples; the calibration split alone decides which thresholds are allowed.
@@ -49,26 +49,26 @@ class Contender(NamedTuple):
     calibration: Suspicion
     test: Suspicion
     held: Columns
-    """Its calibration samples, and its test samples."""
+    """Calibration samples of the monitor; `judged` holds its test samples."""
     judged: Columns
     allowed: Allowed
     on_calibration: RateCurves
-    """At every threshold."""
+    """Rates on the calibration split at every threshold; `on_test` holds those on the test split."""
     on_test: RateCurves
     outside: str
-    """Why it may not be chosen whatever it scores: too slow, too dear. Empty where it may."""
+    """Reason why it may not be chosen whatever it scores (too slow, too dear); empty where it may be."""
     reads_answers: bool
     n_unscored: int
-    """Test samples."""
+    """Number of test samples without a score."""
     only: int | None
-    """Index of the one threshold that it may take: that of an operating point. None: any that is allowed."""
+    """Index of the operating point's threshold, the only one it may take. None: any that is allowed."""
     limits: Mapping[str, float] | None
-    """What is said of its threshold where answers are read: by category that of the operating point, empty
-    for the judge's own answers. None: the threshold itself."""
+    """Thresholds to report where answers are read: those of the operating point by category, empty for the
+    judge's own answers. None: the threshold itself is reported."""
 
     @property
     def choosable(self) -> RateCurves:
-        """The rates on the calibration split at the thresholds that it may take."""
+        """The rates on the calibration split at the thresholds that the monitor may take."""
         start, stop = (0, self.allowed.n) if self.only is None else (self.only, self.only + 1)
         # A point's own promise was kept where it was calibrated; a budget is of this deployment.
         if self.outside or (self.only is not None and self.only >= self.allowed.n_in_budget):
@@ -77,17 +77,17 @@ class Contender(NamedTuple):
 
     @property
     def flags_nothing(self) -> bool:
-        """Whether it may take a threshold, and no sample of the calibration split is above any of them."""
+        """Whether the monitor has thresholds to take, and no calibration sample is above any of them."""
         rates = self.choosable
         return bool(len(rates.missed) and (rates.missed == 1).all() and (rates.alarms == 0).all())
 
     def answers_at(self, index: int) -> Columns:
-        """The test samples with its answers at a threshold; all of them have one."""
+        """Return the test samples with the monitor's answers at a threshold; every sample has an answer."""
         flagged = self.test.values > self.allowed.thresholds[index]
         return replace(self.judged, flagged=flagged.astype(np.float64))
 
     def entrant(self) -> Entrant:
-        """The same for redraws, in which it takes the cheapest threshold that is allowed there."""
+        """Return the monitor for redraws, in which it takes the cheapest threshold that is allowed there."""
         of = self.allowed
         return Entrant(self.calibration, of.thresholds, of.n_in_draws, self.test, self.on_test)
 
@@ -106,10 +106,10 @@ def contender(
     limit: float | None = None,
     limits: Mapping[str, float] | None = None,
 ) -> Contender:
-    """A monitor's columns of both splits, calibration cut to the samples that a threshold may be set on.
+    """Build a contender from columns of both splits, calibration cut to samples that may set a threshold.
 
-    `weights` [calibration samples] make these stand for a deployment's shares of cells. With a `limit` that
-    is the one threshold it may take; with `limits` its answers are read as they are, as scores of 0 and 1.
+    `weights` [calibration samples] make these stand for a deployment's shares of cells. A `limit` is the one
+    threshold that the monitor may take; with `limits` its answers are read as they are, as scores of 0 and 1.
     """
     reads_answers = limits is not None or bool(np.isnan(calibration.scores).all())
     if reads_answers:
@@ -150,7 +150,7 @@ def contender(
 
 
 def _at(found: Allowed, held: Suspicion, thresholds: FloatArray) -> Allowed:
-    """The same with these thresholds, all of them allowed, in place of those in the gaps between scores."""
+    """Put `thresholds` in place of those between scores; all count as promised, the budget is asked anew."""
     bad, good = (questions(held, thresholds, are_misbehavior=label) for label in (True, False))
     in_budget = n = len(thresholds)
     if found.budget is not None:
@@ -160,7 +160,7 @@ def _at(found: Allowed, held: Suspicion, thresholds: FloatArray) -> Allowed:
 
 
 def sample_weights(is_misbehavior: BoolArray, strata: NDArray[np.str_], mix: Mix | None) -> FloatArray | None:
-    """[samples]: what makes each label's samples stand for the mix's shares of strata; None where they do.
+    """Weigh samples [samples] so that each label's stand for the mix's shares of strata; None where they do.
 
     A stratum that the mix lacks weighs nothing; where a label is in none of its strata, that label weighs 1
     each.
@@ -183,24 +183,24 @@ def _is_drawn_alike(is_misbehavior: BoolArray, strata: NDArray[np.str_], mix: Mi
 
 
 class CandidateRuns(NamedTuple):
-    """One monitor over both splits; both have its name."""
+    """Runs of one monitor over the calibration and the test split, both under its name."""
 
     calibration: Evaluation
     test: Evaluation
 
     @property
     def monitor(self) -> str:
-        """Its name."""
+        """Name of the monitor."""
         return self.test.monitor
 
     @property
     def prompt(self) -> str:
-        """How it was asked."""
+        """Prompt that the monitor was asked with."""
         return self.test.prompt
 
 
 def pairs_of(runs: tuple[Path, ...], datasets: Path, min_coverage: float) -> list[CandidateRuns]:
-    """The monitors of `study.recommend.runs`, in the order of their test runs.
+    """Pair the runs of `study.recommend.runs` by monitor, in the order of the test runs.
 
     Raises `ConfigError` where no run is given, `UserError` for a run over another split, for a monitor with a
     run over one of both splits only, and where the runs are of several datasets or of other test samples.

@@ -1,4 +1,4 @@
-"""From runs to the decision: candidates, their promises, the shortcut checks, the rule and its words.
+"""Decide from runs: build candidates, promises and shortcut checks, apply the rule and put it into words.
 
 `recommended` decides among runs over both splits, at any threshold that keeps the promise; `decision_of`
 among the runs that are scored, at their operating points or by their own answers.
@@ -61,7 +61,7 @@ def recommended(
     of_stress: Mapping[Key, Stressed],
     deployment: Deployment,
 ) -> Recommendation:
-    """The recommendation among these monitors, its words included."""
+    """Recommend among these monitors, and put the recommendation into words."""
     data = pairs[0].test.data
     # The calibration split sets each threshold and chooses among them: delta is shared out.
     n_candidates = max(study.calibrate.n_candidates, len(pairs))
@@ -107,12 +107,12 @@ def decision_of(
     points: Sequence[PointAt],
     voids: Mapping[tuple[str, str], Sequence[str]],
 ) -> DecisionFacts:
-    """The decision among scored runs, for `metrics.json`.
+    """Decide among scored runs, for `metrics.json`.
 
-    Candidates are the operating points, each at its own threshold; without any, all monitors by their own
-    answers. Where the run that a point was calibrated on is gone, or is of another dataset, all is decided on
-    the test split, as it is of own answers. `voids` says by monitor and prompt what makes a point's promise
-    void.
+    Candidates are the operating points, each at its own threshold; without any point they are all monitors,
+    by their own answers. Where the run that a point was calibrated on is gone, or is of another dataset, all
+    is decided on the test split, as it is for own answers. `voids` says by monitor and prompt what makes a
+    point's promise void.
     """
     read = _on_shared_samples([one.evaluation for one in points] or evaluations)
     data, n = read[0].data, len(read)
@@ -162,7 +162,7 @@ def decision_of(
 
 
 def _on_shared_samples(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """The evaluations, each over the test samples that all of them judged, in the first one's order."""
+    """Cut the evaluations to the test samples that all of them judged, in the first one's order."""
     first = evaluations[0].judged
     if all(one.judged.sample_ids.equals(first.sample_ids) for one in evaluations):
         return list(evaluations)
@@ -179,7 +179,7 @@ def _on_shared_samples(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
 
 
 def _calibration_run(one: PointAt) -> Evaluation | None:
-    """The run that an operating point was calibrated on; None where it is gone, or of another dataset."""
+    """Read an operating point's calibration run; None where it is gone, or of another dataset."""
     if one.is_elsewhere:
         return None
     judged = Path(read_finished(one.directory)["results"]["judged"])
@@ -190,7 +190,7 @@ def _calibration_run(one: PointAt) -> Evaluation | None:
 
 
 def _settings_of(study: Study, one: PointAt) -> Calibrate:
-    """The settings that a point was calibrated with, as far as it tells."""
+    """Return the settings that a point was calibrated with, as far as the point tells."""
     promise = one.point.thresholds[0]
     told: dict[str, object] = {"method": promise.method, "alpha": promise.alpha}
     told |= {"delta": promise.delta} if promise.delta is not None else {}
@@ -200,12 +200,12 @@ def _settings_of(study: Study, one: PointAt) -> Calibrate:
 
 
 def _limits(one: PointAt) -> dict[str, float]:
-    """The point's thresholds by category, "" for all."""
+    """Map categories to the point's thresholds; the category "" stands for all of them."""
     return {each.category: each.threshold for each in one.point.thresholds if each.threshold is not None}
 
 
 def _kept(one: PointAt, n_candidates: int) -> PromiseKept | None:
-    """What a point promises although it was chosen among several, each of which keeps its promise alone."""
+    """Say what a point promises though it was chosen among several, each of which keeps its promise alone."""
     promises = [each for each in one.point.thresholds if each.threshold is not None]
     first = promises[0]
     more = max(1.0, n_candidates / first.n_candidates)  # it keeps its share of so many already
@@ -230,7 +230,7 @@ def _contender(
     deployment: Deployment,
     limit: float | None = None,
 ) -> tuple[Contender, Promise | None]:
-    """A monitor, its threshold from the samples of the calibration split that it was not fitted on."""
+    """Build a contender and its promise; calibration samples that it was not fitted on set its threshold."""
     of, taken = pair.calibration, pair.test.usage
     mix, strata = mix_asked(calibrate, of.judged, of.data, of.view)
     scored = unseen(of, strata)
@@ -253,7 +253,7 @@ def _contender(
 
 
 def _at_point(study: Study, one: PointAt, pair: CandidateRuns, deployment: Deployment) -> Contender:
-    """A monitor at its operating point: at its one threshold, or by its answers where categories differ."""
+    """Build a contender at an operating point: its one threshold, or its answers where categories differ."""
     limits = _limits(one)
     if list(limits) == [""]:
         return _contender(_settings_of(study, one), study.recommend, pair, deployment, limits[""])[0]
@@ -275,7 +275,7 @@ def _at_point(study: Study, one: PointAt, pair: CandidateRuns, deployment: Deplo
 def _on_test(
     recommend: Recommend, of: Evaluation, deployment: Deployment, limits: Mapping[str, float]
 ) -> Contender:
-    """A monitor by the answers that it is read with, chosen on the test split."""
+    """Build a contender from the answers that it is read with, to be chosen on the test split."""
     return contender(
         of.monitor,
         of.prompt,
@@ -290,7 +290,7 @@ def _on_test(
 
 
 def _above_all(of: Evaluation) -> Columns:
-    """The run's samples; a missing score that counts as an alarm is above every threshold."""
+    """Return the run's samples; a missing score that counts as an alarm is put above every threshold."""
     return replace(of.judged, scores=np.where(forced_alarms(of), np.inf, of.judged.scores))
 
 
@@ -302,7 +302,7 @@ def _shortcut(
     beside: CandidateRuns,
     deployment: Deployment,
 ) -> Contender:
-    """A shortcut check over the samples of a monitor's runs, its threshold chosen by the same rule."""
+    """Build a shortcut check over the samples of a monitor's runs; the same rule chooses its threshold."""
     tested, whole = (checks.answers(name, of.judged) for of in (beside.test, beside.calibration))
     of = beside.calibration
     mix, strata = mix_asked(calibrate, of.judged, of.data, of.view)
@@ -324,24 +324,24 @@ def _shortcut(
 def _shortcut_on_test(
     recommend: Recommend, name: str, checks: ShortcutScores, beside: Evaluation
 ) -> Contender:
-    """A shortcut check with the threshold that the test split shows to be its best one, in hindsight."""
+    """Build a shortcut check at the threshold that the test split shows to be its best one, in hindsight."""
     tested = checks.answers(name, beside.judged)
     return contender(name, "none", tested, tested, promise=None, budget=None, unscored=recommend.unscored)
 
 
 def _checked(checks: ShortcutScores) -> ShortcutsFacts:
-    """What is told of the shortcut checks."""
+    """Tell whether the shortcut checks were made, what they were fitted on, or why they were not made."""
     return ShortcutsFacts(checked=checks.table is not None, fitted_on=checks.fitted_on, reason=checks.reason)
 
 
 def _meaning(data: Path) -> str:
-    """What the label `misbehavior` means in a dataset."""
+    """Read what the label `misbehavior` means in a dataset."""
     means: str = read_finished(data)["results"].get("positive_means", DEFAULT_MEANING)
     return means
 
 
 def _too_few(calibrate: Calibrate, n_candidates: int, data: Path) -> MoreFacts | None:
-    """What the calibration split lacks for the promise, whatever the scores; None where there is no split."""
+    """Say what the calibration split lacks for the promise under any scores; None where there is no split."""
     splits = read_finished(data)["results"]["splits"]
     if not splits.get(Split.CALIBRATION.value, {}).get("samples"):
         return None
@@ -365,7 +365,7 @@ def _too_few(calibrate: Calibrate, n_candidates: int, data: Path) -> MoreFacts |
 
 
 def _of_settings(calibrate: Calibrate, promise: bool) -> list[str]:
-    """What settings of other stages do not reach."""
+    """Remark on settings of other stages that do not reach the recommendation."""
     found = []
     if calibrate.per_category and promise:
         found.append("One threshold for all categories: calibrate.per_category is for calibrate alone.")

@@ -1,4 +1,4 @@
-"""The deployment that is chosen for: its stakes, a range of base rates, and what it can afford."""
+"""Describe the deployment that is chosen for: its stakes, a range of base rates, and what it can afford."""
 
 from typing import NamedTuple
 
@@ -14,33 +14,33 @@ from monitorbench.metrics.guarantees.allowed import AlertBudget
 from monitorbench.metrics.usage import UsageFacts
 
 _POINTS = 25
-"""Base rates that the curves are drawn through."""
+"""Number of base rates that the curves are drawn through."""
 _MARGIN = 2.0
-"""So far the curves reach beyond the range of base rates, as a factor."""
+"""Factor by which the curves reach beyond the range of base rates."""
 
 
 class Deployment(NamedTuple):
-    """What errors cost there, and how much misbehavior there is."""
+    """The deployment that is chosen for: what errors cost in it, and how much misbehavior there is."""
 
     stakes: Stakes
-    """As given: without audits."""
+    """Stakes as they were given, without the cost of audits."""
     settings: Recommend
     delta: float
-    """The chance at which a budget of alerts may be exceeded all the same, whichever monitor is chosen."""
+    """Largest probability that a budget of alerts is exceeded all the same, whichever monitor is chosen."""
     n_candidates: int = 1
-    """Monitors that are chosen among: each keeps its budget, and its promise, at a share of the chance."""
+    """Number of monitors chosen among: each keeps its budget, and its promise, at a share of `delta`."""
 
     @property
     def of_errors(self) -> Stakes:
-        """With which errors alone cost what they and audits do, but for a constant."""
+        """Costs of a miss and a false alarm, that of audits folded in; expected costs shift by `constant`."""
         return audited(self.stakes, self.settings.cost_audit)
 
     def constant(self, base_rate: float) -> float:
-        """That constant, of a sample."""
+        """Return the constant that cost per sample by `of_errors` lacks: base rate times an audit's cost."""
         return base_rate * self.settings.cost_audit
 
     def base_rates(self) -> list[float]:
-        """For the curves: from below the range to above it, the expected one among them."""
+        """List base rates for the curves, from below the range to above it, the expected one among them."""
         low, high = self.settings.base_rates
         here = self.stakes.base_rate
         ends = min(low, here or low) / _MARGIN, min(max(high, here) * _MARGIN, 0.99)
@@ -51,7 +51,11 @@ class Deployment(NamedTuple):
 def deployment_of(
     stakes: Stakes, settings: Recommend, calibrate: Calibrate, n_candidates: int = 1
 ) -> Deployment:
-    """Raises `ConfigError` where nothing is weighed: no misbehavior, or no cost of an alarm."""
+    """Build the deployment.
+
+    Raises `ConfigError` where nothing is weighed: no misbehavior, no cost of an alarm, or an audit that costs
+    as much as a miss.
+    """
     if not 0 < stakes.base_rate < 1 or stakes.cost_alarm + settings.cost_audit <= 0:
         raise ConfigError(
             f"stakes: base_rate={stakes.base_rate:g}, cost_alarm={stakes.cost_alarm:g}: nothing to weigh; "
@@ -66,7 +70,7 @@ def deployment_of(
 
 
 def budget_of(deployment: Deployment, taken: UsageFacts | None) -> AlertBudget | None:
-    """How much may be flagged by the budgets of alerts and money, for verdicts that take so much."""
+    """Bound the flagged share by the budgets of alerts and money, for verdicts that take so much."""
     settings = deployment.settings
     if settings.samples_per_day is None:
         return None
@@ -82,7 +86,7 @@ def budget_of(deployment: Deployment, taken: UsageFacts | None) -> AlertBudget |
 
 
 def beyond_means(deployment: Deployment, taken: UsageFacts) -> str:
-    """Why a monitor is out whatever it scores; empty where it is not, or where that was not measured."""
+    """Say why a monitor is out whatever it scores; empty where it is not, or where that was not measured."""
     settings = deployment.settings
     slow, price = taken["seconds_p95"], taken["cost"]
     if settings.seconds is not None and slow is not None and slow > settings.seconds:
@@ -95,7 +99,7 @@ def beyond_means(deployment: Deployment, taken: UsageFacts) -> str:
 
 
 def stakes_along(deployment: Deployment) -> list[Stakes]:
-    """The stakes at each base rate of the curves, audits in the costs of errors."""
+    """List the stakes at each base rate of the curves, audits in the costs of errors."""
     given = deployment.stakes
     return [
         audited(given.model_copy(update={"base_rate": one}), deployment.settings.cost_audit)
@@ -104,7 +108,7 @@ def stakes_along(deployment: Deployment) -> list[Stakes]:
 
 
 def cost_line(missed: float, alarms: float, deployment: Deployment) -> list[list[float]]:
-    """[base rate, expected cost] of what has these rates."""
+    """Return rows [base rate, expected cost] for answers with these rates."""
     return [
         [one.base_rate, (expected_cost(missed, alarms, one) or 0.0) + deployment.constant(one.base_rate)]
         for one in stakes_along(deployment)
@@ -112,7 +116,7 @@ def cost_line(missed: float, alarms: float, deployment: Deployment) -> list[list
 
 
 def rates_of(judged: Columns) -> tuple[float, float] | None:
-    """MR and FAR of answers that are all there; None without both labels."""
+    """Compute MR and FAR of answers none of which is missing; None without both labels."""
     bad = judged.is_misbehavior
     if not bad.any() or bad.all():
         return None

@@ -1,4 +1,4 @@
-"""How much data is missing, and of which cell: for a promise, for a budget of alerts, for a difference.
+"""Count how much data is missing, and of which cell: for a promise, for a budget of alerts, for a difference.
 
 The numbers for a promise and a budget are those of `metrics.guarantees`, in the cells that are named; those
 for a difference are a forecast, by the spread that the test split shows.
@@ -23,11 +23,11 @@ from monitorbench.scoring.calibrate import guarantee_of
 from monitorbench.scoring.calibration_split import CalibrationScores
 
 _LEAST = 0.1
-"""At least this share of the questions is asked for: a bound at 0 says that a few more might do."""
+"""Least share of the questions that is asked for: a bound at 0 says that a few more might do."""
 _MOST = 0.75
-"""Of the interval's square, the share from which one split is to blame."""
+"""Share of the interval's square from which on one split alone is to blame."""
 _FURTHEST = 20
-"""Where so many times the data would be needed, more of it is no answer."""
+"""Multiple of the data beyond which asking for more of it is no answer."""
 
 
 class Promise(NamedTuple):
@@ -44,21 +44,21 @@ class Promise(NamedTuple):
 
 
 def promise_of(settings: Calibrate, mix: Mix | None, scored: CalibrationScores, samples: Columns) -> Promise:
-    """The guarantee over `scored`, whose samples are `samples` in this order."""
+    """Build the guarantee over `scored`, whose samples are `samples` in this order."""
     benign = ~samples.is_misbehavior
     strata = of_questions(samples.groups[benign], scored.strata[benign])
     return Promise(guarantee_of(settings), mix, question_weights(strata, mix), strata, cell_names(samples))
 
 
 def cell_names(samples: Columns) -> NDArray[np.str_]:
-    """The `category/task` of each sample [samples]."""
+    """Name the `category/task` of each sample [samples]."""
     names = np.array([f"{c}/{t}" for c in samples.category_names for t in samples.task_names], dtype=np.str_)
     found: NDArray[np.str_] = names[samples.cells]
     return found
 
 
 def more_for_promise(promise: Promise, of: Allowed) -> MoreFacts | None:
-    """What of the calibration split is missing for any threshold; None where no number of questions helps."""
+    """Count calibration questions that are missing for any threshold; None where no number of them helps."""
     if of.promised is None or of.promised.lacking is None:
         return None
     n_more, mix = of.promised.lacking.n_more, promise.mix
@@ -82,11 +82,11 @@ def more_for_promise(promise: Promise, of: Allowed) -> MoreFacts | None:
 def more_for_budget(
     of: Allowed, cells: NDArray[np.str_], costs: FloatArray, nothing: float
 ) -> MoreFacts | None:
-    """What is missing for a useful threshold within the budget of alerts; None where no number would help.
+    """Count what is missing for a useful threshold within the alert budget; None where no number would help.
 
-    `cells` [calibration samples] names the cell of each, `costs` [thresholds] what each costs on the
-    calibration split, `nothing` what flagging nothing costs. None too where a threshold that flags something
-    is allowed already.
+    `cells` [calibration samples] names the cell of each sample, `costs` [thresholds] is what each threshold
+    costs on the calibration split, `nothing` what flagging nothing costs. The result is None too where a
+    threshold that flags something is allowed already.
     """
     if of.budget is None or of.n_in_budget > 1:
         return None
@@ -98,31 +98,30 @@ def more_for_budget(
 
 
 def _benign_cells(of: Allowed, cells: NDArray[np.str_]) -> NDArray[np.str_]:
-    """[questions]: the cell of each benign question."""
+    """Name the cell of each benign question [questions]."""
     return of_questions(of.benign.groups, cells[~of.is_misbehavior])
 
 
 class CostSeparation(NamedTuple):
-    """How far apart two costs are shown to be, below 0 where the first is less; halves reach up from
-    there."""
+    """Difference shown between two costs, below 0 where the first is less; halves reach up from it."""
 
     difference: float
     half: float
-    """Of the interval of both splits."""
+    """Upper half of the interval of both splits."""
     half_of_test: float
-    """Of the test split's alone, thresholds as they are; at most `half`."""
+    """Upper half of the test split's interval alone, thresholds as they are; at most `half`."""
 
 
 def more_for_difference(
     first: Columns, second: Columns, n_calibration: int, stakes: Stakes, shown: CostSeparation
 ) -> MoreFacts | None:
-    """How many more questions would show that the first costs less than the second, if it does so by as much.
+    """Count further questions that would show the first to cost less than the second, if it does by as much.
 
     An interval's half shrinks with the root of the number of questions. Where most of it, in squares, comes
     from one split, that one is to grow alone: the calibration split, of `n_calibration` benign questions, by
     benign ones, since they decide a threshold; the test split most by the label, and the cells, that the
-    spread comes from. Else both are. None where the first does not cost less, or where twenty times the data
-    would be needed.
+    spread comes from. Otherwise both splits are to grow. The result is None where the first does not cost
+    less, or where twenty times the data would be needed.
     """
     if shown.difference >= 0:
         return None
@@ -145,7 +144,7 @@ def more_for_difference(
 def _spread_from(
     first: Columns, second: Columns, stakes: Stakes, *, benign_only: bool
 ) -> tuple[Labelled, dict[str, float]]:
-    """The label that most of the difference's variance comes from, and each cell's share within it."""
+    """Find the label that most of the difference's variance comes from, and each cell's share within it."""
     bad = first.is_misbehavior
     wrong = [np.where(bad, one.flagged != 1, one.flagged != 0).astype(float) for one in (first, second)]
     apart = wrong[0] - wrong[1]

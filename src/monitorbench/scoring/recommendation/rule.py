@@ -1,17 +1,18 @@
-"""The rule: which monitor is deployed, or what is missing, by every page and command that says so.
+"""Decide by one rule, for every page and command, which monitor is deployed or what is missing.
 
-1. *Allowed* are the thresholds that keep the promise and the budget, by the calibration split; of an
-   operating point its own. With K monitors each keeps its promise at δ/K, so that it holds of the one that is
-   chosen. Where no monitor has a threshold, the data is insufficient.
+1. *Allowed* are the thresholds that keep the promise and the budget, by the calibration split; an operating
+   point has its own alone. With K monitors each keeps its promise at δ/K, so that the promise holds for the
+   one that is chosen. Where no monitor has a threshold, the data is insufficient.
 2. *Chosen* is the monitor and threshold of least expected cost on the calibration split. Where flagging
    nothing, or everything, costs no more there, none is deployed.
-3. *Confirmed* it is on the test split, where it is one candidate alone: its paired difference in expected
-   cost to flagging nothing, to flagging everything and to each shortcut check lies below 0 with its 95 %
-   interval. Where the cost is lower, but an interval reaches 0, the data is insufficient; where it isn't
+3. The choice is *confirmed* on the test split, where it is one candidate alone: its paired difference in
+   expected cost to flagging nothing, to flagging everything and to each shortcut check lies below 0 with its
+   95 % interval. Where the cost is lower, but an interval reaches 0, the data is insufficient; where it isn't
    lower, none is deployed.
 
-Without runs over the calibration split both are done on the test split, and nothing is promised. Then the
-intervals have a confidence of 1 − .05/K, and a shortcut check has the threshold that is best there.
+Without runs over the calibration split steps 2 and 3 are both done on the test split, and nothing is
+promised. Then the intervals have a confidence of 1 − .05/K, and a shortcut check has the threshold that is
+best there.
 
 A shortcut check gets its threshold by the monitors' own rule. Its interval is that of the test split, both
 thresholds as they are, widened to that of redraws of both splits with both thresholds found anew: whose
@@ -48,27 +49,27 @@ from monitorbench.scoring.recommendation.more import (
 )
 
 _MOST_NUMBERS = 2 * 10**8
-"""Samples of all redraws together."""
+"""Largest number of samples in all redraws together."""
 
 
 class DeploymentDecision(NamedTuple):
-    """The decision, and what it rests on."""
+    """Decision of the rule, and the evidence that it rests on."""
 
     kind: Kind
     best: int | None
-    """The deployed monitor's index; else of the nearest to it, None without any."""
+    """Index of the deployed monitor, else of the one nearest to it; None without any."""
     choice: CheapestThresholds
     more: MoreFacts | None
     rivals: list[Rival]
     regret: RegretFacts
     is_cheapest: bool
-    """Whether it costs less than flagging nothing, and than flagging everything, where it was chosen."""
+    """Whether `best` costs less than flagging nothing, and than flagging everything, where it was chosen."""
     confidence: float
-    """Of the intervals on the test split."""
+    """Confidence of the intervals on the test split."""
 
 
 class Against(NamedTuple):
-    """A rival, its answers, and the interval of the test split alone, both thresholds as they are."""
+    """A rival with its answers, and the interval of the test split alone, both thresholds as they are."""
 
     rival: Rival
     answers: Columns
@@ -84,7 +85,7 @@ def answer(
     *,
     is_calibrated: bool = True,
 ) -> DeploymentDecision:
-    """The answer among monitors, each with its promise; `shortcuts` have to be beaten.
+    """Decide among monitors, each with its promise; `shortcuts` have to be beaten.
 
     Unless thresholds are calibrated, the calibration samples of all of them are those of the test split.
     """
@@ -136,7 +137,7 @@ def answer(
 
 
 def _cheapest_of(contenders: Sequence[Contender], deployment: Deployment) -> CheapestThresholds:
-    """Each one's threshold of least cost; none of those that flag nothing at any threshold."""
+    """Find each contender's threshold of least cost; those that flag nothing at any threshold get none."""
     found = cheapest([one.choosable for one in contenders], deployment.of_errors)
     at: list[int | None] = []
     costs: list[float | None] = []
@@ -158,7 +159,7 @@ def _rivals(
     confidence: float,
     redraws: bool,
 ) -> list[Against]:
-    """What has to be beaten, with its answers; a shortcut without an allowed threshold flags nothing."""
+    """List the rivals to beat, with their answers; a shortcut without an allowed threshold flags nothing."""
     n = len(first)
     blank = np.full(n, np.nan)
 
@@ -205,7 +206,7 @@ def _rivals(
 
 
 def _n_redraws(deployment: Deployment, contenders: Sequence[Contender]) -> int:
-    """As many as are asked for, or fewer, but 100, where the splits are very large."""
+    """Return the number of redraws asked for, or fewer, but at least 100, where the splits are very large."""
     size = max(max(len(one.calibration), len(one.test)) for one in contenders)
     return min(deployment.settings.redraws, max(100, _MOST_NUMBERS // size))
 
@@ -225,7 +226,7 @@ def _missing(n_held: int, first: Columns, of: Against, deployment: Deployment) -
 def _least_missing(
     contenders: Sequence[Contender], promises: Sequence[Promise | None], deployment: Deployment
 ) -> MoreFacts | None:
-    """What is missing for the monitor that misses least; None where it isn't questions for one of them."""
+    """Say what is missing for the monitor that lacks least; None where it isn't questions for one of them."""
     found = []
     for one, promise in zip(contenders, promises, strict=True):
         if one.outside:

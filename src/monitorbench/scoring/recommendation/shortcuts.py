@@ -1,4 +1,4 @@
-"""The shortcut checks as monitors: scores, over both splits, of what sees the texts and does not read them.
+"""Score both splits by the shortcut checks as if they were monitors: they see the texts and do not read them.
 
 They are fitted on the train split, as the baselines of every table are (`scoring.baselines`). A dataset
 without one, as imported data often is, has them fitted on the calibration split: there each sample is scored
@@ -39,20 +39,20 @@ _log = logging.getLogger(__name__)
 
 
 class ShortcutScores(NamedTuple):
-    """The scores of each shortcut check, by its name and the sample's id."""
+    """Scores of each shortcut check, by its name and the sample's id."""
 
     table: pa.Table | None
     fitted_on: FittedOn
     reason: str
-    """Why there are none; else empty."""
+    """Reason why there are no scores; empty where there are."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the checks that could be fitted."""
+        """Names of the checks that could be fitted."""
         return () if self.table is None else tuple(str(one) for one in SHORTCUTS)
 
     def answers(self, name: str, samples: Columns) -> Columns:
-        """The samples with one check's scores, and its answers at .5."""
+        """Return the samples with one check's scores, and its answers at .5."""
         assert self.table is not None
         at = pc.index_in(samples.sample_ids, value_set=self.table["sample_id"].combine_chunks())
         scores: FloatArray = self.table[name].to_numpy()[at.to_numpy()]
@@ -60,7 +60,7 @@ class ShortcutScores(NamedTuple):
 
 
 def shortcuts_over(study: Study, data: Path) -> ShortcutScores:
-    """The shortcut checks over the calibration and the test split of `data`; reused where they are there."""
+    """Score calibration and test split of `data` by the shortcut checks; reuse scores that are there."""
     splits = read_finished(data)["results"]["splits"]
     used = (Split.TRAIN, Split.CALIBRATION, Split.TEST)
     identity = {

@@ -1,6 +1,6 @@
-"""`recommend`: from scored runs to `recommendation.json` and its page, in `runs/recommend/<dataset>-<hash>/`.
+"""Run `recommend`: write `recommendation.json` and its page to `runs/recommend/<dataset>-<hash>/`.
 
-No model is run. The same settings and runs find the same directory.
+The stage starts from scored runs; no model is run. The same settings and runs find the same directory.
 """
 
 import logging
@@ -79,7 +79,7 @@ def recommendation_run(study: Study) -> Path:
 
 
 def _pilot(directory: Path | None) -> PilotSaid | None:
-    """The decision of a finished pilot; `UserError` where the directory is none."""
+    """Read the decision of a finished pilot; `UserError` where the directory is no pilot's."""
     if directory is None:
         return None
     if _DECISION not in read_finished(directory).get("files", {}):

@@ -1,4 +1,4 @@
-"""What changes do to a monitor at the threshold that it would be deployed at: its stress run, read there.
+"""Read from its stress run what changes do to a monitor at the threshold that it would be deployed at.
 
 Promises: nothing is judged. Scores decide at the threshold, whatever operating point the stress run was read
 at; a monitor without scores, or without a threshold, is read by its own answers.
@@ -23,11 +23,11 @@ from monitorbench.runs.directory import checked_file
 from monitorbench.scoring.recommendation.candidates import CandidateRuns
 
 Key = tuple[str, str]
-"""A monitor and its prompt."""
+"""Names of a monitor and of its prompt."""
 
 
 def stressed(runs: Path, pairs: Sequence[CandidateRuns]) -> dict[Key, Stressed]:
-    """The stress run of each monitor's run over the test split: of several the one of most changes."""
+    """Find the stress run of each monitor's test run; of several, take the one of most changes."""
     named = {pair.test.id: (pair.monitor, pair.prompt) for pair in pairs}
     found: dict[Key, Stressed] = {}
     for one in found_stress(runs, list(named)):
@@ -51,7 +51,7 @@ def with_robustness(
 
 
 def robustness_at(of: Stressed, judged: Columns, threshold: float | None) -> Robustness:
-    """The robustness with labels read at a threshold; None: by the judge's own answers.
+    """Compute the robustness with labels read at a threshold, or by the judge's own answers where it is None.
 
     `judged` are the samples of the evaluation that was stressed.
     """
@@ -76,7 +76,7 @@ def robustness_at(of: Stressed, judged: Columns, threshold: float | None) -> Rob
 
 
 def _answers(judged: Columns, rows: Sequence[Mapping[str, Any]], threshold: float | None) -> Columns:
-    """The samples of these cases with their answers."""
+    """Return the samples of these cases with their answers."""
     scores = np.array([np.nan if one["score"] is None else one["score"] for one in rows], dtype=np.float64)
     answers = [np.nan if one["label"] is None else float(one["label"] == Label.MISBEHAVIOR) for one in rows]
     if threshold is not None:
