@@ -28,7 +28,7 @@ def gpus(monkeypatch):
     def pretend(*memory):
         monkeypatch.setattr(size, "runs_on_gpu", lambda device, setting: bool(memory))
         monkeypatch.setattr("monitorbench.config.engine.runs_on_gpu", lambda device, setting: bool(memory))
-        monkeypatch.setattr("monitorbench.config.engine.has_gpu", lambda: bool(memory))
+        monkeypatch.setattr("monitorbench.config.hardware.has_gpu", lambda: bool(memory))
         monkeypatch.setattr(size, "gpu_memory", lambda: memory)
 
     return pretend
