@@ -266,10 +266,11 @@ def test_where_numbers_go_decides_no_name(compose_study: Callable[..., Study]) -
         "studies/transfer.py",
     }
     whole = {name for name, text in texts.items() if "study.model_dump(" in text}
-    # config.json in three; a study's training is composed anew; names are looked at in one, shown in one.
+    # config.json in two; a study's training is composed anew; names are looked at in one, shown in one.
     shown = {"training/trials.py"}
     others = {"sweeps/sweep.py", "studies/transfer.py", "config/load.py"} | shown
-    assert whole == {"runs/tracking.py", "runs/directory.py", *others}
+    assert whole == {"runs/tracking.py", *others}
+    assert 'write_json(self.path / "config.json", config.model_dump(' in texts["runs/directory.py"]
     for planner in ("sweeps/sweep.py", "studies/transfer.py"):
         assert 'model_dump(mode="json", exclude={"paths", "cluster", "tracking"' in texts[planner]
     with pytest.raises(ConfigError, match=r"tracking\.mode=sometimes"):
