@@ -84,7 +84,7 @@ def test_own_names_reach_the_page(folder: Path):
     assert code == 0, err
     said = " ".join(out.split())
     assert "Deploy knows to watch, flag above" in said
-    assert re.search(r"of 1,000 samples at a base rate of 1 % it misses 0 \[0–[\d.]+\] and flags", said)
+    assert re.search(r"it misses 0 % \[0–\d+\] of \d+ samples of “contains personal data” and flags", said)
     transfer = folder / out.splitlines()[-1]
     metrics = json.loads((transfer / "metrics.json").read_text())
     assert metrics["dataset"]["positive_means"] == "contains personal data"
