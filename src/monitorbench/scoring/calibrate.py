@@ -69,7 +69,7 @@ def calibrate_run(study: Study) -> Path:
         write_atomically(run.path / _FILE, point.model_dump_json(indent=2) + "\n")
         results["operating_point"] = point.model_dump(mode="json")
         results["judged"] = str(judged.directory)
-        at = _rates_there(judged, scored, point, study.stakes, study.seed, study.score.resamples)
+        at = _rates_there(judged, scored, point, study.stakes)
         results["rates"] = at
         results["flags_nothing"] = flags_nothing(at)
         for one in point.thresholds:
@@ -155,13 +155,11 @@ def _rates_there(
     scored: CalibrationScores,
     point: OperatingPoint,
     stakes: Stakes,
-    seed: int,
-    resamples: int,
 ) -> RatesAt:
     """What the point comes to on the samples that the threshold was set beside."""
     at = answers_at(point, judged).judged
     rows = np.isin(at.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
-    return rates_at(at.taking(rows), stakes, resamples=resamples, seed=seed)
+    return rates_at(at.taking(rows), stakes)
 
 
 def _in_words(one: CalibratedThreshold) -> str:
