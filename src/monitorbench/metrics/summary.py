@@ -196,12 +196,10 @@ class Overall(TypedDict):
     """See `cost.expected_cost_interval`; 95 %."""
 
 
-def overall(judged: Columns, stakes: Stakes, *, resamples: int, seed: int) -> Overall:
+def overall(judged: Columns, stakes: Stakes) -> Overall:
     """The curves and the cost of one monitor under one prompt."""
     counts = rates.count(judged.is_misbehavior, judged.flagged)
-    interval = expected_cost_interval(
-        judged.flagged, judged.is_misbehavior, judged.groups, stakes, resamples=resamples, seed=seed
-    )
+    interval = expected_cost_interval(judged.flagged, judged.is_misbehavior, judged.groups, stakes)
     return Overall(
         roc=[
             [point.false_alarm_rate, point.miss_rate]
