@@ -42,8 +42,13 @@ def test_two_recorded_monitors_give_a_page_and_a_sentence(once: tuple[Path, str,
     assert re.search(r"Deploy none of these", out)
     recommendation = json.loads((directory / "recommendation.json").read_text())
     assert recommendation["decision"] == "none"
-    assert recommendation["sentence"] in unescape((directory / "report.html").read_text())
+    page = unescape((directory / "report.html").read_text()).replace("\N{NO-BREAK SPACE}", " ")
+    assert recommendation["sentence"] in page
     assert recommendation["sentence"] in " ".join(out.split())
+    for one in recommendation["options"]:
+        at = metrics["operating_points"][one["monitor"]][one["prompt"]]
+        assert [each["threshold"] for each in at["thresholds"]] == [one["threshold"]]
+        assert at["rates"]["false_alarm_rate"] == one["at_test"]["false_alarm_rate"]
     assert len(runs) == 4
     again = chosen(folder, *FILES)
     assert again[1].splitlines()[-1] == out.splitlines()[-1]

@@ -15,7 +15,7 @@ import json
 import logging
 import math
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -24,6 +24,7 @@ import h11
 import uvicorn
 from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -159,6 +160,30 @@ def listening(
         bound.close()
 
 
+def to_another_host(headers: Headers, hosts: Collection[str]) -> Refusal | None:
+    """The refusal of a request to another host than `hosts`, whose names are in lower case; None for others.
+
+    A page whose own name leads here (DNS rebinding) sends that name as `Host`; an address has no name to be
+    rebound.
+    """
+    host = headers.get("host", "")
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+    if not (name.lower() in hosts or _is_address(name)):
+        return Refusal(403, f"Host {name[:80]!r}: another's name; expected an address, or one of serve.names")
+    return None
+
+
+def from_a_page(headers: Headers) -> Refusal | None:
+    """The refusal of a request that a web page of another place makes, as a browser says; None for others."""
+    host = headers.get("host", "")
+    origin = headers.get("origin")
+    if origin is not None and origin.partition("://")[2] != host:
+        return Refusal(403, f"Origin {origin[:80]!r}: a page of another place; expected none")
+    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        return Refusal(403, "Sec-Fetch-Site: a page of another place; expected none")
+    return None
+
+
 class _Service:
     """The paths of a server, and what holds for every request."""
 
@@ -193,7 +218,7 @@ class _Service:
         return await self._refuse(request, Refusal(status, said))
 
     async def _get_health(self, request: Request) -> Response:
-        refusal = self._foreign(request) or _malformed(request)
+        refusal = self._from_elsewhere(request) or _malformed(request)
         return await self._refuse(request, refusal) if refusal else _reply(HttpAnswer(200, self._health()))
 
     async def _post(self, request: Request) -> Response:
@@ -248,7 +273,7 @@ class _Service:
 
     def _refusal(self, request: Request) -> Refusal | None:
         """Why a request is refused before its body is read; None where it isn't."""
-        if refusal := self._foreign(request) or _malformed(request):
+        if refusal := self._from_elsewhere(request) or _malformed(request):
             return refusal
         if not self._has_key(request):
             return Refusal(401, "no key; expected Authorization: Bearer KEY, with the key of server.json")
@@ -261,24 +286,8 @@ class _Service:
             return Refusal(413, f"{length[:20]} bytes; expected at most {self.limits.most_bytes}")
         return None
 
-    def _foreign(self, request: Request) -> Refusal | None:
-        """The refusal of a request to another host's name, or from a web page.
-
-        A page whose own name leads here (DNS rebinding) sends that name as `Host`; an address has no name to
-        be rebound. A browser says with `Origin` or `Sec-Fetch-Site` that a page of another place asks.
-        """
-        host = request.headers.get("host", "")
-        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-        if not (name.lower() in self._hosts or _is_address(name)):
-            return Refusal(
-                403, f"Host {name[:80]!r}: not this server's name; expected an address or serve.names"
-            )
-        origin = request.headers.get("origin")
-        if origin is not None and origin.partition("://")[2] != host:
-            return Refusal(403, f"Origin {origin[:80]!r}: a page of another place; expected none")
-        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            return Refusal(403, "Sec-Fetch-Site: a page of another place; expected none")
-        return None
+    def _from_elsewhere(self, request: Request) -> Refusal | None:
+        return to_another_host(request.headers, self._hosts) or from_a_page(request.headers)
 
     def _has_key(self, request: Request) -> bool:
         if self._key is None:
