@@ -189,7 +189,7 @@ def _results(runs: Sequence[OfRun]) -> Results:
             "monitors": cells,
             "slices": of_parts(judged, by_slice(judged), **_DRAWS),
             "macro": macro(judged, cells, **_DRAWS),
-            "overall": overall(judged, _STAKES, **_DRAWS),
+            "overall": overall(judged, _STAKES),
         }
         for key, value in numbers.items():
             results[key].setdefault(run.monitor, {})[run.prompt] = value
@@ -212,9 +212,9 @@ def _results(runs: Sequence[OfRun]) -> Results:
         [None] * n,
         [None] * n,
         Deployment(_STAKES, Recommend(), 0.05, n),
-        ShortcutsFacts(checked=False, fitted_on="", reason="none are fitted here"),
+        ShortcutsFacts(checked=False, fitted_on="", reason="none are fitted here", reach=[]),
         None,
-        _DRAWS,
+        0,
         data="starter",
         positive_means="misbehavior",
         kept=[None] * n,

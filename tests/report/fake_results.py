@@ -154,7 +154,7 @@ def fake_results() -> Results:
                             "reason": "",
                         }
                     ],
-                    "rates": rates_at(above, STAKES, **DRAWS),
+                    "rates": rates_at(above, STAKES),
                     "unscored": {},
                 }
             }
@@ -197,7 +197,7 @@ def fake_results() -> Results:
             for name, by in judged.items()
         },
         "overall": {
-            name: {prompt: overall(found, STAKES, **DRAWS) for prompt, found in by_prompt.items()}
+            name: {prompt: overall(found, STAKES) for prompt, found in by_prompt.items()}
             for name, by_prompt in judged.items()
         },
         "stakes": {"base_rate": 0.01, "cost_miss": 100.0, "cost_alarm": 1.0},
@@ -206,8 +206,7 @@ def fake_results() -> Results:
                 Match(BASE, name, prompt, "overall", judged[BASE][prompt], judged[name][prompt])
                 for name in TRAINED_ON
                 for prompt in shapes
-            ],
-            **DRAWS,
+            ]
         ),
         "correlation": {prompt: {"r": -0.4, "r_ci": None, "n": 3} for prompt in shapes},
         "transfer": transfer,

@@ -36,5 +36,5 @@ def numbers(judged: Columns, stakes: Stakes, drawn: Drawn) -> Numbers:
         monitors=of_cells,
         slices=found,
         macro=macro(judged, of_cells, **drawn),
-        overall=overall(judged, stakes, **drawn),
+        overall=overall(judged, stakes),
     )

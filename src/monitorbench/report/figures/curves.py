@@ -10,7 +10,7 @@ from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import NO_PROMPT, CurvePoint, Results
 from monitorbench.metrics.summary import Overall
 from monitorbench.report import reading
-from monitorbench.report.figures.style import COLOURS, MARKERS, colour, numbers, shortened
+from monitorbench.report.figures.style import COLOURS, MARKERS, Dots, colour, numbers, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
 
 _PANEL = 4.1
@@ -28,6 +28,12 @@ def reliability(results: Results, prompt: str) -> str:
     """The share of misbehavior among samples of like scores against their mean score, Wilson bars."""
     label = f"Share of misbehavior by score of each monitor, {prompt} prompt"
     return draw(_name(results, "reliability", prompt), label, lambda: reliability_figure(results, prompt))
+
+
+def has_reliability(results: Results, prompt: str) -> bool:
+    """Whether some monitor has enough scores under a prompt for bins that say something."""
+    curves = [overall_of(results, name, prompt) for name in reading.drawn_in(results)]
+    return any(curve["reliability"] for curve in curves if curve)
 
 
 def roc_figure(results: Results, prompt: str) -> Figure:
@@ -80,7 +86,7 @@ def _roc(axes: Axes, results: Results, prompt: str) -> None:
     axes.set_ylabel("misbehavior flagged (1 − MR)")
     for far in _LOW_FAR:
         axes.axvline(far, color=INK, ls=":", lw=0.8, alpha=0.7)
-    names = reading.monitors(results)
+    names, dots = reading.monitors(results), Dots()
     numbered = numbers(names)
     for name in reading.drawn_in(results):
         i = names.index(name)
@@ -92,7 +98,7 @@ def _roc(axes: Axes, results: Results, prompt: str) -> None:
         if found and found["miss_rate"] is not None and found["false_alarm_rate"] is not None:
             point = found["false_alarm_rate"], 1 - found["miss_rate"]
             marker = "s" if reading.is_reference(results, name) else MARKERS[0]
-            (mark,) = axes.plot(*point, marker, color=colour(i), ms=6, mec=INK, mew=0.6, zorder=3)
+            (mark,) = axes.plot([point[0]], [point[1]], marker, zorder=3, **dots.marker(*point, colour(i)))
             mark.set(clip_on=False, gid=f"{MARK}-{i}")
             axes.annotate(numbered[name], point, (4, -8), textcoords="offset points", fontsize=7)
 
