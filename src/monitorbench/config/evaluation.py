@@ -131,6 +131,13 @@ class Report(Config):
     """Whether published points of other datasets are drawn among the run's own miss and false alarm rates."""
 
 
+class View(Config):
+    """Settings of `view.py`, which shows all runs on a page that this machine alone can read."""
+
+    port: Annotated[int, Field(ge=0, le=65535)] = 0
+    """Port of the page, on 127.0.0.1; 0 picks a free port."""
+
+
 class Export(Config):
     """Settings of `export.py`, which writes a dataset, or a run's scores, in other formats."""
 
