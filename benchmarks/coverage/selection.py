@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.coverage import Cell, Table, given, holds, means
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.choice.curve import Suspicion, costs_along, first_flagged, rates_along
+from monitorbench.metrics.choice.curve import RateCurves, Suspicion, costs_along, first_flagged, rates_along
 from monitorbench.metrics.clustered import share_interval
 from monitorbench.metrics.cost import expected_cost, expected_cost_interval
 from monitorbench.metrics.guarantees.allowed import AlertBudget, allowed, questions_for_budget
@@ -94,8 +94,7 @@ def _printed(seed: int, n_runs: int) -> Table:
         for _ in range(n_runs):
             wrong = rng.random((k, 2 * N_TEST)) < np.where(flags, MISSED, ALARMS)
             rates = [wrong[:, flags].mean(axis=1), wrong[:, ~flags].mean(axis=1)]
-            costs = [given(expected_cost(*map(float, both), STAKES)) for both in zip(*rates, strict=True)]
-            chosen = wrong[int(np.argmin(costs))]
+            chosen = wrong[int(np.argmin(costs_along(RateCurves(*rates), STAKES)))]
             each: list[bool] = []
             for confidence in (0.95, 1 - 0.05 / k):
                 cost = expected_cost_interval(
@@ -110,8 +109,9 @@ def _printed(seed: int, n_runs: int) -> Table:
         "monitors | miss rate, 95 % each | cost | miss rate, 1 - 5 %/K (now) | cost",
         rows,
         f"{N_TEST} questions with a sample of either label, {n_runs:,} test splits a row; equal monitors "
-        f"that miss {MISSED:g} and flag {ALARMS:g}, read by their own answers; the cheapest is printed. Claimed: "
-        "intervals that hold in .95. Where a calibration split chooses, the test split's need no correction.",
+        f"that miss {MISSED:g} and flag {ALARMS:g}, read by their own answers; the cheapest is printed. "
+        "Claimed: intervals that hold in .95. Where a calibration split chooses, the test split's need no "
+        "correction.",
     )
 
 
