@@ -12,13 +12,11 @@ from typing import Any
 import pytest
 from small_models import tiny_model
 
+from benchmarks import run
+from benchmarks.judged import composed
+from benchmarks.measuring import Ratio, Result
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT))
-
-from benchmarks import run  # noqa: E402
-from benchmarks.judged import composed  # noqa: E402
-from benchmarks.measuring import Ratio, Result  # noqa: E402
-
 HEAVY = "numpy,pyarrow,hydra,torch,transformers,vllm,monitorbench"
 HELPS = f"""
 import contextlib, io, sys
