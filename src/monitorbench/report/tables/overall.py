@@ -16,7 +16,7 @@ from monitorbench.metrics.summary import CellMetrics
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
-from monitorbench.report.recommendation.words import short
+from monitorbench.report.recommendation.amounts import short
 from monitorbench.report.tables.numbers import DASH, amount, amount_interval, interval, rate
 from monitorbench.report.tables.points import by_question, deployed, flagged_above, notes, promise, there
 
