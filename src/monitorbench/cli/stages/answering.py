@@ -228,7 +228,6 @@ line.
 """,
         reads="view paths",
         no_plan="it shows the runs that are there, and changes nothing",
-        needs=("starlette", "uvicorn"),
     ),
     Stage(
         "verify",

@@ -5,15 +5,15 @@ another name; a path leads to the pages of runs and to nothing else; the page of
 this one, as if it were another site's. What the runs say is escaped, as on every page.
 """
 
-from typing import Any
-
 from markupsafe import Markup
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from monitorbench.judging.http import to_another_host
 from monitorbench.report.template import policy, templates
 from monitorbench.report.view.rows import Runs
 
@@ -33,7 +33,7 @@ _OF_A_RUN = (
 """Policy of a run's page beside its own: it may be somebody else's, so it reads nothing of this server."""
 
 
-def view_app(runs: Runs, port: int) -> ASGIApp:
+def view_app(runs: Runs) -> ASGIApp:
     """Build the application that answers on a port of this machine."""
     scripts = [templates().get_template(name).render() for name in _SCRIPTS]
     own_policy = policy(*scripts)
@@ -63,21 +63,17 @@ def view_app(runs: Runs, port: int) -> ASGIApp:
         Route("/", overview, methods=["GET"]),
         Route("/run/{kind}/{name}/{page}", page_of_a_run, methods=["GET"]),
     ]
-    return _OwnHostOnly(Starlette(routes=routes), {f"{HOST}:{port}", f"localhost:{port}"})
+    return _OwnHostOnly(Starlette(routes=routes))
 
 
 class _OwnHostOnly:
     """Refuses what was asked of another host: a name of somebody else's that leads to this machine."""
 
-    def __init__(self, app: ASGIApp, hosts: set[str]) -> None:
-        self._app, self._hosts = app, hosts
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers: Any = scope.get("headers", ())
-        asked = [value.decode("latin-1") for name, value in headers if name == b"host"]
-        if scope["type"] == "http" and (len(asked) != 1 or asked[0] not in self._hosts):
-            expected = " or ".join(sorted(self._hosts))
-            refusal = PlainTextResponse(f"another host; expected {expected}", 403, headers=_HEADERS)
-            await refusal(scope, receive, send)
+        if scope["type"] == "http" and (refusal := to_another_host(Headers(scope=scope), {"localhost"})):
+            await PlainTextResponse(refusal.error, refusal.status, headers=_HEADERS)(scope, receive, send)
             return
         await self._app(scope, receive, send)

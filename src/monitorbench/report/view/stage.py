@@ -23,7 +23,7 @@ def view(study: Study) -> Path:
     if not folder.is_dir():
         raise UserError(f"paths.runs={folder}: no such folder; expected the folder that the stages write to")
     port = free_port(HOST, study.view.port, "view")
-    app = view_app(Runs(folder, study.paths.data), port)
+    app = view_app(Runs(folder, study.paths.data))
     _log.info("view: all runs of %s at http://%s:%d; Ctrl-C ends it", folder, HOST, port)
     with terminable():
         try:
