@@ -35,13 +35,8 @@ def cost_figure(recommendation: Recommendation) -> Figure:
     figure = Figure(figsize=(5.2, 3.9), layout="constrained")
     axes = figure.subplots()
     axes.set(xscale="log", yscale="log")
-    lows = [
-        value
-        for option in shown
-        for row in _curve(option)
-        for value in (row[1], row[2])
-        if value and value > 0
-    ]
+    rows = [row for option in shown for row in _curve(option)]
+    lows = [value for row in rows for value in (row[1], row[2]) if value and value > 0]
     lines = [(rival, np.array(rival["curve"])) for rival in _lines(recommendation["rivals"])]
     tops = [float(curve[:, 1].max()) for _, curve in lines]
     tops += [row[1] for row in rows]
