@@ -6,9 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import NO_PROMPT, CurvePoint, Results
-from monitorbench.metrics.summary import Overall
+from monitorbench.metrics.summary import Curves
 from monitorbench.report import reading
 from monitorbench.report.figures.style import COLOURS, MARKERS, colour, numbers, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
@@ -44,10 +43,10 @@ def _name(results: Results, kind: str, prompt: str) -> str:
     return f"{kind}-{reading.prompts(results).index(prompt)}"
 
 
-def overall_of(results: Results, monitor: str, prompt: str) -> Overall | None:
+def curves_of(results: Results, monitor: str, prompt: str) -> Curves | None:
     """A monitor's curves under a prompt; a reference has the same under every prompt."""
     shown = NO_PROMPT if reading.is_reference(results, monitor) else prompt
-    return results["overall"].get(monitor, {}).get(shown)
+    return results["curves"].get(monitor, {}).get(shown)
 
 
 def _panel(results: Results, prompt: str, paint: Callable[[Axes, Results, str], None]) -> Figure:
@@ -84,13 +83,14 @@ def _roc(axes: Axes, results: Results, prompt: str) -> None:
     numbered = numbers(names)
     for name in reading.drawn_in(results):
         i = names.index(name)
-        curve = overall_of(results, name, prompt)
+        curve = curves_of(results, name, prompt)
         if curve and curve["roc"]:
             x, y = [far for far, _ in curve["roc"]], [1 - mr for _, mr in curve["roc"]]
             axes.plot(x, y, _line(results, name), color=colour(i), lw=1.3)
-        found = reading.lookup(results, name, prompt, OVERALL)
-        if found and found["miss_rate"] is not None and found["false_alarm_rate"] is not None:
-            point = found["false_alarm_rate"], 1 - found["miss_rate"]
+        missed = reading.value(results, name, prompt, "miss_rate")
+        alarms = reading.value(results, name, prompt, "false_alarm_rate")
+        if missed is not None and alarms is not None:
+            point = alarms, 1 - missed
             marker = "s" if reading.is_reference(results, name) else MARKERS[0]
             (mark,) = axes.plot(*point, marker, color=colour(i), ms=6, mec=INK, mew=0.6, zorder=3)
             mark.set(clip_on=False, gid=f"{MARK}-{i}")
@@ -103,7 +103,7 @@ def _reliability(axes: Axes, results: Results, prompt: str) -> None:
     names = reading.monitors(results)
     numbered = numbers(names)
     for name in reading.drawn_in(results):
-        curve = overall_of(results, name, prompt)
+        curve = curves_of(results, name, prompt)
         bins = curve["reliability"] if curve else []
         if not bins:
             continue
