@@ -205,7 +205,7 @@ def _results(runs: Sequence[OfRun]) -> Results:
         [None] * n,
         [None] * n,
         Deployment(_STAKES, Recommend(), 0.05, n),
-        ShortcutsFacts(checked=False, fitted_on="", reason="none are fitted here"),
+        ShortcutsFacts(checked=False, fitted_on="", reason="none are fitted here", reach=[]),
         None,
         _DRAWS,
         data="starter",

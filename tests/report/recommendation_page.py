@@ -18,6 +18,13 @@ from monitorbench.report.recommendation.words import remarks, sentence
 _BASE_RATES = (0.0005, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2)
 
 
+def promise() -> PromiseKept:
+    """At most 5 % of benign questions, shared out among two monitors."""
+    return PromiseKept(
+        alpha=0.05, delta=0.05, n_candidates=2, n=120, effective_n=None, method="neyman_pearson"
+    )
+
+
 def at_test(missed: float, alarms: float) -> AtTest:
     """Rates with intervals a fifth as wide as they are high."""
 
@@ -73,6 +80,7 @@ def option(
         robustness=None,
         robustness_at="",
         at_test=at_test(missed, alarms),
+        promise=promise(),
         difference=difference,
         difference_ci=None if difference is None else [difference - 0.1, difference + 0.1],
     )
@@ -84,6 +92,8 @@ def rival(name: str, cost: float, *, is_shortcut: bool) -> Rival:
         name=name,
         is_shortcut=is_shortcut,
         threshold=0.4 if is_shortcut else None,
+        miss_rate=0.7 if is_shortcut else float(name == "nothing"),
+        false_alarm_rate=0.1 if is_shortcut else float(name == "everything"),
         expected_cost=cost,
         difference=0.2 - cost,
         difference_ci=[0.1 - cost, 0.3 - cost],
@@ -124,9 +134,7 @@ def fake_recommendation(
             unscored="wrong",
             promise=True,
         ),
-        promise=PromiseKept(
-            alpha=0.05, delta=0.05, n_candidates=2, n=120, effective_n=None, method="neyman_pearson"
-        ),
+        promise=promise(),
         voids=[],
         unbound_cost=0.15,
         at_test=at_test(0.18, 0.031),
@@ -138,7 +146,9 @@ def fake_recommendation(
             rival("everything", 0.99, is_shortcut=False),
             rival("bag_of_words", 0.8, is_shortcut=True),
         ],
-        shortcuts=ShortcutsFacts(checked=True, fitted_on="train", reason=""),
+        shortcuts=ShortcutsFacts(
+            checked=True, fitted_on="train", reason="", reach=[[0.0, 1.0], [0.1, 0.7], [0.5, 0.2], [1.0, 0.0]]
+        ),
         more=None,
         regret=RegretFacts(n=1000, mean=0.003, high=0.02, share_same=0.93),
         pilot=None,

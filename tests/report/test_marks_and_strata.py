@@ -61,14 +61,16 @@ def test_nothing_is_said_where_nothing_is_marked() -> None:
 
 def test_the_page_has_a_row_for_each_cell_and_stratum() -> None:
     """One row a cell, a column a check, and the rule that gives it away."""
-    page = render_report(RESULTS, MANIFEST)
-    section = page.partition("Shortcut checks: what")[2].partition("</section>")[0]
+    page = render_report(RESULTS, MANIFEST).replace("<wbr>", "")
+    section = page.partition("<h2>Shortcut checks</h2>")[2].partition("</section>")[0]
     for name in (f"{CELL} (compliant)", f"{CELL}: compliant", f"{CELL}: refusal†", f"{MARKED}†"):
         assert f'<th scope="row">{name}</th>' in section, name
     for name in ("words", "echo", "overlap", "form", "all", "length", "source"):
         assert f'<th scope="col">{name}</th>' in section
     assert section.count("the word &#34;sneaky&#34;") == 4
-    by_cell = page.partition("<h2>Miss rate, false alarm rate and AUROC</h2>")[2].partition("<details>")[0]
+    by_cell = page.partition("<h2>Miss rate, false alarm rate and AUROC by cell</h2>")[2].partition(
+        "<details>"
+    )[0]
     for name in (f"{CELL} (compliant)", f"{CELL}: refusal†", f"{MARKED}†"):
         assert f'scope="rowgroup">{name}</th>' in by_cell
     assert "A shortcut gives the label away" in by_cell

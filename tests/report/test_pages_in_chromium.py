@@ -51,7 +51,7 @@ def test_the_report_fits_and_can_be_read(
         assert [one for one, is_seen in marks if not is_seen] == []
         figures = {one.partition("-mark-")[0] for one, _ in marks}
         assert {re.sub(r"[-\d]+.*", "", one) for one in figures} == {
-            "heat", "transfer", "scatter", "cost", "roc", "reliability", "curves", "recommendation",
+            "heat", "transfer", "scatter", "cost", "roc", "reliability", "curves", "plane", "recommendation",
         }  # fmt: skip
         shot = tmp_path / "report.png"
         page.screenshot(path=shot, full_page=True)

@@ -11,8 +11,9 @@ from recommendation_page import fake_recommendation
 
 from monitorbench.metrics.choice.facts import Kind, decision_facts
 from monitorbench.metrics.robustness.worst import Robustness, Worst
+from monitorbench.report.figures.style import Dots
 from monitorbench.report.html import render_report
-from monitorbench.report.recommendation.page import render_recommendation
+from monitorbench.report.recommendation.page import render_recommendation, shown
 from monitorbench.report.recommendation.words import remarks, sentence
 
 
@@ -30,7 +31,12 @@ def test_the_answer_is_one_sentence_with_intervals_and_what_would_change_it():
     assert "Regret of the choice: 0.003 a sample on average" in said
     assert "bag of words" in said
     without = fake_recommendation()
-    without["shortcuts"] = {"checked": False, "fitted_on": "", "reason": "the samples have no texts"}
+    without["shortcuts"] = {
+        "checked": False,
+        "fitted_on": "",
+        "reason": "the samples have no texts",
+        "reach": [],
+    }
     assert sentence(without).endswith("Shortcut checks were impossible: the samples have no texts.")
 
 
@@ -38,7 +44,7 @@ def test_a_recommendation_stands_on_top_of_a_report():
     """Otherwise: `choose` says one thing on top of its page and another below."""
     decided = decision_facts(fake_recommendation())
     page = render_report({**fake_results(), "decision": decided}, MANIFEST)
-    said = decided["sentence"]
+    said = decided["sentence"].replace(" %", "\N{NO-BREAK SPACE}%")
     assert page.index(said) < page.index('class="lead"')
     assert page.count('<p class="decision') == 1
     assert 'class="chosen"' in page
@@ -49,6 +55,35 @@ def test_names_of_other_people_stay_text():
     page = render_recommendation(fake_recommendation(best=SCRIPT), MANIFEST)
     assert "<script" not in page
     assert "script-src" not in page
+
+
+def test_each_row_says_what_is_missed_of_how_much_and_what_is_promised_of_what():
+    """Otherwise: "9.8 missed in 1,000" is read as few, of a monitor that misses 98 % of misbehavior."""
+    found = fake_recommendation()
+    (best,) = [one for one in found["options"] if one["monitor"] == found["monitor"]]
+    assert best["at_test"] is not None
+    best["at_test"] |= {"miss_rate": 0.98, "miss_rate_ci": [0.95, 0.99], "missed_per_1000": 9.8}
+    row, *_ = shown(found)["rates"]
+    assert row.missed == ("98 %", "[95–99] of 600", "9.8 of 10 in 1,000 samples", "", "")
+    assert row.alarms == ("3.1 %", "[2–4] of 600", "31 in 1,000 samples", "", "")
+    assert row.promise == ("≤ 5 % of questions", "95 % confidence, on 120", "", "", "")
+    best["at_test"] |= {
+        "is_sample_a_question": False,
+        "n_benign_questions": 35,
+        "false_alarm_rate_by_question": 0.2,
+        "false_alarm_rate_by_question_ci": [0.1, 0.36],
+    }
+    row, *_ = shown(found)["rates"]
+    assert row.alarms.bounds == "20 % [10–36] of 35 questions; 31 in 1,000 samples"
+    assert "the rates count samples" in render_recommendation(found, MANIFEST)
+
+
+def test_no_marker_lies_hidden_under_another():
+    """Otherwise: of two monitors at one place the figure shows one."""
+    dots = Dots(0.1)
+    first, apart, ring = (dots.marker(x, 0.2, "#059669") for x in (0.03, 0.08, 0.0301))
+    assert first == apart
+    assert (ring["mfc"], ring["ms"] > first["ms"]) == ("none", True)
 
 
 @needs_chromium
@@ -64,8 +99,8 @@ def test_the_page_fits_a_screen_and_a_phone(tmp_path: Path):
                 with opened(browser, file, width=width, scheme=SCHEMES[width == WIDTHS[1]]) as page:
                     shows_all(page)
                     assert page.locator("p.decision strong").is_visible()
-                    box = page.locator("figure svg").bounding_box()
-                    assert box["width"] <= width
+                    boxes = [figure.bounding_box() for figure in page.locator("figure svg").all()]
+                    assert [box["width"] <= width for box in boxes] == [True, True]
                     if kind == "recommend":
                         page.screenshot(path=str(tmp_path / f"{kind}-{width}.png"), full_page=True)
                         assert violations(page) == []

@@ -85,7 +85,7 @@ def test_the_page_opens_sorts_and_obeys_no_sample(tmp_path: Path) -> None:
     assert "CONSOLE" not in errors, errors
     assert dom.count("<svg") >= 6
     assert dom.rstrip().endswith("</html>")
-    assert "<title>Monitor report: starter</title>" in dom
+    assert "<title>Deploy" in dom
     found = re.search(r'data-seen="(.*?)"', dom)
     assert found is not None
     before, up, down, by_name = json.loads(unescape(found[1]))
@@ -107,7 +107,7 @@ def test_a_script_would_not_run_had_escaping_failed(tmp_path: Path) -> None:
     attack = f"{SCRIPT}<img src=x onerror=\"document.title='owned'\"><base href='https://example.invalid/'>"
     dom, errors = opened(page.replace("<h1>", f"{attack}<h1>", 1), tmp_path)
     assert "document.title" in dom
-    assert "<title>Monitor report: starter</title>" in dom
+    assert "<title>Deploy" in dom
     assert "Content Security Policy" in errors
     # The attack would have worked without the policy, so the policy is what stopped it.
     without = re.sub(r'<meta http-equiv="Content.*?>', "", page)

@@ -63,6 +63,7 @@ def test_scores_to_doubt_are_counted_where_there_are_any():
     assert "<h2>Scores to doubt" not in html.render_report(results, MANIFEST)
     results["scores"][monitor]["evidence"] = sound | {"n_censored": 35, "n_against": 7}
     page = html.render_report(results, MANIFEST)
+    page = page.replace("\N{NO-BREAK SPACE}", " ")
     section = page.partition("<h2>Scores to doubt</h2>")[2].partition("<h2>")[0]
     assert section.count("<tr>") == 2, "a head, and who has any"
     assert "35 of 140 (25.0 %)" in section

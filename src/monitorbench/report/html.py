@@ -12,6 +12,7 @@ from markupsafe import Markup
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.robustness.facts import StressFacts
 from monitorbench.report import reading
+from monitorbench.report.recommendation.page import title
 from monitorbench.report.samples.browsable import PAGE
 from monitorbench.report.samples.worst import Worst
 from monitorbench.report.scores import Scores
@@ -32,32 +33,32 @@ from monitorbench.report.sections.slider import has_scores, slider
 from monitorbench.report.template import policy, templates
 
 SECTIONS = (
-    Section("the answer first", answer),
+    Section("which monitor to deploy", answer, level=1),
     Section("all monitors, overall", rates.overall),
+    Section("miss rate against false alarm rate", thresholds.plane, thresholds.has_rates),
     Section("at any threshold", slider, has_scores),
     Section("answers that are no label", rates.unscored, rates.has_unscored),
     Section("scores to doubt", rates.doubted, rates.has_doubted_scores),
     Section("inverted in a cell", inverted.inverted, inverted.has_inverted),
     Section("one monitor under several prompts", prompts.by_prompt, prompts.has_prompts),
     Section("under changes that keep the label", under_stress.under_stress, under_stress.has_stress),
-    Section("rates and AUROC by cell", rates.by_cell),
+    Section("miss rate, false alarm rate and AUROC by cell", rates.by_cell),
     Section("where each monitor errs", rates.heat_maps, rates.has_rates),
     Section("what training changed", training.changes, training.has_changes),
-    Section("where transfer is negative", training.negative, training.has_negative),
-    Section("which trainings share a direction", training.directions, training.has_directions),
-    Section("several seeds of one training", training.seeds, training.has_seeds),
-    Section("other training objectives", training.objectives, training.has_objectives),
-    Section("beside the paper's own cells", training.paper_cells, training.has_paper_cells),
-    Section("miss rate against false alarm rate", thresholds.plane, thresholds.has_rates),
+    Section("where transfer is negative", training.negative, training.has_negative, level=3),
+    Section("which trainings share a direction", training.directions, training.has_directions, level=3),
+    Section("several seeds of one training", training.seeds, training.has_seeds, level=3),
+    Section("other training objectives", training.objectives, training.has_objectives, level=3),
+    Section("beside the paper's own cells", training.paper_cells, training.has_paper_cells, level=3),
+    Section("learning curves", training.learning_curves, training.has_learning_curves, level=3),
     Section("what a verdict costs", costs.against_cost, costs.has_several),
     Section("at other thresholds", thresholds.other_thresholds, thresholds.has_curves),
     Section("shortcut checks", thresholds.shortcuts, thresholds.has_shortcuts),
-    Section("learning curves", training.learning_curves, training.has_learning_curves),
     Section("the worst samples", samples.worst, samples.has_worst),
     Section("how it was made, and what the words mean", background),
 )
 """The page from top to bottom, the table of contents behind the first. Without a condition a section is
-always shown."""
+always shown. Its name is its heading and its line in the contents."""
 _SCRIPTS = ("sort.js", "slider.js")
 
 
@@ -96,7 +97,7 @@ def render_report(
         templates()
         .get_template("report.html.j2")
         .render(
-            dataset=results["dataset"],
+            title=title(results["decision"]),
             policy=policy(*scripts),
             # Safe to put in as they are: files of ours.
             scripts=[Markup(script) for script in scripts],

@@ -5,11 +5,12 @@ Promises: text put into a template is escaped, and what can't be seen of it is n
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from monitorbench.report.samples.visible import visible
 from monitorbench.report.tables.numbers import DASH
@@ -21,7 +22,7 @@ _MOST_CHARACTERS = 300
 @cache
 def templates() -> Environment:
     """The package's templates; a variable that is missing is an error, not an empty place."""
-    return Environment(
+    found = Environment(
         loader=PackageLoader("monitorbench.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -29,6 +30,13 @@ def templates() -> Environment:
         lstrip_blocks=True,
         finalize=_visible,
     )
+    found.filters["breakable"] = breakable
+    return found
+
+
+def breakable(name: str) -> Markup:
+    """Escape a name, and let a line end after its underscores and slashes, at no letter."""
+    return Markup(re.sub("([_/])", r"\1<wbr>", str(escape(visible(name)))))
 
 
 def policy(*scripts: str) -> str:
@@ -66,5 +74,7 @@ def _facts(value: object, name: str = "") -> list[tuple[str, str]]:
 
 
 def _visible(value: object) -> object:
-    """What the template puts in: text of other people with nothing unseen in it."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    """What the template puts in: text of other people with nothing unseen in it; no line ends before a %."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return visible(value).replace(" %", "\N{NO-BREAK SPACE}%")
+    return value

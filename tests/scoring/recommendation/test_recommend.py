@@ -49,7 +49,14 @@ def test_the_best_of_two_is_recommended_with_what_it_will_miss(data: Path, runs:
     assert found["sentence"].startswith("Deploy sharp to watch, flag above ")
     assert found["sentence"].endswith("with 95 % confidence, on 80 of them, whichever of 2 was chosen.")
     assert {one["name"] for one in found["rivals"]} >= {"nothing", "bag_of_words", "echo", "overlap", "form"}
-    assert found["shortcuts"] == {"checked": True, "fitted_on": "calibration", "reason": ""}
+    checked = found["shortcuts"]
+    assert (checked["checked"], checked["fitted_on"], checked["reason"]) == (True, "calibration", "")
+    rates = [far for far, _ in checked["reach"]]
+    assert rates == sorted(rates)
+    for one in found["rivals"]:
+        if one["is_shortcut"]:  # no check does better at its threshold than the shaded region says
+            reached = min(mr for far, mr in checked["reach"] if far >= one["false_alarm_rate"])
+            assert reached <= one["miss_rate"]
     # Both rates at the threshold, by scikit-learn from the log.
     tested = next(one for one in runs if "sharp" in one.name and "test" in one.name)
     labels = {one.id: one.label is Label.MISBEHAVIOR for one in read_split(data, Split.TEST)}
@@ -63,7 +70,7 @@ def test_the_best_of_two_is_recommended_with_what_it_will_miss(data: Path, runs:
     assert low < at["missed_per_1000"] < high
     assert found["regret"]["n"] == 200
     assert found["regret"]["share_same"] > 0.9
-    page = unescape((directory / "recommendation.html").read_text())
+    page = unescape((directory / "recommendation.html").read_text()).replace("\N{NO-BREAK SPACE}", " ")
     assert found["sentence"] in page
     before = (directory / "manifest.json").read_bytes()
     assert recommend(asked(data.parent, runs)) == directory

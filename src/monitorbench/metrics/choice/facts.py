@@ -75,6 +75,8 @@ class Option(TypedDict):
     robustness_at: Literal["threshold", "answers", ""]
     """How labels were read for `robustness`: at `threshold`, or own answers; empty where that is None."""
     at_test: AtTest | None
+    promise: "PromiseKept | None"
+    """Bound on false alarms that the threshold keeps, whichever monitor was chosen."""
     difference: float | None
     """Expected cost of the monitor less that of the recommended one, on the test split."""
     difference_ci: list[float] | None
@@ -86,6 +88,9 @@ class Rival(TypedDict):
     name: str
     is_shortcut: bool
     threshold: float | None
+    miss_rate: float | None
+    """Rates on the test split."""
+    false_alarm_rate: float | None
     expected_cost: float | None
     difference: float | None
     """The expected cost of the monitor less the rival's, on the test split; below 0 the monitor is better."""
@@ -101,6 +106,9 @@ class ShortcutsFacts(TypedDict):
     fitted_on: Literal["train", "calibration", ""]
     reason: str
     """Reason why the checks could not be made."""
+    reach: list[list[float]]
+    """The least miss rate of any check at a false alarm rate of at most so much, on the test split, in rows
+    [FAR, MR]; empty without checks."""
 
 
 class MoreFacts(TypedDict):

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from monitorbench.metrics.choice.facts import Option, Recommendation, Rival
-from monitorbench.report.figures.style import COLOURS, LINES, shortened
+from monitorbench.report.figures.style import CHOICES, LINES, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
 from monitorbench.report.recommendation.words import RIVALS, called, spoken
 from monitorbench.report.tables.numbers import amount
@@ -17,7 +17,6 @@ from monitorbench.report.tables.points import percent
 
 _CURVES = 4
 """Number of monitors that are drawn, the recommended one and its runner-up first."""
-_SHADES = (COLOURS[3], COLOURS[2], COLOURS[1], COLOURS[4])
 _DECADES = 5
 """Largest number of powers of ten of cost that are shown."""
 
@@ -69,7 +68,7 @@ def cost_figure(found: Recommendation) -> Figure:
 
 def _draw_monitor(axes: Axes, found: Recommendation, one: Option, i: int, floor: float) -> Line2D:
     rows = np.array(_curve(one))
-    shade = _SHADES[i % len(_SHADES)]
+    shade = CHOICES[i]
     name = shortened(called(one["monitor"], one["prompt"], found["options"]), 26)
     (drawn,) = axes.plot(
         rows[:, 0],

@@ -1,19 +1,21 @@
-"""Render the recommendation's page (sentence, table, figure), which needs no other file, like the report.
+"""Render the recommendation's page (sentence, tables, figures), which needs no other file, like the report.
 
 Promises: the page keeps what `report.html` promises of text and addresses; there is no script on it.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from monitorbench.metrics.choice.facts import Option, Recommendation, Rival
+from monitorbench.metrics.choice.facts import AtTest, Option, PromiseKept, Recommendation, Rival
 from monitorbench.report.recommendation.figure import cost_by_base_rate
+from monitorbench.report.recommendation.plane import plane
 from monitorbench.report.recommendation.words import (
     RIVALS,
     best,
     called,
+    in_1000,
     order_of,
     share,
     signed_amount,
@@ -26,112 +28,161 @@ from monitorbench.report.tables.points import percent, threshold
 from monitorbench.report.template import facts, policy, templates
 
 _SHOWN = 6
-"""Number of monitors in the table, the cheapest on the calibration split first."""
+"""Number of monitors in the tables, the cheapest on the calibration split first."""
+_NOTHING = PageNumber("", "")
 
 
 class CandidateRow(NamedTuple):
-    """One row of the table of monitors and rivals."""
+    """One monitor or rival: its cells in the table of rates, and those in the table of costs."""
 
     name: str
-    is_chosen: bool
-    role: str
+    is_chosen: bool = False
+    role: str = ""
     """Role of the row: recommended, nearest, runner-up, a shortcut check or no monitor; empty for others."""
-    where: str
-    missed: PageNumber
+    where: str = DASH
+    missed: PageNumber = _NOTHING
     """Miss rate on the test split with what it is of; `alarms` is the false alarm rate in the same form."""
-    alarms: PageNumber
-    auroc: PageNumber
-    cost: PageNumber
-    difference: PageNumber
-    stressed: PageNumber
+    alarms: PageNumber = _NOTHING
+    auroc: PageNumber = _NOTHING
+    promise: PageNumber = _NOTHING
+    cost: PageNumber = _NOTHING
+    difference: PageNumber = _NOTHING
+    stressed: PageNumber = _NOTHING
     """Number of changes that are shown to make the monitor worse, and the worst miss rate."""
-    reason: str
+    reason: str = ""
     """Reason that stands in place of the numbers; empty where there are numbers."""
 
 
-def shown(found: Recommendation) -> Mapping[str, object]:
+def title(recommendation: Recommendation) -> str:
+    """Return the page's title: the answer in three words, and the data that it is of."""
+    words = {"insufficient": "Insufficient data", "none": "Deploy none"}
+    answer = words.get(recommendation["decision"], f"Deploy {best(recommendation)}")
+    return f"{answer} ({recommendation['data']})"
+
+
+def shown(recommendation: Recommendation) -> dict[str, Any]:
     """Collect what the templates fill in, on the page and on top of a report."""
-    rows = [_row(found, one) for one in found["options"][:_SHOWN]]
-    checks = sorted((one for one in found["rivals"] if one["is_shortcut"]), key=order_of(found), reverse=True)
-    plain = [one for one in found["rivals"] if not one["is_shortcut"]]
-    left_out = len(found["options"]) - len(rows)
-    # Safe to put in as it is: drawn here, every name in it an outline or escaped.
-    figure = Markup(cost_by_base_rate(found))
-    base_rate = percent(found["settings"]["base_rate"])
-    low, high = (percent(one) for one in found["settings"]["base_rates"])
+    options, rivals = recommendation["options"][:_SHOWN], recommendation["rivals"]
+    rows = [_row(recommendation, option) for option in options]
+    checks = [rival for rival in rivals if rival["is_shortcut"]]
+    checks.sort(key=order_of(recommendation), reverse=True)
+    nearest_check = [_rival(rival) for rival in checks[:1]]
+    low, high = (percent(base_rate) for base_rate in recommendation["settings"]["base_rates"])
     return {
-        "found": found,
-        "rows": [*rows, *(_rival(one) for one in (*plain, *checks[:1]))],
-        "behind": ", ".join(spoken(one["name"]) for one in checks[1:]),
-        "is_stressed": any(one["robustness"] for one in found["options"]),
-        "left_out": left_out,
-        "figure": figure,
-        "base_rate": base_rate,
-        "confidence": percent(found["confidence"]),
+        "recommendation": recommendation,
+        "rates": [*rows, *nearest_check],
+        "costs": [
+            *(row for row in rows if not row.reason),
+            *(_rival(rival) for rival in rivals if not rival["is_shortcut"]),
+            *nearest_check,
+        ],
+        "behind": ", ".join(spoken(rival["name"]) for rival in checks[1:]),
+        "is_stressed": any(option["robustness"] for option in recommendation["options"]),
+        "by_question": any(
+            at is not None and not at["is_sample_a_question"]
+            for at in (option["at_test"] for option in options)
+        ),
+        "left_out": len(recommendation["options"]) - len(rows),
+        # Safe to put in as they are: drawn here, every name in them an outline or escaped.
+        "plane": Markup(plane(recommendation, options)),
+        "cost_figure": Markup(cost_by_base_rate(recommendation)),
+        "base_rate": percent(recommendation["settings"]["base_rate"]),
+        "confidence": percent(recommendation["confidence"]),
         "range": f"{low}{DASH}{high}",
-        "best": best(found) if found["monitor"] is not None else "",
+        "best": best(recommendation) if recommendation["monitor"] is not None else "",
     }
 
 
-def render_recommendation(found: Recommendation, manifest: Mapping[str, object]) -> str:
+def render_recommendation(recommendation: Recommendation, manifest: Mapping[str, object]) -> str:
     """Render the page; `manifest` says how the recommendation was made."""
     page = templates().get_template("recommendation.html.j2")
-    return page.render(**shown(found), facts=facts(manifest), policy=policy())
-
-
-def _row(found: Recommendation, one: Option) -> CandidateRow:
-    is_best = (one["monitor"], one["prompt"]) == (found["monitor"], found["prompt"])
-    is_second = (one["monitor"], one["prompt"]) == (found["runner_up"], found["runner_up_prompt"])
-    named = {"recommend": "recommended", "insufficient": "nearest", "none": "nearest"}[found["decision"]]
-    role = named if is_best else "runner-up" if is_second else ""
-    name, at = called(one["monitor"], one["prompt"], found["options"]), one["at_test"]
-    if at is None:
-        return CandidateRow(name, False, role, DASH, *(PageNumber(DASH, ""),) * 6, one["reason"])
-    missed = _split(share(at["miss_rate"], at["miss_rate_ci"]), f"of {at['n_misbehavior']:,}")
-    alarms = _split(share(at["false_alarm_rate"], at["false_alarm_rate_ci"]), f"of {at['n_benign']:,}")
-    area = PageNumber(rate(one["auroc"]), interval(one["auroc_ci"]))
-    cost = PageNumber(amount(at["expected_cost"]), amount_interval(at["expected_cost_ci"]))
-    behind = PageNumber("", "") if is_best else _split(signed_amount(one["difference"], one["difference_ci"]))
-    chosen = is_best and found["decision"] == "recommend"
-    limits = [f"{threshold(value)} ({category})" for category, value in one["thresholds"].items()]
-    where = ", ".join(limits) or (
-        threshold(one["threshold"]) if one["threshold"] is not None else "own answers"
+    return page.render(
+        **shown(recommendation), title=title(recommendation), facts=facts(manifest), policy=policy()
     )
-    return CandidateRow(name, chosen, role, where, missed, alarms, area, cost, behind, _stressed(one), "")
 
 
-def _stressed(one: Option) -> PageNumber:
+def _row(recommendation: Recommendation, option: Option) -> CandidateRow:
+    decision, judge = recommendation["decision"], (option["monitor"], option["prompt"])
+    is_best = judge == (recommendation["monitor"], recommendation["prompt"])
+    is_second = judge == (recommendation["runner_up"], recommendation["runner_up_prompt"])
+    named = {"recommend": "recommended", "insufficient": "nearest", "none": "nearest"}[decision]
+    role = named if is_best else "runner-up" if is_second else ""
+    name, at = called(*judge, recommendation["options"]), option["at_test"]
+    if at is None:
+        return CandidateRow(name, role=role, reason=option["reason"])
+    limits = [f"{threshold(value)} ({category})" for category, value in option["thresholds"].items()]
+    where = ", ".join(limits) or (
+        threshold(option["threshold"]) if option["threshold"] is not None else "own answers"
+    )
+    return CandidateRow(
+        name=name,
+        is_chosen=is_best and decision == "recommend",
+        role=role,
+        where=where,
+        missed=_missed(recommendation, at),
+        alarms=_alarms(at),
+        auroc=PageNumber(rate(option["auroc"]), interval(option["auroc_ci"])),
+        promise=_promise(option["promise"]),
+        cost=PageNumber(amount(at["expected_cost"]), amount_interval(at["expected_cost_ci"])),
+        difference=_NOTHING
+        if is_best
+        else _split(signed_amount(option["difference"], option["difference_ci"])),
+        stressed=_stressed(option),
+    )
+
+
+def _missed(recommendation: Recommendation, at: AtTest) -> PageNumber:
+    """Write the miss rate, what it is of, and what it comes to in 1,000 samples of the deployment."""
+    n_in_1000 = 1000 * recommendation["settings"]["base_rate"]
+    of_1000 = f"{in_1000(at['missed_per_1000'], None)} of {in_1000(n_in_1000, None)} in 1,000 samples"
+    return _split(share(at["miss_rate"], at["miss_rate_ci"]), f"of {at['n_misbehavior']:,}", of_1000)
+
+
+def _alarms(at: AtTest) -> PageNumber:
+    """Write the false alarm rate by sample and, where a question has several, by question."""
+    of_1000 = f"{in_1000(at['false_alarms_per_1000'], None)} in 1,000 samples"
+    if not at["is_sample_a_question"]:
+        of_questions = share(at["false_alarm_rate_by_question"], at["false_alarm_rate_by_question_ci"])
+        of_1000 = f"{of_questions} of {at['n_benign_questions']:,} questions; {of_1000}"
+    of = f"of {at['n_benign']:,}"
+    return _split(share(at["false_alarm_rate"], at["false_alarm_rate_ci"]), of, of_1000)
+
+
+def _promise(kept: PromiseKept | None) -> PageNumber:
+    """Write what a threshold promises: a share of benign questions, not of samples."""
+    if kept is None:
+        return PageNumber("none", "")
+    sure = "on average" if kept["delta"] is None else f"{percent(1 - kept['delta'])} % confidence"
+    return PageNumber(f"≤ {percent(kept['alpha'])} % of questions", f"{sure}, on {kept['n']:,}")
+
+
+def _stressed(option: Option) -> PageNumber:
     """Fill the column on a monitor's robustness; where that is its own answers', the cell says so."""
-    of = one["robustness"]
+    of = option["robustness"]
     if of is None:
         return PageNumber(DASH, "")
     missed = next((line for line in worst_lines(of) if line.startswith("MR ")), "")
-    own = "own answers; " if one["robustness_at"] == "answers" else ""
+    own = "own answers; " if option["robustness_at"] == "answers" else ""
     return PageNumber(f"{len(of['exposed'])} of {of['n_changes']}", f"{own}worst {missed}" if missed else own)
 
 
-def _rival(one: Rival) -> CandidateRow:
+def _rival(rival: Rival) -> CandidateRow:
     """Fill the row of a rival that has to be beaten; the difference is its cost less the monitor's."""
-    gap = None if one["difference"] is None else 0.0 - one["difference"]
-    bounds = [0.0 - bound for bound in reversed(one["difference_ci"])] if one["difference_ci"] else None
-    nothing = PageNumber("", "")
+    gap = None if rival["difference"] is None else 0.0 - rival["difference"]
+    bounds = [0.0 - bound for bound in reversed(rival["difference_ci"])] if rival["difference_ci"] else None
     return CandidateRow(
-        name=spoken(one["name"]) if one["is_shortcut"] else RIVALS[one["name"]],
-        is_chosen=False,
-        role="shortcut check" if one["is_shortcut"] else "no monitor",
-        where=DASH if one["threshold"] is None else threshold(one["threshold"]),
-        missed=nothing,
-        alarms=nothing,
-        auroc=nothing,
-        cost=PageNumber(amount(one["expected_cost"]), ""),
+        name=spoken(rival["name"]) if rival["is_shortcut"] else RIVALS[rival["name"]],
+        role="shortcut check" if rival["is_shortcut"] else "no monitor",
+        where=DASH if rival["threshold"] is None else threshold(rival["threshold"]),
+        missed=PageNumber(share(rival["miss_rate"], None), ""),
+        alarms=PageNumber(share(rival["false_alarm_rate"], None), ""),
+        cost=PageNumber(amount(rival["expected_cost"]), ""),
         difference=_split(signed_amount(gap, bounds)),
-        stressed=nothing,
-        reason="",
     )
 
 
-def _split(text: str, of: str = "") -> PageNumber:
-    """Split `2.0 [1.2–3.1]` into the number and, below it, the interval and what it is of."""
+def _split(text: str, of: str = "", more: str = "") -> PageNumber:
+    """Split `2.0 [1.2–3.1]` into the number and, below it, the interval, what it is of, and a line more."""
     value, bracket, rest = text.partition(" [")
     inside = f"[{rest}" if bracket else ""
-    return PageNumber(value, " ".join(filter(None, (inside, of))))
+    return PageNumber(value, " ".join(filter(None, (inside, of))), more)

@@ -26,7 +26,7 @@ def answer(material: Material) -> Markup:
     """The opening paragraph, and a sentence for each comparison."""
     results = material.results
     values: dict[str, object] = {
-        "dataset": results["dataset"],
+        "has_transfer": bool(results["effects"]),
         "statement": " ".join(statement(results)),
         "details": details(results),
         "full_names": [(short, name) for name, short in material.short_names.items() if short != name],

@@ -64,6 +64,8 @@ class Section(NamedTuple):
     name: str
     make: Callable[[Material], Markup]
     is_shown: Callable[[Material], bool] = always
+    level: int = 2
+    """Level of its heading: 3 for a part of the section above it, 1 for one that heads the page itself."""
 
     @property
     def anchor(self) -> str:
@@ -72,7 +74,7 @@ class Section(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Its line in the table of contents."""
+        """Its heading, and its line in the table of contents."""
         return self.name[:1].upper() + self.name[1:]
 
 

@@ -331,7 +331,9 @@ def _shortcut_on_test(
 
 def _checked(checks: ShortcutScores) -> ShortcutsFacts:
     """Tell whether the shortcut checks were made, what they were fitted on, or why they were not made."""
-    return ShortcutsFacts(checked=checks.table is not None, fitted_on=checks.fitted_on, reason=checks.reason)
+    return ShortcutsFacts(
+        checked=checks.table is not None, fitted_on=checks.fitted_on, reason=checks.reason, reach=[]
+    )
 
 
 def _meaning(data: Path) -> str:

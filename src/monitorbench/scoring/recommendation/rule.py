@@ -168,12 +168,15 @@ def _rivals(
             first, answers, deployment.of_errors, confidence=confidence, **drawn
         )
         rates = rates_of(answers)
+        missed, alarms = rates or (None, None)
         curve = cost_line(*rates, deployment) if rates else []
         here = [cost for base_rate, cost in curve if base_rate == deployment.stakes.base_rate]
         rival = Rival(
             name=name,
             is_shortcut=threshold is not None,
             threshold=threshold,
+            miss_rate=missed,
+            false_alarm_rate=alarms,
             expected_cost=here[0] if here else None,
             difference=difference,
             difference_ci=as_list(bounds),
