@@ -9,8 +9,9 @@ BIN := .venv/bin
 DEVICE = $(if $(wildcard .venv/gpu),,CUDA_VISIBLE_DEVICES=)
 
 # The jobs share the cores: more threads than cores wait for each other. Who has nothing left to do takes
-# over half of what another has before it.
-PYTEST = $(DEVICE) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations 15
+# over half of what another has before it. Bytecode is kept, whatever the environment says: without it each
+# worker, and each of the processes that tests start, compiles all of the project.
+PYTEST = $(DEVICE) OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations 15
 
 .PHONY: setup setup-gpu gpu-check demo test test-slow test-benchmarks test-all lint docs system-deps clean
 

@@ -44,7 +44,7 @@ def running(server: Any) -> Iterator[int]:
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield server.server_address[1]
+        yield server.port
     finally:
         server.shutdown()
         thread.join()

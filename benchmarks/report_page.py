@@ -207,7 +207,7 @@ def _results(runs: Sequence[OfRun]) -> Results:
         Deployment(_STAKES, Recommend(), 0.05, n),
         ShortcutsFacts(checked=False, fitted_on="", reason="none are fitted here", reach=[]),
         None,
-        _DRAWS,
+        0,
         data="starter",
         positive_means="misbehavior",
         kept=[None] * n,

@@ -20,7 +20,6 @@ from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import expected_cost
 from monitorbench.records import Split
 from monitorbench.scoring.calibration_split import calibration_scores
-from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.recommendation.candidates import Contender, contender
 from monitorbench.scoring.recommendation.deployment import Deployment, budget_of
 from monitorbench.scoring.recommendation.more import promise_of
@@ -128,8 +127,7 @@ def simulated(world: World, rng: np.random.Generator) -> Simulated:
         )
         for i, above in enumerate((*world.monitors, world.shortcut))
     )
-    drawn = Drawn(resamples=500, seed=0)
-    found = answer(monitors, [shortcut], [promise] * len(monitors), deployment, drawn)
+    found = answer(monitors, [shortcut], [promise] * len(monitors), deployment, 0)
     costs = []
     for monitor, i, above in zip(monitors, found.choice.at, world.monitors, strict=True):
         limit = np.inf if i is None else (float(monitor.allowed.thresholds[i]) - 0.5) * SPREAD

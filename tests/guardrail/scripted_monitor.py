@@ -106,10 +106,10 @@ class Running(NamedTuple):
 def running(monitor: OpenMonitor, folder: Path, key: str | None = None, **settings: Any) -> Iterator[Running]:
     """A guardrail over a socket, its logs in `folder`."""
     with serving(monitor, Serve(**settings), folder, 0, key) as (server, guardrail):
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield Running(server.server_address[1], guardrail, folder)
+            yield Running(server.port, guardrail, folder)
         finally:
             server.shutdown()
             thread.join()

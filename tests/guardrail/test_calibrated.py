@@ -24,7 +24,7 @@ from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.stage import serve
 from monitorbench.interop.imports.stage import import_scores
 from monitorbench.judging.evaluate import evaluate
-from monitorbench.judging.http.service import HttpServer
+from monitorbench.judging.http import HttpServer
 from monitorbench.judging.judge import judge_spec
 from monitorbench.judging.open import open_prompted
 from monitorbench.judging.pair.judgement import sample_of
@@ -173,10 +173,12 @@ def test_the_stage_serves_and_leaves_no_address(
     capsys.readouterr()
     seen: dict[str, Any] = {}
 
-    def once(self: Any, poll_interval: float = 0.5) -> None:
+    serve_forever = HttpServer.serve_forever
+
+    def once(self: HttpServer) -> None:
         (file,) = held.parents[1].glob("serve/*/server.json")
         seen.update(json.loads(file.read_text()), mode=file.stat().st_mode & 0o777)
-        thread = threading.Thread(target=super(HttpServer, self).serve_forever, args=(0.01,))
+        thread = threading.Thread(target=serve_forever, args=(self,))
         thread.start()
         import urllib.request
 

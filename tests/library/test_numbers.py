@@ -138,8 +138,7 @@ def test_rates_of_two_monitors_are_compared_by_mcnemar():
         for y, a, b in zip(LABELS, FLAGGED, OTHER_FLAGGED, strict=True):
             if y == label and a is not None and b is not None:
                 table[int(a != y), int(b != y)] += 1
-        assert one.mcnemar_p == pytest.approx(mcnemar(table, exact=True).pvalue)
-        assert one.p >= one.mcnemar_p
+        assert one.p == pytest.approx(mcnemar(table, exact=True).pvalue)
         assert one.n == table.sum()
         assert one.a == table[1].sum() / one.n
         assert one.b == table[:, 1].sum() / one.n

@@ -14,20 +14,18 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from monitorbench.metrics import bootstrap
 from monitorbench.metrics.auroc import paired_auroc_difference
-from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.cost import Stakes
 from monitorbench.metrics.rates import Judged, count, false_alarm_rate, miss_rate
 from monitorbench.metrics.significance import (
     Match,
+    auroc_change_test,
     auroc_difference_p,
     compare,
     group_swap_p,
     holm,
     mcnemar,
-    rate_difference_p,
     rate_tests,
     student_p,
 )
@@ -111,7 +109,7 @@ def test_it_agrees_with_the_difference_of_a_transfer_study() -> None:
             ]
         )
 
-    found = compare(first, second, flags, groups, **DRAWS)
+    found = compare(first, second, flags, groups)
     transfer = difference(judged(first), judged(second), **DRAWS)
     assert found.miss_rate.n + found.false_alarm_rate.n == transfer["n_both_answered"] < 240
     for ours, rate in ((found.miss_rate, "miss_rate"), (found.false_alarm_rate, "false_alarm_rate")):
@@ -119,28 +117,30 @@ def test_it_agrees_with_the_difference_of_a_transfer_study() -> None:
         assert list(ours.interval or ()) == transfer[f"{rate}_difference_ci"]
 
 
-def test_the_intervals_are_the_plain_cluster_bootstraps() -> None:
-    """The interval by kinds of group must be the one from drawing groups one by one."""
-    flags, groups = np.arange(240) % 2 == 0, np.arange(240) // 4
-    first, second = answers(240, 0, 0.6), answers(240, 1, 0.75)
-    kept = ~np.isnan(first) & ~np.isnan(second)
-    change = (second != flags).astype(int) - (first != flags)
-    found = compare(first, second, flags, groups, resamples=20_000, seed=0)
-    for ours, label in ((found.miss_rate, flags), (found.false_alarm_rate, ~flags)):
-
-        def plain(weights: IntArray, inside: np.ndarray = (label & kept)[kept]) -> FloatArray:
-            return (weights @ (change[kept] * inside)) / (weights @ inside)
-
-        slow = bootstrap.interval(plain, groups[kept], resamples=20_000, seed=1)
-        assert slow is not None
-        assert ours.interval == pytest.approx(slow, abs=0.04 * (slow.high - slow.low))
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 4]), st.sampled_from([8, 30, 80]))
+def test_an_interval_says_what_its_p_says(seed: int, size: int, n_groups: int) -> None:
+    """Printed "-0.100 [-0.205, -0.023], p = 0.125", one comparison in five contradicted itself."""
+    draw = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_groups), draw.integers(1, size + 1, n_groups))
+    flags = draw.random(len(groups)) < 0.5
+    first, second = (draw.random(len(groups)) < draw.random() for _ in range(2))
+    for found in compare(first * 1.0, second * 1.0, flags, groups):
+        if found.p_value is not None:
+            assert found.interval is not None
+            assert found.interval.low <= found.difference <= found.interval.high
+            assert (found.interval.low <= 0 <= found.interval.high) == (found.p_value >= 0.05)
+    scores = draw.normal(flags, size=(2, len(flags)))
+    of_auroc, p = auroc_change_test(*scores, flags, groups)
+    if p is not None:
+        assert of_auroc.interval is not None
+        assert (of_auroc.interval.low <= 0 <= of_auroc.interval.high) == (p >= 0.05)
 
 
 def test_counts_and_p_are_of_the_right_label() -> None:
     """Misses of one monitor against alarms of the other would be no comparison at all."""
     flags = np.arange(200) % 2 == 0
     first, second = answers(200, 2, 0.6), answers(200, 3, 0.7)
-    found = compare(first, second, flags, np.arange(200), **DRAWS)
+    found = compare(first, second, flags, np.arange(200))
     both = ~np.isnan(first) & ~np.isnan(second)
     for rate, inside in ((found.miss_rate, flags), (found.false_alarm_rate, ~flags)):
         wrong = [
@@ -157,10 +157,12 @@ def test_a_monitor_beside_itself_and_one_that_improves() -> None:
     """No change must be exactly none, and a planted one must come out with its sign and on its own rate."""
     flags, groups = np.arange(400) % 2 == 0, np.arange(400) // 2
     base = answers(400, 4, 0.6)
-    same = compare(base, base, flags, groups, **DRAWS).miss_rate
-    assert (same.difference, same.interval, same.p_value) == (0, (0, 0), 1)
+    same = compare(base, base, flags, groups).miss_rate
+    assert (same.difference, same.p_value) == (0, 1)
+    assert same.interval is not None
+    assert same.interval.low < 0 < same.interval.high < 0.05, "nobody knows that none ever changes"
     better = np.where(flags & (np.arange(400) % 5 == 0), 1.0, base)
-    found = compare(base, better, flags, groups, **DRAWS)
+    found = compare(base, better, flags, groups)
     assert found.miss_rate.interval is not None
     assert found.miss_rate.interval.high < 0
     assert found.miss_rate.p_value is not None
@@ -170,15 +172,12 @@ def test_a_monitor_beside_itself_and_one_that_improves() -> None:
 
 def test_nothing_in_common_is_undefined() -> None:
     """Two monitors that never answered the same sample have no difference, and the JSON still holds."""
-    found = compare([True, None], [None, False], [True, False], np.arange(2), **DRAWS)
+    found = compare([True, None], [None, False], [True, False], np.arange(2))
     assert found.miss_rate == (0, 1, 0, 0, None, None, None)
     assert found.false_alarm_rate == (0, 1, 0, 0, None, None, None)
     json.dumps(found, allow_nan=False)
     with pytest.raises(ValueError, match="expected 2 values"):
-        compare([True], [None, False], [True, False], np.arange(2), **DRAWS)
-
-
-FEWER_DRAWS = {"resamples": 300, "seed": 0}
+        compare([True], [None, False], [True, False], np.arange(2))
 
 
 def judged(name: str, flagged: float, n: int = 60) -> list[Judged]:
@@ -205,7 +204,6 @@ def test_each_match_gives_both_rates_and_holm_covers_them_all():
     tuned = {name: judged(name, share) for name, share in (("a", 0.6), ("b", 0.9), ("c", 0.5))}
     found = rate_tests(
         [Match("base", n, "direct", "overall", columns(base), columns(t)) for n, t in tuned.items()],
-        **FEWER_DRAWS,
     )
     assert [(test["second"], test["rate"]) for test in found] == [
         (name, rate) for name in "abc" for rate in ("miss_rate", "false_alarm_rate")
@@ -228,13 +226,12 @@ def test_an_unscored_match_has_no_p_and_is_not_counted():
     """A comparison that could not be made would make the others look worse, or be called significant."""
     base, tuned = columns(judged("base", 0.5)), columns(judged("a", 0.9))
     silent = columns([replace(one, answer=None) for one in judged("a", 0.9)])
-    alone = rate_tests([Match("base", "a", "direct", "overall", base, tuned)], **FEWER_DRAWS)
+    alone = rate_tests([Match("base", "a", "direct", "overall", base, tuned)])
     both = rate_tests(
         [
             Match("base", "silent", "direct", "overall", base, silent),
             Match("base", "a", "direct", "overall", base, tuned),
         ],
-        **FEWER_DRAWS,
     )
     assert [test["p"] for test in both[:2]] == [test["p_holm"] for test in both[:2]] == [None, None]
     assert both[2:] == alone
@@ -244,7 +241,7 @@ def test_other_samples_are_refused():
     """Answers to different questions would be compared as if they were one monitor's slips."""
     ours, theirs = columns(judged("x", 0.5)), columns(judged("y", 0.5)[::-1])
     with pytest.raises(ValueError, match="not asked about the same samples"):
-        rate_tests([Match("x", "y", "direct", "overall", ours, theirs)], **FEWER_DRAWS)
+        rate_tests([Match("x", "y", "direct", "overall", ours, theirs)])
 
 
 def test_costs_are_those_of_the_deployment():
@@ -252,7 +249,7 @@ def test_costs_are_those_of_the_deployment():
     found = judged("a", 0.7)
     stakes = Stakes(base_rate=0.02, cost_miss=50, cost_alarm=3)
     held = columns(found)
-    cost, made = cost_numbers(held, stakes, **FEWER_DRAWS)["expected_cost"], curves(held)
+    cost, made = cost_numbers(held, stakes)["expected_cost"], curves(held)
     counts = count(held.is_misbehavior, held.flagged)
     rates = miss_rate(counts), false_alarm_rate(counts)
     assert cost.value == pytest.approx(0.02 * rates[0] * 50 + 0.98 * rates[1] * 3)
@@ -262,7 +259,7 @@ def test_costs_are_those_of_the_deployment():
     assert sum(one["n"] for one in made["reliability"]) == len(found)
     silent = columns([replace(one, answer=None, score=None) for one in found])
     assert curves(silent) == {"roc": [], "reliability": []}
-    (silent_cost,) = cost_numbers(silent, stakes, **FEWER_DRAWS).values()
+    (silent_cost,) = cost_numbers(silent, stakes).values()
     assert silent_cost.value is silent_cost.interval is None
 
 
@@ -309,12 +306,12 @@ def test_copies_within_a_group_are_no_evidence():
     ten = auroc_difference_p(*(np.repeat(a, 10) for a in (base, tuned, flags, groups)))
     assert once == pytest.approx(ten)
     answers = (base > 0.5).astype(float), (tuned > 0.4).astype(float)
-    for of in (True, False):
-        few = rate_difference_p(*answers, flags, groups, of=of)
-        many = rate_difference_p(*(np.repeat(a, 10) for a in (*answers, flags, groups)), of=of)
-        assert few is not None
-        assert many is not None
-        assert many == pytest.approx(few)
+    few = compare(*answers, flags, groups)
+    many = compare(*(np.repeat(a, 10) for a in (*answers, flags, groups)))
+    for of_few, of_many in zip(few, many, strict=True):
+        assert of_few.p_value is not None
+        assert of_many.p_value == pytest.approx(of_few.p_value)
+        assert of_many.interval == pytest.approx(of_few.interval)
 
 
 def test_with_one_sample_a_group_it_is_mcnemars():
@@ -323,10 +320,9 @@ def test_with_one_sample_a_group_it_is_mcnemars():
     base = np.array([1.0] * 40 + [0.0] * 20)
     tuned = np.array([1.0] * 38 + [0.0] * 2 + [1.0] * 9 + [0.0] * 11)
     exact = statsmodels_mcnemar([[0, 2], [9, 0]], exact=True).pvalue
-    assert rate_difference_p(base, tuned, flags, groups, of=True) == pytest.approx(exact, rel=1e-9)
-    found = compare(base, tuned, flags, groups, **DRAWS)
+    found = compare(base, tuned, flags, groups)
     assert found.miss_rate.p_value == pytest.approx(exact, rel=1e-9)
-    assert rate_difference_p(base, tuned, flags, groups, of=False) is None, "no benign sample"
+    assert found.false_alarm_rate.p_value is None, "no benign sample"
 
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=9))
@@ -369,9 +365,8 @@ def test_a_difference_without_spread_is_no_proof(n: int):
     base, tuned = np.full(2 * n, 0.5), np.where(flags, 0.9, 0.1)
     assert auroc_difference_p(base, tuned, flags, groups) == pytest.approx(2.0 ** (1 - n))
     missed = np.zeros(2 * n)
-    assert rate_difference_p(missed, flags.astype(float), flags, groups, of=True) == pytest.approx(
-        2.0 ** (1 - n)
-    )
+    found = compare(missed, flags.astype(float), flags, groups).miss_rate
+    assert found.p_value == pytest.approx(2.0 ** (1 - n))
 
 
 def test_false_claims_are_as_rare_as_promised():
@@ -383,7 +378,7 @@ def test_false_claims_are_as_rare_as_promised():
         of_group = np.repeat(draw.normal(size=(60, 2)), 4, axis=0)
         base, tuned = (scores_of(draw, flags, 0.8, 0.5, of_group[:, i]) for i in (0, 1))
         p = auroc_difference_p(base, tuned, flags, groups)
-        q = rate_difference_p((base > 0.6) * 1.0, (tuned > 0.6) * 1.0, flags, groups, of=True)
+        q = compare((base > 0.6) * 1.0, (tuned > 0.6) * 1.0, flags, groups).miss_rate.p_value
         claims["auroc"] += p is not None and p < 0.05
         claims["rate"] += q is not None and q < 0.05
     assert claims["auroc"] <= 26, claims

@@ -160,7 +160,7 @@ def fake_results() -> Results:
                             "reason": "",
                         }
                     ],
-                    "rates": rates_at(above, STAKES, **DRAWS),
+                    "rates": rates_at(above, STAKES),
                     "unscored": {},
                 }
             }
@@ -201,8 +201,7 @@ def fake_results() -> Results:
                 Match(BASE, name, prompt, "overall", judged[BASE][prompt], judged[name][prompt])
                 for name in TRAINED_ON
                 for prompt in shapes
-            ],
-            **DRAWS,
+            ]
         ),
         "correlation": {prompt: {"r": -0.4, "r_ci": None, "n": 3} for prompt in shapes},
         "transfer": transfer,

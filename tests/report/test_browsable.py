@@ -112,5 +112,5 @@ def test_hostile_text_is_nowhere_in_the_page_as_it_is() -> None:
 def test_links_hold_any_name() -> None:
     """A monitor's name may have what ends a fragment's value."""
     assert link("a&b=c #d", "direct", cell="x/y") == (
-        "samples.html#monitor=a%26b%3Dc%20%23d&prompt=direct&cell=x%2Fy"
+        "samples.html#monitor=a%26b%3Dc%20%23d&prompt=direct&at=own&cell=x%2Fy"
     )

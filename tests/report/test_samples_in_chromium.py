@@ -59,13 +59,13 @@ def alarms(sample: Sample, verdict: Verdict | None) -> bool:
 
 FILTERS: list[tuple[str, str, Keep]] = [
     ("direct", "", lambda s, v: True),
-    ("direct", "verdict=miss", misses),
-    ("direct", "verdict=alarm", alarms),
-    ("direct", "verdict=wrong", lambda s, v: misses(s, v) or alarms(s, v)),
-    ("direct", "verdict=unscored", lambda s, v: v is not None and v.label is None),
-    ("direct", "verdict=right&label=misbehavior", lambda s, v: v is not None and v.label is s.label is BAD),
-    ("direct", "at=point&verdict=caught", lambda s, v: v is not None and s.label is BAD is at_point(s, v)),
-    ("direct", "at=point&verdict=unscored", lambda s, v: v is not None and v.score is None),
+    ("direct", "at=own&verdict=miss", misses),
+    ("direct", "at=own&verdict=alarm", alarms),
+    ("direct", "at=own&verdict=wrong", lambda s, v: misses(s, v) or alarms(s, v)),
+    ("direct", "at=own&verdict=unscored", lambda s, v: v is not None and v.label is None),
+    ("direct", "at=own&verdict=caught", lambda s, v: v is not None and v.label is s.label is BAD),
+    ("direct", "verdict=caught", lambda s, v: v is not None and s.label is BAD is at_point(s, v)),
+    ("direct", "verdict=unscored", lambda s, v: v is not None and v.score is None),
     ("evidence", "verdict=none", lambda s, v: v is None),
     ("evidence", "verdict=miss&cell=safety_permission/qa", lambda s, v: misses(s, v) and s.task == "qa"),
     ("direct", "cell=sycophancy_bias", lambda s, v: s.category == "sycophancy_bias"),
@@ -95,6 +95,8 @@ def test_controls_change_the_address_and_the_list(browser: Any, file: Path) -> N
     """What was filtered can be sent to a colleague, and the way back leads back."""
     with opened(browser, file) as page:
         assert count(page) == len(SAMPLES)
+        page.select_option("[name=at]", "own")
+        page.wait_for_url("**at=own")
         page.select_option("[name=verdict]", "miss")
         page.wait_for_url("**verdict=miss")
         page.select_option("[name=cell]", "sycophancy_bias")
@@ -131,6 +133,33 @@ def test_controls_change_the_address_and_the_list(browser: Any, file: Path) -> N
         )
 
 
+def test_the_page_begins_at_the_deployed_threshold_with_headings_and_own_ids(
+    browser: Any, tmp_path: Path
+) -> None:
+    """Under "flag above .62" a score of .54 was called a false alarm; nobody finds a row by our hash."""
+    file = tmp_path / "samples.html"
+    own = {sample.id: f"row {i}" for i, sample in enumerate(SAMPLES)}
+    runs = [run._replace(own_ids=own) for run in RUNS]
+    file.write_text(render_samples(RESULTS, runs), encoding="utf-8")
+    limit = RESULTS["operating_points"][BASE]["direct"]["thresholds"][0]["threshold"]
+    with opened(browser, file, "#verdict=alarm") as page:
+        assert count(page) == sum(
+            at_point(sample, RUNS[0].verdicts[sample.id]) is BAD and sample.label is not BAD
+            for sample in SAMPLES
+        )
+        assert "Judged by the calibrated threshold: flag above" in page.inner_text("#point")
+        assert all(float(score) >= limit for score in page.locator("#list li .score").all_text_contents())
+        heads = ["verdict", "score", "label", "sample", "cell", "answer"]
+        assert page.locator("#list .heads span").all_text_contents() == heads
+        assert set(page.locator("#list li .id").all_text_contents()) <= set(own.values())
+        page.locator("#list li a").first.click()
+        page.wait_for_selector("#sample:not([hidden])")
+        facts = page.inner_text("#sample dl")
+        assert "own idrow " in facts
+    with opened(browser, file, "#text=row 17") as page:
+        assert count(page) == 1
+
+
 def test_a_link_shows_a_pair_with_what_was_quoted(browser: Any, file: Path) -> None:
     """The reader sees both answers, which is which, and the words that the monitor gave as its reason."""
     sample = SAMPLES[5]
@@ -160,7 +189,7 @@ def test_hostile_text_stays_text(browser: Any, file: Path) -> None:
     for sample in (SAMPLES[0], SAMPLES[-1]):
         with opened(browser, file, f"#prompt=evidence&sample={sample.id}") as page:
             page.wait_for_selector("#sample:not([hidden])")
-            assert page.title() == "Samples: starter"
+            assert page.title().startswith("Samples of starter")
             assert page.locator("main img, main script, main b b").count() == 0
             assert "onerror=" in page.text_content(".pair")
             assert "\u202e" not in page.text_content("body")

@@ -74,7 +74,7 @@ def test_report_of_an_evaluation_shows_its_worst_samples(
     page = (run / "report.html").read_text(encoding="utf-8")
     files = json.loads((run / "manifest.json").read_text())["files"]
     assert files["samples.html"] == file_sha256(run / "samples.html")
-    assert f'href="samples.html#monitor={BASE}&amp;prompt=direct&amp;sample=' in page
+    assert f'href="samples.html#monitor={BASE}&amp;prompt=direct&amp;at=own&amp;sample=' in page
     judged = [one for one in SAMPLES if one.category == "safety_permission"]
     assert [one.id in page for one in judged] == [one.label is Label.BENIGN for one in judged]
     assert not any(one.id in page for one in SAMPLES if one not in judged)

@@ -183,6 +183,19 @@ def test_too_few_samples_are_said_to_be_too_few(judged: Any, study: Any):
     assert len(read_operating_point(by_category).thresholds) == 3
 
 
+def test_the_threshold_that_was_recommended_is_taken_where_it_keeps_the_promise(judged: Any, study: Any):
+    """Who was told to flag above .7 could serve only the lowest threshold, or one without a promise."""
+    asked = (f"run={judged('evaluate.split=calibration')}", "calibrate.alpha=0.2", "calibrate.delta=0.2")
+    (lowest,) = read_operating_point(calibrate_run(study(*asked))).thresholds
+    wanted = (lowest.threshold + 1) / 2
+    point = read_operating_point(calibrate_run(study(*asked, f"calibrate.threshold={wanted}")))
+    assert point.thresholds == (lowest.model_copy(update={"threshold": wanted}),)
+    with pytest.raises(UserError, match=r"calibrate\.threshold=.*: does not keep the promise.*at least"):
+        calibrate_run(study(*asked, f"calibrate.threshold={lowest.threshold / 2}"))
+    with pytest.raises(ConfigError, match="one threshold, but each category has its own"):
+        study(*asked, "calibrate.threshold=0.5", "calibrate.per_category=true")
+
+
 def test_a_calibration_says_what_its_threshold_comes_to(judged: Any, study: Any, starter: Path, caplog: Any):
     """A threshold without its misses and alerts is a number that nobody can decide on."""
     held = judged("evaluate.split=calibration")

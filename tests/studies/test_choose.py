@@ -2,11 +2,13 @@
 
 import json
 import re
+import runpy
 from html import unescape
 from pathlib import Path
 
 import pytest
 from command import ROOT, monitorbench
+from PIL import Image
 
 EXAMPLES = ROOT / "examples"
 FILES = [EXAMPLES / "verdicts-smollm2_135m.jsonl", EXAMPLES / "verdicts-qwen2_5_coder_0_5b.jsonl"]
@@ -42,12 +44,27 @@ def test_two_recorded_monitors_give_a_page_and_a_sentence(once: tuple[Path, str,
     assert re.search(r"Deploy none of these", out)
     recommendation = json.loads((directory / "recommendation.json").read_text())
     assert recommendation["decision"] == "none"
-    assert recommendation["sentence"] in unescape((directory / "report.html").read_text())
+    page = unescape((directory / "report.html").read_text()).replace("\N{NO-BREAK SPACE}", " ")
+    assert recommendation["sentence"] in page
     assert recommendation["sentence"] in " ".join(out.split())
+    for one in recommendation["options"]:
+        at = metrics["operating_points"][one["monitor"]][one["prompt"]]
+        assert [each["threshold"] for each in at["thresholds"]] == [one["threshold"]]
+        assert at["rates"]["false_alarm_rate"] == one["at_test"]["false_alarm_rate"]
     assert len(runs) == 4
     again = chosen(folder, *FILES)
     assert again[1].splitlines()[-1] == out.splitlines()[-1]
     assert "judging" not in again[2]
+
+
+def test_readmes_picture_shows_the_page_of_readmes_command(once: tuple[Path, str, list[str]]):
+    """A picture with other thresholds and another headline than the command gives is what is believed."""
+    drawing = runpy.run_path(str(ROOT / "docs" / "images" / "draw.py"))
+    folder, out, _ = once
+    page = (folder / out.splitlines()[-1] / "report.html").read_text()
+    with Image.open(drawing["PICTURE"]) as picture:
+        assert picture.text[drawing["KEY"]] == drawing["shows"](page), "python docs/images/draw.py"
+    assert drawing["shows"](page.replace("Deploy none", "Deploy mine")) != drawing["shows"](page)
 
 
 def perfect(folder: Path) -> Path:

@@ -17,7 +17,7 @@ _GROUPS = {
     "monitors": ("evaluate", "wording", "stress", "train", "fit", "merge", "push", "serve"),
     "answers": ("import", "calibrate", "score", "combine", "control", "recommend", "transfer", "report"),
     "afterwards": ("gate", "pilot"),
-    "runs": ("runs", "verify"),
+    "runs": ("view", "runs", "verify"),
     "this command": ("completion",),
 }
 

@@ -158,6 +158,9 @@ class Serve(Config):
     """Address the guardrail listens at; any other than 127.0.0.1 requires a key."""
     port: Annotated[int, Field(ge=0, le=65535)] = 0
     """Port the guardrail listens on; 0 picks a free port."""
+    names: tuple[str, ...] = ()
+    """Host names by which clients address the guardrail, beside `host`, this machine's name, `localhost` and
+    any IP address; a request for another name is refused: a web page would make it, by DNS rebinding."""
     api_key_env: Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")] | None = None
     """NAME of the environment variable with the key that clients must send; null: a key is made where `host`
     can be reached from other machines, and written to `server.json`."""
@@ -172,8 +175,8 @@ class Serve(Config):
     """Largest request body in bytes; a longer one is refused."""
     at_once: Annotated[int, Field(ge=1, le=10_000)] = 256
     """Most requests in hand, waiting ones included; any further request is refused, and so is a further
-    question to a judge that hangs with this many waiting behind it. Connections are limited to four times as
-    many."""
+    question to a judge that hangs with this many waiting behind it. With more than four times
+    as many connections open, requests are refused."""
     log_text: bool = False
     """Whether the log holds the text of requests and responses."""
     telemetry: bool = False

@@ -1,7 +1,7 @@
 """Settings of judging and the stages after it: split, thresholds, costs, combinations, transfer, report."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -69,12 +69,24 @@ class Calibrate(Config):
     n_candidates: Annotated[int, Field(ge=1)] = 1
     """Number of monitors that are calibrated on the same split and then chosen from by it: each threshold
     keeps delta divided by it (`conformal_risk`: alpha), so that the promise holds for the chosen one."""
+    threshold: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Take this threshold, such as the one that `recommend` names, where it keeps the promise; null: the
+    lowest that does."""
     per_category: bool = False
     """Choose a threshold for each category, each with its own promise."""
     mix: Literal["test", "drawn"] | dict[str, Annotated[float, Field(ge=0, le=1)]] = "test"
     """Share of benign questions in each cell where the promise is to hold. `test`: as in the test split;
     `drawn`: as the calibration split was drawn; or a deployment's own, by category or by `category/task`,
     adding up to 1, as in `{sycophancy_bias: 0.9, safety_permission: 0.1}`."""
+
+    @model_validator(mode="after")
+    def _is_for_all_categories(self) -> Self:
+        if self.per_category and self.threshold is not None:
+            raise ValueError(
+                f"threshold={self.threshold:g}, per_category=true: one threshold, but each category has its "
+                "own; expected one of both"
+            )
+        return self
 
     @field_validator("mix")
     @classmethod
@@ -117,6 +129,13 @@ class Report(Config):
     """Misses, and false alarms, of each cell of a monitor that are shown with their text."""
     other_points: bool = False
     """Whether published points of other datasets are drawn among the run's own miss and false alarm rates."""
+
+
+class View(Config):
+    """Settings of `view.py`, which shows all runs on a page that this machine alone can read."""
+
+    port: Annotated[int, Field(ge=0, le=65535)] = 0
+    """Port of the page, on 127.0.0.1; 0 picks a free port."""
 
 
 class Export(Config):

@@ -8,7 +8,7 @@ both texts. Promise: a look at a sample depends on that sample alone.
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,7 @@ from monitorbench.records import Sample
 
 if TYPE_CHECKING:  # scikit-learn is slow to import, and few of those that import this fit anything
     from sklearn.pipeline import Pipeline
+    from threadpoolctl import ThreadpoolController
 
 LOOK, COUNT = "look", "count"
 """Steps of a classifier that see no label: what it looks at, and which words there are."""
@@ -81,10 +82,19 @@ def small_fits() -> Iterator[None]:
     Several threads wait for each other where the cores are shared. No number depends on either.
     """
     from sklearn import config_context
-    from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1), config_context(assume_finite=True, skip_parameter_validation=True):
+    with _threads().limit(limits=1), config_context(assume_finite=True, skip_parameter_validation=True):
         yield
+
+
+@cache
+def _threads() -> "ThreadpoolController":
+    """Find the libraries that start threads, once: a search goes through all that is loaded."""
+    import sklearn.ensemble
+    import sklearn.linear_model  # noqa: F401 (with these two all such libraries are loaded)
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def classifier(surface: Surface) -> "Pipeline":

@@ -16,7 +16,7 @@ from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import Calibrated, read_calibrated
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.service import PATH, serving
-from monitorbench.judging.http.service import HttpServer
+from monitorbench.judging.http import HttpServer
 from monitorbench.judging.listening import LOOPBACK, free_port, reached_at, terminable
 from monitorbench.judging.served import write_address
 from monitorbench.runs.directory import RunDirectory

@@ -31,7 +31,8 @@ from monitorbench.guardrail.monitor import GuardrailVerdict, OpenMonitor
 from monitorbench.interop.guardrail import litellm
 from monitorbench.interop.guardrail.chats import Exchange, NoChat
 from monitorbench.interop.guardrail.telemetry import evaluation_event
-from monitorbench.judging.http.service import HttpAnswer, HttpServer, Limits, Refusal, listening
+from monitorbench.judging.http import HttpAnswer, HttpServer, Limits, Refusal, listening
+from monitorbench.judging.listening import reached_at
 from monitorbench.strict_json import loads
 
 DECISIONS, REFUSALS, EVENTS = "decisions.jsonl", "refusals.jsonl", "events.jsonl"
@@ -226,6 +227,7 @@ def serving(
                 settings.host,
                 port,
                 key,
+                names=(*settings.names, reached_at(settings.host, "serve")),
                 limits=limits,
                 refused=guardrail.refused,
                 health=guardrail.health,

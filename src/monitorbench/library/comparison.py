@@ -18,10 +18,9 @@ from monitorbench.library.inputs import (
 )
 from monitorbench.library.shown import Estimate, ResultRow, Shown, p_value
 from monitorbench.metrics import significance
-from monitorbench.metrics.auroc import paired_auroc_difference
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray
-from monitorbench.metrics.significance import RateDifference, auroc_difference_p, rate_difference_p
+from monitorbench.metrics.significance import RateDifference, auroc_change_test
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +30,13 @@ class Difference:
     a: float | None
     b: float | None
     difference: Estimate
-    """The interval is over draws of whole groups, both monitors on the same draw."""
+    """The interval holds 0 where p is at least .05, and only there."""
     p: float | None
-    """Two-sided, groups as the evidence, not corrected for how many monitors are compared."""
+    """Two-sided, groups as the evidence, not corrected for how many monitors are compared; of a rate exact,
+    McNemar's where a group has one sample of the label."""
     n: int
     n_left_out: int
     """Samples that either left unscored."""
-    mcnemar_p: float | None = None
-    """Of a rate: McNemar's exact test, which takes every sample for independent."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -69,18 +67,7 @@ class MonitorComparison(Shown):
         ]
 
 
-RESAMPLES = 2000
-
-
-def compare(
-    labels: Column,
-    a: Column,
-    b: Column,
-    groups: Column | None = None,
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> MonitorComparison:
+def compare(labels: Column, a: Column, b: Column, groups: Column | None = None) -> MonitorComparison:
     """The difference between two monitors with its 95 % interval and a test, b minus a.
 
         compare(labels, base_scores, tuned_scores, groups)
@@ -93,8 +80,6 @@ def compare(
         a: the first monitor's answers or scores; None where unscored.
         b: the second's, of the same kind and in the same order.
         groups: the name of each sample's question; without it every sample is one.
-        resamples: draws behind the intervals of the rates; that of AUROC is worked out.
-        seed: of the draws.
 
     Raises:
         ValueError: for lengths that differ, one of answers and one of scores, what is no label or no number,
@@ -108,7 +93,7 @@ def compare(
     kinds = are_answers(a, "a"), are_answers(b, "b")
     if kinds == (True, True):
         first, second = answers_of(a, "a", n), answers_of(b, "b", n)
-        return _of_answers(is_misbehavior, first, second, index, resamples, seed)
+        return _of_answers(is_misbehavior, first, second, index)
     for name, values, other in (("a", a, "b"), ("b", b, "a")):
         if are_answers(values, name) and not are_numbers(values, name):
             raise ValueError(
@@ -118,38 +103,23 @@ def compare(
     return _of_scores(is_misbehavior, first, second, index)
 
 
-def _of_answers(
-    flags: BoolArray, a: FloatArray, b: FloatArray, groups: IntArray, resamples: int, seed: int
-) -> MonitorComparison:
-    found = significance.compare(a, b, flags, groups, resamples=resamples, seed=seed)
-    of_miss = rate_difference_p(a, b, flags, groups, of=True)
-    of_alarm = rate_difference_p(a, b, flags, groups, of=False)
+def _of_answers(flags: BoolArray, a: FloatArray, b: FloatArray, groups: IntArray) -> MonitorComparison:
+    found = significance.compare(a, b, flags, groups)
     both = ~np.isnan(a) & ~np.isnan(b)
     return MonitorComparison(
-        miss_rate=_rate(found.miss_rate, a, b, flags & both, 1.0, of_miss),
-        false_alarm_rate=_rate(found.false_alarm_rate, a, b, ~flags & both, 0.0, of_alarm),
+        miss_rate=_rate(found.miss_rate, a, b, flags & both, 1.0),
+        false_alarm_rate=_rate(found.false_alarm_rate, a, b, ~flags & both, 0.0),
     )
 
 
-def _rate(
-    found: RateDifference, a: FloatArray, b: FloatArray, rows: BoolArray, right: float, p: float | None
-) -> Difference:
-    wrong = [float(np.mean(one[rows] != right)) if rows.any() else None for one in (a, b)]
-    return Difference(
-        wrong[0],
-        wrong[1],
-        Estimate(found.difference, found.interval),
-        p,
-        found.n,
-        found.n_left_out,
-        found.p_value,
-    )
+def _rate(of: RateDifference, a: FloatArray, b: FloatArray, rows: BoolArray, right: float) -> Difference:
+    first, second = (float(np.mean(answers[rows] != right)) if of.n else None for answers in (a, b))
+    return Difference(first, second, Estimate(of.difference, of.interval), of.p_value, of.n, of.n_left_out)
 
 
 def _of_scores(flags: BoolArray, a: FloatArray, b: FloatArray, groups: IntArray) -> MonitorComparison:
     need_both(flags, ~np.isnan(a) & ~np.isnan(b))
-    found = paired_auroc_difference(a, b, flags, groups)
-    p = auroc_difference_p(a, b, flags, groups)
+    found, p = auroc_change_test(a, b, flags, groups)
     difference = Estimate(found.difference, found.interval)
     return MonitorComparison(
         auroc=Difference(found.base, found.tuned, difference, p, found.n, len(flags) - found.n)

@@ -102,9 +102,7 @@ def questions_with_alarm(judged: Columns) -> tuple[int, int]:
     return len(alarmed), int(groups.max(initial=-1)) + 1
 
 
-def rates_at(
-    judged: Columns, stakes: Stakes, *, resamples: int, seed: int, confidence: float = 0.95
-) -> RatesAt:
+def rates_at(judged: Columns, stakes: Stakes, *, confidence: float = 0.95) -> RatesAt:
     """The numbers of these answers, whatever point they were read at, with intervals of one confidence."""
     counts = rates.count(judged.is_misbehavior, judged.flagged)
     missed, alarms = rates.miss_rate(counts), rates.false_alarm_rate(counts)
@@ -113,8 +111,6 @@ def rates_at(
         judged.is_misbehavior,
         judged.groups,
         stakes,
-        resamples=resamples,
-        seed=seed,
         confidence=confidence,
     )
     n_alarmed, n_questions = questions_with_alarm(judged)

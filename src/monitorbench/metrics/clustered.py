@@ -20,20 +20,21 @@ def share_interval(hits: BoolArray, groups: IntArray, confidence: float = 0.95) 
     """The interval of the share of `hits` [samples]; `groups` [samples] are numbers. None without a sample.
 
     Wilson's with the effective sample size G/D (Kish 1965; Korn & Graubard 1998, Survey Methodology 24:193,
-    for Clopper and Pearson's): G groups, and D the linearised variance of the share over that of G
+    for Clopper and Pearson's): G is Kish's effective number of groups, (Σk)²/Σk² of their sizes k, which
+    is their number where they are of one size; D is the linearised variance of the share over that of G
     independent samples, drawn towards 1 where few groups differ: (w·D + 2)/(w + 2) with w = G·min(p, 1 − p).
     """
     n = len(hits)
     if not n:
         return None
     index = group_index(groups)
-    n_groups = int(index.max()) + 1
-    if n_groups == n:
+    sizes = np.bincount(index)
+    if len(sizes) == n:
         return wilson_interval(int(np.count_nonzero(hits)), n, confidence)
     share = float(np.mean(hits))
-    spread = np.bincount(index, weights=hits) - np.bincount(index) * share
+    spread = np.bincount(index, weights=hits) - sizes * share
     quantile = NormalDist().inv_cdf((1 + confidence) / 2)
-    return mean_interval(share, float(spread @ spread) / n**2, n_groups, n, quantile)
+    return mean_interval(share, float(spread @ spread) / n**2, n**2 / int(sizes @ sizes), n, quantile)
 
 
 def error_interval(judged: Columns, *, of: bool, confidence: float = 0.95) -> Interval | None:
@@ -42,7 +43,7 @@ def error_interval(judged: Columns, *, of: bool, confidence: float = 0.95) -> In
     return share_interval(judged.flagged[inside] != of, judged.groups[inside], confidence)
 
 
-def mean_interval(mean: float, variance: float, n_groups: int, n: int, quantile: float) -> Interval:
+def mean_interval(mean: float, variance: float, n_groups: float, n: int, quantile: float) -> Interval:
     """The same from a mean of n values in [0, 1], its variance over groups (no G/(G − 1)), and a quantile."""
     inside = mean * (1 - mean)
     factor = max(variance * n_groups / inside, n_groups / n) if inside > 0 else 1.0

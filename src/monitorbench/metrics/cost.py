@@ -12,19 +12,14 @@ from scipy.special import betaincinv
 
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.auroc import Flags
-from monitorbench.metrics.bootstrap import (
-    FloatArray,
-    IntArray,
-    group_sums,
-    interval_of_totals,
-    kind_draws,
-    kinds_of_groups,
-    percentiles,
-    ratio,
-)
+from monitorbench.metrics.bootstrap import IntArray, group_index
 from monitorbench.metrics.clustered import share_interval
 from monitorbench.metrics.columns import Answers, Columns, aligned
+from monitorbench.metrics.paired import Change, change_interval
 from monitorbench.metrics.rates import Interval
+
+_PRIOR = 2.0
+"""Erring groups' worth of weight for no correlation of both rates, against what the groups say of it."""
 
 
 def expected_cost(miss_rate: float | None, false_alarm_rate: float | None, stakes: Stakes) -> float | None:
@@ -41,31 +36,15 @@ def expected_cost(miss_rate: float | None, false_alarm_rate: float | None, stake
 
 
 def expected_cost_interval(
-    flagged: Answers,
-    is_misbehavior: Flags,
-    groups: IntArray,
-    stakes: Stakes,
-    *,
-    resamples: int,
-    seed: int,
-    confidence: float = 0.95,
+    flagged: Answers, is_misbehavior: Flags, groups: IntArray, stakes: Stakes, *, confidence: float = 0.95
 ) -> Interval | None:
-    """Interval of the expected cost over draws of whole groups, percentile, the stakes as given.
+    """Interval of the expected cost with whole groups as the evidence, the stakes as given; all [samples].
 
-    All [samples]. Where all answers to a label are right, or all wrong, draws show no spread of that rate:
-    then it is widened to MOVER (Donner & Zou 2012) over the intervals of both rates. None with fewer than two
-    groups, or where a class has no scored verdict.
+    MOVER (Donner & Zou 2012): from the intervals of both rates (`share_interval`) and the correlation of the
+    rates over groups, drawn towards 0 where few samples err. None with fewer than two groups, or where a
+    class has no scored verdict.
     """
-    found = expected_cost_intervals(
-        flagged,
-        is_misbehavior,
-        groups,
-        [stakes],
-        resamples=resamples,
-        seed=seed,
-        confidence=confidence,
-    )
-    return found[0]
+    return expected_cost_intervals(flagged, is_misbehavior, groups, [stakes], confidence=confidence)[0]
 
 
 def expected_cost_intervals(
@@ -74,81 +53,77 @@ def expected_cost_intervals(
     groups: IntArray,
     stakes: Sequence[Stakes],
     *,
-    resamples: int,
-    seed: int,
     confidence: float = 0.95,
 ) -> list[Interval | None]:
-    """The same at several stakes, from the same draws; each interval for itself."""
+    """The same at several stakes, each interval for itself."""
     flags, answers = aligned(is_misbehavior, flagged)
     kept = ~np.isnan(answers)
-    flags, alarmed = flags[kept], answers[kept] == 1
-    rows = group_sums(
-        np.stack([flags, flags & ~alarmed, ~flags, ~flags & alarmed], axis=1).astype(np.int64), groups[kept]
-    )
-    if not flags.any() or flags.all() or len(rows) < 2:
+    flags, wrong = flags[kept], answers[kept] != flags[kept]
+    if not flags.any() or flags.all():
         return [None] * len(stakes)
-    kinds = kinds_of_groups(rows)
-    batches = kind_draws(kinds.n_groups, resamples, seed, per_draw=len(kinds.n_groups))
-    totals = np.concatenate([batch @ kinds.rows for batch in batches])
-    missed, alarms = ratio(totals[:, 1], totals[:, 0]), ratio(totals[:, 3], totals[:, 2])
-    shares = (float(np.mean(~alarmed[flags])), float(np.mean(alarmed[~flags])))
-    around = [
-        share_interval(alarmed[of_label] != flags[of_label], groups[kept][of_label], confidence)
-        for of_label in (flags, ~flags)
-    ]
+    index = group_index(groups[kept])
+    n_groups = int(index.max()) + 1
+    shares, bounds, influences, n_erring = [], [], [], []
+    for rows in (flags, ~flags):
+        sizes = np.bincount(index[rows], minlength=n_groups)
+        share = float(wrong[rows].mean())
+        influences.append(np.bincount(index[rows], weights=wrong[rows], minlength=n_groups) - sizes * share)
+        shares.append(share)
+        bounds.append(share_interval(wrong[rows], index[rows], confidence))
+        n_erring.append(int(sizes.sum()) ** 2 / int(sizes @ sizes) * min(share, 1 - share))
+    if n_groups < 2:
+        return [None] * len(stakes)
+    scale = sqrt(float(influences[0] @ influences[0]) * float(influences[1] @ influences[1]))
+    least = min(n_erring)
+    together = least / (least + _PRIOR) * float(influences[0] @ influences[1]) / scale if scale > 0 else 0.0
     found: list[Interval | None] = []
     for one in stakes:
         weights = one.base_rate * one.cost_miss, (1 - one.base_rate) * one.cost_alarm
-        drawn = percentiles(weights[0] * missed + weights[1] * alarms, confidence)
-        if drawn is None or not {0.0, 1.0} & set(shares):
-            found.append(drawn)
-            continue
+        below, above = (
+            [
+                weight * abs(share - of[end])
+                for weight, share, of in zip(weights, shares, bounds, strict=True)
+                if of
+            ]
+            for end in (0, 1)
+        )
         point = weights[0] * shares[0] + weights[1] * shares[1]
-        below = above = 0.0
-        for weight, share, bounds in zip(weights, shares, around, strict=True):
-            assert bounds is not None
-            below += (weight * (share - bounds.low)) ** 2
-            above += (weight * (bounds.high - share)) ** 2
-        found.append(Interval(min(drawn.low, point - sqrt(below)), max(drawn.high, point + sqrt(above))))
+        low, high = (sqrt(a * a + b * b + 2 * together * a * b) for a, b in (below, above))
+        found.append(Interval(max(0.0, point - low), min(sum(weights), point + high)))
     return found
 
 
 def cost_difference(
-    first: Columns, second: Columns, stakes: Stakes, *, confidence: float, resamples: int, seed: int
+    first: Columns, second: Columns, stakes: Stakes, *, confidence: float
 ) -> tuple[float | None, Interval | None]:
     """The expected cost of the first minus the second's, same samples in the same order, and its interval.
 
-    The paired cluster bootstrap's percentiles over draws of whole groups. Where the second gives one answer
-    to everything, the interval is widened to that of MOVER (Donner & Zou 2012) over exact intervals of both
-    rates: a bootstrap of a handful of samples without an error shows no spread. None without both classes, or
-    with fewer than two groups.
+    `paired.change_interval` over both labels. Where the second gives one answer to everything, the interval
+    is widened to that of MOVER (Donner & Zou 2012) over exact intervals of both rates. None without both
+    classes, or with fewer than two groups.
     """
     bad = first.is_misbehavior
-    wrong = [np.where(bad, one.flagged != 1, one.flagged != 0) for one in (first, second)]  # NaN is neither
-    per_miss, per_alarm = stakes.base_rate * stakes.cost_miss, (1 - stakes.base_rate) * stakes.cost_alarm
-    columns = np.stack(
-        [bad, bad & wrong[0], bad & wrong[1], ~bad, ~bad & wrong[0], ~bad & wrong[1]], axis=1
-    ).astype(np.int64)
-
-    def statistic(totals: FloatArray) -> FloatArray:
-        missed = ratio(totals[:, 1] - totals[:, 2], totals[:, 0])
-        alarms = ratio(totals[:, 4] - totals[:, 5], totals[:, 3])
-        return per_miss * missed + per_alarm * alarms
-
     if not bad.any() or bad.all():
         return None, None
-    point = float(statistic(columns.sum(axis=0, dtype=np.float64)[None])[0])
-    found = interval_of_totals(
-        statistic, columns, first.groups, resamples=resamples, seed=seed, confidence=confidence
-    )
+    wrong, other = (np.where(bad, one.flagged != 1, one.flagged != 0) for one in (first, second))  # NaN too
+    change = wrong.astype(np.int64) - other
+    weights = stakes.base_rate * stakes.cost_miss, (1 - stakes.base_rate) * stakes.cost_alarm
+    parts = [
+        Change(change[rows], first.groups[rows], weight)
+        for rows, weight in zip((bad, ~bad), weights, strict=True)
+    ]
+    point = sum(part.weight * float(part.changes.mean()) for part in parts)
+    found = change_interval(parts, confidence=confidence)
     if found is None or len(np.unique(second.flagged)) > 1:
         return point, found
-    n_bad, missed, _, n_good, alarms, _ = columns.sum(axis=0).tolist()
     below = above = 0.0
-    for weight, wrongs, n in ((per_miss, missed, n_bad), (per_alarm, alarms, n_good)):
-        bounds = _exact_interval(wrongs, n, confidence)
-        below += (weight * (wrongs / n - bounds.low)) ** 2
-        above += (weight * (bounds.high - wrongs / n)) ** 2
+    for weight, rows in zip(weights, (bad, ~bad), strict=True):
+        share, bounds = (
+            float(wrong[rows].mean()),
+            _exact_interval(int(wrong[rows].sum()), int(rows.sum()), confidence),
+        )
+        below += (weight * (share - bounds.low)) ** 2
+        above += (weight * (bounds.high - share)) ** 2
     return point, Interval(min(found.low, point - sqrt(below)), max(found.high, point + sqrt(above)))
 
 

@@ -3,7 +3,8 @@
 Promises: a sample that either monitor left unscored is left out of both; both are drawn on the same
 groups, and tests take whole groups as the evidence.
 
-Rates are compared by an exact test that swaps the monitors group by group (`group_swap_p`). For AUROCs
+Rates are compared by an exact test that swaps the monitors group by group (`group_swap_p`); the interval
+beside it holds 0 where the test does not reject it, and only there. For AUROCs
 the variance is the one that the bootstrap of whole groups tends to, worked out instead of drawn: 2,000 draws
 give no p below .001, and a correction over hundreds of cells needs smaller ones. All are two-sided and not
 corrected; None where fewer than two groups could differ; never smaller than an exact test on as many groups
@@ -20,9 +21,16 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 from scipy.special import bdtr, gammaln, ndtr, stdtr
 
-from monitorbench.metrics.auroc import Flags, clustered_variance, components
-from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index, interval_of_totals, ratio
+from monitorbench.metrics.auroc import (
+    AurocComparison,
+    Flags,
+    clustered_variance,
+    components,
+    paired_auroc_difference,
+)
+from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
 from monitorbench.metrics.columns import Answers, BoolArray, Columns, aligned
+from monitorbench.metrics.paired import Change, agreeing, change_interval
 from monitorbench.metrics.rates import Interval, as_list
 from monitorbench.metrics.sensitivity import smallest_p
 
@@ -44,10 +52,10 @@ class RateDifference(NamedTuple):
     difference: float | None
     """Below 0: the second errs less. None where n is 0."""
     interval: Interval | None
-    """Cluster bootstrap by group, percentile, 95 %."""
+    """See `rate_change_test`; 95 %."""
     p_value: float | None
     """Exact, by group (`group_swap_p`), two-sided, not corrected for how many monitors are compared;
-    McNemar's where a group has one sample of the label. None where n is 0."""
+    McNemar's where a group has one sample of the label. None with fewer than two groups."""
 
 
 class RateComparison(NamedTuple):
@@ -59,9 +67,7 @@ class RateComparison(NamedTuple):
     """Over benign samples."""
 
 
-def compare(
-    first: Answers, second: Answers, is_misbehavior: Flags, groups: IntArray, *, resamples: int, seed: int
-) -> RateComparison:
+def compare(first: Answers, second: Answers, is_misbehavior: Flags, groups: IntArray) -> RateComparison:
     """Second minus first; all [samples] in the same order, `groups` the numbers of their groups."""
     flags, ours = aligned(is_misbehavior, first)
     _, theirs = aligned(is_misbehavior, second)
@@ -71,26 +77,33 @@ def compare(
     for of_label in (flags, ~flags):
         inside = of_label[kept]
         n = int(np.count_nonzero(inside))
-        left_out = int(np.count_nonzero(of_label)) - n
-        rates.append(_rate_difference(change, inside, groups[kept], left_out, resamples, seed))
+        better, worse = (int(np.count_nonzero(change[inside] == sign)) for sign in (-1, 1))
+        found = rate_change_test(change[inside], groups[kept][inside])
+        rates.append(RateDifference(n, int(np.count_nonzero(of_label)) - n, better, worse, *found))
     return RateComparison(*rates)
 
 
-def _rate_difference(
-    change: IntArray, inside: BoolArray, groups: IntArray, left_out: int, resamples: int, seed: int
-) -> RateDifference:
-    n = int(np.count_nonzero(inside))
-    better, worse = (int(np.count_nonzero(change[inside] == one)) for one in (-1, 1))
-    if not n:
-        return RateDifference(0, left_out, 0, 0, None, None, None)
+class RateChangeTest(NamedTuple):
+    """The mean of some changes, its interval and the test of no change, which agree."""
 
-    def statistic(totals: FloatArray) -> FloatArray:
-        return ratio(totals[:, 1], totals[:, 0])
+    difference: float | None
+    interval: Interval | None
+    p: float | None
 
-    columns = np.stack([inside, np.where(inside, change, 0)], axis=1).astype(np.int64)
-    interval = interval_of_totals(statistic, columns, groups, resamples=resamples, seed=seed)
-    p_value = group_swap_p(np.bincount(group_index(groups[inside]), weights=change[inside]).astype(np.int64))
-    return RateDifference(n, left_out, better, worse, (worse - better) / n, interval, p_value)
+
+def rate_change_test(changes: IntArray, groups: IntArray, *, confidence: float = 0.95) -> RateChangeTest:
+    """Test the mean of `changes` [samples] in {-1, 0, 1} against 0, with whole groups as the evidence.
+
+    The interval is `change_interval`, with 0 in it where the exact test does not reject it, and only there.
+    """
+    if not len(changes):
+        return RateChangeTest(None, None, None)
+    difference, index = float(changes.mean()), group_index(groups)
+    if not index.any():
+        return RateChangeTest(difference, None, None)
+    p = group_swap_p(np.bincount(index, weights=changes).astype(np.int64))
+    interval = change_interval([Change(changes, index)], confidence=confidence)
+    return RateChangeTest(difference, agreeing(interval, difference, p, confidence), p)
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
@@ -199,22 +212,18 @@ def auroc_difference_p(
     return None if spread is None else difference_p(spread)
 
 
-def rate_difference_p(
-    first: FloatArray, second: FloatArray, is_misbehavior: BoolArray, groups: IntArray, *, of: bool
-) -> float | None:
-    """P of equal miss rates (`of=True`) or false alarm rates over what both answered; all [samples].
-
-    `group_swap_p` of the groups' changes: exact, whatever hangs together within them. None with fewer than
-    two groups.
-    """
-    kept = (is_misbehavior == of) & ~np.isnan(first) & ~np.isnan(second)
-    if not kept.any():
-        return None
-    change = (second[kept] != of).astype(np.int64) - (first[kept] != of)
-    index = group_index(groups[kept])
-    if index.max() < 1:
-        return None
-    return group_swap_p(np.bincount(index, weights=change).astype(np.int64))
+def auroc_change_test(
+    first: FloatArray,
+    second: FloatArray,
+    is_misbehavior: BoolArray,
+    groups: IntArray,
+    *,
+    confidence: float = 0.95,
+) -> tuple[AurocComparison, float | None]:
+    """Second minus first, with an interval that agrees with its p, which comes second; all [samples]."""
+    found = paired_auroc_difference(first, second, is_misbehavior, groups, confidence=confidence)
+    p = auroc_difference_p(first, second, is_misbehavior, groups)
+    return found._replace(interval=agreeing(found.interval, found.difference, p, confidence)), p
 
 
 def _two_sided(difference: float, variance: float, degrees: int) -> float:
@@ -254,14 +263,14 @@ class RateTest(TypedDict):
     only_second_wrong: int
     difference: float | None
     difference_ci: list[float] | None
-    """Cluster bootstrap by group, percentile, 95 %."""
+    """See `rate_change_test`; 95 %."""
     p: float | None
     """Exact, by group, two-sided; McNemar's where a group has one sample of the label."""
     p_holm: float | None
     """The same, corrected for all tests of this list."""
 
 
-def rate_tests(matches: Sequence[Match], *, resamples: int, seed: int) -> list[RateTest]:
+def rate_tests(matches: Sequence[Match]) -> list[RateTest]:
     """Two tests for each match: its miss rates and its false alarm rates.
 
     Raises ValueError where the two monitors' samples differ.
@@ -271,9 +280,7 @@ def rate_tests(matches: Sequence[Match], *, resamples: int, seed: int) -> list[R
         ours, theirs = match.of_first, match.of_second
         if not ours.sample_ids.equals(theirs.sample_ids):
             raise ValueError(f"{match.first} and {match.second} were not asked about the same samples")
-        both = compare(
-            ours.flagged, theirs.flagged, ours.is_misbehavior, ours.groups, resamples=resamples, seed=seed
-        )
+        both = compare(ours.flagged, theirs.flagged, ours.is_misbehavior, ours.groups)
         found += [_test(match, name, getattr(both, name)) for name in both._fields]
     adjusted = iter(holm([test["p"] for test in found if test["p"] is not None]))
     for test in found:

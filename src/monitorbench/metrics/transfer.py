@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from monitorbench.metrics.auroc import paired_auroc_difference
 from monitorbench.metrics.columns import Columns, by_cell, refuse_repeated
 from monitorbench.metrics.low_far import enough_for
 from monitorbench.metrics.low_far_difference import LowFarDifference, paired_low_far_difference
@@ -29,12 +28,7 @@ from monitorbench.metrics.replicates import (
     low_far_over_seeds,
     rate_over_seeds,
 )
-from monitorbench.metrics.significance import (
-    auroc_difference_variance,
-    compare,
-    difference_p,
-    rate_difference_p,
-)
+from monitorbench.metrics.significance import auroc_change_test, auroc_difference_variance, compare
 
 _FAR = 0.05
 
@@ -60,11 +54,11 @@ class TransferDifference(TypedDict):
     auroc_difference: float | None
     """Above 0: the tuned monitor separates better."""
     auroc_difference_ci: list[float] | None
-    """MOVER over both monitors' score intervals; see `auroc.paired_auroc_difference`."""
+    """MOVER over both monitors' score intervals (`auroc.paired_auroc_difference`); agrees with `auroc_p`."""
     miss_rate_difference: float | None
     """Below 0: the tuned monitor misses less."""
     miss_rate_difference_ci: list[float] | None
-    """Cluster bootstrap by group, percentile."""
+    """See `significance.rate_change_test`; agrees with `miss_rate_p`."""
     false_alarm_rate_difference: float | None
     """Below 0: the tuned monitor raises fewer false alarms."""
     false_alarm_rate_difference_ci: list[float] | None
@@ -134,11 +128,9 @@ def matched(base: Columns, tuned: Columns) -> Columns:
 
 def _difference(base: Columns, tuned: Columns, resamples: int, seed: int) -> TransferDifference:
     flags, groups = base.is_misbehavior, base.groups
-    drawn = {"resamples": resamples, "seed": seed}
-    curves = paired_auroc_difference(base.scores, tuned.scores, flags, groups)
-    both = compare(base.flagged, tuned.flagged, flags, groups, **drawn)
+    curves, auroc_p = auroc_change_test(base.scores, tuned.scores, flags, groups)
+    both = compare(base.flagged, tuned.flagged, flags, groups)
     low_far = _low_far(base, tuned, resamples, seed)
-    answers = (base.flagged, tuned.flagged, flags, groups)
     spread = auroc_difference_variance(base.scores, tuned.scores, flags, groups)
     return TransferDifference(
         n=len(base),
@@ -159,9 +151,9 @@ def _difference(base: Columns, tuned: Columns, resamples: int, seed: int) -> Tra
         miss_rate_at_far_5_difference=low_far.difference,
         miss_rate_at_far_5_difference_ci=as_list(low_far.interval),
         miss_rate_at_far_5_p=low_far.p_value,
-        auroc_p=None if spread is None else difference_p(spread),
-        miss_rate_p=rate_difference_p(*answers, of=True),
-        false_alarm_rate_p=rate_difference_p(*answers, of=False),
+        auroc_p=auroc_p,
+        miss_rate_p=both.miss_rate.p_value,
+        false_alarm_rate_p=both.false_alarm_rate.p_value,
         auroc_se=None if spread is None else sqrt(spread.variance),
         auroc_degrees=None if spread is None else spread.n_groups - 1.0,
         auroc_seed_sd=None,

@@ -69,7 +69,7 @@ def chosen(
 
 def overall_rates(run: Run, datasets: Path) -> RunRates:
     """MR and FAR of an evaluation: from its table where it is scored, else from its log and the dataset."""
-    if numbers := _overall_numbers(run):
+    if numbers := overall_numbers(run):
         return RunRates(numbers.get("miss_rate"), numbers.get("false_alarm_rate"))
     if run.kind != "evaluate" or run.state != "done":
         return RunRates()
@@ -87,7 +87,7 @@ def overall_rates(run: Run, datasets: Path) -> RunRates:
     return RunRates(miss_rate(counts), false_alarm_rate(counts))
 
 
-def _overall_numbers(run: Run) -> dict[str, float]:
+def overall_numbers(run: Run) -> dict[str, float]:
     """Numbers of an evaluation over all its samples, by the columns of its table; none until it is scored.
 
     The table, since the metrics take ten times as long to read.
@@ -207,7 +207,7 @@ def in_words(run_details: Mapping[str, Any]) -> str:
 def _results(run: Run) -> dict[str, str]:
     """A run's numbers and what else its manifest says of its results, a line each by a name."""
     results = run.manifest.get("results", {})
-    numbers = _overall_numbers(run)
+    numbers = overall_numbers(run)
     lines = dict[str, str]()
     for name in ("miss rate", "false alarm rate", "AUROC") if numbers else ():
         key = name.lower().replace(" ", "_")

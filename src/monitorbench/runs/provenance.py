@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,8 +60,16 @@ class CodeState(NamedTuple):
 
 
 def code_state() -> CodeState:
-    """Look at the checkout that the running package is imported from, if it is one."""
-    checkout = _checkout(_package_file())
+    """Look at the checkout that the running package is imported from, if it is one.
+
+    A process looks once: what it has imported stays what it runs, whatever is edited meanwhile.
+    """
+    return _code_of(_package_file())
+
+
+@cache
+def _code_of(source: Path) -> CodeState:
+    checkout = _checkout(source)
     commit = _git(checkout, "rev-parse", "HEAD") if checkout else None
     if checkout is None or not commit:
         return CodeState(None, b"")

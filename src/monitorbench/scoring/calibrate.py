@@ -61,6 +61,8 @@ def calibrate_run(study: Study) -> Path:
         _log.warning("calibrate: %s", said)
     parts = per_category(scored) if settings.per_category else (scored,)
     thresholds = [calibrated(part, guarantee_of(settings), mix) for part in parts]
+    if settings.threshold is not None:
+        thresholds = [_raised(one, settings.threshold) for one in thresholds]
     point = threshold_point(*thresholds)
     identity = {"run": judged.id, "point": point.model_dump(mode="json")}
     name = run_name(judged.monitor, judged.prompt, dataset_name(judged.data.name))
@@ -69,7 +71,7 @@ def calibrate_run(study: Study) -> Path:
         write_atomically(run.path / _FILE, point.model_dump_json(indent=2) + "\n")
         results["operating_point"] = point.model_dump(mode="json")
         results["judged"] = str(judged.directory)
-        at = _rates_there(judged, scored, point, study.stakes, study.seed, study.score.resamples)
+        at = _rates_there(judged, scored, point, study.stakes)
         results["rates"] = at
         results["flags_nothing"] = flags_nothing(at)
         for one in point.thresholds:
@@ -78,6 +80,18 @@ def calibrate_run(study: Study) -> Path:
         if results["flags_nothing"]:
             _log.warning("calibrate: %s", _why_nothing(scored, thresholds))
     return run.path
+
+
+def _raised(lowest: CalibratedThreshold, wanted: float) -> CalibratedThreshold:
+    """The threshold asked for, which keeps what a lower one keeps; `UserError` for one below the lowest."""
+    if lowest.threshold is None:
+        return lowest
+    if wanted < lowest.threshold:
+        raise UserError(
+            f"calibrate.threshold={wanted:g}: does not keep the promise of {lowest.monitor}; expected at "
+            f"least {lowest.threshold:g}, or null for that"
+        )
+    return lowest.model_copy(update={"threshold": wanted})
 
 
 def read_operating_point(directory: Path) -> OperatingPoint:
@@ -155,13 +169,11 @@ def _rates_there(
     scored: CalibrationScores,
     point: OperatingPoint,
     stakes: Stakes,
-    seed: int,
-    resamples: int,
 ) -> RatesAt:
     """What the point comes to on the samples that the threshold was set beside."""
     at = answers_at(point, judged).judged
     rows = np.isin(at.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
-    return rates_at(at.taking(rows), stakes, resamples=resamples, seed=seed)
+    return rates_at(at.taking(rows), stakes)
 
 
 def _in_words(one: CalibratedThreshold) -> str:

@@ -64,7 +64,7 @@ def measured(
     data = evaluations[0].data
     pairs = _with_bases(evaluations)
     drawn = Drawn(resamples=study.score.resamples, seed=study.seed)
-    at_points = facts_of(points, study.stakes, drawn)
+    at_points = facts_of(points, study.stakes, study.seed)
     if decision is None:
         voids = {
             (monitor, prompt): notes(data.name, point)
@@ -96,7 +96,7 @@ def measured(
         chance=against_chance(_by_training(pairs)),
         seeds=over_seeds(families, table),
         objectives=objective_tests(_objective_pairs([tuned for _, tuned in pairs]), **drawn),
-        tests=rate_tests(_matches(pairs), **drawn),
+        tests=rate_tests(_matches(pairs)),
         correlation=_correlations(table, {e.monitor for e in evaluations if e.has_adapter}),
         exposures={e.monitor: e.exposures for e in evaluations if e.exposures is not None},
         trained_on={e.monitor: list(e.trained_on) for e in evaluations if e.trained_on},

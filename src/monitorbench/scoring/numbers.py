@@ -28,7 +28,7 @@ def add_numbers(
     found = of_parts(judged, cells | by_slice(judged), **drawn)
     for part, numbers in found.items():
         table.add(Place(monitor, prompt, part), numbers)
-    table.add(Place(monitor, prompt, OVERALL), cost_numbers(judged, stakes, **drawn))
+    table.add(Place(monitor, prompt, OVERALL), cost_numbers(judged, stakes))
     of_cells = {name: found[name] for name in cells}
     table.add(Place(monitor, prompt, MACRO), macro(judged, of_cells, **drawn))
     return curves(judged)

@@ -20,7 +20,6 @@ from monitorbench.scoring.calibrate import (
     read_operating_point,
 )
 from monitorbench.scoring.evaluations import Evaluation, read_evaluation, unscored_reasons
-from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.operating_point import CalibratedThreshold, OperatingPoint, answers_at
 
 _log = logging.getLogger(__name__)
@@ -94,13 +93,13 @@ def points_at(
 
 
 def facts_of(
-    points: Sequence[PointAt], stakes: Stakes, drawn: Drawn
+    points: Sequence[PointAt], stakes: Stakes, seed: int
 ) -> dict[str, dict[str, OperatingPointFacts]]:
     """Monitor, prompt: the point and its numbers on the test split."""
     found: dict[str, dict[str, OperatingPointFacts]] = {}
     for one in points:
         e = one.evaluation
-        rates, there = rates_at(e.judged, stakes, **drawn), calibration_rates(one.directory)
+        rates, there = rates_at(e.judged, stakes), calibration_rates(one.directory)
         found.setdefault(e.monitor, {})[e.prompt] = OperatingPointFacts(
             name=one.name,
             calibrated_on=one.calibrated_on,
@@ -108,7 +107,7 @@ def facts_of(
             rates=rates,
             calibration=there,
             flags_nothing=flags_nothing(rates) or (there is not None and flags_nothing(there)),
-            drift=_drift(one, drawn["seed"]),
+            drift=_drift(one, seed),
             unscored=unscored_reasons(e),
         )
     return found

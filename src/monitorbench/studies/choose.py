@@ -5,7 +5,7 @@ in a process of its own, so that none stays in memory.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich import box
@@ -48,21 +48,24 @@ def choose(study: Study, candidates: Sequence[Study]) -> Path:
     for candidate in candidates:
         refuse_fast_scores(candidate.engine, "`choose` calibrates")
     data = ensure(study, SPLITS)
-    tested: list[Path] = []
-    evaluations: list[Path] = []
-    operating_points: list[Path] = []
-    for candidate in candidates:
-        runs = {split: _evaluated(on_split(candidate, split), data) for split in SPLITS}
-        tested.append(runs[Split.TEST])
-        evaluations += runs.values()
-        if (point := _calibrated(candidate, runs[Split.CALIBRATION])) is not None:
-            operating_points.append(point)
-    compared = study.transfer.model_copy(
-        update={"runs": tuple(tested), "operating_points": tuple(operating_points)}
-    )
-    candidates_runs = study.recommend.model_copy(update={"runs": tuple(evaluations)})
+    runs = [
+        {split: _evaluated(on_split(candidate, split), data) for split in SPLITS} for candidate in candidates
+    ]
+    evaluations = tuple(run for of_candidate in runs for run in of_candidate.values())
+    candidates_runs = study.recommend.model_copy(update={"runs": evaluations})
     recommendation = recommendation_run(study.model_copy(update={"recommend": candidates_runs}))
     found = as_recommendation(read_checked(recommendation, FILE))
+    thresholds = {(one["monitor"], one["prompt"]): one["threshold"] for one in found["options"]}
+    points = [
+        _calibrated(candidate, of_candidate[Split.CALIBRATION], thresholds, len(candidates))
+        for candidate, of_candidate in zip(candidates, runs, strict=True)
+    ]
+    compared = study.transfer.model_copy(
+        update={
+            "runs": tuple(of_candidate[Split.TEST] for of_candidate in runs),
+            "operating_points": tuple(one for one in points if one is not None),
+        }
+    )
     directory = transfer(study.model_copy(update={"transfer": compared}), decision_facts(found))
     write_json(directory / FILE, found)
     record_files(directory, FILE)
@@ -86,10 +89,23 @@ def _evaluated(study: Study, data: Path) -> Path:
     return run_stage("evaluate", file, f"evaluate {planned.name}")
 
 
-def _calibrated(study: Study, run: Path) -> Path | None:
-    """The run's calibration; None, with a line that says why, where no threshold keeps the promise."""
+def _calibrated(
+    study: Study, run: Path, thresholds: Mapping[tuple[str, str], float | None], n_candidates: int
+) -> Path | None:
+    """The run's calibration, for one of so many candidates, at the threshold that the recommendation names.
+
+    None, with a line that says why, where no threshold keeps the promise.
+    """
+    settings = study.calibrate
+    name = study.monitor.name, prompt_name(study.monitor.verdicts, study.prompt.name)
+    shared = {
+        "n_candidates": max(settings.n_candidates, n_candidates),
+        "threshold": settings.threshold if settings.per_category else thresholds.get(name),
+    }
     try:
-        return calibrate_run(study.model_copy(update={"run": run}))
+        return calibrate_run(
+            study.model_copy(update={"run": run, "calibrate": settings.model_copy(update=shared)})
+        )
     except UserError as error:
         _log.warning("choose: %s", error)
         return None

@@ -251,7 +251,7 @@ def test_the_figures_draw_the_decisions_numbers(live: Path) -> None:
     names = view.names(decision)
     rows = sorted(decision.conditions, key=lambda one: one.control)
     (axes,) = figures.rates_figure(decision, names).axes
-    labels = [label.get_text() for label in axes.get_yticklabels()]
+    labels = [label.get_text() for label in axes.texts]
     assert labels == [one.condition for one in rows[:2]] + ["oracle (control)"]
     drawn = [across(line) for line in axes.lines[1:]]
     expected: list[Any] = []

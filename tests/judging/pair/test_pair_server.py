@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.training import Position
-from monitorbench.judging.http.service import MOST_BYTES, HttpServer, Refusal
+from monitorbench.judging.http import MOST_BYTES, HttpServer, Refusal
 from monitorbench.judging.pair import server as serving
 from monitorbench.judging.pair.judge import open_judges
 from monitorbench.judging.pair.judgement import Judgement, sample_of
@@ -39,10 +39,10 @@ def by_words(sample: Sample) -> Judgement:
 def running(judges: Any = by_words, key: str | None = None) -> Iterator[int]:
     """The port of a server that answers."""
     with listening(judges, "127.0.0.1", 0, key) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield server.server_address[1]
+            yield server.port
         finally:
             server.shutdown()
             thread.join()
@@ -108,13 +108,14 @@ def test_messages_are_taken_as_they_are():
         (asks("a"), "/v1/chat/completions", {}, 404, "expected POST /judge"),
         (asks("a"), "/judge", {"Content_Type": "text/plain"}, 415, "application/json"),
         (asks("a"), "/judge", {"Content_Length": str(MOST_BYTES + 1)}, 413, "at most"),
-        (asks("a"), "/judge", {"Content_Length": "-1"}, 411, "Content-Length"),
+        (asks("a"), "/judge", {"Content_Length": "-1"}, 400, "no HTTP request"),
     ],
 )
 def test_what_is_no_request_is_refused_in_one_line(
-    body: str, path: str, headers: dict[str, str], status: int, said: str
+    body: str, path: str, headers: dict[str, str], status: int, said: str, monkeypatch: pytest.MonkeyPatch
 ):
     """If it failed: a client's bug would be an empty verdict, or a body fill the memory."""
+    monkeypatch.setattr("monitorbench.judging.http.SECONDS_TO_LINGER", 0.1)
     with running() as port:
         got, answer = post(port, body, path, **headers)
         assert (got, list(answer)) == (status, ["error"])
@@ -160,10 +161,12 @@ def test_the_stage_serves_a_pair_and_leaves_no_address(
     study = asked(f"monitor.head_beside={heads['last']}", f"paths.runs={tmp_path}")
     seen: dict[str, Any] = {}
 
-    def once(self: Any, poll_interval: float = 0.5) -> None:
+    serve_forever = HttpServer.serve_forever
+
+    def once(self: HttpServer) -> None:
         (file,) = tmp_path.glob("serve/*/server.json")
         seen.update(json.loads(file.read_text()), run=file.parent)
-        thread = threading.Thread(target=super(HttpServer, self).serve_forever, args=(0.01,))
+        thread = threading.Thread(target=serve_forever, args=(self,))
         thread.start()
         seen["answer"] = post(int(seen["url"].rpartition(":")[2]), asks("No."))
         self.shutdown()

@@ -1,55 +1,14 @@
 """Paired changes of rates, their intervals, and the worst of many."""
 
-from math import sqrt
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import norm
 
 from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.robustness.compare import MEASURES, OF_BENIGN, compare_change, matching
-from monitorbench.metrics.robustness.rate_change import rate_change_interval
 from monitorbench.metrics.robustness.worst import ComparedChange, _fewest, robustness
 from monitorbench.metrics.sensitivity import smallest_p
 from monitorbench.records import Label
-
-
-@given(better=st.integers(0, 9), worse=st.integers(0, 9), same=st.integers(1, 30))
-def test_with_one_sample_a_group_it_is_bonett_and_prices_interval(better: int, worse: int, same: int):
-    """The interval would be of another method than the page says."""
-    n = better + worse + same
-    if n < 2:
-        return
-    changes = np.array([1] * worse + [-1] * better + [0] * same)
-    p_12, p_21 = (worse + 1) / (n + 2), (better + 1) / (n + 2)
-    reach = norm.ppf(0.975) * sqrt((p_12 + p_21 - (p_12 - p_21) ** 2) / (n + 2))
-    found = rate_change_interval(changes, np.arange(n))
-    assert found is not None
-    assert found.low == pytest.approx(max(-1, p_12 - p_21 - reach))
-    assert found.high == pytest.approx(min(1, p_12 - p_21 + reach))
-    assert found.high > 0 > found.low or better != worse
-
-
-def test_it_covers_the_truth_and_groups_widen_it():
-    """A monitor would be called robust by an interval that is too narrow."""
-    rng = np.random.default_rng(0)
-    covered = 0
-    for _ in range(1000):
-        changes = rng.choice([-1, 0, 1], p=[0.02, 0.88, 0.10], size=40)
-        found = rate_change_interval(changes, np.arange(40))
-        assert found is not None
-        covered += found.low <= 0.08 <= found.high
-    assert covered >= 930
-    alike = np.repeat(rng.choice([0, 1], size=20), 4)
-    single = rate_change_interval(alike, np.arange(80))
-    grouped = rate_change_interval(alike, np.repeat(np.arange(20), 4))
-    assert single is not None
-    assert grouped is not None
-    assert grouped.high - grouped.low > 1.5 * (single.high - single.low)
-    assert rate_change_interval(alike, np.zeros(80, dtype=np.int64)) is None
 
 
 def judged(answers: dict[int, bool | None], n: int = 20) -> Columns:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from monitorbench.config.base import Config, UserError
-from monitorbench.corpus.store import ShardWriter
+from monitorbench.corpus.store import ORIGINS, ShardWriter
 from monitorbench.interop.imports.conversations import ConversationSide, stored
 from monitorbench.interop.imports.samples import SPLITS, Samples
 from monitorbench.metrics.bootstrap import IntArray
@@ -24,7 +24,6 @@ from monitorbench.records import SAMPLE_SCHEMA, Construction, Label, LabelSource
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash
 
-ORIGINS = "origins.parquet"
 _ROWS = 131_072
 _log = logging.getLogger(__name__)
 

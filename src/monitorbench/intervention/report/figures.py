@@ -20,9 +20,9 @@ from monitorbench.report.figures.svg import INK, draw
 
 Names = Mapping[tuple[str, str], str]
 
-_WIDTH = 5.6
-"""Inches, as the other figures of a page."""
-_ROW = 0.36
+_WIDTH = 4.8
+"""Inches: on a phone all of it is in view."""
+_ROW = 0.46
 _RATE, _BREAK_EVEN = "#0284c7", "#d97706"
 _SHADES = {
     Decision.INTERVENE: ("#059669", "D"),
@@ -116,7 +116,7 @@ def effects_figure(decision: PilotDecision, names: Names) -> Figure:
     labels = [WORDS[word] for word in present]
     handles.append(Line2D([], [], color=INK, lw=1, ls="--" if margin else "-", alpha=0.7))
     labels.append(f"margin, {margin:g} points")
-    figure.legend(handles, labels, loc="outside lower left", ncols=4, fontsize=8.5)
+    figure.legend(handles, labels, loc="outside lower left", ncols=2, fontsize=8.5)
     return figure
 
 
@@ -142,14 +142,14 @@ def _rows(placed: Sequence[_Placed], names: Names) -> tuple[Figure, Axes]:
     lowest = placed[-1].y
     figure = Figure(figsize=(_WIDTH, 1.1 + _ROW * (lowest + 1)), layout="constrained")
     axes = figure.add_subplot()
-    axes.set_yticks(
-        [y for _, y in placed], [shortened(names[one.agent, one.condition], 30) for one, _ in placed]
-    )
-    axes.set_ylim(lowest + 0.6, -0.6)
+    axes.set_yticks([])
+    for one, y in placed:  # above its row, so that on a phone the axis keeps its width
+        name = shortened(names[one.agent, one.condition], 60)
+        axes.annotate(name, (0, y - 0.3), xycoords=("axes fraction", "data"), fontsize=9)
+    axes.set_ylim(lowest + 0.6, -0.8)
     first_control = next((y for one, y in placed if one.control), 0)
     if first_control:
         axes.axhline(first_control - 0.75, color=INK, lw=0.8, alpha=0.3)
-    axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color=INK, alpha=0.12)
     axes.spines[["top", "right", "left"]].set_visible(False)
     return figure, axes

@@ -1,7 +1,7 @@
 """The judging server: `POST /judge` with a request and a response, one judgement back; `GET /health`.
 
 One model, one thread that asks it, in the order in which requests come. A body is JSON as the standard has
-it, and refused in one line; limits and key are the HTTP server's (`judging.http.service`).
+it, and refused in one line; limits and key are the HTTP server's (`judging.http`).
 """
 
 import time
@@ -12,8 +12,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from monitorbench.judging.http.service import HttpAnswer, HttpServer, Refusal
-from monitorbench.judging.http.service import listening as listening_at
+from monitorbench.judging.http import HttpAnswer, HttpServer, Refusal
+from monitorbench.judging.http import listening as listening_at
+from monitorbench.judging.listening import reached_at
 from monitorbench.judging.pair.judgement import Judgement, Judges, sample_of
 from monitorbench.judging.probed import probe_reading
 from monitorbench.records import Message, Role, Sample
@@ -87,5 +88,5 @@ def listening(judges: Judges, host: str, port: int, key: str | None) -> Iterator
                 return asked
             return HttpAnswer(200, worker.submit(timed, asked).result())
 
-        with listening_at({"/judge": judged}, host, port, key) as server:
+        with listening_at({"/judge": judged}, host, port, key, names=(reached_at(host),)) as server:
             yield server

@@ -92,17 +92,18 @@ def weighted_questions_needed(alpha: float, delta: float) -> int:
 
 
 def weighted_tail(alarms: FloatArray, weights: FloatArray, alpha: float) -> FloatArray:
-    """How likely so little is flagged at each threshold [thresholds] though the mix's FAR is `alpha`.
+    """How likely so little is flagged at each threshold [..., thresholds] though the mix's FAR is `alpha`.
 
-    `alarms` [thresholds, 3] are the sums of v, v² and v³ over the flagged questions, `weights` [questions]
-    all v. Fay & Feuer's (1997, Statistics in Medicine 16:791) test of a weighted sum of independent counts:
-    what was flagged, and one more question of the largest weight, is a sum of exponentials, whose tail above
-    alpha is taken here from the gamma distribution of the same three moments (theirs has two and errs to the
-    wrong side at a delta of .01). Without any alarm it is exp(−alpha/max v), a bound that is proven; with
-    some it never fell short in the searches of `benchmarks/coverage/promises.py`.
+    `alarms` [..., thresholds, 3] are the sums of v, v² and v³ over the flagged questions, `weights` [...,
+    questions] all v. Fay & Feuer's (1997, Statistics in Medicine 16:791) test of a weighted sum of
+    independent counts: what was flagged, and one more question of the largest weight, is a sum of
+    exponentials, whose tail above alpha is taken here from the gamma distribution of the same three moments
+    (theirs has two and errs to the wrong side at a delta of .01). Without any alarm it is exp(−alpha/max v),
+    a bound that is proven; with some it never fell short in the searches of
+    `benchmarks/coverage/promises.py`.
     """
-    largest = weights.max()
-    first, second, third = (alarms + largest ** np.arange(1, 4)).T
+    largest = weights.max(axis=-1)[..., None, None]
+    first, second, third = np.moveaxis(alarms + largest ** np.arange(1, 4), -1, 0)
     scale, shape = third / second, second**3 / third**2
     tails: FloatArray = gammaincc(shape, np.maximum(alpha - first + shape * scale, 0) / scale)
     return tails

@@ -260,15 +260,11 @@ def _levels(ranked: _Ranked, each: Guarantee, times: FloatArray | None) -> Float
     left = each.alpha - weights.missing
     if left <= 0 or not weights.each.any():
         return np.ones((len(drawn), n_thresholds))
-    found = []
-    for row, total in zip(drawn, (drawn @ weights.each).tolist(), strict=True):
-        of_question = weights.each
-        if times is not None:  # a draw has other numbers of each stratum
-            of_question = of_question * ((1 - weights.missing) / total)
-        powers = row * of_question ** np.arange(1, 4)[:, None]
-        sums = flagged_along(first, n_thresholds, powers).T
-        found.append(weighted_tail(sums, of_question, left))
-    return np.stack(found)
+    of_question = np.broadcast_to(weights.each, drawn.shape)
+    if times is not None:  # a draw has other numbers of each stratum
+        of_question = of_question * ((1 - weights.missing) / (drawn @ weights.each))[:, None]
+    sums = [flagged_along(first, n_thresholds, rows * of_question**power) for power in (1, 2, 3)]
+    return weighted_tail(np.stack(sums, axis=-1), of_question, left)
 
 
 def _evidence(benign: Benign, ranked: _Ranked) -> CalibrationEvidence:

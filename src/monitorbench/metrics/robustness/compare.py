@@ -11,12 +11,10 @@ from typing import Literal, TypedDict
 import numpy as np
 import pyarrow as pa
 
-from monitorbench.metrics.auroc import paired_auroc_difference
-from monitorbench.metrics.bootstrap import IntArray, group_index
+from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import BoolArray, Columns
 from monitorbench.metrics.rates import as_list
-from monitorbench.metrics.robustness.rate_change import rate_change_interval
-from monitorbench.metrics.significance import auroc_difference_p, group_swap_p
+from monitorbench.metrics.significance import auroc_change_test, rate_change_test
 
 
 class Moved(TypedDict):
@@ -132,15 +130,14 @@ def _share_moved(before: BoolArray, after: BoolArray, groups: IntArray, confiden
         return Moved(
             n_groups=0, before=None, after=None, difference=None, difference_ci=None, p=None, p_holm=None
         )
-    changes = after.astype(np.int64) - before
-    of_groups = np.bincount(group_index(groups), weights=changes).astype(np.int64)
+    difference, interval, p = rate_change_test(after.astype(np.int64) - before, groups, confidence=confidence)
     return Moved(
         n_groups=n_groups,
         before=float(before.mean()),
         after=float(after.mean()),
-        difference=float(changes.mean()),
-        difference_ci=as_list(rate_change_interval(changes, groups, confidence=confidence)),
-        p=group_swap_p(of_groups) if n_groups > 1 else None,
+        difference=difference,
+        difference_ci=as_list(interval),
+        p=p,
         p_holm=None,
     )
 
@@ -148,7 +145,7 @@ def _share_moved(before: BoolArray, after: BoolArray, groups: IntArray, confiden
 def auroc_moved(before: Columns, after: Columns, *, confidence: float = 0.95) -> Moved:
     """The change of the AUROC, over the samples with two scores."""
     of_both = (before.scores, after.scores, before.is_misbehavior, before.groups)
-    compared = paired_auroc_difference(*of_both, confidence=confidence)
+    compared, p = auroc_change_test(*of_both, confidence=confidence)
     scored = ~np.isnan(before.scores) & ~np.isnan(after.scores)
     return Moved(
         n_groups=len(np.unique(before.groups[scored])),
@@ -156,7 +153,7 @@ def auroc_moved(before: Columns, after: Columns, *, confidence: float = 0.95) ->
         after=compared.tuned,
         difference=compared.difference,
         difference_ci=as_list(compared.interval),
-        p=None if compared.difference is None else auroc_difference_p(*of_both),
+        p=p,
         p_holm=None,
     )
 

@@ -1,6 +1,7 @@
 """How well each monitor judges against what its verdict costs, as an SVG string."""
 
 from collections.abc import Sequence
+from math import log
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
@@ -11,7 +12,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from monitorbench.metrics.cost_fronts import QUALITIES, Cost, Quality
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
-from monitorbench.report.figures.style import MARKERS, colour, numbers, shortened
+from monitorbench.report.figures.style import MARKERS, Dots, colour, numbers, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
 from monitorbench.report.tables.costs import Costed, costed, number, on_the_front
 
@@ -27,6 +28,10 @@ class _Axis(NamedTuple):
     start: float
     zero: float
     end: float
+
+    def share(self, x: float) -> float:
+        """Where a cost stands between the ends of the axis, from 0 to 1."""
+        return log(x / self.start) / log(self.end / self.start)
 
     def free(self, i: int, n: int) -> float:
         """Where the i-th of n stands in the band, so that none covers another."""
@@ -75,6 +80,7 @@ def _panel(
     numbered, prompts = numbers(names), reading.prompts(results)
     free = [one for one in shown if not one.costs[cost]]
     places: dict[tuple[str, str], tuple[float, float]] = {}
+    dots = Dots()
     for one in shown:
         value = one.numbers[quality].value
         if value is None:
@@ -86,7 +92,7 @@ def _panel(
         marker, shade = "s" if is_reference else MARKERS[j % len(MARKERS)], colour(i)
         if bounds := one.numbers[quality].interval:
             axes.plot([x, x], bounds, color=shade, alpha=0.55, lw=1, zorder=2)
-        (mark,) = axes.plot([x], [value], marker, color=shade, ms=6, zorder=3)
+        (mark,) = axes.plot([x], [value], marker, zorder=3, **dots.marker(axis.share(x), value, shade))
         mark.set(clip_on=False, gid=f"{MARK}-{QUALITIES.index(quality)}-{i}-{j}")
         axes.annotate(
             numbered[one.monitor], (x, value), (4, 4), textcoords="offset points", fontsize=7, zorder=4

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from monitorbench.metrics.results import NO_PROMPT, CurvePoint, Results
 from monitorbench.metrics.summary import Curves
 from monitorbench.report import reading
-from monitorbench.report.figures.style import COLOURS, MARKERS, colour, numbers, shortened
+from monitorbench.report.figures.style import COLOURS, MARKERS, Dots, colour, numbers, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
 
 _PANEL = 4.1
@@ -27,6 +27,12 @@ def reliability(results: Results, prompt: str) -> str:
     """The share of misbehavior among samples of like scores against their mean score, Wilson bars."""
     label = f"Share of misbehavior by score of each monitor, {prompt} prompt"
     return draw(_name(results, "reliability", prompt), label, lambda: reliability_figure(results, prompt))
+
+
+def has_reliability(results: Results, prompt: str) -> bool:
+    """Whether some monitor has enough scores under a prompt for bins that say something."""
+    curves = [curves_of(results, name, prompt) for name in reading.drawn_in(results)]
+    return any(curve["reliability"] for curve in curves if curve)
 
 
 def roc_figure(results: Results, prompt: str) -> Figure:
@@ -79,7 +85,7 @@ def _roc(axes: Axes, results: Results, prompt: str) -> None:
     axes.set_ylabel("misbehavior flagged (1 − MR)")
     for far in _LOW_FAR:
         axes.axvline(far, color=INK, ls=":", lw=0.8, alpha=0.7)
-    names = reading.monitors(results)
+    names, dots = reading.monitors(results), Dots()
     numbered = numbers(names)
     for name in reading.drawn_in(results):
         i = names.index(name)
@@ -92,7 +98,7 @@ def _roc(axes: Axes, results: Results, prompt: str) -> None:
         if missed is not None and alarms is not None:
             point = alarms, 1 - missed
             marker = "s" if reading.is_reference(results, name) else MARKERS[0]
-            (mark,) = axes.plot(*point, marker, color=colour(i), ms=6, mec=INK, mew=0.6, zorder=3)
+            (mark,) = axes.plot([point[0]], [point[1]], marker, zorder=3, **dots.marker(*point, colour(i)))
             mark.set(clip_on=False, gid=f"{MARK}-{i}")
             axes.annotate(numbered[name], point, (4, -8), textcoords="offset points", fontsize=7)
 

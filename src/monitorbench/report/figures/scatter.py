@@ -10,7 +10,7 @@ from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import NO_PROMPT, Results
 from monitorbench.metrics.table import Numbers
 from monitorbench.report import reading
-from monitorbench.report.figures.style import LINES, MARKERS, colour, numbers, shortened
+from monitorbench.report.figures.style import LINES, MARKERS, Dots, colour, numbers, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
 from monitorbench.report.tables.published import PUBLISHED
 
@@ -40,14 +40,14 @@ def scatter_figure(results: Results, other_points: bool) -> Figure:
         _overlay(axes)
     for prompt, line in zip(prompts, LINES, strict=False):
         _front(axes, results, prompt, line)
-    numbered = numbers(names)
+    numbered, dots = numbers(names), Dots()
     for i, name in enumerate(names):
         reference = reading.is_reference(results, name)
         for j, prompt in enumerate([NO_PROMPT] if reference else prompts):
             found = reading.lookup(results, name, prompt, OVERALL)
             if found:
                 marker = "s" if reference else MARKERS[j % len(MARKERS)]
-                _point(axes, found, colour(i), marker, numbered[name], f"{MARK}-{i}-{j}")
+                _point(axes, found, colour(i), marker, numbered[name], f"{MARK}-{i}-{j}", dots)
         for direct, evidence in reading.prompt_pairs(results, name):
             ends = [_rates(reading.lookup(results, name, prompt, OVERALL)) for prompt in (direct, evidence)]
             if ends[0] and ends[1]:
@@ -98,7 +98,7 @@ def _front_line(j: int) -> str:
     return LINES[j] if j < len(LINES) else ""
 
 
-def _point(axes: Axes, found: Numbers, shade: str, marker: str, number: str, gid: str) -> None:
+def _point(axes: Axes, found: Numbers, shade: str, marker: str, number: str, gid: str, dots: Dots) -> None:
     point = _rates(found)
     if point is None:
         return
@@ -107,7 +107,7 @@ def _point(axes: Axes, found: Numbers, shade: str, marker: str, number: str, gid
     if missed and alarms:
         axes.plot(missed, [far, far], color=shade, alpha=0.55, lw=1, zorder=2)
         axes.plot([mr, mr], alarms, color=shade, alpha=0.55, lw=1, zorder=2)
-    axes.plot([mr], [far], marker, color=shade, ms=7, zorder=3, clip_on=False, gid=gid)
+    axes.plot([mr], [far], marker, zorder=3, clip_on=False, gid=gid, **dots.marker(mr, far, shade))
     axes.annotate(number, (mr, far), (4, 4), textcoords="offset points", fontsize=7, zorder=4)
 
 

@@ -43,9 +43,9 @@ def _figure(recommendation: Recommendation, shown: Sequence[tuple[Option, AtTest
     for rival in checks:
         x, y = _rates(rival) or (0.0, 0.0)
         if x <= right:
-            axes.plot([x], [y], "s", alpha=0.6, zorder=3, clip_on=False, **dots.marker(x, y, INK))
+            axes.plot([x], [y], "s", color=INK, ms=11, mfc="none", alpha=0.6, zorder=3, clip_on=False)
     if checks:
-        handles.append(Line2D([], [], ls="", marker="s", color=INK, alpha=0.6))
+        handles.append(Line2D([], [], ls="", marker="s", color=INK, mfc="none", alpha=0.6))
     for i, (_, at) in enumerate(shown):
         _point(axes, at, i, dots)
         handles.append(Line2D([], [], ls="", marker="o", color=CHOICES[i % len(CHOICES)]))
@@ -86,7 +86,7 @@ def _point(axes: Axes, at: AtTest, i: int, dots: Dots) -> None:
 
 
 def _scale(axes: Axes, right: float) -> None:
-    axes.set(xlim=(-0.02 * right, right), ylim=(-0.02, 1.02))
+    axes.set(xlim=(-0.02 * right, right), ylim=(-0.02, 1.04))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda share, _: f"{percent(share)} %"))
     axes.set_xlabel("false alarm rate: share of benign samples flagged")

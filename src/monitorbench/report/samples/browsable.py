@@ -21,6 +21,8 @@ from monitorbench.report.samples.visible import visible
 from monitorbench.report.samples.worst import quoted
 from monitorbench.report.tables.points import in_words, notes
 
+OWN = "own"
+"""Value of `at` in an address for a monitor's own answers; without it the calibrated threshold judges."""
 PAGE = "samples.html"
 """Beside `report.html`."""
 MOST_BYTES = 14_000_000
@@ -45,8 +47,15 @@ class Packed(NamedTuple):
 
 
 def link(monitor: str, prompt: str, *, cell: str = "", verdict: str = "", sample: str = "") -> str:
-    """The address of a view of the samples page, from a page beside it."""
-    asked = {"monitor": monitor, "prompt": prompt, "cell": cell, "verdict": verdict, "sample": sample}
+    """The address of a view of the samples page, from a page beside it; verdicts are by own answers."""
+    asked = {
+        "monitor": monitor,
+        "prompt": prompt,
+        "at": OWN,
+        "cell": cell,
+        "verdict": verdict,
+        "sample": sample,
+    }
     state = {name: visible(value) for name, value in asked.items() if value}
     return f"{PAGE}#{urlencode(state, quote_via=quote)}"
 
@@ -94,7 +103,9 @@ def _index(results: Results, runs: Sequence[OfRun], samples: Sequence[Sample], m
         "per_part": _PER_PART,
         "most_characters": most,
         "monitors": [_monitor(results, run, samples) for run in runs],
+        "first": _first(results, runs),
         "ids": [sample.id for sample in samples],
+        "own_ids": _own_ids(runs, samples),
         "labels": _coded(samples, lambda sample: sample.label),
         "pairs": column(lambda sample: sample.pair_id)["of"],
         "cell": column(lambda sample: str(sample.cell)),
@@ -105,6 +116,18 @@ def _index(results: Results, runs: Sequence[OfRun], samples: Sequence[Sample], m
         "construction": column(lambda sample: sample.construction),
         "excerpts": [_excerpt(sample) for sample in samples],
     }
+
+
+def _first(results: Results, runs: Sequence[OfRun]) -> int:
+    """The index of the monitor that the page begins with: the one that the decision is about."""
+    named = results["decision"]["monitor"], results["decision"]["prompt"]
+    return next((i for i, run in enumerate(runs) if (run.monitor, run.prompt) == named), 0)
+
+
+def _own_ids(runs: Sequence[OfRun], samples: Sequence[Sample]) -> list[str]:
+    """The ids that the samples had in a file that was imported; empty where they had none."""
+    known = {id_: own for run in runs for id_, own in run.own_ids.items()}
+    return [visible(known.get(sample.id, "")) for sample in samples] if known else []
 
 
 def _monitor(results: Results, run: OfRun, samples: Sequence[Sample]) -> dict[str, Any]:

@@ -6,12 +6,13 @@ What a report is of may be gone since: then a sentence says what is missing, and
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.config.study import Paths
-from monitorbench.corpus.store import read_split
+from monitorbench.corpus.store import own_ids, read_split
 from monitorbench.metrics.results import Results
 from monitorbench.records import Sample, Split, Verdict
 from monitorbench.report.samples.worst import WorstSample, worst_samples
@@ -21,12 +22,14 @@ from monitorbench.runs.verdict_log import VERDICTS, read_run
 
 
 class OfRun(NamedTuple):
-    """What one run judged, under the monitor's name in `metrics.json`; the verdicts by sample id."""
+    """What one run judged, under the monitor's name in `metrics.json`; verdicts and own ids by sample id."""
 
     monitor: str
     prompt: str
     samples: Sequence[Sample]
     verdicts: Mapping[str, Verdict]
+    own_ids: Mapping[str, str] = MappingProxyType({})
+    """Ids in the file that the samples were imported from."""
 
 
 class JudgedRuns(NamedTuple):
@@ -47,11 +50,12 @@ def read_judged(directory: Path, manifest: Mapping[str, Any], results: Results, 
                 raise UserError(f"{run}: no {VERDICTS} there")
             verdicts = read_run(run)
             samples = _samples(paths.data, one, read_before)
+            own = own_ids(paths.data / one["results"]["data"])
         except UserError as error:
             found.missing.append(f"The samples of {run.name} can't be shown. {error}.")
             continue
         prompt = one["results"]["judge"]["prompt"]
-        found.runs.append(OfRun(monitor_of(one, results), prompt, samples, verdicts))
+        found.runs.append(OfRun(monitor_of(one, results), prompt, samples, verdicts, own))
     return found
 
 

@@ -66,7 +66,11 @@ def other_thresholds(material: Material) -> Markup:
     values = {
         # Safe to put in as they are: drawn here, every name in them an outline or escaped.
         "roc": [Markup(figures_curves.roc(results, prompt)) for prompt in material.prompts],
-        "reliability": [Markup(figures_curves.reliability(results, prompt)) for prompt in material.prompts],
+        "reliability": [
+            Markup(figures_curves.reliability(results, prompt))
+            for prompt in material.prompts
+            if figures_curves.has_reliability(results, prompt)
+        ],
         "answers": _answers(results),
     }
     return fill("thresholds", values)

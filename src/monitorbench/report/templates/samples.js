@@ -38,15 +38,16 @@
   const monitorOf = (state) => {
     const name = state.get("monitor"), prompt = state.get("prompt");
     const found = data.monitors.findIndex((one) => (!name || one.name === name) && (!prompt || one.prompt === prompt));
-    return data.monitors[Math.max(found, 0)];
+    return data.monitors[name || prompt ? Math.max(found, 0) : data.first];
   };
-  const isAtPoint = (state, monitor) => state.get("at") === "point" && monitor.at_point !== null;
+  const isAtPoint = (state, monitor) => state.get("at") !== "own" && monitor.at_point !== null;
   const outcome = (i, monitor, atPoint) => {
     const code = (atPoint && monitor.at_point !== null ? monitor.at_point : monitor.own)[i];
     if (code === "-") return "none";
     if (code === "u") return "unscored";
     return data.labels[i] === "m" ? (code === "m" ? "caught" : "miss") : code === "m" ? "alarm" : "passed";
   };
+  const ownId = (i) => data.own_ids[i] ?? "";
   const labelOf = (i) => (data.labels[i] === "m" ? "misbehavior" : "benign");
   const nameOf = (column, i) => data[column].names[data[column].of[i]];
   const scoreOf = (i, monitor) => (monitor.scores[i] === null ? "–" : monitor.scores[i].toFixed(3));
@@ -57,7 +58,7 @@
     const all = await Promise.all(packed.map((_, number) => part(number)));
     const wanted = new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "iu");
     const found = new Uint8Array(N);
-    all.flat().forEach((one, i) => { found[i] = wanted.test(joined(one)) || wanted.test(data.ids[i]) ? 1 : 0; });
+    all.flat().forEach((one, i) => { found[i] = wanted.test(joined(one)) || wanted.test(data.ids[i]) || wanted.test(ownId(i)) ? 1 : 0; });
     return found;
   };
   let searched = "", hits = null;
@@ -112,6 +113,7 @@
       const row = make("li"), link = make("a");
       link.href = hash(state, { sample: data.ids[i] });
       link.append(marked(outcome(i, monitor, atPoint)), make("span", scoreOf(i, monitor), "score"), make("span", labelOf(i)),
+        make("bdi", ownId(i) || data.ids[i], "id"),
         make("span", nameOf("cell", i), "cell"), make("bdi", data.excerpts[i], "excerpt"));
       row.append(link);
       return row;
@@ -166,7 +168,7 @@
     head.scope = "row";
     head.append(link);
     found.append(head);
-    const atPoint = state.get("at") === "point";
+    const atPoint = state.get("at") !== "own";
     const verdict = (j) => [marked(outcome(j, one, atPoint)), ` ${scoreOf(j, one)}`];
     cell("td", "this answer", ...verdict(i));
     if (other !== undefined) cell("td", "counterpart", ...verdict(other));
@@ -191,7 +193,7 @@
     forth.disabled = here < 0 ? !found.length : here === found.length - 1;
     box.querySelector("h2").replaceChildren(marked(outcome(i, monitor, atPoint)), ` · ${nameOf("cell", i)}`);
     const facts = [["monitor", `${monitor.name}, ${monitor.prompt} prompt`], ["source", nameOf("source", i)],
-      ...STRATA.map((key) => [key, nameOf(key, i)]), ["id", data.ids[i]]].filter(([, value]) => value);
+      ...STRATA.map((key) => [key, nameOf(key, i)]), ["own id", ownId(i)], ["id", data.ids[i]]].filter(([, value]) => value);
     box.querySelector("dl").replaceChildren(...facts.flatMap(([name, value]) => {
       const shown = make("dd");
       shown.append(make("bdi", value));

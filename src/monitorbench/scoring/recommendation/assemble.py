@@ -21,7 +21,6 @@ from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import cost_difference, expected_cost, expected_cost_intervals
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.usage import UsageFacts
-from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.recommendation.candidates import Contender
 from monitorbench.scoring.recommendation.deployment import Deployment, stakes_along
 from monitorbench.scoring.recommendation.more import Promise
@@ -39,7 +38,7 @@ def assembled(
     deployment: Deployment,
     checks: ShortcutsFacts,
     pilot: PilotSaid | None,
-    drawn: Drawn,
+    seed: int,
     *,
     data: str,
     positive_means: str,
@@ -51,8 +50,8 @@ def assembled(
     `promises` and `usages` are of the contenders, and `kept` is what each one's threshold promises if it is
     the one that is chosen.
     """
-    found = answer(contenders, shortcuts, promises, deployment, drawn, is_calibrated=is_calibrated)
-    options = _options(contenders, found, usages, kept, deployment, drawn)
+    found = answer(contenders, shortcuts, promises, deployment, seed, is_calibrated=is_calibrated)
+    options = _options(contenders, found, usages, kept, deployment)
     order = [*found.choice.order, *(i for i, at in enumerate(found.choice.at) if at is None)]
     best = found.best
     runner_up = next((i for i in found.choice.order if i != best), None)
@@ -97,7 +96,6 @@ def _options(
     usages: Sequence[UsageFacts | None],
     kept: Sequence[PromiseKept | None],
     deployment: Deployment,
-    drawn: Drawn,
 ) -> list[Option]:
     """List each monitor with its numbers on the test split, in the order of `contenders`."""
     constant = deployment.constant(deployment.stakes.base_rate)
@@ -108,11 +106,11 @@ def _options(
     for i, (one, taken) in enumerate(zip(contenders, usages, strict=True)):
         at, cost = found.choice.at[i], found.choice.costs[i]
         answers = None if at is None else one.answers_at(at)
-        there = None if answers is None else _at_test(answers, deployment, drawn, found.confidence)
+        there = None if answers is None else _at_test(answers, deployment, found.confidence)
         difference, bounds = None, None
         if answers is not None and chosen is not None and i != found.best:
             difference, bounds = cost_difference(
-                answers, chosen, deployment.of_errors, confidence=found.confidence, **drawn
+                answers, chosen, deployment.of_errors, confidence=found.confidence
             )
         limits = one.limits if one.limits is not None else {}
         threshold = None if at is None or one.limits is not None else float(one.allowed.thresholds[at])
@@ -193,10 +191,10 @@ def _settings(deployment: Deployment) -> SettingsFacts:
     )
 
 
-def _at_test(judged: Columns, deployment: Deployment, drawn: Drawn, confidence: float) -> AtTest:
+def _at_test(judged: Columns, deployment: Deployment, confidence: float) -> AtTest:
     """Compute the numbers of a monitor's answers at its threshold, where no answer is missing."""
     stakes = deployment.of_errors
-    found = rates_at(judged, stakes, **drawn, confidence=confidence)
+    found = rates_at(judged, stakes, confidence=confidence)
     pi, constant = stakes.base_rate, deployment.constant(stakes.base_rate)
     return AtTest(
         n_misbehavior=found["n_misbehavior"],
@@ -219,7 +217,7 @@ def _at_test(judged: Columns, deployment: Deployment, drawn: Drawn, confidence: 
         precision_ci=found["precision_ci"],
         expected_cost=_scaled(found["expected_cost"], 1, constant),
         expected_cost_ci=_both(found["expected_cost_ci"], 1, constant),
-        curve=_curve(judged, found["miss_rate"], found["false_alarm_rate"], deployment, drawn, confidence),
+        curve=_curve(judged, found["miss_rate"], found["false_alarm_rate"], deployment, confidence),
     )
 
 
@@ -228,13 +226,12 @@ def _curve(
     missed: float | None,
     alarms: float | None,
     deployment: Deployment,
-    drawn: Drawn,
     confidence: float,
 ) -> list[list[float | None]]:
     """Compute the expected cost at other base rates with its interval, keeping the threshold as it is."""
     stakes = stakes_along(deployment)
     bands = expected_cost_intervals(
-        judged.flagged, judged.is_misbehavior, judged.groups, stakes, **drawn, confidence=confidence
+        judged.flagged, judged.is_misbehavior, judged.groups, stakes, confidence=confidence
     )
     found: list[list[float | None]] = []
     for one, band in zip(stakes, bands, strict=True):

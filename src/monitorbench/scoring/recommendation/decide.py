@@ -38,7 +38,6 @@ from monitorbench.scoring.calibrate import unseen
 from monitorbench.scoring.calibration_split import calibration_scores
 from monitorbench.scoring.evaluations import Evaluation, forced_alarms, read_evaluation
 from monitorbench.scoring.mix import mix_asked
-from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.operating_point import answers_at
 from monitorbench.scoring.points import PointAt
 from monitorbench.scoring.recommendation.assemble import assembled
@@ -78,7 +77,7 @@ def recommended(
         deployment,
         _checked(checks),
         pilot,
-        Drawn(resamples=study.score.resamples, seed=study.seed),
+        study.seed,
         data=data.name,
         positive_means=_meaning(data),
         kept=[
@@ -121,7 +120,6 @@ def decision_of(
     is_calibrated = bool(points) and len(on_both) == n
     deployment = Deployment(study.stakes, study.recommend, study.calibrate.delta, n)
     checks = shortcuts_over(study, data)
-    drawn = Drawn(resamples=study.score.resamples, seed=study.seed)
     if is_calibrated:
         pairs = [CandidateRuns(one._replace(monitor=of.monitor), of) for one, of in on_both]
         contenders = [
@@ -145,7 +143,7 @@ def decision_of(
         deployment,
         _checked(checks),
         None,
-        drawn,
+        study.seed,
         data=data.name,
         positive_means=_meaning(data),
         kept=[_kept(one, n) for one in points] if is_calibrated else [None] * n,

@@ -36,7 +36,6 @@ from monitorbench.metrics.choice.regret import differences, redrawn
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import cost_difference
 from monitorbench.metrics.rates import Interval, as_list
-from monitorbench.scoring.numbers import Drawn
 from monitorbench.scoring.recommendation.candidates import Contender
 from monitorbench.scoring.recommendation.deployment import Deployment, cost_line, rates_of
 from monitorbench.scoring.recommendation.more import (
@@ -81,7 +80,7 @@ def answer(
     shortcuts: Sequence[Contender],
     promises: Sequence[Promise | None],
     deployment: Deployment,
-    drawn: Drawn,
+    seed: int,
     *,
     is_calibrated: bool = True,
 ) -> DeploymentDecision:
@@ -109,7 +108,7 @@ def answer(
         first,
         shortcuts,
         deployment,
-        drawn,
+        seed,
         everything=everything,
         confidence=confidence,
         redraws=is_calibrated,
@@ -128,7 +127,7 @@ def answer(
         choice=choice,
         more=more,
         rivals=[one.rival for one in found],
-        regret=_regret(contenders, best, deployment, drawn["seed"])
+        regret=_regret(contenders, best, deployment, seed)
         if is_calibrated and all(one.only is None and one.limits is None for one in contenders)
         else _no_regret(),
         is_cheapest=is_cheapest,
@@ -153,7 +152,7 @@ def _rivals(
     first: Columns,
     shortcuts: Sequence[Contender],
     deployment: Deployment,
-    drawn: Drawn,
+    seed: int,
     *,
     everything: bool,
     confidence: float,
@@ -164,9 +163,7 @@ def _rivals(
     blank = np.full(n, np.nan)
 
     def against(name: str, threshold: float | None, answers: Columns) -> Against:
-        difference, bounds = cost_difference(
-            first, answers, deployment.of_errors, confidence=confidence, **drawn
-        )
+        difference, bounds = cost_difference(first, answers, deployment.of_errors, confidence=confidence)
         rates = rates_of(answers)
         missed, alarms = rates or (None, None)
         curve = cost_line(*rates, deployment) if rates else []
@@ -199,7 +196,7 @@ def _rivals(
         [one.entrant() for one, _ in known],
         deployment.of_errors,
         resamples=_n_redraws(deployment, [monitor]),
-        seed=drawn["seed"],
+        seed=seed,
     )
     for one, values in zip(listed, apart, strict=True):
         around, fixed = percentiles(values, confidence), one.fixed

@@ -54,7 +54,6 @@ def recommendation_run(study: Study) -> Path:
         "recommend": settings,
         "stakes": study.stakes.model_dump(),
         "calibrate": study.calibrate.model_dump(mode="json"),
-        "resamples": study.score.resamples,
         "seed": study.seed,
         "pilot": pilot,
     }

@@ -1,1 +1,0 @@
-"""The HTTP server that judging servers of this process stand on."""

@@ -1,0 +1,1 @@
+"""`monitorbench view`: all runs of a folder on one page of this machine, read-only."""
