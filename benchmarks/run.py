@@ -48,12 +48,6 @@ AT_ONCE = Option("at_once", 200, 4, "requests at the same moment, before the loa
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "adapters": Benchmark((Option("adapters", 6, 2, "LoRA adapters"),), "eval/evaluate.py", JUDGED),
-    "corpus": Benchmark(
-        (
-            Option("samples", 153_581, 60, "samples of the corpus"),
-            Option("sources", "", "truthfulqa,xstest", "real sources, with commas between; all"),
-        )
-    ),
     "coverage": Benchmark(
         (
             Option("seed", 0, 0, "of the simulations"),
@@ -62,7 +56,6 @@ BENCHMARKS: Mapping[str, Benchmark] = {
             Option("page", "", "", "page whose tables are replaced"),
         )
     ),
-    "environments": Benchmark((Option("games", 20, 2, "games of textworld"),)),
     "evaluate": Benchmark(
         (
             Option("parts", "engine,peers,start", "start", "what to measure"),
@@ -103,14 +96,6 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "pilot_statistics": Benchmark(
         (Option("tasks", 500, 50, "tasks of the pilot"), Option("draws", 10_000, 1_000, "bootstrap draws"))
     ),
-    "probe_latency": Benchmark(
-        (
-            Option("requests", 200, 2, "the first so many samples of the test split"),
-            Option("head", "", "", "a run of train/fit.py; without it a head of zeros"),
-        ),
-        "eval/evaluate.py",
-        JUDGED,
-    ),
     "report_page": Benchmark((Option("sizes", "274,2528,20000", "40", "samples of each page"),)),
     "score": Benchmark(
         (Option("samples", 1_000_000, 2_000, "verdicts"), Option("training_samples", 20_000, 400, "samples")),
@@ -126,10 +111,6 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         ("tracking=none",),
     ),
     "states": Benchmark((Option("prompts", 200, 3, "prompts"),), "eval/evaluate.py", JUDGED),
-    "train": Benchmark(
-        (Option("samples", 64, 8, "samples of about 400 tokens"), Option("rounds", 2, 1, "rounds")),
-        "train/sft.py",
-    ),
 }
 
 

@@ -1,13 +1,9 @@
 """The answer of a gate from scores alone: which word, and how often an unchanged monitor fails."""
 
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.coverage.gate import RULES, Case, simulated
 from monitorbench.gate.answer import AnchorScores, compare

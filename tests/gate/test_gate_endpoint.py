@@ -5,7 +5,6 @@ import json
 import math
 import re
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -13,9 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engines"))
-
 from command import monitorbench
 from endpoint_server import Answer, EndpointServer, chat, serving
 from studies import study

@@ -1,15 +1,11 @@
 """Which judge is opened, by whose answers it goes, and that nobody is asked for a request that is over."""
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engines"))
-
 from endpoint_server import Answer, EndpointServer, chat, serving
 
 from monitorbench.config.base import UserError

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engines"))
-
 from endpoint_server import EndpointServer
 
 from monitorbench.runs.verdict_log import read_verdicts

@@ -1,13 +1,9 @@
 """An evaluation through a batch API: the same verdicts, resumed, at half the price."""
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engines"))
-
 from batch_server import BatchServer, batching
 from endpoint_server import Answer, chat, serving
 

@@ -4,16 +4,12 @@ import base64
 import json
 import math
 import secrets
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engines"))
-
 from endpoint_server import Answer, EndpointServer, chat, serving
 
 from monitorbench.config.base import ConfigError, UserError

@@ -9,7 +9,6 @@ import json
 import math
 import random
 import signal
-import sys
 import threading
 import time
 from collections import Counter
@@ -19,9 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engines"))
-
 from endpoint_server import Answer, chat, serving
 from forked_evaluate import Fork, World, forking, number_of, write_data
 from small_models import tiny_model

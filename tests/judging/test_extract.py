@@ -1,13 +1,9 @@
 """Monitors that list what a response does and judge the list: the second prompt lacks the response."""
 
 import math
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engines"))
-
 from endpoint_server import Answer, chat, serving
 
 from monitorbench.config.base import ConfigError, UserError

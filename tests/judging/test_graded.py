@@ -2,14 +2,10 @@
 
 import json
 import math
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engines"))
-
 from endpoint_server import Answer, chat, serving
 
 from monitorbench.config.base import ConfigError, UserError

@@ -1,16 +1,12 @@
 """A monitor whose answers stand behind an `opening`, through an endpoint."""
 
 import socket
-import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engines"))
-
 from endpoint_server import Answer, chat, serving
 from small_models import smollm2_folder
 

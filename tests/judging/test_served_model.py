@@ -1,14 +1,9 @@
 """The model that an endpoint says it is: written down, and the same one for all of a run."""
 
 import logging
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engines"))
-
 from endpoint_server import Answer, EndpointServer, chat, serving
 
 from monitorbench.config.base import UserError

@@ -1,15 +1,11 @@
 """An endpoint that is out of order: what it did not answer stays pending, and no outage is a result."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engines"))
-
 from endpoint_server import Answer, chat, serving
 from forked_evaluate import Fork, World, forking, number_of, write_data
 

@@ -9,16 +9,14 @@ from typing import Any
 
 import pytest
 
+from benchmarks.faults import endpoints
+from benchmarks.faults.endpoint_server import Endpoint
+from benchmarks.faults.flips import Kind, flipped
+from benchmarks.faults.stages import Ran, difference, results_of
 from monitorbench.config.base import UserError
 from monitorbench.corpus.elicited import Elicited, open_answer_log, read_answers
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT))
-
-from benchmarks.faults import endpoints  # noqa: E402
-from benchmarks.faults.endpoint_server import Endpoint  # noqa: E402
-from benchmarks.faults.flips import Kind, flipped  # noqa: E402
-from benchmarks.faults.stages import Ran, difference, results_of  # noqa: E402
 
 
 @pytest.mark.slow

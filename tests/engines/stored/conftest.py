@@ -1,16 +1,12 @@
 """A training run of one step on a tiny model, to be spoilt in copies."""
 
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from sealed import seal
 from small_models import planted_samples
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))
-
 from small_runs import fp32, settings
 
 from monitorbench.corpus.store import write_split

@@ -2,15 +2,11 @@
 
 import json
 import math
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from corridor import open_corridors
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "engines"))
-
 from endpoint_server import Answer, EndpointServer, chat, serving
 
 from monitorbench.config.base import Incomplete

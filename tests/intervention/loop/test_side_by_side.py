@@ -2,17 +2,12 @@
 
 import hashlib
 import math
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 from corridor import ACTIONS, Corridor, FixedActions, open_corridors
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "engines"))
-
 from endpoint_server import Answer, EndpointServer, chat, serving
 
 from monitorbench.config.base import Incomplete

@@ -1,14 +1,8 @@
 """`recommend` in worlds whose best monitor is known; `benchmarks/coverage/recommend.py` has more of them."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.stats import norm
-
-sys.path.append(str(Path(__file__).parents[3]))
-
 
 from benchmarks.coverage.recommend import WORLDS, Simulated, World, simulated
 from monitorbench.config.deployment import Recommend

@@ -41,7 +41,20 @@ def remarks(found: Recommendation) -> list[str]:
     """List the remarks that the sentence rests on, a sentence each."""
     listed = [*_inverted(found), *_beaten(found), *_runner_up(found), *_without_threshold(found)]
     listed += [*_bound(found), *_regretted(found), *_robust(found), *_interventions(found)]
-    return [*listed, *_deployed(found), *_counting(found)]
+    return [*listed, *_deployed(found), *_chosen_on(found), *_counting(found)]
+
+
+def _chosen_on(found: Recommendation) -> list[str]:
+    """Say which split chose among several monitors, and what that means for the figures that are told."""
+    n = found["n_candidates"]
+    if n < 2 or found["monitor"] is None:
+        return []
+    if found["is_calibrated"]:
+        return [f"The calibration split chose among {n} monitors; figures are of the test split."]
+    return [
+        f"The test split itself chose among {n} monitors, so each interval has {_confidence(found)}: "
+        "those of the chosen one hold with 95 %."
+    ]
 
 
 def _inverted(found: Recommendation) -> list[str]:
@@ -421,10 +434,13 @@ def _interventions(found: Recommendation) -> list[str]:
         if found["decision"] != "recommend" or not _is_of_recommend(found):
             return []
         return ["No pilot was given (recommend.pilot), so nothing is known of letting it intervene."]
-    told = f"The pilot, of {pilot['agent']} with {pilot['condition']}: {pilot['sentence']}"
+    where = f" in {pilot['environment']}" if pilot["environment"] else ""
+    told = f"The pilot, of {pilot['agent']} with {pilot['condition']}{where}: {pilot['sentence']}"
     if found["monitor"] is None or pilot["monitor"] == found["monitor"]:
         return [told]
-    whose = pilot["monitor"] or "a critic that the pilot does not name as one of these"
+    whose = pilot["critic"] or "a critic that the pilot does not name"
+    if pilot["critic"] == found["monitor"]:
+        whose = f"a {pilot['critic']} of other weights or another adapter"
     return [f"{told} It was a pilot of {whose}, and says nothing of letting {best(found)} intervene."]
 
 
