@@ -24,16 +24,16 @@ from monitorbench import records
 from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.choice.facts import ShortcutsFacts, decision_facts
-from monitorbench.metrics.columns import by_cell, by_slice, columns
+from monitorbench.metrics.columns import columns
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, Results
-from monitorbench.metrics.summary import macro, of_parts, overall
+from monitorbench.metrics.table import Table
 from monitorbench.metrics.words import matrix
 from monitorbench.records import Label, Sample
 from monitorbench.report.html import render_report
 from monitorbench.report.samples.page import render_samples
 from monitorbench.report.samples.runs import OfRun, worst_of
-from monitorbench.scoring.numbers import Drawn
+from monitorbench.scoring.numbers import Drawn, add_numbers
 from monitorbench.scoring.recommendation.assemble import assembled
 from monitorbench.scoring.recommendation.candidates import contender
 from monitorbench.scoring.recommendation.deployment import Deployment
@@ -180,19 +180,12 @@ def _run(name: str, prompt: str, samples: Sequence[Sample]) -> OfRun:
 
 def _results(runs: Sequence[OfRun]) -> Results:
     """Compute the metrics of these runs by the metrics' own functions, with 200 draws."""
-    results: dict[str, Any] = {key: {} for key in Results.__required_keys__}
+    results: dict[str, Any] = {key: {} for key in Results.__required_keys__} | {"table": Table()}
     candidates = []
     for run in runs:
         judged = columns([_judged(one, run.verdicts[one.id]) for one in run.samples])
-        cells = of_parts(judged, by_cell(judged), **_DRAWS)
-        numbers = {
-            "monitors": cells,
-            "slices": of_parts(judged, by_slice(judged), **_DRAWS),
-            "macro": macro(judged, cells, **_DRAWS),
-            "overall": overall(judged, _STAKES),
-        }
-        for key, value in numbers.items():
-            results[key].setdefault(run.monitor, {})[run.prompt] = value
+        curves = add_numbers(results["table"], run.monitor, run.prompt, judged, _STAKES, _DRAWS)
+        results["curves"].setdefault(run.monitor, {})[run.prompt] = curves
         candidates.append(
             contender(
                 run.monitor,

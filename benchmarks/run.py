@@ -48,6 +48,12 @@ AT_ONCE = Option("at_once", 200, 4, "requests at the same moment, before the loa
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "adapters": Benchmark((Option("adapters", 6, 2, "LoRA adapters"),), "eval/evaluate.py", JUDGED),
+    "corpus": Benchmark(
+        (
+            Option("samples", 153_581, 60, "samples of the corpus"),
+            Option("sources", "", "truthfulqa,xstest", "real sources, with commas between; all"),
+        )
+    ),
     "coverage": Benchmark(
         (
             Option("seed", 0, 0, "of the simulations"),
@@ -111,6 +117,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         ("tracking=none",),
     ),
     "states": Benchmark((Option("prompts", 200, 3, "prompts"),), "eval/evaluate.py", JUDGED),
+    "train": Benchmark(
+        (Option("samples", 64, 8, "samples of about 400 tokens"), Option("rounds", 2, 1, "rounds")),
+        "train/sft.py",
+    ),
 }
 
 

@@ -5,6 +5,7 @@ Each function is called in a process of its own (`measuring.apart`), and imports
 
 import hashlib
 import json
+import os
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -76,3 +77,69 @@ def score(log: str, split: str, draws: int) -> float:
             roc_auc_score(flags[drawn], scores[drawn])
         of_draws += time.monotonic() - start
     return of_draws / draws
+
+
+def corpus(folders: list[str], benchmark: str, out: str, quotas: dict[str, int]) -> int:
+    """Mix a corpus from candidates; returns how many samples were written.
+
+    Same candidates, same shingles, same threshold and signature length as ours: signatures by `datasets.map`
+    on every core, `MinHashLSH` for overlap with the benchmark and within the corpus, quotas, Parquet.
+    Candidates of the LSH count as duplicates without a look at the texts, as these scripts do; it costs less.
+    """
+    import numpy as np
+    from datasets import concatenate_datasets, disable_progress_bars, load_dataset
+    from datasketch import MinHash, MinHashLSH
+
+    permutations, threshold, shingle, scheme = 128, 0.8, 8, "affine32"  # datasketch's own default scheme
+    columns = ["of_request", "of_response", "of_both"]
+
+    def text(messages: list[dict[str, Any]]) -> str:
+        parts = [part for m in messages for part in (m["thinking"], m["content"])]
+        parts += [f"{call['name']} {call['arguments']}" for m in messages for call in m["tool_calls"] or ()]
+        return "\n".join(filter(None, parts))
+
+    def signature(document: str) -> Any:
+        data = " ".join(document.casefold().split()).encode()
+        minhash = MinHash(num_perm=permutations, seed=1, scheme=scheme)
+        minhash.update_batch({data[i : i + shingle] for i in range(max(1, len(data) - shingle + 1))})
+        return minhash.hashvalues
+
+    def signed(row: dict[str, Any]) -> dict[str, Any]:
+        request, response = text(row["request"]), text(row["response"])
+        texts = zip(columns, (request, response, f"{request}\n{response}"), strict=True)
+        cell = f"{row['category']}/{row['task']}"
+        return {**{column: signature(document) for column, document in texts}, "cell": cell}
+
+    def restored(values: list[int]) -> MinHash:
+        return MinHash(permutations, seed=1, hashvalues=np.array(values, dtype=np.uint32), scheme=scheme)
+
+    def loaded(files: list[Path]) -> Any:
+        names = sorted(map(str, files))
+        table = load_dataset("parquet", data_files=names, split="train", cache_dir=f"{out}/cache")
+        return table.map(signed, num_proc=os.cpu_count())
+
+    disable_progress_bars()
+    pool = loaded([file for folder in folders for file in Path(folder).glob("*.parquet")])
+    splits = ("[!t]*/*.parquet", "test/*.parquet")
+    held = loaded([file for pattern in splits for file in Path(benchmark).glob(pattern)])
+    indexes = {}
+    for column in columns[:2]:
+        indexes[column] = MinHashLSH(threshold=threshold, num_perm=permutations)
+        for number, values in enumerate(held[column]):
+            indexes[column].insert(number, restored(values))
+    taken = MinHashLSH(threshold=threshold, num_perm=permutations)
+    keep = []
+    for number, row in enumerate(pool.select_columns([*columns, "label"])):
+        if any(index.query(restored(row[column])) for column, index in indexes.items()):
+            continue
+        both = restored(row["of_both"])
+        if any(key.startswith(row["label"]) for key in taken.query(both)):
+            continue
+        taken.insert(f"{row['label']}-{number}", both)
+        keep.append(number)
+    pool = pool.select(keep)
+    cells, rng = np.array(pool["cell"]), np.random.default_rng(0)
+    drawn = {cell: rng.permutation(np.flatnonzero(cells == cell))[:quota] for cell, quota in quotas.items()}
+    mixed = concatenate_datasets([pool.select(rows) for rows in drawn.values()])
+    mixed.remove_columns([*columns, "cell"]).to_parquet(f"{out}/train.parquet")
+    return len(mixed)

@@ -8,24 +8,27 @@ from scipy.special import ndtr
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from benchmarks.coverage import Cell, Table
+from benchmarks.coverage import Cell, Table, given
+from monitorbench.config.evaluation import Assumed
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.low_far_difference import paired_low_far_difference
 from monitorbench.metrics.replicates import estimate
-from monitorbench.metrics.sensitivity import detectable_fall, equivalence_p
+from monitorbench.metrics.sensitivity import auroc_variance, detectable_fall, equivalence_p
 from monitorbench.metrics.significance import holm
+from monitorbench.studies.power import detectable_over_seeds
 
 AUROC, QUESTIONS, CELLS, SHARED = 0.84, 73, 10, 0.6
 """The simulated base's AUROC; pairs in a cell; cells of a matrix; correlation of base and tuned scores."""
 
 
 def tables(seed: int, effort: float) -> Iterator[Table]:
-    """Four tables from one generator of draws."""
+    """Five tables, four of them from one generator of draws."""
     rng = np.random.default_rng([seed, 1])
     yield _over_seeds(rng, round(4000 * effort))
     yield _detectable(rng, round(4000 * effort))
     yield _equality(rng, round(4000 * effort))
     yield _low_far_p(rng, round(1500 * effort))
+    yield _planned(np.random.default_rng([seed, 6]), round(1000 * effort))
 
 
 def _scores(rng: np.random.Generator, n: int, aurocs: FloatArray, questions: int) -> FloatArray:
@@ -113,6 +116,38 @@ def _detectable(rng: np.random.Generator, n: int) -> Table:
         rows,
         f"{n:,} cells each, base AUROC {AUROC}; the tuned monitor's is lower by the difference that cells "
         "without any named. Found: p below .05 over the number of tests, which Holm's smallest has to keep.",
+    )
+
+
+def _planned(rng: np.random.Generator, n: int) -> Table:
+    """Whether falls are found of the size that the plan of a study says are found in 80 %."""
+    rows: list[list[Cell]] = []
+    for questions, n_seeds in product((30, 73, 200), (1, 3, 5)):
+        bases, alike, _ = _changes(rng, n, np.full((n, 2), AUROC), questions)
+        correlation = 1 - float(np.var(alike) / (2 * np.var(bases)))
+        assumed = Assumed(auroc=AUROC, correlation=correlation, seed_sd=0.02)
+        variance = float(auroc_variance(AUROC, questions))
+        row: list[Cell] = [questions, n_seeds]
+        for n_tests in (1, 4, 60):
+            fall = given(detectable_over_seeds(assumed, AUROC, variance, questions, n_seeds, n_tests))
+            tuned = rng.normal(AUROC - fall, 0.02 if n_seeds > 1 else 0.0, (n, n_seeds))
+            aurocs = np.column_stack([np.full(n, AUROC), np.clip(tuned, 0.02, 0.99)])
+            _, difference, change = _changes(rng, n, aurocs, questions)
+            each, of_mean = _variance(change), _variance(change.mean(axis=1))
+            if n_seeds > 1:
+                rows_of = zip(difference, each, of_mean, strict=True)
+                ps = np.array([estimate(d, v, m, questions).p_value for d, v, m in rows_of])
+            else:
+                ps = 2 * student.sf(np.abs(difference[:, 0]) / np.sqrt(each[:, 0]), questions - 1)
+            row.append(f"{fall:.3f}: {(ps < 0.05 / n_tests).mean():.3f}")
+        rows.append(row)
+    return Table(
+        "The plan of a study: falls found where it says 80 %",
+        "pairs | seeds | fall: found, 1 test | 4 tests | 60 tests",
+        rows,
+        f"{n:,} simulated trainings each, base AUROC {AUROC}, the SD over seeds .02. Before, the quantiles "
+        "of Student's t were added up, which is too little where few seeds leave few degrees of freedom: "
+        ".66 to .73.",
     )
 
 

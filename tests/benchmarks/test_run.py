@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -36,9 +37,18 @@ IS_LONG = pytest.mark.benchmark
 NEEDS_VLLM = [pytest.mark.vllm, IS_LONG]
 NEEDS_STRACE = pytest.mark.skipif(not shutil.which("strace"), reason="needs strace (make system-deps)")
 NEEDS_CHROMIUM = pytest.mark.skipif(not shutil.which("chromium"), reason="needs Chromium (make system-deps)")
+NEEDS_SOURCES = [
+    pytest.mark.sources,
+    pytest.mark.skipif(
+        not os.environ.get("MONITORBENCH_SOURCES"),
+        reason="needs the raw upstream files: set MONITORBENCH_SOURCES to their folder",
+    ),
+    IS_LONG,
+]
 NEEDS_GAMES = pytest.mark.skipif(not importlib.util.find_spec("textworld"), reason="needs textworld")
 CASES = [
     pytest.param("adapters", marks=NEEDS_VLLM),
+    pytest.param("corpus", marks=NEEDS_SOURCES),
     pytest.param("coverage"),
     pytest.param("evaluate"),
     pytest.param("faults", marks=[NEEDS_STRACE, NEEDS_GAMES]),
@@ -50,6 +60,7 @@ CASES = [
     pytest.param("score"),
     pytest.param("score_spread"),
     pytest.param("states", marks=IS_LONG),
+    pytest.param("train", marks=IS_LONG),
 ]
 
 
@@ -122,7 +133,7 @@ def written_by(name: str, work: Path, *more: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", CASES)
 def test_every_benchmark_runs_at_its_smallest_size(name: str, model: Path, tmp_path: Path):
     """Else a benchmark ends in a traceback once a column, a setting or a name changes, and nobody knows."""
-    is_small = name in ("guardrail", "score_spread", "states")  # vLLM takes no model so small
+    is_small = name in ("guardrail", "score_spread", "states", "train")  # vLLM takes no model so small
     settings = [f"monitor.path={model}", "monitor.context_tokens=2048"] if is_small else []
     ratios = written_by(name, tmp_path / "work", *settings)["ratios"]
     assert ratios or name == "coverage"

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from monitorbench.config.base import UserError
+from monitorbench.conversations.chats import chat_in as chat
 from monitorbench.interop.inspect.read import read
 from monitorbench.records import Role
 from monitorbench.runs.files import file_sha256
-from monitorbench.sources.chat import messages as chat
 
 SPEC = {"eval_id": "E1", "task": "suite/tidy", "model": "vendor/model-1"}
 TURNS = [
@@ -119,7 +119,7 @@ def test_more_rows_than_go_into_one_batch(tmp_path: Path):
         (row("s2", 0.5, scores=[]), None),
         (row("s2", 0.5, scores=[1]), "sample 1: field 'scores': expected an object"),
         (row("s2", 0.5, scores={"monitor": 3}), "sample 1: field 'scores.monitor': expected an object"),
-        (row("s2", 0.5, messages=[{"role": "robot"}]), "sample 1: message 0: not a chat message"),
+        (row("s2", 0.5, messages=[{"role": "robot"}]), "sample 1: messages.0.role: 'robot' is no role"),
         (
             row("s2", {"a": 1}, scores={"m": {"value": {"a": 1}}, "m.a": {"value": 2}}),
             "two values are called 'scores.m.a'",

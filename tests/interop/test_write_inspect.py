@@ -15,6 +15,7 @@ from studies import study as compose
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
+from monitorbench.conversations.chats import chat_in as chat
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.interop.export import export
@@ -24,7 +25,6 @@ from monitorbench.records import Role, Split
 from monitorbench.runs.command import verify
 from monitorbench.runs.directory import read_manifest
 from monitorbench.scoring.calibrate import calibrate_run
-from monitorbench.sources.chat import messages as chat
 
 N = 60
 CALL = {"id": "c1", "name": "bash", "arguments": '{"cmd": "ls"}'}
@@ -164,8 +164,11 @@ def test_the_conversation_comes_back_turn_by_turn(made: Any, judged: Path):
         response = chat(json.loads(row["response"]), "response", Role.ASSISTANT)
         broken = response[0].tool_calls[1]
         assert json.loads(broken.arguments) == {"arguments": "ls -l"}
-        calls = (response[0].tool_calls[0], sample.response[0].tool_calls[1])
-        assert (response[0].model_copy(update={"tool_calls": calls}), *response[1:]) == sample.response
+        assert response[0].content == '{"parse_error": "no JSON object"}', (
+            "the log says what it could not hold"
+        )
+        own = {"tool_calls": (response[0].tool_calls[0], sample.response[0].tool_calls[1]), "content": ""}
+        assert (response[0].model_copy(update=own), *response[1:]) == sample.response
 
 
 def test_inspect_opens_the_log_and_counts_what_is_unscored(made: Any, judged: Path, inspect_ai: Any):

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.metrics.cost_fronts import COSTS, cost_fronts, cost_per_verdict, loss
+from monitorbench.metrics.registry import from_json
 from monitorbench.metrics.usage import tokens_of, usage
 
 MAYBE = st.one_of(st.none(), st.sampled_from([0.0, 1.0, 2.0, 3.0]))
@@ -14,7 +15,7 @@ SHARE = st.one_of(st.none(), st.sampled_from([0.2, 0.5, 0.8]))
 
 
 def numbers(auroc: float | None, miss_rate: float | None) -> Any:
-    return {"auroc": auroc, "miss_rate_at_far_5": miss_rate}
+    return from_json({"auroc": auroc, "miss_rate_at_far_5": miss_rate})
 
 
 def test_the_mean_says_what_a_cascade_takes() -> None:
@@ -55,9 +56,9 @@ def test_nothing_on_a_front_is_beaten(rows: list[tuple[float | None, ...]]) -> N
     for cost in COSTS:
         for quality, front in found[cost].items():
             points = {
-                (name, prompt): (costs[name, prompt][cost], loss(of[quality], quality))
+                (name, prompt): (costs[name, prompt][cost], loss(of[quality].value, quality))
                 for name, prompt, of in judged
-                if costs[name, prompt][cost] is not None and of[quality] is not None
+                if costs[name, prompt][cost] is not None and of[quality].value is not None
             }
             expected = [
                 [name, prompt]

@@ -39,18 +39,19 @@ def judged(skill: float, n: int = 40, unscored: int = 0, start: int = 0) -> Colu
 def test_each_prompt_is_compared_with_the_first_on_the_same_samples():
     """Two thirds of a table would be of other samples, and the difference partly theirs."""
     by_prompt = {"evidence": judged(0.5, unscored=6), "direct": judged(1.5), "mine": judged(0.9, start=10)}
-    found = compare_prompts(by_prompt, **DRAWN)
-    assert found is not None
+    compared = compare_prompts(by_prompt, **DRAWN)
+    assert compared is not None
+    found, numbers = compared
     assert (found["n"], found["base"]) == (60, "direct")
-    assert list(found["by_prompt"]) == ["direct", "evidence", "mine"]
-    assert {of["n"] for of in found["by_prompt"].values()} == {60}
+    assert list(numbers) == ["direct", "evidence", "mine"]
+    assert {of["n"].whole for of in numbers.values()} == {60}
     shared = {
         name: of.taking(np.array([int(i.as_py()[:2].rstrip("mb")) >= 10 for i in of.sample_ids]))
         for name, of in by_prompt.items()
     }
     for name in ("evidence", "mine"):
         assert found["differences"][name] == difference(shared["direct"], shared[name], **DRAWN)
-    (n_unscored,) = {found["by_prompt"]["evidence"]["n_unscored"]}
+    n_unscored = numbers["evidence"]["n_unscored"].whole
     assert n_unscored == 0, "the unscored ones are among those that one prompt was not asked"
 
 

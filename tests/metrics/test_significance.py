@@ -29,7 +29,7 @@ from monitorbench.metrics.significance import (
     rate_tests,
     student_p,
 )
-from monitorbench.metrics.summary import overall
+from monitorbench.metrics.summary import cost_numbers, curves
 from monitorbench.metrics.transfer import difference
 from monitorbench.records import Category, Label, Task
 
@@ -249,17 +249,18 @@ def test_costs_are_those_of_the_deployment():
     found = judged("a", 0.7)
     stakes = Stakes(base_rate=0.02, cost_miss=50, cost_alarm=3)
     held = columns(found)
-    made = overall(held, stakes)
+    cost, made = cost_numbers(held, stakes)["expected_cost"], curves(held)
     counts = count(held.is_misbehavior, held.flagged)
     rates = miss_rate(counts), false_alarm_rate(counts)
-    assert made["expected_cost"] == pytest.approx(0.02 * rates[0] * 50 + 0.98 * rates[1] * 3)
-    low, high = made["expected_cost_ci"]
-    assert low < made["expected_cost"] < high
+    assert cost.value == pytest.approx(0.02 * rates[0] * 50 + 0.98 * rates[1] * 3)
+    assert cost.low < cost.value < cost.high
     assert made["roc"][0] == [0.0, 1.0]
     assert made["roc"][-1] == [1.0, 0.0]
     assert sum(one["n"] for one in made["reliability"]) == len(found)
-    silent = overall(columns([replace(one, answer=None, score=None) for one in found]), stakes)
-    assert silent == {"roc": [], "reliability": [], "expected_cost": None, "expected_cost_ci": None}
+    silent = columns([replace(one, answer=None, score=None) for one in found])
+    assert curves(silent) == {"roc": [], "reliability": []}
+    (silent_cost,) = cost_numbers(silent, stakes).values()
+    assert silent_cost.value is silent_cost.interval is None
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 7, 49, 50, 292, 999, 5000, 20_000])

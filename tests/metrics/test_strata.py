@@ -2,21 +2,34 @@
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
 from monitorbench.config.evaluation import Stakes
-from monitorbench.metrics.columns import by_cell, by_slice, by_stratum, columns
+from monitorbench.metrics.columns import Columns, by_cell, by_slice, by_stratum, columns
 from monitorbench.metrics.marks import SURFACES, SurfaceCheck, in_words, is_marked, shortcuts, shown_name
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.summary import macro, of_parts
+from monitorbench.metrics.registry import of_parts
+from monitorbench.metrics.results import number_trees
+from monitorbench.metrics.summary import macro
+from monitorbench.metrics.table import Table
 from monitorbench.metrics.transfer import differences
 from monitorbench.records import Label
-from monitorbench.scoring.numbers import Drawn, numbers
+from monitorbench.scoring.numbers import Drawn, add_numbers
 
 DRAWS = Drawn(resamples=100, seed=0)
+
+
+def numbers(judged: Columns, stakes: Stakes, draws: Drawn) -> dict[str, Any]:
+    """One monitor's numbers as `metrics.json` has them."""
+    table = Table()
+    curves = {"m": {"direct": add_numbers(table, "m", "direct", judged, stakes, draws)}}
+    return {key: tree["m"]["direct"] for key, tree in number_trees(table, curves).items()}
+
+
 STAKES = Stakes(base_rate=0.1, cost_miss=10, cost_alarm=1)
 QA, CODE = "safety_permission/qa", "safety_permission/code"
 
@@ -98,7 +111,7 @@ def test_a_difference_from_the_base_is_of_the_same_samples() -> None:
     """The matrix would show the headline's AUROC above a difference of the whole cell's."""
     base, tuned = (replace(columns(judged(seed)), headline={QA: "compliant"}) for seed in (0, 1))
     found = differences(base, tuned, **DRAWS)
-    cells = [of_parts(one, by_cell(one), **DRAWS)[QA]["auroc"] for one in (base, tuned)]
+    cells = [of_parts(one, by_cell(one), **DRAWS)[QA]["auroc"].value for one in (base, tuned)]
     assert found[QA]["n"] == 40
     assert found[QA]["auroc_difference"] == pytest.approx(cells[1] - cells[0])
 
@@ -111,7 +124,7 @@ def test_a_headline_without_samples_leaves_its_cell_whole() -> None:
     easy = headed.taking(np.flatnonzero(by_slice(headed)[f"{QA}:refusal"]))
     left = replace(easy, headline={QA: "compliant"})
     assert by_cell(left)[QA].all()
-    assert macro(left, of_parts(left, by_cell(left), **DRAWS), **DRAWS)["n_cells"] == 1
+    assert macro(left, of_parts(left, by_cell(left), **DRAWS), **DRAWS)["n_cells"].value == 1
 
 
 def check(auroc: float | None, half: float = 0.05) -> SurfaceCheck:

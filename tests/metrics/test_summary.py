@@ -4,6 +4,7 @@ import json
 import random
 from dataclasses import replace
 from math import exp
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,15 +13,21 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 from monitorbench.metrics.columns import Columns, by_cell, by_slice, columns
 from monitorbench.metrics.low_far import miss_rate_at_far
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.summary import CellMetrics, cell_metrics, macro, of_parts
+from monitorbench.metrics.registry import METRICS, as_json, cell_numbers, from_json, of_parts
+from monitorbench.metrics.summary import macro
+from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.transfer import difference, differences
 from monitorbench.records import Category, Label, Task
 
 DRAWS = {"resamples": 200, "seed": 0}
 
 
-def of_cells(samples: Columns, draws: dict[str, int]) -> dict[str, CellMetrics]:
+def numbers_of_cells(samples: Columns, draws: dict[str, int]) -> dict[str, Numbers]:
     return of_parts(samples, by_cell(samples), **draws)
+
+
+def of_cells(samples: Columns, draws: dict[str, int]) -> dict[str, dict[str, Any]]:
+    return {name: as_json(numbers) for name, numbers in numbers_of_cells(samples, draws).items()}
 
 
 def verdicts(seed: int, skill: float = 0.5, unscored: float = 0.0) -> list[Judged]:
@@ -58,7 +65,8 @@ def test_every_cell_present_has_all_keys_and_no_other_does() -> None:
         "sycophancy_bias/qa",
     ]
     for numbers in found.values():
-        assert set(numbers) == set(CellMetrics.__annotations__)
+        intervals = {f"{metric.name}_ci" for metric in METRICS if metric.form == "estimate"}
+        assert set(numbers) == {metric.name for metric in METRICS} | intervals
     assert found["overall"]["n"] == 180
     assert found["safety_permission/qa"]["n"] == 60
 
@@ -85,9 +93,10 @@ def test_json_has_no_nan_and_reads_back_equal() -> None:
     """NaN is no JSON: other tools would refuse the whole file over one empty cell."""
     nothing = [replace(one, answer=None, score=None) for one in verdicts(0)]
     for rows in (verdicts(0), nothing, []):
-        found = of_cells(columns(rows), DRAWS)
-        assert json.loads(json.dumps(found, allow_nan=False)) == found
-    empty = cell_metrics(columns(nothing), **DRAWS)
+        found = numbers_of_cells(columns(rows), DRAWS)
+        written = json.dumps({name: as_json(numbers) for name, numbers in found.items()}, allow_nan=False)
+        assert {name: from_json(numbers) for name, numbers in json.loads(written).items()} == found
+    empty = as_json(cell_numbers(columns(nothing), **DRAWS))
     assert (empty["miss_rate"], empty["auroc"], empty["auroc_ci"], empty["coverage"]) == (None, None, None, 0)
 
 
@@ -164,7 +173,7 @@ def test_runs_over_other_samples_are_refused(change, message: str) -> None:
 def test_numbers_beyond_the_rates_are_those_of_their_modules() -> None:
     """A table's column could show another cell's number, or another number."""
     found = [replace(one, group_id=one.pair_id) for one in verdicts(2, unscored=0.1)]
-    numbers = cell_metrics(columns(found), **DRAWS)
+    numbers = as_json(cell_numbers(columns(found), **DRAWS))
     scores, flags = [one.score for one in found], [one.label is Label.MISBEHAVIOR for one in found]
     assert numbers["n_benign_questions"] == len({one.group_id for one in found if one.score is not None})
     assert 59 <= numbers["n_benign_questions"] < 299
@@ -190,7 +199,7 @@ def test_numbers_beyond_the_rates_are_those_of_their_modules() -> None:
     assert numbers["pairs_tied"] == 0
     assert (numbers["n_quotes"], numbers["grounded_quotes"]) == (0, None)
     quoting = [replace(one, n_quotes=2, n_grounded=i % 2) for i, one in enumerate(found)]
-    assert cell_metrics(columns(quoting), **DRAWS)["grounded_quotes"] == pytest.approx(0.25)
+    assert cell_numbers(columns(quoting), **DRAWS)["grounded_quotes"].value == pytest.approx(0.25)
 
 
 MORE_DRAWS = {"resamples": 300, "seed": 0}
@@ -225,7 +234,7 @@ def test_each_cell_counts_once():
     """A monitor that is good in the largest cell only would look good everywhere."""
     found = judged({LARGE: 200}, 0.0) + judged({SMALL: 20}, 1.0)
     cells = of_cells(columns(found), MORE_DRAWS)
-    averaged = macro(columns(found), cells, **MORE_DRAWS)
+    averaged = as_json(macro(columns(found), numbers_of_cells(columns(found), MORE_DRAWS), **MORE_DRAWS))
     assert averaged["n_cells"] == 2
     assert averaged["miss_rate"] == averaged["false_alarm_rate"] == 0.5
     assert cells["overall"]["miss_rate"] == pytest.approx(20 / 220)
@@ -235,7 +244,7 @@ def test_it_is_the_mean_of_the_cells_with_an_interval_around_it():
     """The number would differ from what a reader works out from the table above it."""
     found = judged({LARGE: 60, SMALL: 30, (Category.SYCOPHANCY_BIAS, Task.REASONING): 10}, 0.3, 0.1)
     cells = of_cells(columns(found), MORE_DRAWS)
-    averaged = macro(columns(found), cells, **MORE_DRAWS)
+    averaged = as_json(macro(columns(found), numbers_of_cells(columns(found), MORE_DRAWS), **MORE_DRAWS))
     for key in ("miss_rate", "false_alarm_rate", "auroc"):
         known = [numbers[key] for name, numbers in cells.items() if "/" in name]
         assert averaged[key] == pytest.approx(np.mean(known))
@@ -248,7 +257,7 @@ def test_it_is_the_mean_of_the_cells_with_an_interval_around_it():
 def test_without_answers_there_is_no_average():
     """An unscored monitor would get a rate of 0."""
     nothing = columns([replace(one, answer=None, score=None) for one in judged({LARGE: 5}, 0.0)])
-    averaged = macro(nothing, of_cells(nothing, MORE_DRAWS), **MORE_DRAWS)
+    averaged = as_json(macro(nothing, numbers_of_cells(nothing, MORE_DRAWS), **MORE_DRAWS))
     assert averaged["miss_rate"] is averaged["false_alarm_rate_ci"] is averaged["auroc"] is None
 
 

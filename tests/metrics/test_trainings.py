@@ -1,10 +1,10 @@
 """Numbers over seeds: numpy's mean and SD, and nothing made of a single run."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
+from monitorbench.metrics.registry import from_json
+from monitorbench.metrics.table import Place, Table
 from monitorbench.metrics.trainings import over_seeds, spread
 
 
@@ -23,14 +23,12 @@ def test_mean_sd_and_range():
 
 def test_only_what_has_several_seeds():
     """One run shown as mean ± SD would claim a steadiness nobody measured."""
-    numbers: Any = {"auroc": 0.5, "miss_rate": None, "false_alarm_rate": 0.1, "miss_rate_at_far_5": 0.9}
-    monitors: Any = {
-        "m+all_seed0": {"direct": {"overall": numbers}},
-        "m+all_seed1": {"direct": {"overall": {**numbers, "auroc": 0.7}}},
-        "m+code": {"direct": {"overall": numbers}},
-    }
+    numbers = {"auroc": 0.5, "miss_rate": None, "false_alarm_rate": 0.1, "miss_rate_at_far_5": 0.9}
+    table = Table()
+    for name, auroc in (("m+all_seed0", 0.5), ("m+all_seed1", 0.7), ("m+code", 0.5)):
+        table.add(Place(name, "direct"), from_json({**numbers, "auroc": auroc}))
     families = {"m+all": {0: "m+all_seed0", 1: "m+all_seed1"}, "m+code": {0: "m+code"}}
-    found = over_seeds(families, monitors)
+    found = over_seeds(families, table)
     assert set(found) == {"m+all"}
     assert found["m+all"]["seeds"] == [0, 1]
     overall = found["m+all"]["spread"]["direct"]["overall"]

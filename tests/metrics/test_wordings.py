@@ -81,8 +81,9 @@ def test_a_wording_without_scores_is_listed_and_never_chosen():
 def test_the_spreads_interval_is_of_all_pairs_at_once():
     """Otherwise: two prompts that were picked for lying far apart are said to differ too often."""
     by_prompt = {f"p{i}": judged(0.3 + 0.1 * i, seed=i) for i in range(4)}
-    facts = compare_prompts(by_prompt, **DRAWN)
-    assert facts is not None
+    compared = compare_prompts(by_prompt, **DRAWN)
+    assert compared is not None
+    facts, numbers = compared
     found = facts.get("spread")
     assert found is not None
     low, high = by_prompt[found["lowest"]], by_prompt[found["highest"]]
@@ -92,7 +93,7 @@ def test_the_spreads_interval_is_of_all_pairs_at_once():
     assert found["auroc"] == pytest.approx(six_pairs.difference)
     assert six_pairs.interval is not None
     assert found["auroc_ci"] == pytest.approx(list(six_pairs.interval))
-    missed = [of["miss_rate"] for of in facts["by_prompt"].values()]
+    missed = [of["miss_rate"].value for of in numbers.values()]
     assert found["miss_rate"] == pytest.approx(max(missed) - min(missed))
 
 

@@ -1,24 +1,27 @@
-"""A realistic `metrics.json`, made by the metrics themselves from synthetic verdicts."""
+"""Realistic results, made by the metrics themselves from synthetic verdicts."""
 
+import copy
 import random
+from typing import Any
 
 from recommendation_page import fake_recommendation
 
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.choice.facts import decision_facts
-from monitorbench.metrics.columns import Columns, by_cell, by_slice, columns
+from monitorbench.metrics.columns import by_cell, columns
 from monitorbench.metrics.cost_fronts import cost_fronts
 from monitorbench.metrics.marks import SURFACES, ShortcutMarks, SurfaceCheck, is_marked, shortcuts
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results
+from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results, nested
 from monitorbench.metrics.significance import Match, rate_tests
-from monitorbench.metrics.summary import CellMetrics, macro, of_parts, overall
+from monitorbench.metrics.table import Table
 from monitorbench.metrics.trade_off import pareto_front
 from monitorbench.metrics.trainings import ObjectivePair, objective_tests, over_seeds
 from monitorbench.metrics.transfer import difference, differences, differences_over_seeds
 from monitorbench.metrics.words import matrix
 from monitorbench.records import Category, Label, Task
+from monitorbench.scoring.numbers import Drawn, add_numbers
 
 CELLS = [
     (Category.SAFETY_PERMISSION, Task.QA),
@@ -34,7 +37,7 @@ TRAINED_ON = {
     f"{BASE}+safety_permission": ["safety_permission/qa", "safety_permission/code"],
     f"{BASE}+all": [f"{category}/{task}" for category, task in CELLS],
 }
-DRAWS = {"resamples": 200, "seed": 0}
+DRAWS = Drawn(resamples=200, seed=0)
 STAKES = Stakes(base_rate=0.01, cost_miss=100.0, cost_alarm=1.0)
 
 
@@ -80,10 +83,6 @@ def fake_shortcuts(auroc: float) -> ShortcutMarks:
     return shortcuts({name: check(auroc if name == "bag_of_words" else 0.5) for name in SURFACES})
 
 
-def of_cells(judged: Columns) -> dict[str, CellMetrics]:
-    return of_parts(judged, by_cell(judged), **DRAWS)
-
-
 def fake_results() -> Results:
     """Base, two adapters and bag of words on 280 samples; the evidence prompt on 140."""
     shapes = {"direct": (20, 0.0), "evidence": (10, 0.12)}
@@ -91,13 +90,13 @@ def fake_results() -> Results:
         name: {prompt: columns(verdicts(name, prompt, *shape)) for prompt, shape in shapes.items()}
         for name in (BASE, *TRAINED_ON)
     }
-    monitors: dict[str, dict[str, dict[str, CellMetrics]]] = {
-        name: {prompt: of_cells(found) for prompt, found in by_prompt.items()}
-        for name, by_prompt in judged.items()
-    }
     for name in ("bag_of_words", "random"):
         judged[name] = {"none": columns(verdicts(name, "none"))}
-        monitors[name] = {"none": of_cells(judged[name]["none"])}
+    table = Table()
+    of_all = {
+        name: {prompt: add_numbers(table, name, prompt, found, STAKES, DRAWS) for prompt, found in by.items()}
+        for name, by in judged.items()
+    }
     transfer = {}
     for name, cells in TRAINED_ON.items():
         transfer[name] = {}
@@ -113,10 +112,17 @@ def fake_results() -> Results:
                 for where, part in (("trained", inside), ("held_out", ~inside))
             }
     names = [BASE, *TRAINED_ON]
-    everywhere = {p: [monitors[n][p]["overall"] for n in names] for p in shapes}
     pareto = {
-        prompt: [names[i] for i in pareto_front([(m["miss_rate"], m["false_alarm_rate"]) for m in found])]
-        for prompt, found in everywhere.items()
+        prompt: [
+            names[i]
+            for i in pareto_front(
+                [
+                    (of["miss_rate"].value, of["false_alarm_rate"].value)
+                    for of in (table.parts(name, prompt)["overall"] for name in names)
+                ]
+            )
+        ]
+        for prompt in shapes
     }
     checked = {f"{c}/{t}": fake_shortcuts(0.55 + 0.06 * i) for i, (c, t) in enumerate(CELLS)}
     curves: dict[str, list[CurvePoint]] = {
@@ -175,31 +181,20 @@ def fake_results() -> Results:
             for i, name in enumerate(names)
         },
         "cost_fronts": cost_fronts(
-            [(name, p, of["overall"]) for name, by_prompt in monitors.items() for p, of in by_prompt.items()],
+            [(*key, table.parts(*key)["overall"]) for key in table.judged()],
             {
                 (name, p): {"tokens": 251.4, "seconds": 0.4 + i + j / 10}
                 if name in names
                 else {"tokens": 0.0, "seconds": 0.0}
-                for i, name in enumerate(monitors)
-                for j, p in enumerate(monitors[name])
+                for i, name in enumerate(judged)
+                for j, p in enumerate(judged[name])
             },
         ),
         "decision": decision_facts(fake_recommendation("none", BASE, f"{BASE}+all", threshold)),
         "schema_version": SCHEMA_VERSION,
         "dataset": {"name": "starter", "directory": "starter-ab12cd34ef56", "n_test": 280},
-        "monitors": monitors,
-        "slices": {
-            name: {prompt: of_parts(found, by_slice(found), **DRAWS) for prompt, found in by_prompt.items()}
-            for name, by_prompt in judged.items()
-        },
-        "macro": {
-            name: {prompt: macro(found, monitors[name][prompt], **DRAWS) for prompt, found in by.items()}
-            for name, by in judged.items()
-        },
-        "overall": {
-            name: {prompt: overall(found, STAKES) for prompt, found in by_prompt.items()}
-            for name, by_prompt in judged.items()
-        },
+        "table": table,
+        "curves": of_all,
         "stakes": {"base_rate": 0.01, "cost_miss": 100.0, "cost_alarm": 1.0},
         "tests": rate_tests(
             [
@@ -213,7 +208,7 @@ def fake_results() -> Results:
         "effects": transfer,
         "adapters": {name: [name] for name in TRAINED_ON},
         "matrix": matrix(transfer, 0.05),
-        "seeds": over_seeds({f"{BASE}+twice": {0: names[1], 1: names[2]}}, monitors),
+        "seeds": over_seeds({f"{BASE}+twice": {0: names[1], 1: names[2]}}, table),
         "objectives": objective_tests(
             [
                 ObjectivePair(
@@ -228,6 +223,11 @@ def fake_results() -> Results:
         "shortcuts": checked,
         "learning_curves": curves,
     }
+
+
+def fake_tree() -> dict[str, Any]:
+    """The same as `metrics.json` has it, to be changed and read with `as_results`."""
+    return copy.deepcopy(nested(fake_results()))
 
 
 MANIFEST = {

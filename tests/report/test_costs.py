@@ -5,17 +5,19 @@ import io
 import re
 
 import pytest
-from fake_results import BASE, fake_results
+from fake_results import BASE, fake_tree
 from rich.console import Console
 
 from monitorbench.metrics.cost_fronts import COSTS, QUALITIES
+from monitorbench.metrics.results import as_results
 from monitorbench.report import reading
 from monitorbench.report.figures.costs import against_cost, against_cost_figure
 from monitorbench.report.html import render_report
 from monitorbench.report.tables.costs import costed, number, on_the_front, sent_on_in_words
 from monitorbench.report.tables.tables import print_costs
 
-RESULTS = fake_results()
+TREE = fake_tree()
+RESULTS = as_results(TREE)
 CASCADE = {"budget": 0.06, "share": 0.0583, "share_ci": [0.0412, 0.0791]}
 
 
@@ -28,7 +30,7 @@ def test_points_and_intervals_are_those_of_metrics_json() -> None:
             drawn = [line.get_xydata().tolist() for line in axes.lines]
             least = min(value for one in costed(RESULTS) if (value := one.costs[cost]))
             for one in costed(RESULTS):
-                value, bounds = one.numbers[quality], one.numbers[f"{quality}_ci"]
+                value, bounds = one.numbers[quality].value, one.numbers[quality].interval
                 x = one.costs[cost]
                 if x == 0:  # somewhere left of all that costs something
                     (x,) = {at for ((at, y), *more) in drawn if not more and y == value and at < least / 1.6}
@@ -38,11 +40,11 @@ def test_points_and_intervals_are_those_of_metrics_json() -> None:
 
 def test_a_number_that_nobody_has_takes_no_room() -> None:
     """With fewer than 59 benign questions there is no MR at FAR 5 %: half a figure would stand empty."""
-    found = copy.deepcopy(RESULTS)
+    found = copy.deepcopy(TREE)
     for by_prompt in found["monitors"].values():
         for cells in by_prompt.values():
             cells["overall"] |= {"miss_rate_at_far_5": None, "miss_rate_at_far_5_ci": None}
-    (axes,) = against_cost_figure(found, "tokens").axes
+    (axes,) = against_cost_figure(as_results(found), "tokens").axes
     assert axes.get_title(loc="left").startswith("AUROC")
 
 
@@ -53,7 +55,7 @@ def test_the_front_is_drawn_through_its_monitors() -> None:
     axes = against_cost_figure(RESULTS, "seconds").axes[0]
     (front,) = [line for line in axes.lines if line.get_drawstyle() == "steps-post"]
     costs, values = (front.get_xdata()[:-1].tolist(), front.get_ydata()[:-1].tolist())
-    assert values == [places[at].numbers["auroc"] for at in names] == sorted(values)
+    assert values == [places[at].numbers["auroc"].value for at in names] == sorted(values)
     assert costs[1:] == [places[at].costs["seconds"] for at in names][1:] == sorted(costs[1:])
     assert front.get_xdata()[-1] == axes.get_xlim()[1]
 
@@ -110,10 +112,10 @@ def test_numbers_are_short() -> None:
 
 def test_names_are_drawn_as_text_only() -> None:
     """A monitor's name comes from a file: it is never TeX, and never markup."""
-    found = copy.deepcopy(RESULTS)
+    found = copy.deepcopy(TREE)
     for key in ("monitors", "usage"):
         found[key]["$x<script>$"] = found[key].pop(BASE)
-    assert "<script>" not in against_cost(found, "tokens")
+    assert "<script>" not in against_cost(as_results(found), "tokens")
 
 
 def printed(results, encoding: str = "utf-8") -> str:

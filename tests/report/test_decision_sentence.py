@@ -9,7 +9,8 @@ from rich.console import Console
 
 from monitorbench.metrics.choice.facts import Recommendation, decision_facts
 from monitorbench.report.html import render_report
-from monitorbench.report.recommendation.words import remarks, sentence, short
+from monitorbench.report.recommendation.amounts import short
+from monitorbench.report.recommendation.words import remarks, sentence
 from monitorbench.report.tables.tables import print_tables
 
 
@@ -129,7 +130,9 @@ def test_anothers_pilot_lets_nobody_intervene() -> None:
     found = fake_recommendation()
     found["pilot"] = {
         "run": "p",
-        "monitor": "verifier",
+        "monitor": "",
+        "critic": "verifier",
+        "environment": "",
         "decision": "intervene",
         "agent": "a",
         "condition": "rollback",
@@ -137,6 +140,11 @@ def test_anothers_pilot_lets_nobody_intervene() -> None:
     }
     (said,) = [one for one in remarks(found) if "pilot" in one]
     assert said.endswith("It was a pilot of verifier, and says nothing of letting careful intervene.")
+    found["pilot"] |= {"critic": "careful", "environment": "a_shop"}
+    (said,) = [one for one in remarks(found) if "pilot" in one]
+    assert (
+        "with rollback in a_shop: It helps. It was a pilot of a careful of other weights or another" in said
+    )
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])

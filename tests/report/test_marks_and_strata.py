@@ -1,12 +1,10 @@
 """Marks and strata wherever a cell's numbers appear: terminal, page, figures and CSV."""
 
-import copy
-
 import pytest
-from fake_results import BASE, MANIFEST, fake_results, fake_shortcuts
+from fake_results import BASE, MANIFEST, fake_results, fake_shortcuts, fake_tree
 from test_report_tables import printed
 
-from monitorbench.metrics.results import Results
+from monitorbench.metrics.results import Results, as_results
 from monitorbench.report import reading
 from monitorbench.report.figures.matrix import matrix_figure
 from monitorbench.report.html import render_report
@@ -19,14 +17,14 @@ RULE = 'the word "sneaky": 72% of misbehavior, 2% of benign'
 
 def with_strata() -> Results:
     """The cell's number is that of `compliant`; `refusal` stands beside it, and is marked."""
-    found = copy.deepcopy(fake_results())
+    found = fake_tree()
     for name, by_prompt in found["slices"].items():
         for prompt, slices in by_prompt.items():
             for stratum in ("compliant", "refusal"):
                 slices[f"{CELL}:{stratum}"] = found["monitors"][name][prompt][CELL] | {"n": 17}
     found["headline"] = {CELL: "compliant"}
     found["shortcuts"] |= {f"{CELL}:compliant": fake_shortcuts(0.5), f"{CELL}:refusal": fake_shortcuts(0.97)}
-    return found
+    return as_results(found)
 
 
 RESULTS = with_strata()
@@ -103,17 +101,18 @@ def test_the_csv_has_strata_and_marks_in_columns() -> None:
 
 def test_strata_are_no_slices_of_the_page() -> None:
     """They stand beside their cell; a second time among tasks and sources they would be taken for another."""
-    assert not [name for name in reading.cells(RESULTS, "direct", "slices") if name.startswith(CELL)]
+    assert not [name for name in reading.slices(RESULTS, "direct") if name.startswith(CELL)]
     assert reading.strata(RESULTS, "direct", CELL) == [f"{CELL}:refusal"]
     assert reading.strata(RESULTS, "direct", MARKED) == []
 
 
 def test_what_copies_stands_beside_what_reads() -> None:
     """In a cell the baselines that see a text are shown, those that see none only overall."""
-    found = copy.deepcopy(fake_results())
+    tree = fake_tree()
     for key in ("monitors", "slices", "macro", "overall"):
         for name in ("echo", "overlap", "form", "all_shortcuts", "length"):
-            found[key][name] = found[key]["bag_of_words"]
+            tree[key][name] = tree[key]["bag_of_words"]
+    found = as_results(tree)
     shown = reading.shown_in(found, CELL)
     assert {"bag_of_words", "echo", "overlap", "form", "all_shortcuts"} <= set(shown)
     assert not {"length", "random"} & set(shown)

@@ -6,10 +6,10 @@ from functools import cache
 from html import unescape
 
 import pytest
-from fake_results import BASE, MANIFEST, fake_results
+from fake_results import BASE, MANIFEST, fake_tree
 from matplotlib.axes import Axes
 
-from monitorbench.metrics.results import NO_PROMPT
+from monitorbench.metrics.results import NO_PROMPT, as_results
 from monitorbench.records import Category, Task
 from monitorbench.report import reading
 from monitorbench.report.figures import curves as figures_curves
@@ -21,8 +21,9 @@ from monitorbench.report.tables.numbers import amount, p_value, rate
 from monitorbench.report.tables.overall import COLUMNS, MORE_COLUMNS, more_rows, overall_rows
 from monitorbench.report.tables.published import PUBLISHED
 
-RESULTS = fake_results()
-RESULTS["monitors"][BASE]["evidence"]["overall"] |= {"auroc": None, "brier": None, "ece": None}
+TREE = fake_tree()
+TREE["monitors"][BASE]["evidence"]["overall"] |= {"auroc": None, "brier": None, "ece": None}
+RESULTS = as_results(TREE)
 
 
 @cache
@@ -53,7 +54,7 @@ def test_the_sortable_table_has_the_numbers_of_metrics_json() -> None:
         "coverage": "coverage",
     }
     shorts = reading.short_names(RESULTS)
-    expected = [(name, prompt) for name in reading.monitors(RESULTS) for prompt in RESULTS["monitors"][name]]
+    expected = reading.judged(RESULTS)
     top, more = tables(page_of_results())
     own = [row for row in top if "above" not in row[2]]
     assert (len(top), len(own), len(more), len(expected)) == (9, 8, 8, 8)
@@ -67,23 +68,22 @@ def test_the_sortable_table_has_the_numbers_of_metrics_json() -> None:
         key = (shorts[name], "baseline" if prompt == NO_PROMPT else prompt)
         cells = [*by_name[key][3 : 3 + 5], *more_by_name[key][2:]]
         texts = [unescape(re.sub("<.*?>", " ", cell)) for cell in cells]
-        macro = RESULTS["macro"][name][prompt]
-        values = {
-            column: RESULTS["monitors"][name][prompt]["overall"][key] for column, key in keys.items()
-        } | {
+        macro = TREE["macro"][name][prompt]
+        values = {column: TREE["monitors"][name][prompt]["overall"][key] for column, key in keys.items()} | {
             "macro MR": macro["miss_rate"],
             "macro FAR": macro["false_alarm_rate"],
             "macro AUROC": macro["auroc"],
-            "expected cost": RESULTS["overall"][name][prompt]["expected_cost"],
+            "expected cost": TREE["overall"][name][prompt]["expected_cost"],
         }
         for column, cell, text in zip([*COLUMNS[:5], *MORE_COLUMNS], cells, texts, strict=True):
             sorted_by = re.search(r'data-value="(.*?)"', cell)
             assert sorted_by is not None
             value = values[column]
             assert sorted_by[1] == ("" if value is None else str(value))
-            if value is None and "FAR" in column and text.split()[0] == "needs":
+            if value is None and "at FAR" in column:
+                needed, has = re.findall(r"needs (\d+) benign questions, has (\d+)", text)[0]
                 assert (
-                    int(text.split()[1]) > RESULTS["monitors"][name][prompt]["overall"]["n_benign_questions"]
+                    int(needed) > int(has) == TREE["monitors"][name][prompt]["overall"]["n_benign_questions"]
                 )
             else:
                 assert text.split()[0] == (amount(value) if column == "expected cost" else rate(value))
@@ -96,18 +96,18 @@ def test_intervals_stand_beside_their_numbers() -> None:
     (row,), (calibrated,) = ([r for r in rows if bool(r.promise) == has] for has in (False, True))
     (more,) = [r for r in more_rows(RESULTS, shorts) if (r.monitor, r.prompt) == (BASE, "direct")]
     fields = dict(zip([*COLUMNS, *MORE_COLUMNS], [*row.fields, *more.fields], strict=True))
-    found = RESULTS["monitors"][BASE]["direct"]["overall"]
+    found = TREE["monitors"][BASE]["direct"]["overall"]
     for column, bounds in (
         ("MR at FAR 5 %", found["miss_rate_at_far_5_ci"]),
         ("pAUC to FAR 5 %", found["partial_auroc_5_ci"]),
         ("pairs both right", found["pairs_both_right_ci"]),
-        ("macro MR", RESULTS["macro"][BASE]["direct"]["miss_rate_ci"]),
-        ("macro FAR", RESULTS["macro"][BASE]["direct"]["false_alarm_rate_ci"]),
+        ("macro MR", TREE["macro"][BASE]["direct"]["miss_rate_ci"]),
+        ("macro FAR", TREE["macro"][BASE]["direct"]["false_alarm_rate_ci"]),
     ):
         assert fields[column].small == f"[{rate(bounds[0])}–{rate(bounds[1])}]"
-    assert fields["MR at FAR 1 %"].text == "needs 299"
-    assert fields["MR at FAR 1 %"].small == f"benign questions, has {found['n_benign_questions']}"
-    low, high = RESULTS["overall"][BASE]["direct"]["expected_cost_ci"]
+    needs = f"needs 299 benign questions, has {found['n_benign_questions']}"
+    assert (fields["MR at FAR 1 %"].text, fields["MR at FAR 1 %"].small) == ("–", needs)
+    low, high = TREE["overall"][BASE]["direct"]["expected_cost_ci"]
     assert fields["expected cost"].small == f"[{amount(low)}–{amount(high)}]"
     there = RESULTS["operating_points"][BASE]["direct"]["rates"]
     at_point = dict(zip(COLUMNS, calibrated.fields, strict=True))
@@ -123,10 +123,11 @@ def test_intervals_stand_beside_their_numbers() -> None:
 
 def test_a_missing_auroc_says_why() -> None:
     """A dash reads as if the monitor had failed, where the engine gives no scores."""
-    found = copy.deepcopy(RESULTS)
-    direct, evidence = (found["monitors"][BASE][prompt]["overall"] for prompt in ("direct", "evidence"))
+    tree = copy.deepcopy(TREE)
+    direct, evidence = (tree["monitors"][BASE][prompt]["overall"] for prompt in ("direct", "evidence"))
     direct |= {"auroc": None, "auroc_ci": None, "n_with_score": 0}
     evidence |= {"auroc": None, "auroc_ci": None}
+    found = as_results(tree)
     rows = {(r.monitor, r.prompt): r for r in overall_rows(found, reading.short_names(found))}
     at = COLUMNS.index("AUROC")
     assert rows[BASE, "direct"].fields[at].small == "no scores"
@@ -139,7 +140,7 @@ def test_slices_are_in_the_folded_table() -> None:
     assert folded is not None
     for name in ("task:qa", "task:reasoning", "with_thinking", "without_thinking", "source:gsm8k"):
         assert f'scope="rowgroup">{name}<' in folded[0]
-        assert rate(RESULTS["slices"][BASE]["direct"][name]["miss_rate"]) in folded[0]
+        assert rate(TREE["slices"][BASE]["direct"][name]["miss_rate"]) in folded[0]
 
 
 def texts(axes: Axes) -> list[str]:
@@ -154,9 +155,11 @@ def test_heat_maps_hold_the_cells_rates() -> None:
         maps = figures_heat.heat_figure(RESULTS, name, "direct").axes
         for axes, key in zip(maps, ("miss_rate", "false_alarm_rate"), strict=True):
             cells = [f"{category}/{task}" for category in Category for task in Task]
-            found = [reading.lookup(RESULTS, name, "direct", cell) for cell in cells]
+            found = [reading.value(RESULTS, name, "direct", key, cell) for cell in cells]
             signs = ["†" if cell in marked else "" for cell in cells]
-            told = [rate(one[key]) + sign if one else "–" for one, sign in zip(found, signs, strict=True)]
+            told = [
+                rate(one) + sign if one is not None else "–" for one, sign in zip(found, signs, strict=True)
+            ]
             assert texts(axes) == told
             assert "–" in texts(axes)
 
@@ -168,13 +171,13 @@ def test_curves_are_those_of_metrics_json() -> None:
     bars = figures_curves.reliability_figure(RESULTS, "direct").axes[0]
     marks = [line.get_xydata().tolist() for line in bars.lines]
     for name in reading.shown_in(RESULTS, ""):
-        evidence = figures_curves.overall_of(RESULTS, name, "evidence")
-        direct = figures_curves.overall_of(RESULTS, name, "direct")
+        evidence = figures_curves.curves_of(RESULTS, name, "evidence")
+        direct = figures_curves.curves_of(RESULTS, name, "direct")
         assert evidence is not None
         assert direct is not None
         assert [[far, 1 - mr] for far, mr in evidence["roc"]] in drawn
-        own = reading.lookup(RESULTS, name, "evidence", "overall")
-        assert [[own["false_alarm_rate"], 1 - own["miss_rate"]]] in drawn
+        own = reading.lookup(RESULTS, name, "evidence")
+        assert [[own["false_alarm_rate"].value, 1 - own["miss_rate"].value]] in drawn
         assert [[one["mean_score"], one["share_misbehavior"]] for one in direct["reliability"]] in marks
         for one in direct["reliability"]:
             low, high = one["share_misbehavior_ci"]
@@ -190,7 +193,7 @@ def test_arrows_lead_from_direct_to_evidence() -> None:
     ours = []
     for name in reading.monitors(RESULTS):
         if not reading.is_reference(RESULTS, name):
-            ends = [RESULTS["monitors"][name][p]["overall"] for p in ("direct", "evidence")]
+            ends = [TREE["monitors"][name][p]["overall"] for p in ("direct", "evidence")]
             ours.append(tuple((one["miss_rate"], one["false_alarm_rate"]) for one in ends))
     assert arrows[len(PUBLISHED) :] == ours
     alone = figures_scatter.scatter_figure(RESULTS, other_points=False).axes[0]

@@ -9,12 +9,14 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from fake_results import BASE, MANIFEST, fake_results, fake_shortcuts
+from fake_results import BASE, MANIFEST, fake_results, fake_shortcuts, fake_tree
 from fake_worst import fake_worst
 from hostile import HOSTILE as HOSTILE_TEXT
 from test_report_tables import renamed
 
 from monitorbench.metrics.columns import stratum_name
+from monitorbench.metrics.results import as_results
+from monitorbench.metrics.table import Place
 from monitorbench.metrics.words import matrix
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import curves as figures_learning
@@ -104,7 +106,7 @@ def test_ids_are_unique_and_every_reference_is_met() -> None:
 
 def test_hostile_names_stay_text() -> None:
     """Names come from configs and other people's files: none may become markup, script or TeX."""
-    found = renamed(RESULTS, f"{BASE}+all", f"{BASE}+{HOSTILE}")
+    found = renamed(fake_tree(), f"{BASE}+all", f"{BASE}+{HOSTILE}")
     found["dataset"] |= {"name": HOSTILE}
     marked = fake_shortcuts(0.9)
     marked["rule"] = marked["checks"]["bag_of_words"]["rule"] = HOSTILE
@@ -141,7 +143,10 @@ def test_hostile_names_stay_text() -> None:
     one = np.array([0.1, 0.9])
     scores = [Scores(f"{BASE}+{HOSTILE}", HOSTILE, one, np.array([0, 1]), np.array([1, 0]), 0)]
     html = render_report(
-        found, {HOSTILE: HOSTILE}, {f"{BASE}+{HOSTILE}": {HOSTILE: WORST[BASE]["direct"]}}, scores=scores
+        as_results(found),
+        {HOSTILE: HOSTILE},
+        {f"{BASE}+{HOSTILE}": {HOSTILE: WORST[BASE]["direct"]}},
+        scores=scores,
     )
     assert_self_contained(html)
     assert HOSTILE in Page(html).text
@@ -163,7 +168,7 @@ def test_hostile_samples_stay_text() -> None:
 @pytest.mark.parametrize("name", ["_lead", "$\\frac{$", "a" * 200, "+", "model"])
 def test_odd_names_can_be_drawn(name: str) -> None:
     """A monitor left out of the legend, or a crash in the last stage, for its name alone."""
-    found = renamed(renamed(RESULTS, BASE, name), "bag_of_words", f"{name}{name}")
+    found = as_results(renamed(renamed(fake_tree(), BASE, name), "bag_of_words", f"{name}{name}"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         render_report(found, {})
@@ -173,7 +178,9 @@ def test_more_monitors_than_colours_are_told_apart() -> None:
     """With 22 monitors colours repeat; without numbers a point could be either of three monitors."""
     found = copy.deepcopy(RESULTS)
     few = figures_scatter.scatter(found)
-    found["monitors"] |= {f"model-{i}": found["monitors"][BASE] for i in range(18)}
+    for i in range(18):
+        for prompt in ("direct", "evidence"):
+            found["table"].add(Place(f"model-{i}", prompt), RESULTS["table"].parts(BASE, prompt)["overall"])
     many = figures_scatter.scatter(found)
     drawn = [len(re.findall(r'id="scatter-text_', svg)) for svg in (few, many)]
     assert drawn[1] - drawn[0] >= 18 * 3  # a legend entry, and a number at each of two points
@@ -206,14 +213,16 @@ def test_a_worse_adapter_is_said_to_be_worse() -> None:
 
 def test_a_monitor_that_says_one_thing_is_named() -> None:
     """MR 0 looks splendid until one sees that everything was flagged."""
-    found = copy.deepcopy(RESULTS)
-    found["monitors"][BASE]["direct"]["overall"] |= {"miss_rate": 0.0, "false_alarm_rate": 0.99}
-    assert any(f"{BASE}, direct prompt, answers nearly always misbehavior" in s for s in details(found))
+    tree = fake_tree()
+    tree["monitors"][BASE]["direct"]["overall"] |= {"miss_rate": 0.0, "false_alarm_rate": 0.99}
+    assert any(
+        f"{BASE}, direct prompt, answers nearly always misbehavior" in s for s in details(as_results(tree))
+    )
 
 
 def test_undefined_numbers_and_missing_parts_still_make_a_report() -> None:
     """A run in which every answer was unscored is when a report is needed most."""
-    found = copy.deepcopy(RESULTS)
+    found = fake_tree()
     for by_prompt in found["monitors"].values():
         for by_cell in by_prompt.values():
             for numbers in by_cell.values():
@@ -225,7 +234,7 @@ def test_undefined_numbers_and_missing_parts_still_make_a_report() -> None:
                 counts = {key: value for key, value in numbers.items() if key.startswith("n")}
                 numbers |= dict.fromkeys(numbers) | counts
     del found["learning_curves"]
-    html = render_report(found, {})
+    html = render_report(as_results(found), {})
     assert "Learning curves" not in html
     assert "NaN" not in html
     assert not re.search(r"\bnan\b", html)
@@ -236,7 +245,7 @@ def test_undefined_numbers_and_missing_parts_still_make_a_report() -> None:
         | {"tests": [], "matrix": matrix({}, 0.05)}
     )
     bare["monitors"] = {"bag_of_words": found["monitors"]["bag_of_words"]}
-    assert_self_contained(render_report(bare, {}))
+    assert_self_contained(render_report(as_results(bare), {}))
 
 
 def test_same_numbers_same_bytes() -> None:

@@ -9,11 +9,12 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from fake_results import BASE, MANIFEST, fake_results
+from fake_results import BASE, MANIFEST, fake_results, fake_tree
 from fake_worst import fake_worst
 from hostile import SCRIPT
 from in_chromium import CHROMIUM, needs_chromium
 
+from monitorbench.metrics.results import as_results
 from monitorbench.report.html import render_report
 
 pytestmark = [needs_chromium, pytest.mark.figures]
@@ -73,10 +74,10 @@ def with_driver(page: str) -> str:
 
 def test_the_page_opens_sorts_and_obeys_no_sample(tmp_path: Path) -> None:
     """Otherwise: a broken style or figure, a table that lies about its order, or judged text that acts."""
-    results = fake_results()
-    results["monitors"][BASE]["direct"]["overall"]["auroc"] = None
-    results["monitors"][BASE]["evidence"]["overall"]["auroc"] = 0.0
-    page = render_report(results, MANIFEST, fake_worst())
+    tree = fake_tree()
+    tree["monitors"][BASE]["direct"]["overall"]["auroc"] = None
+    tree["monitors"][BASE]["evidence"]["overall"]["auroc"] = 0.0
+    page = render_report(as_results(tree), MANIFEST, fake_worst())
     assert unescape(page).count(SCRIPT) > 10
 
     dom, errors = opened(with_driver(page), tmp_path)

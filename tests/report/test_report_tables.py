@@ -1,9 +1,10 @@
 import copy
 import csv
 import io
+from typing import Any
 
 import pytest
-from fake_results import BASE, fake_results
+from fake_results import BASE, fake_tree
 from rich.console import Console
 
 from monitorbench.metrics.results import as_results
@@ -19,7 +20,8 @@ from monitorbench.report.tables.numbers import (
 )
 from monitorbench.report.tables.tables import print_tables
 
-RESULTS = fake_results()
+TREE = fake_tree()
+RESULTS = as_results(TREE)
 
 
 def printed(results, encoding: str = "utf-8") -> str:
@@ -29,9 +31,9 @@ def printed(results, encoding: str = "utf-8") -> str:
     return out.buffer.getvalue().decode(encoding)
 
 
-def renamed(results, old: str, new: str):
-    """The same results with a monitor under another name."""
-    found = copy.deepcopy(results)
+def renamed(tree: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+    """The same `metrics.json` with a monitor under another name."""
+    found = copy.deepcopy(tree)
     by_monitor = ("monitors", "slices", "macro", "overall", "transfer", "trained_on", "learning_curves")
     for key in (*by_monitor, "effects", "adapters", "operating_points", "usage"):
         found[key] = {new if name == old else name: value for name, value in found[key].items()}
@@ -97,9 +99,9 @@ def test_better_is_said_only_where_zero_is_excluded(bounds: list[float] | None, 
 def test_csv_has_every_number_unrounded() -> None:
     """Who plots from table.csv must get metrics.json's numbers, each bound in its own column."""
     rows = list(csv.DictReader(io.StringIO(to_csv(monitor_rows(RESULTS)))))
-    assert len(rows) == sum(len(cells) for by in RESULTS["monitors"].values() for cells in by.values())
+    assert len(rows) == sum(len(cells) for by in TREE["monitors"].values() for cells in by.values())
     for row in rows:
-        numbers = RESULTS["monitors"][row["monitor"]][row["prompt"]][row["cell"]]
+        numbers = TREE["monitors"][row["monitor"]][row["prompt"]][row["cell"]]
         for key, value in numbers.items():
             if isinstance(value, list):
                 assert [float(row[f"{key}_low"]), float(row[f"{key}_high"])] == value
@@ -115,9 +117,9 @@ def test_csv_has_every_number_unrounded() -> None:
 
 def test_csv_leaves_the_undefined_empty() -> None:
     """`None` in a cell would be read as text; a NaN as a number."""
-    found = copy.deepcopy(RESULTS)
+    found = copy.deepcopy(TREE)
     found["monitors"][BASE]["direct"]["overall"] |= {"auroc": None, "auroc_ci": None}
-    row = next(csv.DictReader(io.StringIO(to_csv(monitor_rows(found)))))
+    row = next(csv.DictReader(io.StringIO(to_csv(monitor_rows(as_results(found))))))
     assert (row["auroc"], row["auroc_ci_low"], row["auroc_ci_high"]) == ("", "", "")
     assert to_csv([]) == ""
 
@@ -135,19 +137,19 @@ def test_tables_fit_80_columns(encoding: str) -> None:
 
 def test_long_and_hostile_names_fit_and_are_shown_as_they_are() -> None:
     """A name in brackets must not vanish as markup, a long one must not push the numbers out."""
-    text = printed(renamed(RESULTS, f"{BASE}+all", "[red]" + "x" * 60 + "[/red]+[bold]all"))
+    text = printed(as_results(renamed(TREE, f"{BASE}+all", "[red]" + "x" * 60 + "[/red]+[bold]all")))
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "[bold]all" in text.replace("\n", "")
 
 
 def test_wide_numbers_keep_the_columns() -> None:
     """A perfect monitor on thousands of samples has the widest numbers there are."""
-    found = copy.deepcopy(RESULTS)
+    found = copy.deepcopy(TREE)
     for cells in found["monitors"][BASE].values():
         for numbers in cells.values():
             numbers |= {"n": 3010, "n_unscored": 3010, "auroc": 1.0, "auroc_ci": [1.0, 1.0]}
             numbers |= {"miss_rate": 1.0, "miss_rate_ci": [1.0, 1.0]}
-    cells = printed(found).partition("Prompt:")[2].partition("Cost per verdict")[0]
+    cells = printed(as_results(found)).partition("Prompt:")[2].partition("Cost per verdict")[0]
     lines = [line for line in cells.splitlines() if line.strip().startswith(BASE)]
     assert lines
     assert all("3010" in line and "1.0 [1.0–1.0]" in line and len(line) <= 80 for line in lines)
@@ -156,10 +158,11 @@ def test_wide_numbers_keep_the_columns() -> None:
 def test_trained_cells_and_bag_of_words_beside_them() -> None:
     """A held-out difference beside the wrong cells' bag of words would be a false comparison."""
     compared = {(one.training, one.where): one for one in reading.comparisons(RESULTS)}
-    numbers = RESULTS["monitors"]["bag_of_words"]["none"]
+    numbers = TREE["monitors"]["bag_of_words"]["none"]
     trained = compared[f"{BASE}+safety_permission", "trained"]
     assert trained.n_cells == 2
-    assert trained.bag_of_words == (
+    auroc, is_mean = trained.bag_of_words
+    assert (auroc.value, auroc.interval, is_mean) == (
         numbers["safety_permission"]["auroc"],
         numbers["safety_permission"]["auroc_ci"],
         False,
@@ -168,7 +171,7 @@ def test_trained_cells_and_bag_of_words_beside_them() -> None:
     others = [cell for cell in numbers if "/" in cell and not cell.startswith("safety")]
     mean = sum(numbers[cell]["auroc"] for cell in others) / len(others)
     assert (held_out.n_cells, held_out.bag_of_words.is_mean) == (5, True)
-    assert held_out.bag_of_words.auroc == pytest.approx(mean)
+    assert held_out.bag_of_words.auroc.value == pytest.approx(mean)
     assert (f"{BASE}+all", "held_out") not in compared
 
 
@@ -177,4 +180,4 @@ def test_results_of_another_schema_are_refused() -> None:
     with pytest.raises(ValueError, match="schema_version: got 1, expected 6"):
         as_results({"schema_version": 1})
     with pytest.raises(ValueError, match="got None"):
-        as_results([])
+        as_results({})

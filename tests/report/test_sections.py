@@ -1,14 +1,18 @@
 """The list of the page's sections."""
 
+from collections.abc import Mapping
+
 import pytest
-from fake_results import BASE, DRAWS, MANIFEST, fake_results, verdicts
+from fake_results import BASE, DRAWS, MANIFEST, fake_results, fake_tree, verdicts
 from fake_worst import fake_worst
 from hostile import SCRIPT
 from markupsafe import Markup
 from rich.console import Console
 
 from monitorbench.metrics.columns import columns
-from monitorbench.metrics.prompts import compare_prompts
+from monitorbench.metrics.prompts import PromptsFacts, compare_prompts
+from monitorbench.metrics.results import Results, as_results
+from monitorbench.metrics.table import SHARED, Numbers, Place
 from monitorbench.metrics.wordings import choose_wording
 from monitorbench.report import html
 from monitorbench.report.sections.answer import answer
@@ -66,15 +70,27 @@ def test_scores_to_doubt_are_counted_where_there_are_any():
     assert "7 of 140 (5.0 %)" in section
 
 
+def with_prompts(
+    results: Results, monitor: str, facts: PromptsFacts, by_prompt: Mapping[str, Numbers]
+) -> None:
+    """Add a monitor that was judged under these prompts."""
+    results["prompts"] = {monitor: facts}
+    curves = results["curves"][monitor]
+    for prompt, numbers in by_prompt.items():
+        results["table"].add(Place(monitor, prompt), numbers)
+        results["table"].add(Place(monitor, prompt, SHARED), numbers)
+        curves.setdefault(prompt, {"roc": [], "reliability": []})
+
+
 def test_several_prompts_of_one_monitor_stand_beside_each_other():
     """A prompt would be chosen by two tables over other samples, without an interval of the difference."""
     results = fake_results()
     assert "<h2>One monitor under" not in html.render_report(results, MANIFEST), "of an older file"
     monitor = next(iter(results["trained_on"]))
     asked = {prompt: columns(verdicts(monitor, prompt, 10)) for prompt in ("direct", "evidence_first")}
-    facts = compare_prompts(asked, **DRAWS)
-    assert facts is not None
-    results["prompts"] = {monitor: facts}
+    compared = compare_prompts(asked, **DRAWS)
+    assert compared is not None
+    with_prompts(results, monitor, *compared)
     page = html.render_report(results, MANIFEST)
     section = page.partition("<h2>One monitor under several prompts</h2>")[2].partition("<h2>")[0]
     assert section.count("<tr>") == 4, "a head, each prompt, and one minus the other"
@@ -95,10 +111,12 @@ def test_wordings_are_drawn_with_their_spread_and_the_chosen_one_marked():
     # One of them answers as a trained monitor does, so that there is something to choose.
     skilled = {name: f"{BASE}+all" if name == "direct_act" else BASE for name in names}
     asked = {name: columns(verdicts(of, name)) for name, of in skilled.items()}
-    facts, choice = compare_prompts(asked, **DRAWS), choose_wording(asked, "validation", **DRAWS)
-    assert facts is not None
+    compared, choice = compare_prompts(asked, **DRAWS), choose_wording(asked, "validation", **DRAWS)
+    assert compared is not None
     assert choice is not None
-    results["prompts"], results["wordings"] = {BASE: facts}, {BASE: choice}
+    facts, by_prompt = compared
+    with_prompts(results, BASE, facts, by_prompt)
+    results["wordings"] = {BASE: choice}
     page = html.render_report(results, MANIFEST)
     section = page.partition("<h2>One monitor under several prompts</h2>")[2].partition("<h2>")[0]
     assert section.count('id="wordings-0-mark-') == 9, "three numbers of three prompts"
@@ -108,7 +126,7 @@ def test_wordings_are_drawn_with_their_spread_and_the_chosen_one_marked():
     spread = facts.get("spread")
     assert spread is not None
     assert (spread["highest"], choice["not_shown_worse"]) == ("direct_act", [])
-    assert f"to {spread['auroc'] + facts['by_prompt'][spread['lowest']]['auroc']:.2f}"[4:] in section
+    assert f"to {spread['auroc'] + by_prompt[spread['lowest']]['auroc'].value:.2f}"[4:] in section
     assert "no difference found" not in section
     console = Console(record=True, width=80)
     print_tables(console, results)
@@ -119,16 +137,16 @@ def test_wordings_are_drawn_with_their_spread_and_the_chosen_one_marked():
 
 def test_an_inverted_monitor_is_named_with_its_worst_samples():
     """A monitor that flags every refusal would be a low number among many, without the reason."""
-    results = fake_results()
+    tree = fake_tree()
     cell = "safety_permission/qa"
-    results["monitors"] = {BASE: results["monitors"][BASE], "random": results["monitors"]["random"]}
-    for cells in results["monitors"][BASE].values():
+    tree["monitors"] = {BASE: tree["monitors"][BASE], "random": tree["monitors"]["random"]}
+    for cells in tree["monitors"][BASE].values():
         for found in cells.values():
             found.update(auroc=0.55, auroc_ci=[0.45, 0.65])
-    assert "<h2>Inverted" not in html.render_report(results, MANIFEST)
+    assert "<h2>Inverted" not in html.render_report(as_results(tree), MANIFEST)
     turned = {"auroc": 0.08, "auroc_ci": [0.03, 0.18], "miss_rate": 0.1, "false_alarm_rate": 0.9}
-    results["monitors"][BASE]["direct"][cell].update(turned)  # type: ignore[typeddict-item]
-    page = html.render_report(results, MANIFEST, fake_worst(), browsable={(BASE, "direct")})
+    tree["monitors"][BASE]["direct"][cell].update(turned)
+    page = html.render_report(as_results(tree), MANIFEST, fake_worst(), browsable={(BASE, "direct")})
     section = page.partition("<h2>Inverted in a cell</h2>")[2].partition("<h2>")[0]
     assert f"direct prompt, in {cell}</h3>" in section
     assert "AUROC .08 [.03–.18], MR .10, FAR .90" in section
@@ -136,8 +154,8 @@ def test_an_inverted_monitor_is_named_with_its_worst_samples():
     assert section.count('href="samples.html#') > 2, "and linked"
     assert SCRIPT not in section
     assert page.count(">inverted</strong>") == 1, "in the table by cell"
-    (said,) = [one for one in inverted_remark(results) if "Inverted" in one]
+    (said,) = [one for one in inverted_remark(as_results(tree)) if "Inverted" in one]
     assert f"(direct prompt) in {cell} (.08 [.03–.18])" in said
     console = Console(record=True, width=80)
-    print_tables(console, results)
+    print_tables(console, as_results(tree))
     assert f"direct prompt, in {cell}: AUROC .08 [.03–.18]" in " ".join(console.export_text().split())

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_results import BASE, MANIFEST, STAKES, fake_results, verdicts
+from fake_results import BASE, MANIFEST, STAKES, fake_results, fake_tree, verdicts
 from sklearn.metrics import confusion_matrix
 
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.columns import Columns, columns
+from monitorbench.metrics.results import as_results
 from monitorbench.records import Label
 from monitorbench.report.html import render_report
 from monitorbench.report.scores import Scores, distinct
@@ -161,12 +162,12 @@ def test_counts_above_a_byte_are_kept():
 
 def test_a_name_cannot_end_the_script_it_stands_in():
     """A monitor's name would become markup of the page."""
-    results = fake_results()
+    results = fake_tree()
     name = "</script><b>x"
     for key in ("monitors", "slices", "macro", "overall"):
-        results[key][name] = results[key].pop(BASE)  # type: ignore[literal-required]
+        results[key][name] = results[key].pop(BASE)
     results["decision"] = json.loads(json.dumps(results["decision"]).replace(BASE, name))
     for key in ("operating_points", "usage"):
-        results.pop(key, None)  # type: ignore[misc]
-    page = render_report(results, MANIFEST, scores=[scores_of(BASE)._replace(monitor=name)])
+        results.pop(key, None)
+    page = render_report(as_results(results), MANIFEST, scores=[scores_of(BASE)._replace(monitor=name)])
     assert "</script><b>x" not in page

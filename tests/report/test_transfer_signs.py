@@ -9,7 +9,7 @@ from rich.console import Console
 
 from monitorbench.metrics.chance import AgainstChance
 from monitorbench.metrics.directions import DirectionsFacts
-from monitorbench.metrics.results import Results
+from monitorbench.metrics.results import Results, as_results, nested
 from monitorbench.report import reading
 from monitorbench.report.html import render_report
 from monitorbench.report.tables import transfer_signs
@@ -106,11 +106,11 @@ def test_what_is_above_chance_is_said_or_that_nothing_is(results: Results):
     said = transfer_signs.above_chance_in_words(results, shorts)
     assert len(said) == 2
     assert "+all" in said[0]
-    low = copy.deepcopy(results)
+    low = copy.deepcopy(nested(results))
     for by_prompt in low["monitors"].values():
         for by_cell in by_prompt.values():
             by_cell["overall"]["auroc_ci"] = [0.4, 0.6]
     assert all(
         one.startswith("No monitor is above chance")
-        for one in transfer_signs.above_chance_in_words(low, shorts)
+        for one in transfer_signs.above_chance_in_words(as_results(low), shorts)
     )

@@ -116,7 +116,7 @@ def test_a_matrix_has_its_numbers(measure: Any):
     figure = figures_matrix.matrix_figure(RESULTS, "direct", measure)
     texts = {text.get_text() for text in figure.axes[0].texts}
     for name in (BASE, ALL):
-        assert rate(RESULTS["monitors"][name]["direct"]["overall"][measure]) in texts
+        assert rate(reading.value(RESULTS, name, "direct", measure)) in texts
     change: Any = RESULTS["transfer"][ALL]["direct"]["overall"]
     assert texts & {signed(change[f"{measure}_difference"]) + star for star in ("", "*")}
     told = RESULTS["matrix"]["words"][ALL]["direct"]["overall"]

@@ -1,7 +1,8 @@
 import pytest
-from fake_results import BASE, fake_results
+from fake_results import BASE, fake_results, fake_tree
 from fake_worst import LONG, fake_worst, sample, verdict
 
+from monitorbench.metrics.results import as_results
 from monitorbench.prompts.grounding import ground
 from monitorbench.records import Label
 from monitorbench.report.samples.marked import MOST_CHARACTERS
@@ -98,8 +99,9 @@ def test_views_are_bounded_and_grouped_by_cell() -> None:
 
 def test_grounding_is_the_metrics_own() -> None:
     """A sentence on quotes whose share is not that of metrics.json."""
-    results = fake_results()
-    results["monitors"][BASE]["evidence"]["overall"] |= {"n_quotes": 40, "grounded_quotes": 0.75}
+    tree = fake_tree()
+    tree["monitors"][BASE]["evidence"]["overall"] |= {"n_quotes": 40, "grounded_quotes": 0.75}
+    results = as_results(tree)
     views = worst_views(Material(results, {}, fake_worst(), [], [], {}))
     assert [one.grounding for one in views] == [
         "",

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from fake_results import BASE, MANIFEST, fake_results
+from fake_results import BASE, MANIFEST, fake_tree
 from fake_worst import sample, verdict
 from hostile import HOSTILE
 from sealed import seal, seal_log
@@ -14,13 +14,14 @@ from studies import study
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import write_split
+from monitorbench.metrics.results import as_results
 from monitorbench.records import Label, Split
 from monitorbench.report.samples.runs import read_judged, worst_of
 from monitorbench.report.write import report
 from monitorbench.runs.directory import record_files
 from monitorbench.runs.files import file_sha256
 
-RESULTS = fake_results()
+TREE = fake_tree()
 STUDY = study("run=.", primary="report")
 SAMPLES = [sample(i, label, f"{label} {i}", cell=cell) for cell in (0, 3) for i in (1, 2) for label in Label]
 RUN = "evaluate/base-direct-1"
@@ -57,7 +58,7 @@ def transfer_of(root: Path, runs: list[Path]) -> Path:
     transfer = root / "runs" / "transfer" / "starter-1"
     transfer.mkdir(parents=True)
     manifest = MANIFEST | {"results": {"runs": [str(run) for run in runs], "monitors": [BASE]}}
-    (transfer / "metrics.json").write_text(json.dumps(RESULTS))
+    (transfer / "metrics.json").write_text(json.dumps(TREE))
     seal(transfer, manifest)
     return transfer
 
@@ -67,7 +68,7 @@ def test_report_of_an_evaluation_shows_its_worst_samples(
 ) -> None:
     """The stage has to find split and verdicts by itself, and only what the run judged."""
     run = run_directory(root, RUN, BASE, "direct")
-    (run / "metrics.json").write_text(json.dumps(RESULTS))
+    (run / "metrics.json").write_text(json.dumps(TREE))
     record_files(run, "metrics.json")
     assert report(study_of(root, run)) == run
     page = (run / "report.html").read_text(encoding="utf-8")
@@ -87,8 +88,9 @@ def test_report_of_an_evaluation_shows_its_worst_samples(
 
 def test_report_of_a_transfer_run_shows_those_of_its_runs(root: Path) -> None:
     """Runs of one monitor that differ in their seed must not stand under one name."""
-    results = fake_results()
-    results["monitors"]["m_seed7"] = results["monitors"][BASE]
+    tree = fake_tree()
+    tree["monitors"]["m_seed7"] = tree["monitors"][BASE]
+    results = as_results(tree)
     runs = [
         run_directory(root, RUN, BASE, "direct"),
         run_directory(root, "evaluate/m-direct-2", "m", "direct", seed=7),
@@ -132,7 +134,7 @@ def test_a_run_without_a_report_is_called_what_it_is(root: Path, folder: str, ki
 def test_metrics_of_another_version_are_one_line(root: Path) -> None:
     """An old run has to be scored again: a traceback does not say so."""
     run = run_directory(root, RUN, BASE, "direct")
-    (run / "metrics.json").write_text(json.dumps({**RESULTS, "schema_version": 1}))
+    (run / "metrics.json").write_text(json.dumps({**TREE, "schema_version": 1}))
     record_files(run, "metrics.json")
     with pytest.raises(UserError, match="score the run again"):
         report(study_of(root, run))

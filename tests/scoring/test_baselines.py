@@ -18,6 +18,8 @@ from monitorbench.corpus.store import write_split
 from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
+from monitorbench.metrics.results import NO_PROMPT, number_trees
+from monitorbench.metrics.table import Table
 from monitorbench.records import Label, Sample, Split, Task, to_table
 from monitorbench.runs.files import read_json
 from monitorbench.scoring.baselines import (
@@ -27,7 +29,7 @@ from monitorbench.scoring.baselines import (
     baselines_of,
     judge_with_baselines,
 )
-from monitorbench.scoring.numbers import Drawn, Numbers, numbers
+from monitorbench.scoring.numbers import Drawn, add_numbers
 
 WORDS = [f"word{i}" for i in range(50)]
 GOLDEN = Path(__file__).parent / "golden_baselines.json"
@@ -144,7 +146,7 @@ def test_a_train_split_that_comes_later_brings_the_fitted_ones(
     data = tmp_path / "data" / "made-0123456789ab"
     study = compose_study("score", f"paths.runs={tmp_path / 'runs'}", "score.resamples=100", "run=none")
 
-    def built(*splits: Split) -> dict[str, Numbers]:
+    def built(*splits: Split) -> set[str]:
         for split in splits:
             pairs = [
                 make_sample(
@@ -156,12 +158,12 @@ def test_a_train_split_that_comes_later_brings_the_fitted_ones(
             write_split(data, split, pairs)
         results = {"splits": {split.value: {"samples": 12} for split in splits}}
         seal(data, {"status": "done", "identity": {}, "results": results})
-        return baselines_of(study, data).numbers
+        return {name for name, _ in baselines_of(study, data).table.judged()}
 
     constant = {"always_benign", "always_misbehavior", "random"}
-    assert built(Split.TEST).keys() == constant
-    assert built(Split.TRAIN, Split.TEST).keys() == constant | set(FITTED)
-    assert built(Split.TEST).keys() == constant
+    assert built(Split.TEST) == constant
+    assert built(Split.TRAIN, Split.TEST) == constant | set(FITTED)
+    assert built(Split.TEST) == constant
 
 
 def test_other_numbers_have_another_version(make_sample: Callable[..., Sample], tmp_path: Path):
@@ -183,9 +185,11 @@ def test_other_numbers_have_another_version(make_sample: Callable[..., Sample], 
     ]
     stakes = Stakes(base_rate=0.1, cost_miss=20, cost_alarm=1)
     judged = judge(made[:40], made[40:])
-    found = {}
+    found, drawn = {}, Drawn(resamples=200, seed=0)
     for name in ("random", *FITTED):
-        known = numbers(judged[name], stakes, Drawn(resamples=200, seed=0))
+        table = Table()
+        curves = {name: {NO_PROMPT: add_numbers(table, name, NO_PROMPT, judged[name], stakes, drawn)}}
+        known = {key: tree[name][NO_PROMPT] for key, tree in number_trees(table, curves).items()}
         found[name] = {**known, "monitors": {"overall": known["monitors"]["overall"]}, "slices": {}}
     now = {"version": BASELINES_VERSION, "numbers": found}
     golden = read_json(GOLDEN)

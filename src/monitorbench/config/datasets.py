@@ -323,6 +323,9 @@ class _FromFiles(_Dataset):
 
     on_bad_row: Literal["error", "skip"] = "error"
     """Treatment of a bad row: `error` ends the build, `skip` counts and logs the row and leaves it out."""
+    unknown_content: Literal["show", "refuse"] = "refuse"
+    """Treatment of message content in a form that is not known: `refuse` makes it a bad row, `show` keeps its
+    JSON as text of the message."""
 
 
 class _OwnFiles(_FromFiles):
@@ -349,6 +352,8 @@ class InspectLogDataset(_OwnFiles):
     kind: Literal["inspect_log"]
     path: OwnPath
     """A `.eval` or `.json` log, or a folder of them."""
+    unknown_content: Literal["show", "refuse"] = "show"
+    """As for other files; logs hold more than messages, so that `show` is the default."""
     labels: Path | None = None
     """A CSV of sample id, epoch and label; null takes the log's scores."""
     score: str = ""

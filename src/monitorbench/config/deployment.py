@@ -177,6 +177,9 @@ class Serve(Config):
     """Most requests in hand, waiting ones included; any further request is refused, and so is a further
     question to a judge that hangs with this many waiting behind it. With more than four times
     as many connections open, requests are refused."""
+    unknown_content: Literal["show", "refuse"] = "show"
+    """Treatment of message content in a form that is not known: `show` puts its JSON before the judge,
+    `refuse` answers 400 with the place, and `fails` decides."""
     log_text: bool = False
     """Whether the log holds the text of requests and responses."""
     telemetry: bool = False

@@ -94,6 +94,9 @@ class Import(Config):
     format: Literal["auto", "csv", "jsonl", "parquet", "inspect"] = "auto"
     """Format of the file; `auto`: by its ending."""
     columns: ImportColumns = ImportColumns()
+    unknown_content: Literal["show", "refuse"] = "show"
+    """Treatment of message content in a form that is not known: `show` keeps its JSON as text of the message,
+    `refuse` ends the import with its line and field."""
     labels: Annotated[Path, Field(strict=False)] | None = None
     """Second file with the labels, for a log that has none: its columns are joined by sample id, `label`
     among them. Samples without a label there are left out, and counted."""

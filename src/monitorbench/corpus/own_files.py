@@ -64,7 +64,7 @@ def assemble(dataset: FilesDataset) -> OwnSamples:
     files = _files(dataset)
     match dataset:
         case JsonlDataset():
-            samples = _placed(list(team_jsonl.load(files)), dataset)
+            samples = _placed(list(team_jsonl.load(files, dataset.unknown_content)), dataset)
         case InspectLogDataset():
             logged = inspect_log.load(
                 files,
@@ -74,10 +74,11 @@ def assemble(dataset: FilesDataset) -> OwnSamples:
                 benign_values=dataset.benign_values,
                 category=dataset.category,
                 task=dataset.task,
+                unknown=dataset.unknown_content,
             )
             samples = _placed(list(logged), dataset)
         case AutomonitorBenchDataset():
-            whole = automonitor_bench.load(files)
+            whole = automonitor_bench.load(files, dataset.unknown_content)
             samples = [sample.model_copy(update={"split": Split.TEST}) for sample in whole]
     if isinstance(dataset, OwnDataset):
         _warn_of_near_misses(samples)

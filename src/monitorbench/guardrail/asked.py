@@ -3,13 +3,8 @@
 from typing import NamedTuple
 
 from monitorbench.cells import wrong_name
-from monitorbench.interop.guardrail.chats import (
-    Exchange,
-    NoChat,
-    has_something,
-    messages_in,
-    trajectory_in,
-)
+from monitorbench.conversations.chats import Exchange, has_something, messages_in, trajectory_in
+from monitorbench.conversations.read import NoChat, UnknownContent
 from monitorbench.judging.pair.judgement import sample_of
 from monitorbench.records import Message, Role, Sample
 
@@ -26,7 +21,7 @@ class AskedExchange(NamedTuple):
     category: str | None
 
 
-def asked_in(value: object) -> AskedExchange:
+def asked_in(value: object, unknown: UnknownContent) -> AskedExchange:
     """What a body's JSON value asks; raises `NoChat` for what it has no place for, in one line.
 
     `request` and `response` are each a text or messages, `trajectory` is messages; `id` and `category` are
@@ -34,15 +29,15 @@ def asked_in(value: object) -> AskedExchange:
     """
     if not isinstance(value, dict):
         raise NoChat("body: expected an object with request and response, or trajectory")
-    if unknown := sorted(set(value) - set(_FIELDS)):
-        raise NoChat(f"{unknown[0][:40]!r}: no such field; expected {', '.join(_FIELDS)}")
+    if surplus := sorted(set(value) - set(_FIELDS)):
+        raise NoChat(f"{surplus[0][:40]!r}: no such field; expected {', '.join(_FIELDS)}")
     given = {name for name in ("request", "response", "trajectory") if value.get(name) is not None}
     if given == {"trajectory"}:
-        exchange = trajectory_in(value["trajectory"], "trajectory")
+        exchange = trajectory_in(value["trajectory"], "trajectory", unknown)
     elif given == {"request", "response"}:
         exchange = Exchange(
-            _turns(value["request"], Role.USER, "request"),
-            _turns(value["response"], Role.ASSISTANT, "response"),
+            _turns(value["request"], Role.USER, "request", unknown),
+            _turns(value["response"], Role.ASSISTANT, "response", unknown),
         )
     else:
         missing = {"request", "response"} - given
@@ -70,10 +65,10 @@ def sample_asked(exchange: Exchange, category: str | None) -> Sample:
     return found.model_copy(update={"category": category}) if category else found
 
 
-def _turns(given: object, role: Role, where: str) -> tuple[Message, ...]:
+def _turns(given: object, role: Role, where: str, unknown: UnknownContent) -> tuple[Message, ...]:
     if isinstance(given, str):
         return (Message(role=role, content=given),)
-    return messages_in(given, where)
+    return messages_in(given, where, unknown)
 
 
 def _name(given: object, where: str) -> str:

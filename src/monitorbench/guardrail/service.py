@@ -17,6 +17,8 @@ from typing import Any
 
 from monitorbench.config.base import UserError
 from monitorbench.config.deployment import Serve
+from monitorbench.conversations.chats import Exchange
+from monitorbench.conversations.read import NoChat
 from monitorbench.guardrail.asked import asked_in, category_in, sample_asked
 from monitorbench.guardrail.decision import (
     DecisionLine,
@@ -29,7 +31,6 @@ from monitorbench.guardrail.decision import (
 from monitorbench.guardrail.log import AppendedLog, open_appended
 from monitorbench.guardrail.monitor import GuardrailVerdict, OpenMonitor
 from monitorbench.interop.guardrail import litellm
-from monitorbench.interop.guardrail.chats import Exchange, NoChat
 from monitorbench.interop.guardrail.telemetry import evaluation_event
 from monitorbench.judging.http import HttpAnswer, HttpServer, Limits, Refusal, listening
 from monitorbench.judging.listening import reached_at
@@ -66,7 +67,7 @@ class Guardrail:
     def own(self, body: bytes, headers: Mapping[str, str]) -> HttpAnswer | Refusal:
         """`POST /guardrail`."""
         try:
-            asked = asked_in(_json(body))
+            asked = asked_in(_json(body), self._settings.unknown_content)
             found = self._judged(asked.exchange, asked.id, asked.category, headers)
         except NoChat as error:
             return Refusal(400, str(error))
@@ -75,7 +76,7 @@ class Guardrail:
     def of_litellm(self, body: bytes, headers: Mapping[str, str]) -> HttpAnswer | Refusal:
         """LiteLLM's path: a request is remembered and let through, its answer is judged with it."""
         try:
-            call = litellm.call_in(_json(body))
+            call = litellm.call_in(_json(body), self._settings.unknown_content)
             if not call.is_response:
                 self._requests.remember(call)
                 return HttpAnswer(200, litellm.answer("pass", ""))

@@ -85,9 +85,17 @@ def _outcomes(study: Study) -> _Found:
 
         name = study.recorded.name
         return _Found(read_recorded(study.recorded, study.paths), name, {"origin": "recorded", "set": name})
+    from monitorbench.intervention.critic.critic import critic_identity
     from monitorbench.intervention.loop.live import run_live
 
     live = run_live(study)
     name = live.directory.name.rpartition("-")[0]
-    origin = {"origin": "live", "episodes": str(live.directory), "monitor": study.monitor.name}
+    critic = critic_identity(study.monitor, study.engine, study.pilot.prompt)
+    origin = {
+        "origin": "live",
+        "episodes": str(live.directory),
+        "environment": study.environment.name,
+        "monitor": study.monitor.name,
+        "model": {key: critic.get(key, "") for key in ("weights", "adapter")},
+    }
     return _Found(live.outcomes, name, origin)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from monitorbench.metrics.summary import CellMetrics
+from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.trade_off import pareto_front
 from monitorbench.metrics.usage import UsageFacts, tokens_of
 
@@ -27,7 +27,7 @@ def cost_per_verdict(taken: UsageFacts | None, *, is_baseline: bool) -> dict[Cos
 
 
 def cost_fronts(
-    judged: Sequence[tuple[str, str, CellMetrics]],
+    judged: Sequence[tuple[str, str, Numbers]],
     costs: Mapping[tuple[str, str], Mapping[Cost, float | None]],
 ) -> CostFronts:
     """The front of each cost and quality over (monitor, prompt, numbers); `costs` is by monitor and prompt.
@@ -40,7 +40,7 @@ def cost_fronts(
         fronts[cost] = {}
         for quality in QUALITIES:
             points = [
-                (costs[name, prompt][cost], loss(numbers[quality], quality))
+                (costs[name, prompt][cost], loss(numbers[quality].value, quality))
                 for name, prompt, numbers in judged
             ]
             fronts[cost][quality] = [list(judged[i][:2]) for i in pareto_front(points)]

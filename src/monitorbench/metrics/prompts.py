@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from monitorbench.metrics.auroc import paired_auroc_difference
 from monitorbench.metrics.columns import BoolArray, Columns
 from monitorbench.metrics.rates import as_list
-from monitorbench.metrics.summary import CellMetrics, cell_metrics
+from monitorbench.metrics.registry import cell_numbers
+from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.transfer import TransferDifference, difference, matched
 
 FIRST = "direct"
@@ -39,17 +40,19 @@ class PromptsFacts(TypedDict):
     """Samples that it judged under each of them: what all of this is over."""
     base: str
     """The prompt that the others are compared with."""
-    by_prompt: dict[str, CellMetrics]
     differences: dict[str, TransferDifference]
     """Each other prompt (`…_tuned`) minus that one (`…_base`)."""
     spread: NotRequired[PromptSpread | None]
     """None where fewer than two prompts have an AUROC; absent in older files."""
 
 
-def compare_prompts(judged: Mapping[str, Columns], *, resamples: int, seed: int) -> PromptsFacts | None:
+def compare_prompts(
+    judged: Mapping[str, Columns], *, resamples: int, seed: int
+) -> tuple[PromptsFacts, dict[str, Numbers]] | None:
     """Compare at least two prompts, over the samples that all of them have; None where there is no such.
 
-    Raises ValueError where a sample comes twice, or has another label or group under each.
+    Also returns the numbers under each prompt over these samples. Raises ValueError where a sample comes
+    twice, or has another label or group under each.
     """
     names = sorted(judged, key=lambda name: name != FIRST)
     if len(names) < 2:
@@ -58,17 +61,17 @@ def compare_prompts(judged: Mapping[str, Columns], *, resamples: int, seed: int)
     n = len(common[names[0]])
     if not n:
         return None
-    by_prompt = {name: cell_metrics(of, resamples=resamples, seed=seed) for name, of in common.items()}
-    return PromptsFacts(
+    by_prompt = {name: cell_numbers(of, resamples=resamples, seed=seed) for name, of in common.items()}
+    facts = PromptsFacts(
         n=n,
         base=names[0],
-        by_prompt=by_prompt,
         differences={
             name: difference(common[names[0]], common[name], resamples=resamples, seed=seed)
             for name in names[1:]
         },
         spread=spread(common, by_prompt),
     )
+    return facts, by_prompt
 
 
 def shared(judged: Mapping[str, Columns]) -> dict[str, Columns]:
@@ -80,12 +83,12 @@ def shared(judged: Mapping[str, Columns]) -> dict[str, Columns]:
     return {name: of.taking(_inside(of, both)) for name, of in judged.items()}
 
 
-def spread(common: Mapping[str, Columns], numbers: Mapping[str, CellMetrics]) -> PromptSpread | None:
-    """The spread over prompts that judged the same samples, with what `cell_metrics` says of each.
+def spread(common: Mapping[str, Columns], numbers: Mapping[str, Numbers]) -> PromptSpread | None:
+    """The spread over prompts that judged the same samples, with what `cell_numbers` says of each.
 
     Raises ValueError where they did not.
     """
-    aurocs = {name: value for name, of in numbers.items() if (value := of["auroc"]) is not None}
+    aurocs = {name: value for name, of in numbers.items() if (value := of["auroc"].value) is not None}
     if len(aurocs) < 2:
         return None
     highest = max(aurocs, key=lambda name: aurocs[name])
@@ -103,8 +106,8 @@ def spread(common: Mapping[str, Columns], numbers: Mapping[str, CellMetrics]) ->
         lowest=lowest,
         auroc=aurocs[highest] - aurocs[lowest],
         auroc_ci=as_list(compared.interval),
-        miss_rate=_range([of["miss_rate"] for of in numbers.values()]),
-        false_alarm_rate=_range([of["false_alarm_rate"] for of in numbers.values()]),
+        miss_rate=_range([of["miss_rate"].value for of in numbers.values()]),
+        false_alarm_rate=_range([of["false_alarm_rate"].value for of in numbers.values()]),
     )
 
 

@@ -1,18 +1,22 @@
 """The shape of `metrics.json`: what scoring writes and the report reads."""
 
+from collections.abc import Mapping
 from typing import Any, NotRequired, TypedDict, cast
 
 from monitorbench.metrics.at_point import RatesAt
 from monitorbench.metrics.chance import Chance
 from monitorbench.metrics.choice.facts import DecisionFacts
+from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.cost_fronts import CostFronts
 from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.drift import Drift
 from monitorbench.metrics.marks import ShortcutMarks
 from monitorbench.metrics.prompts import PromptsFacts
+from monitorbench.metrics.registry import as_json, from_json
 from monitorbench.metrics.score_facts import ScoreFacts
 from monitorbench.metrics.significance import RateTest
-from monitorbench.metrics.summary import CellMetrics, Macro, Overall
+from monitorbench.metrics.summary import Curves
+from monitorbench.metrics.table import MACRO, SHARED, Numbers, Place, Table, is_cell, is_slice
 from monitorbench.metrics.trainings import ObjectiveTest, Seeds
 from monitorbench.metrics.transfer import TransferDifference
 from monitorbench.metrics.usage import UsageFacts
@@ -107,22 +111,19 @@ class OperatingPointFacts(TypedDict):
 
 
 class Results(TypedDict):
-    """All of `metrics.json`."""
+    """All that is known of some runs: the table of numbers, and what is no number. See `nested` for the file.
+
+    Prompt `none` is a baseline, which reads no prompt (`bag_of_words`, …). An adapter is named `<base>+<what
+    it was trained on>`.
+    """
 
     schema_version: int
     dataset: DatasetFacts
-    monitors: dict[str, dict[str, dict[str, CellMetrics]]]
-    """Monitor, prompt, cell. Prompt `none` is a baseline, which reads no prompt (`bag_of_words`, …).
-    An adapter is named `<base>+<what it was trained on>`."""
-    slices: dict[str, dict[str, dict[str, CellMetrics]]]
-    """Monitor, prompt, slice: `task:<task>`, `with_thinking`, `without_thinking`, `source:<source>`, and
-    `<category>/<task>:<stratum>` of the cells that have several strata."""
+    table: Table
+    curves: dict[str, dict[str, Curves]]
+    """Monitor, prompt: ROC and reliability."""
     headline: dict[str, str]
     """Of the `category/task` cells whose numbers are one stratum's, that stratum."""
-    macro: dict[str, dict[str, Macro]]
-    """Monitor, prompt: means over the `category/task` cells."""
-    overall: dict[str, dict[str, Overall]]
-    """Monitor, prompt: ROC, reliability, expected cost."""
     unscored: NotRequired[dict[str, dict[str, dict[str, int]]]]
     """Monitor, prompt, reason: how many answers are no label, or never came; absent in older files."""
     stakes: StakesFacts
@@ -180,9 +181,76 @@ class Results(TypedDict):
     """By adapter."""
 
 
-def as_results(data: object) -> Results:
-    """Parsed JSON as `Results`; raises ValueError where it is of another schema version."""
-    found = data.get("schema_version") if isinstance(data, dict) else None
-    if found != SCHEMA_VERSION:
-        raise ValueError(f"schema_version: got {found!r}, expected {SCHEMA_VERSION}; score the run again")
-    return cast(Results, data)
+def nested(results: Results) -> dict[str, Any]:
+    """Return `metrics.json`: what is no number as it is, and the numbers as trees by monitor and prompt.
+
+    `monitors` has the cells; `slices` `task:<task>`, `with_thinking`, `without_thinking`, `source:<source>`
+    and the strata `<category>/<task>:<stratum>`; `macro` the means over the `category/task` cells; `overall`
+    the curves and the expected cost; `prompts` the numbers of several prompts over the same samples.
+    """
+    tree: dict[str, Any] = {k: of for k, of in results.items() if k not in ("table", "curves")}
+    tree |= number_trees(results["table"], results["curves"])
+    for monitor, facts in results.get("prompts", {}).items():
+        of = {prompt: as_json(numbers) for prompt, numbers in shared_numbers(results, monitor).items()}
+        tree["prompts"] = {**tree["prompts"], monitor: {**facts, "by_prompt": of}}
+    return tree
+
+
+def number_trees(table: Table, curves: Mapping[str, Mapping[str, Curves]]) -> dict[str, Any]:
+    """Return the numbers of all monitors' own answers as `nested` has them."""
+    trees: dict[str, Any] = {"monitors": {}, "slices": {}, "macro": {}, "overall": {}}
+    for monitor, prompt in table.judged():
+        parts = {name: as_json(numbers) for name, numbers in table.parts(monitor, prompt).items()}
+        cost = {key: parts[OVERALL].pop(key) for key in _COST if key in parts[OVERALL]}
+        of_prompt = {
+            "monitors": {name: of for name, of in parts.items() if is_cell(name)},
+            "slices": {name: of for name, of in parts.items() if is_slice(name)},
+            "macro": parts.get(MACRO, {}),
+            "overall": {**curves[monitor][prompt], **cost},
+        }
+        for key, tree in of_prompt.items():
+            trees[key].setdefault(monitor, {})[prompt] = tree
+    return trees
+
+
+def read_trees(trees: Mapping[str, Any]) -> tuple[Table, dict[str, dict[str, Curves]]]:
+    """Read what `number_trees` wrote."""
+    table, curves = Table(), dict[str, dict[str, Curves]]()
+    for monitor, by_prompt in trees["monitors"].items():
+        for prompt, cells in by_prompt.items():
+            macro, overall = (trees[key].get(monitor, {}).get(prompt, {}) for key in ("macro", "overall"))
+            slices = trees["slices"].get(monitor, {}).get(prompt, {})
+            for part, numbers in (cells | slices | ({MACRO: macro} if macro else {})).items():
+                table.add(Place(monitor, prompt, part), from_json(numbers))
+            table.add(Place(monitor, prompt), from_json(overall))
+            kept = Curves(roc=overall.get("roc", []), reliability=overall.get("reliability", []))
+            curves.setdefault(monitor, {})[prompt] = kept
+    return table, curves
+
+
+_COST = ("expected_cost", "expected_cost_ci")
+
+
+def shared_numbers(results: Results, monitor: str) -> dict[str, Numbers]:
+    """Return a monitor's numbers by prompt over the samples that it judged under each, the base first."""
+    table, base = results["table"], results["prompts"][monitor]["base"]
+    prompts = sorted(
+        (prompt for name, prompt in table.judged() if name == monitor), key=lambda one: one != base
+    )
+    found = {prompt: table.parts(monitor, prompt).get(SHARED) for prompt in prompts}
+    return {prompt: numbers for prompt, numbers in found.items() if numbers}
+
+
+def as_results(data: Mapping[str, Any]) -> Results:
+    """Read a parsed `metrics.json`; raises ValueError where it is of another schema version."""
+    version = data.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise ValueError(f"schema_version: got {version!r}, expected {SCHEMA_VERSION}; score the run again")
+    table, curves = read_trees(data)
+    tree = {
+        key: value for key, value in data.items() if key not in ("monitors", "slices", "macro", "overall")
+    }
+    for monitor, facts in data.get("prompts", {}).items():
+        for prompt, numbers in facts["by_prompt"].items():
+            table.add(Place(monitor, prompt, SHARED), from_json(numbers))
+    return cast(Results, {**tree, "table": table, "curves": curves})

@@ -7,7 +7,7 @@ that would have been. Equality is a claim of its own, with a test of its own.
 from math import sqrt
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy.special import nctdtrinc, stdtr, stdtrit
 
 from monitorbench.metrics.bootstrap import FloatArray
 
@@ -41,8 +41,9 @@ def detectable_fall(
 ) -> float | None:
     """The smallest fall of an AUROC that a test would find with `POWER`; None where it would find none.
 
-    The least δ with δ >= (t₁₋ₐ + t_power)·SE(δ): Student's t of `degrees`, and a = level/(2·n_tests), the
-    level that the smallest of `n_tests` p values has to keep by Holm's correction. `standard_error` is that
+    The least δ with δ >= λ·SE(δ): with the noncentrality λ Student's t of `degrees` is above t₁₋ₐ in `POWER`
+    of samples, and a = level/(2·n_tests), the level that the smallest of `n_tests` p values has to keep by
+    Holm's correction. `standard_error` is that
     of no difference; at one of δ the tuned monitor's share of its square grows as `auroc_variance` does from
     `auroc` to `auroc` − δ. A fall, since a rise has less variance and is found sooner. None also where so few
     groups can't give as small a p as that.
@@ -56,7 +57,7 @@ def detectable_fall(
     fallen = auroc_variance(np.clip(auroc - falls, 0.5, highest), n_groups)
     grown = np.maximum.accumulate(fallen / auroc_variance(highest, n_groups))
     error = max(standard_error, least_standard_error(n_groups)) * np.sqrt((1 + grown) / 2)
-    found = falls >= (stdtrit(degrees, 1 - tail) + stdtrit(degrees, POWER)) * error
+    found = falls >= nctdtrinc(degrees, 1 - POWER, stdtrit(degrees, 1 - tail)) * error
     return float(falls[found.argmax()]) if found.any() else None
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypedDict
 
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.significance import holm
-from monitorbench.metrics.summary import CellMetrics
+from monitorbench.metrics.table import Numbers, Table, is_cell
 from monitorbench.metrics.transfer import difference
 
 MEASURES = ("auroc", "miss_rate", "false_alarm_rate", "miss_rate_at_far_5")
@@ -42,33 +42,32 @@ class Seeds(TypedDict):
     """Prompt, cell, measure; what no seed has a value for is left out."""
 
 
-def over_seeds(
-    families: Mapping[str, Mapping[int, str]], monitors: Mapping[str, Mapping[str, Mapping[str, CellMetrics]]]
-) -> dict[str, Seeds]:
+def over_seeds(families: Mapping[str, Mapping[int, str]], table: Table) -> dict[str, Seeds]:
     """By the family's name, those of two seeds or more.
 
-    `families`: the name without the seed, then seed and adapter; `monitors` as in `metrics.json`.
+    `families`: the name without the seed, then seed and adapter; `table` has the adapters' numbers.
     """
     return {
         name: Seeds(
             adapters=list(by_seed.values()),
             seeds=list(by_seed),
-            spread=_spreads([monitors[adapter] for adapter in by_seed.values()]),
+            spread=_spreads(table, list(by_seed.values())),
         )
         for name, by_seed in families.items()
         if len(by_seed) > 1
     }
 
 
-def _spreads(
-    runs: Sequence[Mapping[str, Mapping[str, CellMetrics]]],
-) -> dict[str, dict[str, dict[str, SeedSpread]]]:
+def _spreads(table: Table, adapters: Sequence[str]) -> dict[str, dict[str, dict[str, SeedSpread]]]:
     found: dict[str, dict[str, dict[str, SeedSpread]]] = {}
-    for prompt in dict.fromkeys(prompt for run in runs for prompt in run):
-        cells = [run[prompt] for run in runs if prompt in run]
-        for cell in dict.fromkeys(name for by_cell in cells for name in by_cell):
-            numbers = [by_cell[cell] for by_cell in cells if cell in by_cell]
-            by_measure = {name: spread([_value(one, name) for one in numbers]) for name in MEASURES}
+    for prompt in dict.fromkeys(prompt for name, prompt in table.judged() if name in adapters):
+        cells: dict[str, list[Numbers]] = {}
+        for adapter in adapters:
+            for part, numbers in table.parts(adapter, prompt).items():
+                if is_cell(part):
+                    cells.setdefault(part, []).append(numbers)
+        for cell, of_seeds in cells.items():
+            by_measure = {name: spread([one[name].value for one in of_seeds]) for name in MEASURES}
             found.setdefault(prompt, {})[cell] = {name: s for name, s in by_measure.items() if s}
     return found
 
@@ -80,18 +79,6 @@ def spread(values: Sequence[float | None]) -> SeedSpread | None:
         return None
     sd = stdev(known) if len(known) > 1 else None
     return SeedSpread(n=len(known), mean=fmean(known), sd=sd, low=min(known), high=max(known))
-
-
-def _value(numbers: CellMetrics, measure: str) -> float | None:
-    match measure:
-        case "auroc":
-            return numbers["auroc"]
-        case "miss_rate":
-            return numbers["miss_rate"]
-        case "false_alarm_rate":
-            return numbers["false_alarm_rate"]
-        case _:
-            return numbers["miss_rate_at_far_5"]
 
 
 class ObjectivePair(NamedTuple):

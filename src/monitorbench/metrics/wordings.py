@@ -7,14 +7,15 @@ been chosen: what it is worth is seen on another split.
 """
 
 from collections.abc import Mapping
-from typing import TypedDict
+from typing import TypedDict, cast
 
 import numpy as np
 import pyarrow.compute as pc
 
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.prompts import PromptSpread, shared, spread
-from monitorbench.metrics.summary import CellMetrics, cell_metrics
+from monitorbench.metrics.registry import as_json, cell_numbers
+from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.transfer import TransferDifference, difference
 
 
@@ -24,7 +25,7 @@ class WordingNumbers(TypedDict):
     auroc: float | None
     """None: it gave no score."""
     auroc_ci: list[float] | None
-    """95 %, as in `CellMetrics`."""
+    """95 %, as in `metrics.json`."""
     n: int
     """Samples."""
     n_unscored: int
@@ -71,8 +72,8 @@ def choose_wording(
     if not scored:
         return None
     common = shared({name: of.taking(~np.isnan(of.scores)) for name, of in scored.items()})
-    numbers = {name: cell_metrics(of, resamples=resamples, seed=seed) for name, of in common.items()}
-    aurocs = {name: value for name, of in numbers.items() if (value := of["auroc"]) is not None}
+    numbers = {name: cell_numbers(of, resamples=resamples, seed=seed) for name, of in common.items()}
+    aurocs = {name: value for name, of in numbers.items() if (value := of["auroc"].value) is not None}
     if not aurocs:
         return None
     chosen = max(aurocs, key=lambda name: aurocs[name])
@@ -84,7 +85,7 @@ def choose_wording(
     ids = common[chosen].sample_ids
     for name in judged.keys() - scored.keys():  # on the same samples, without a score
         inside = pc.is_in(judged[name].sample_ids, value_set=ids).to_numpy(zero_copy_only=False)
-        numbers[name] = cell_metrics(judged[name].taking(inside), resamples=resamples, seed=seed)
+        numbers[name] = cell_numbers(judged[name].taking(inside), resamples=resamples, seed=seed)
     apart: PromptSpread | None = spread(common, {name: numbers[name] for name in common})
     return WordingChoice(
         split=split,
@@ -98,19 +99,13 @@ def choose_wording(
     )
 
 
-def _numbers(of: CellMetrics, behind: TransferDifference | None) -> WordingNumbers:
-    return WordingNumbers(
-        auroc=of["auroc"],
-        auroc_ci=of["auroc_ci"],
-        n=of["n"],
-        n_unscored=of["n_unscored"],
-        miss_rate=of["miss_rate"],
-        miss_rate_ci=of["miss_rate_ci"],
-        false_alarm_rate=of["false_alarm_rate"],
-        false_alarm_rate_ci=of["false_alarm_rate_ci"],
-        behind=behind and behind["auroc_difference"],
-        behind_ci=behind and behind["auroc_difference_ci"],
-    )
+def _numbers(of: Numbers, behind: TransferDifference | None) -> WordingNumbers:
+    shown = ("auroc", "n", "n_unscored", "miss_rate", "false_alarm_rate")
+    minus = {
+        "behind": behind and behind["auroc_difference"],
+        "behind_ci": behind and behind["auroc_difference_ci"],
+    }
+    return cast(WordingNumbers, as_json({name: of[name] for name in shown}) | minus)
 
 
 def _is_behind(one: TransferDifference) -> bool:

@@ -7,8 +7,9 @@ of the matrix (every training, prompt and cell), is below `LEVEL`. The first tha
 - *improved*: AUROC rose or MR at FAR 5 % fell, and the other did not get worse;
 - *discrimination lost*: AUROC fell or MR at FAR 5 % rose, and the other did not get better;
 - *curves cross*: one got better, the other worse;
-- *worse at both*, *better at both*: MR or FAR rose (fell), and the other did not go the other way;
-- *stricter*: MR fell or FAR rose, at the price of the other rate; *laxer*: the reverse;
+- *worse at both*, *better at both*: MR and FAR both rose (fell);
+- *stricter*: MR fell or FAR rose, so that it flags more; *laxer*: the reverse; of the other rate nothing is
+  claimed unless it went the other way;
 - *AUROC unchanged*: none of these, and a difference of the margin or more was refuted by two one-sided tests,
   corrected by Holm over the cells, on enough questions (`sensitivity.equivalence_p`);
 - *no difference found*: anything else, with the smallest AUROC difference that the cell would have shown.
@@ -147,17 +148,12 @@ def _word(d: TransferDifference, corrected: Mapping[str, float], unchanged: floa
     )
     if ranks is not None:
         return {1: Word.DISCRIMINATION_LOST, -1: Word.IMPROVED, 0: Word.CURVES_CROSS}[ranks].value
-    missed, alarms = d["miss_rate_difference"] or 0.0, d["false_alarm_rate_difference"] or 0.0
-    told = (
-        _told(missed, corrected.get("miss_rate")),
-        _told(alarms, corrected.get("false_alarm_rate")),
-    )
-    if any(told):
-        if missed > 0 and alarms > 0:
-            return Word.WORSE_AT_BOTH.value
-        if missed < 0 and alarms < 0:
-            return Word.BETTER_AT_BOTH.value
-        return (Word.STRICTER if alarms > 0 or missed < 0 else Word.LAXER).value
+    missed = _told(d["miss_rate_difference"], corrected.get("miss_rate"))
+    alarms = _told(d["false_alarm_rate_difference"], corrected.get("false_alarm_rate"))
+    if missed or alarms:
+        if missed == alarms:
+            return (Word.WORSE_AT_BOTH if missed > 0 else Word.BETTER_AT_BOTH).value
+        return (Word.STRICTER if alarms > missed else Word.LAXER).value
     if unchanged is not None and unchanged < LEVEL:
         return Word.AUROC_UNCHANGED.value
     return Word.NO_DIFFERENCE_FOUND.value

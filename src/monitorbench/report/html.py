@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from markupsafe import Markup
 
-from monitorbench.metrics.results import as_results
+from monitorbench.metrics.results import Results
 from monitorbench.metrics.robustness.facts import StressFacts
 from monitorbench.report import reading
 from monitorbench.report.recommendation.page import title
@@ -63,7 +63,7 @@ _SCRIPTS = ("sort.js", "slider.js")
 
 
 def render_report(
-    metrics: Mapping[str, object],
+    results: Results,
     manifest: Mapping[str, object],
     worst: Worst | None = None,
     worst_missing: Sequence[str] = (),
@@ -72,15 +72,13 @@ def render_report(
     other_points: bool = False,
     stress: Sequence[StressFacts] = (),
 ) -> str:
-    """The page for a `metrics.json` and the manifest of the run it came from.
+    """The page for some results and the manifest of the run it came from.
 
     `worst` holds the worst samples by monitor and prompt, `worst_missing` says what of them could not be
     read; `scores` are the monitors' own, for the slider of thresholds. `browsable` are the monitors and
     prompts whose samples stand on the samples page beside this one; `other_points` draws published points of
-    other datasets too; `stress` says what changes that keep the label do to some of the monitors. Raises
-    ValueError where the metrics are of another schema version.
+    other datasets too; `stress` says what changes that keep the label do to some of the monitors.
     """
-    results = as_results(metrics)
     material = Material(
         results,
         manifest,

@@ -7,12 +7,12 @@ every prompt. An *adapter* is named `<base>+<what it was trained on>`.
 from collections.abc import Iterable
 from enum import StrEnum
 from statistics import fmean
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from monitorbench.metrics.columns import OVERALL, WITH_THINKING, WITHOUT_THINKING, stratum_name
 from monitorbench.metrics.marks import MARK, NO_STRATUM, SIGN, in_words, shown_name
 from monitorbench.metrics.results import NO_PROMPT, Results
-from monitorbench.metrics.summary import CellMetrics
+from monitorbench.metrics.table import Number, Numbers, is_cell, is_slice
 from monitorbench.metrics.transfer import TransferDifference
 from monitorbench.metrics.words import CellVerdict
 from monitorbench.records import Category, Task, vocabulary
@@ -20,13 +20,10 @@ from monitorbench.records import Category, Task, vocabulary
 BAG_OF_WORDS = "bag_of_words"
 _SHORTCUTS = (BAG_OF_WORDS, "echo", "overlap", "form", "all_shortcuts")
 
-Part = Literal["monitors", "slices"]
-"""Numbers by category and task, or by what cuts across them."""
-
 
 def prompts(results: Results) -> list[str]:
     """The prompts that monitors were run with; only `none` where there are but references."""
-    found = dict.fromkeys(prompt for by_prompt in results["monitors"].values() for prompt in by_prompt)
+    found = dict.fromkeys(prompt for _, prompt in results["table"].judged())
     return [prompt for prompt in found if prompt != NO_PROMPT] or list(found)
 
 
@@ -36,19 +33,29 @@ def monitors(results: Results) -> list[str]:
     def rank(name: str) -> tuple[bool, str, bool]:
         return is_reference(results, name), base_of(name), name != base_of(name)
 
-    return sorted(results["monitors"], key=rank)
+    return sorted(dict.fromkeys(name for name, _ in results["table"].judged()), key=rank)
+
+
+def judged(results: Results) -> list[tuple[str, str]]:
+    """Each monitor in this order, with each of its prompts."""
+    return [(name, prompt) for name in monitors(results) for prompt in prompts_of(results, name)]
+
+
+def prompts_of(results: Results, monitor: str) -> list[str]:
+    """The prompts that a monitor was run with."""
+    return [prompt for name, prompt in results["table"].judged() if name == monitor]
 
 
 def prompt_pairs(results: Results, monitor: str) -> list[tuple[str, str]]:
     """The direct prompts that a monitor was run with, each with its evidence counterpart."""
-    found = results["monitors"][monitor]
+    found = prompts_of(results, monitor)
     pairs = [(name, name.replace("direct", "evidence")) for name in found if "direct" in name]
     return [pair for pair in pairs if pair[1] in found]
 
 
 def is_reference(results: Results, monitor: str) -> bool:
     """Whether a monitor reads no prompt."""
-    return set(results["monitors"].get(monitor, {})) == {NO_PROMPT}
+    return prompts_of(results, monitor) == [NO_PROMPT]
 
 
 def meaning(results: Results) -> str:
@@ -127,17 +134,29 @@ def _place(name: str) -> tuple[int, tuple[int, str], bool, tuple[int, str]]:
     return 1, _rank(Category, category), bool(slash), _rank(Task, task)
 
 
-def cells(results: Results, prompt: str, part: Part = "monitors") -> list[str]:
-    """The cells, or slices but strata, that some monitor has numbers for, under a prompt."""
-    names = {cell for by in results[part].values() for cell in by.get(prompt, {})}
-    return ordered_cells({name for name in names if not _is_stratum(name)})
+def cells(results: Results, prompt: str) -> list[str]:
+    """The cells that some monitor has numbers for, under a prompt."""
+    return ordered_cells({name for name in _parts(results, prompt) if is_cell(name)})
+
+
+def slices(results: Results, prompt: str) -> list[str]:
+    """The slices but strata that some monitor has numbers for, under a prompt."""
+    return ordered_cells(
+        {name for name in _parts(results, prompt) if is_slice(name) and not _is_stratum(name)}
+    )
+
+
+def _parts(results: Results, prompt: str) -> set[str]:
+    table = results["table"]
+    return {
+        part for monitor, asked in table.judged() if asked == prompt for part in table.parts(monitor, asked)
+    }
 
 
 def strata(results: Results, prompt: str, cell: str) -> list[str]:
     """The strata that stand beside a cell, as `slices` names them: all but the headline."""
-    names = {name for by in results["slices"].values() for name in by.get(prompt, {})}
     headline = results["headline"].get(cell)
-    shown = {name for name in names if _is_stratum(name) and name.partition(":")[0] == cell}
+    shown = {name for name in _parts(results, prompt) if _is_stratum(name) and name.partition(":")[0] == cell}
     return sorted(name for name in shown if headline is None or name != stratum_name(cell, headline))
 
 
@@ -188,12 +207,16 @@ def headlines_in_words(results: Results) -> list[str]:
     ]
 
 
-def lookup(
-    results: Results, monitor: str, prompt: str, cell: str, part: Part = "monitors"
-) -> CellMetrics | None:
-    """A monitor's numbers in a cell, or slice; a reference has the same under every prompt."""
+def lookup(results: Results, monitor: str, prompt: str, part: str = OVERALL) -> Numbers | None:
+    """A monitor's numbers in a cell or slice; a reference has the same under every prompt."""
     shown = NO_PROMPT if is_reference(results, monitor) else prompt
-    return results[part].get(monitor, {}).get(shown, {}).get(cell)
+    return results["table"].parts(monitor, shown).get(part)
+
+
+def value(results: Results, monitor: str, prompt: str, metric: str, part: str = OVERALL) -> float | None:
+    """One number of a monitor; None where it is undefined, or not there."""
+    found = lookup(results, monitor, prompt, part)
+    return found[metric].value if found else None
 
 
 def is_trained(results: Results, training: str, cell: str) -> bool:
@@ -206,7 +229,8 @@ def is_trained(results: Results, training: str, cell: str) -> bool:
 
 def inner_cells(results: Results, cell: str) -> list[str]:
     """The `category/task` cells of the test split inside a cell."""
-    names = {name for by in results["monitors"].values() for found in by.values() for name in found}
+    table = results["table"]
+    names = {name for judged in table.judged() for name in table.parts(*judged) if is_cell(name)}
     return [
         name
         for name in ordered_cells(names)
@@ -248,8 +272,7 @@ class ComparedTraining(NamedTuple):
 class WordsBaseline(NamedTuple):
     """Bag of words' AUROC on a set of cells; `is_mean` of its cells, where no cell is just that set."""
 
-    auroc: float | None
-    auroc_ci: list[float] | None
+    auroc: Number | None
     is_mean: bool
 
 
@@ -276,9 +299,10 @@ def comparisons(results: Results) -> list[ComparedTraining]:
 
 def bag_of_words_on(results: Results, inside: list[str]) -> WordsBaseline:
     """Bag of words' AUROC on exactly these cells, or else the mean over them."""
-    numbers = results["monitors"].get(BAG_OF_WORDS, {}).get(NO_PROMPT, {})
-    for name, found in numbers.items():
+    parts = results["table"].parts(BAG_OF_WORDS, NO_PROMPT)
+    for name, numbers in parts.items():
         if inside and inner_cells(results, name) == inside and name not in results["headline"]:
-            return WordsBaseline(found["auroc"], found["auroc_ci"], False)
-    known = [value for cell in inside if cell in numbers and (value := numbers[cell]["auroc"]) is not None]
-    return WordsBaseline(fmean(known) if known and len(known) == len(inside) else None, None, True)
+            return WordsBaseline(numbers["auroc"], False)
+    known = [value for cell in inside if cell in parts and (value := parts[cell]["auroc"].value) is not None]
+    is_known = known and len(known) == len(inside)
+    return WordsBaseline(Number("auroc", fmean(known)) if is_known else None, True)

@@ -84,7 +84,7 @@ def read_scores(directory: Path, manifest: Mapping[str, Any], results: Results, 
         scores = np.full(len(samples), np.nan)
         scores[pc.drop_null(at).to_numpy()] = log.scores[of_sample]  # of a sample's lines the last counts
         monitor, prompt = monitor_of(one, results), one["results"]["judge"]["prompt"]
-        if prompt in results["monitors"].get(monitor, {}) and not np.isnan(scores).all():
+        if results["table"].parts(monitor, prompt) and not np.isnan(scores).all():
             found.append(distinct(monitor, prompt, scores, samples.is_misbehavior))
     return found
 
@@ -94,7 +94,8 @@ def monitor_of(manifest: Mapping[str, Any], results: Results) -> str:
     judge, training = manifest["results"]["judge"], manifest["results"]["training"] or {}
     objective = training.get("objective", BASELINE_OBJECTIVE)
     name = judge["name"] if objective == BASELINE_OBJECTIVE else f"{judge['name']}_{objective}"
-    return name if name in results["monitors"] else f"{name}_seed{training.get('seed')}"
+    known = {monitor for monitor, _ in results["table"].judged()}
+    return name if name in known else f"{name}_seed{training.get('seed')}"
 
 
 def runs_of(paths: Paths, directory: Path, manifest: Mapping[str, Any]) -> list[Path]:

@@ -29,18 +29,21 @@ from monitorbench.corpus.surface import CHECKED_PER_CELL, samples_by_cell, short
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.marks import ShortcutMarks, Surface
+from monitorbench.metrics.results import NO_PROMPT, number_trees, read_trees
+from monitorbench.metrics.summary import Curves
+from monitorbench.metrics.table import Table
 from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.directory import RunDirectory, checked_file, read_checked, read_finished
 from monitorbench.runs.files import write_json
 from monitorbench.runs.progress import progress
-from monitorbench.scoring.numbers import Drawn, Numbers, numbers
+from monitorbench.scoring.numbers import Drawn, add_numbers
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
 BAG_OF_WORDS = "bag_of_words"
 
-BASELINES_VERSION = 7
+BASELINES_VERSION = 8
 """Raised when the baselines or the metrics come to other numbers on the same dataset, so that kept ones are
 not reused; `tests/scoring/test_baselines.py` pins the numbers of this version."""
 _FILE = "metrics.json"
@@ -119,11 +122,13 @@ def _behind_the_look(surface: Surface) -> "Pipeline":
 
 
 class Baselines(NamedTuple):
-    """The baselines over the whole test split of a dataset, by name."""
+    """The baselines over the whole test split of a dataset."""
 
-    numbers: dict[str, Numbers]
+    table: Table
+    curves: dict[str, dict[str, Curves]]
+    """By name, under no prompt."""
     answers: dict[str, Columns]
-    """Beside a monitor's they say what the difference is, with its interval."""
+    """By name: beside a monitor's they say what the difference is, with its interval."""
     shortcuts: dict[str, ShortcutMarks]
     """By cell, and by stratum of one; see `Results`."""
 
@@ -146,12 +151,12 @@ def baselines_of(study: Study, data: Path) -> Baselines:
     with run.owned():  # every run of a sweep over this dataset asks for them
         if not run.done:
             _keep(study, data, run, drawn)
-        found = cast(dict[str, Numbers], read_checked(run.path, _FILE))
+        numbers, curves = read_trees(read_checked(run.path, _FILE))
         table = pq.read_table(checked_file(run.path, _ANSWERS))
         shortcuts = cast(dict[str, ShortcutMarks], read_checked(run.path, _SHORTCUTS))
     test, without = read_columns(data, Split.TEST), np.full(len(table), np.nan)
-    answers = {name: test.answering(table[name].to_numpy(), without) for name in found}
-    return Baselines(found, answers, shortcuts)
+    answers = {name: test.answering(table[name].to_numpy(), without) for name in curves}
+    return Baselines(numbers, curves, answers, shortcuts)
 
 
 def _keep(study: Study, data: Path, run: RunDirectory, drawn: Drawn) -> None:
@@ -162,14 +167,18 @@ def _keep(study: Study, data: Path, run: RunDirectory, drawn: Drawn) -> None:
         answered = judge_with_baselines(
             train_samples(data), test, read_batches(data, Split.TEST), seed=study.seed
         )
-        found = {name: numbers(judged, study.stakes, drawn) for name, judged in answered.items()}
-        write_json(run.path / _FILE, found)
+        table = Table()
+        curves = {
+            name: {NO_PROMPT: add_numbers(table, name, NO_PROMPT, judged, study.stakes, drawn)}
+            for name, judged in answered.items()
+        }
+        write_json(run.path / _FILE, number_trees(table, curves))
         # In the split's order, which the dataset's name stands for.
         pq.write_table(
             pa.table({name: judged.flagged for name, judged in answered.items()}), run.path / _ANSWERS
         )
         write_json(run.path / _SHORTCUTS, _shortcuts(data))
-        results["baselines"] = list(found)
+        results["baselines"] = list(curves)
 
 
 def _shortcuts(data: Path) -> dict[str, ShortcutMarks]:

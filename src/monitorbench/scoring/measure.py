@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -26,7 +26,8 @@ from monitorbench.metrics.results import (
 )
 from monitorbench.metrics.score_facts import ScoreFacts
 from monitorbench.metrics.significance import Match, rate_tests
-from monitorbench.metrics.summary import CellMetrics, Macro, Overall
+from monitorbench.metrics.summary import Curves
+from monitorbench.metrics.table import SHARED, Place, Table
 from monitorbench.metrics.trade_off import pareto_front, pearson
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, objective_tests, over_seeds
 from monitorbench.metrics.transfer import (
@@ -43,7 +44,7 @@ from monitorbench.report.tables.points import notes
 from monitorbench.runs.directory import read_manifest
 from monitorbench.scoring.baselines import baselines_of
 from monitorbench.scoring.evaluations import Evaluation, unscored_reasons
-from monitorbench.scoring.numbers import Drawn, Numbers, numbers
+from monitorbench.scoring.numbers import Drawn, add_numbers
 from monitorbench.scoring.points import PointAt, facts_of
 from monitorbench.scoring.recommendation.decide import decision_of
 
@@ -71,29 +72,21 @@ def measured(
             for prompt, point in by_prompt.items()
         }
         decision = decision_of(study, evaluations, points, voids)
-    found = [(e.monitor, e.prompt, numbers(e.judged, study.stakes, drawn)) for e in evaluations]
+    table, curves = Table(), dict[str, dict[str, Curves]]()
+    for e in evaluations:
+        of_prompt = add_numbers(table, e.monitor, e.prompt, e.judged, study.stakes, drawn)
+        curves.setdefault(e.monitor, {})[e.prompt] = of_prompt
     baselines = baselines_of(study, data)
-    found += [(name, NO_PROMPT, known) for name, known in baselines.numbers.items()]
-    monitors: dict[str, dict[str, dict[str, CellMetrics]]] = {}
-    slices: dict[str, dict[str, dict[str, CellMetrics]]] = {}
-    macros: dict[str, dict[str, Macro]] = {}
-    overalls: dict[str, dict[str, Overall]] = {}
-    for monitor, prompt, known in found:
-        monitors.setdefault(monitor, {})[prompt] = known["monitors"]
-        slices.setdefault(monitor, {})[prompt] = known["slices"]
-        macros.setdefault(monitor, {})[prompt] = known["macro"]
-        overalls.setdefault(monitor, {})[prompt] = known["overall"]
+    table.update(baselines.table)
     transfer = _transfer(pairs, drawn)
     families = _families([tuned for _, tuned in pairs])
     effects = _effects(transfer, pairs, drawn)
     results = Results(
         schema_version=SCHEMA_VERSION,
         dataset=_dataset_facts(study.dataset, data),
-        monitors=monitors,
-        slices=slices,
+        table=table,
+        curves=curves | baselines.curves,
         headline=_headline(evaluations[0].judged),
-        macro=macros,
-        overall=overalls,
         unscored=_unscored(evaluations),
         stakes=cast(StakesFacts, study.stakes.model_dump()),
         transfer=transfer,
@@ -101,19 +94,19 @@ def measured(
         adapters=_adapters(effects, families),
         matrix=matrix(effects, study.transfer.auroc_margin),
         chance=against_chance(_by_training(pairs)),
-        seeds=over_seeds(families, monitors),
+        seeds=over_seeds(families, table),
         objectives=objective_tests(_objective_pairs([tuned for _, tuned in pairs]), **drawn),
         tests=rate_tests(_matches(pairs)),
-        correlation=_correlations(monitors, {e.monitor for e in evaluations if e.has_adapter}),
+        correlation=_correlations(table, {e.monitor for e in evaluations if e.has_adapter}),
         exposures={e.monitor: e.exposures for e in evaluations if e.exposures is not None},
         trained_on={e.monitor: list(e.trained_on) for e in evaluations if e.trained_on},
-        pareto=_pareto(monitors),
+        pareto=_pareto(table),
         shortcuts=baselines.shortcuts,
         learning_curves={e.monitor: e.learning_curve for e in evaluations if e.learning_curve},
         usage=_usage(evaluations),
-        cost_fronts=_cost_fronts(found, evaluations),
+        cost_fronts=_cost_fronts(table, evaluations),
         scores=_score_facts(evaluations),
-        prompts=_prompts(evaluations, drawn),
+        prompts=_prompts(table, evaluations, drawn),
         decision=decision,
     )
     if points:
@@ -129,14 +122,14 @@ def _usage(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, UsageFacts]
     return found
 
 
-def _cost_fronts(found: Sequence[tuple[str, str, Numbers]], evaluations: Sequence[Evaluation]) -> CostFronts:
+def _cost_fronts(table: Table, evaluations: Sequence[Evaluation]) -> CostFronts:
     """Over all monitors, prompts and baselines together."""
     taken = {(one.monitor, one.prompt): one.usage for one in evaluations}
     costs = {
         (name, prompt): cost_per_verdict(taken.get((name, prompt)), is_baseline=prompt == NO_PROMPT)
-        for name, prompt, _ in found
+        for name, prompt in table.judged()
     }
-    return cost_fronts([(name, prompt, known["monitors"][OVERALL]) for name, prompt, known in found], costs)
+    return cost_fronts([(*key, table.parts(*key)[OVERALL]) for key in costs], costs)
 
 
 def _score_facts(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, ScoreFacts]]:
@@ -147,13 +140,18 @@ def _score_facts(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Score
     return found
 
 
-def _prompts(evaluations: Sequence[Evaluation], drawn: Drawn) -> dict[str, PromptsFacts]:
-    """By monitor."""
+def _prompts(table: Table, evaluations: Sequence[Evaluation], drawn: Drawn) -> dict[str, PromptsFacts]:
+    """By monitor; the numbers under each prompt over the same samples are added to the table."""
     judged: dict[str, dict[str, Columns]] = {}
     for one in evaluations:
         judged.setdefault(one.monitor, {})[one.prompt] = one.judged
-    found = {monitor: compare_prompts(by_prompt, **drawn) for monitor, by_prompt in judged.items()}
-    return {monitor: facts for monitor, facts in found.items() if facts}
+    found = {}
+    for monitor, by_prompt in judged.items():
+        if compared := compare_prompts(by_prompt, **drawn):
+            found[monitor], of_prompts = compared
+            for prompt, numbers in of_prompts.items():
+                table.add(Place(monitor, prompt, SHARED), numbers)
+    return found
 
 
 def _dataset_facts(dataset: Dataset, data: Path) -> DatasetFacts:
@@ -313,31 +311,33 @@ def _headline(judged: Columns) -> dict[str, str]:
     return {cell: name for cell, name in judged.headline.items() if stratum_name(cell, name) in strata}
 
 
-def _correlations(
-    monitors: Mapping[str, Mapping[str, Any]], adapters: Collection[str]
-) -> dict[str, CorrelationFacts]:
+def _correlations(table: Table, adapters: Collection[str]) -> dict[str, CorrelationFacts]:
     """MR against FAR over one point a base (2601.05752, section 5).
 
     Adapters, and seeds of them, come from one base and are no further monitors: Fisher's interval would take
     them for such.
     """
     found = {}
-    for prompt in sorted({prompt for prompts in monitors.values() for prompt in prompts} - {NO_PROMPT}):
-        points = [
-            by_prompt[prompt]["overall"]
-            for name, by_prompt in monitors.items()
-            if prompt in by_prompt and name not in adapters
-        ]
-        r = pearson([p["miss_rate"] for p in points], [p["false_alarm_rate"] for p in points])
+    for prompt, rates in _rates_by_prompt(table).items():
+        points = [of for name, of in rates.items() if name not in adapters]
+        r = pearson([miss for miss, _ in points], [alarm for _, alarm in points])
         found[prompt] = CorrelationFacts(r=r.r, r_ci=as_list(r.interval), n=r.n)
     return found
 
 
-def _pareto(monitors: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
-    fronts: dict[str, list[str]] = {}
-    for prompt in sorted({prompt for prompts in monitors.values() for prompt in prompts} - {NO_PROMPT}):
-        names = [name for name, prompts in monitors.items() if prompt in prompts]
-        overall = [monitors[name][prompt]["overall"] for name in names]
-        points = [(cell["miss_rate"], cell["false_alarm_rate"]) for cell in overall]
-        fronts[prompt] = [names[i] for i in pareto_front(points)]
-    return fronts
+def _pareto(table: Table) -> dict[str, list[str]]:
+    return {
+        prompt: [list(rates)[i] for i in pareto_front(list(rates.values()))]
+        for prompt, rates in _rates_by_prompt(table).items()
+    }
+
+
+def _rates_by_prompt(table: Table) -> dict[str, dict[str, tuple[float | None, float | None]]]:
+    """MR and FAR over all samples by prompt and monitor, baselines apart."""
+    found: dict[str, dict[str, tuple[float | None, float | None]]] = {}
+    for name, prompt in sorted(table.judged(), key=lambda judged: judged[1]):
+        if prompt != NO_PROMPT:
+            numbers = table.parts(name, prompt)[OVERALL]
+            rates = numbers["miss_rate"].value, numbers["false_alarm_rate"].value
+            found.setdefault(prompt, {})[name] = rates
+    return found

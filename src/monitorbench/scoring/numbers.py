@@ -5,17 +5,10 @@ from typing import TypedDict
 import numpy as np
 
 from monitorbench.config.evaluation import Stakes
-from monitorbench.metrics.columns import Columns, by_cell, by_slice
-from monitorbench.metrics.summary import CellMetrics, Macro, Overall, macro, of_parts, overall
-
-
-class Numbers(TypedDict):
-    """What `metrics.json` holds of one monitor and prompt, under the same keys."""
-
-    monitors: dict[str, CellMetrics]
-    slices: dict[str, CellMetrics]
-    macro: Macro
-    overall: Overall
+from monitorbench.metrics.columns import OVERALL, Columns, by_cell, by_slice
+from monitorbench.metrics.registry import of_parts
+from monitorbench.metrics.summary import Curves, cost_numbers, curves, macro
+from monitorbench.metrics.table import MACRO, Place, Table
 
 
 class Drawn(TypedDict):
@@ -25,16 +18,17 @@ class Drawn(TypedDict):
     seed: int
 
 
-def numbers(judged: Columns, stakes: Stakes, drawn: Drawn) -> Numbers:
-    """The numbers of one monitor's answers; raises ValueError where a sample is judged twice."""
+def add_numbers(
+    table: Table, monitor: str, prompt: str, judged: Columns, stakes: Stakes, drawn: Drawn
+) -> Curves:
+    """Add a monitor's numbers and return its curves; ValueError where a sample is judged twice."""
     # By descending score, so that no cell has to sort again (`ranked`); samples without a score come last.
     judged = judged.taking(np.argsort(-judged.scores, kind="stable"))
     cells = by_cell(judged)
     found = of_parts(judged, cells | by_slice(judged), **drawn)
-    of_cells = {name: found.pop(name) for name in cells}
-    return Numbers(
-        monitors=of_cells,
-        slices=found,
-        macro=macro(judged, of_cells, **drawn),
-        overall=overall(judged, stakes),
-    )
+    for part, numbers in found.items():
+        table.add(Place(monitor, prompt, part), numbers)
+    table.add(Place(monitor, prompt, OVERALL), cost_numbers(judged, stakes))
+    of_cells = {name: found[name] for name in cells}
+    table.add(Place(monitor, prompt, MACRO), macro(judged, of_cells, **drawn))
+    return curves(judged)

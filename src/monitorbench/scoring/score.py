@@ -10,7 +10,7 @@ from pathlib import Path
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.metrics.choice.facts import DecisionFacts
-from monitorbench.metrics.results import Results
+from monitorbench.metrics.results import Results, nested
 from monitorbench.records import Split
 from monitorbench.report.tables.csv_rows import Row, monitor_rows, to_csv, transfer_rows
 from monitorbench.report.tables.points import by_question, in_words, notes
@@ -73,7 +73,7 @@ def _write_at(study: Study, directory: Path, one: PointAt, decision: DecisionFac
     metrics = measured(study, [one.evaluation], decision=decision)
     metrics["operating_point"] = one.point.model_dump(mode="json")
     files = [f"metrics-at-{one.name}.json", f"table-at-{one.name}.csv"]
-    write_json(directory / files[0], metrics)
+    write_json(directory / files[0], nested(metrics))
     rows = monitor_rows(metrics)
     if one.is_elsewhere:
         rows = [{**row, "calibrated_on": one.calibrated_on} for row in rows]
@@ -120,7 +120,7 @@ def transfer(study: Study, decision: DecisionFacts | None = None) -> Path:
             write_json(run.path / "directions.json", steering.file)
         _write_results(run.path, metrics)
         results["runs"] = [str(evaluation.directory) for evaluation in evaluations]
-        results["monitors"] = list(metrics["monitors"])
+        results["monitors"] = list(dict.fromkeys(name for name, _ in metrics["table"].judged()))
         results["operating_points"] = [str(one.directory) for one in points]
     for sentence in doses_in_words(metrics):
         if sentence.startswith("Unlike"):
@@ -145,7 +145,7 @@ def _refuse_other_splits(evaluations: Sequence[Evaluation]) -> None:
 
 def _write_results(directory: Path, results: Results) -> list[str]:
     """The files that were written."""
-    write_json(directory / "metrics.json", results)
+    write_json(directory / "metrics.json", nested(results))
     write_atomically(directory / "table.csv", to_csv(monitor_rows(results)))
     write_atomically(directory / "transfer.csv", to_csv(transfer_rows(results)))
     return ["metrics.json", "table.csv", "transfer.csv"]

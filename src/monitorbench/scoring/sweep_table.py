@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from monitorbench.config.study import Study
-from monitorbench.metrics.summary import cell_metrics
+from monitorbench.metrics.registry import cell_numbers
 from monitorbench.report.tables.tables import WIDTH, print_sweep
 from monitorbench.runs.directory import is_finished
 from monitorbench.scoring.evaluations import read_evaluation
@@ -27,7 +27,7 @@ def show_sweep(jobs: Sequence[tuple[Study, Path]]) -> None:
         points = points_at(wanted, [evaluation], other_dataset=study.score.other_dataset)
         name = f"{evaluation.monitor} · {evaluation.prompt}" + _at(points)
         judged = points[0].evaluation.judged if points else evaluation.judged
-        read.append((name, cell_metrics(judged, resamples=study.score.resamples, seed=study.seed)))
+        read.append((name, cell_numbers(judged, resamples=study.score.resamples, seed=study.seed)))
     named = Counter(name for name, _ in read)
     rows = [
         (name if named[name] == 1 else f"{name} {directory.name.rpartition('-')[2][:_HASH]}", found)

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
 from monitorbench.config.sources import Source, SourceFile
+from monitorbench.conversations.read import NoChat
 from monitorbench.sources.archive import BROKEN, members_sha256, regular_files
 
 _log = logging.getLogger(__name__)
@@ -187,7 +188,7 @@ class SourceFiles:
             if not isinstance(row, Mapping):
                 raise BadRow("not an object with fields")
             record = parse(row)
-        except BadRow as error:
+        except (BadRow, NoChat) as error:
             self.bad(f"{file.path.name} {where}", str(error))
             return
         except (ValueError, RecursionError) as error:
@@ -266,11 +267,16 @@ def text(row: Mapping[str, Any], field: str) -> str:
     value = row[field]
     if not isinstance(value, str):
         raise BadRow(f"field {field!r} is not text")
+    return encodable(value, f"field {field!r}")
+
+
+def encodable(text: str, where: str) -> str:
+    """Return the text, or raise `BadRow` where it can't be written as UTF-8."""
     try:
-        value.encode()
+        text.encode()
     except UnicodeEncodeError as error:
-        raise BadRow(f"field {field!r} holds half a surrogate pair at character {error.start}") from error
-    return value
+        raise BadRow(f"{where}: half a surrogate pair at character {error.start}; no valid text") from error
+    return text
 
 
 def filled(row: Mapping[str, Any], field: str) -> str:

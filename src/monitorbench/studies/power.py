@@ -137,7 +137,9 @@ def _cell_power(
         n_groups=n_groups,
         auroc=value,
         is_measured=measured is not None,
-        detectable=tuple(_detectable(assumed, value, variance, n_groups, n, n_tests) for n in seeds),
+        detectable=tuple(
+            detectable_over_seeds(assumed, value, variance, n_groups, n, n_tests) for n in seeds
+        ),
     )
 
 
@@ -152,7 +154,7 @@ def _measured_auroc(base: Columns) -> tuple[float, float] | None:
     return None if not variance else (value, variance)
 
 
-def _detectable(
+def detectable_over_seeds(
     assumed: Assumed, value: float, variance: float, n_groups: int, n_seeds: int, n_tests: int
 ) -> float | None:
     """The smallest fall that a test of base and tuned over so many seeds would find.

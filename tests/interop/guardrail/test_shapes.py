@@ -1,4 +1,4 @@
-"""Other systems' shapes: chat messages, the LiteLLM proxy's calls, OpenTelemetry's event."""
+"""Other systems' shapes: the LiteLLM proxy's calls, OpenTelemetry's event."""
 
 import json
 from typing import Any
@@ -6,28 +6,14 @@ from typing import Any
 import pytest
 
 from monitorbench.interop.guardrail import litellm
-from monitorbench.interop.guardrail.chats import NoChat, messages_in, trajectory_in
 from monitorbench.interop.guardrail.telemetry import EVENT, evaluation_event
-from monitorbench.records import Message, Role, ToolCall
+from monitorbench.records import Role
 
-OPENAI = [
-    {"role": "developer", "content": "Be brief."},
-    {"role": "user", "content": [{"type": "text", "text": "Look:"}, {"type": "image_url", "image_url": {}}]},
-    {
-        "role": "assistant",
-        "content": None,
-        "reasoning_content": "I need the file.",
-        "tool_calls": [
-            {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a"}'}}
-        ],
-    },
-    {"role": "tool", "tool_call_id": "c1", "content": "secret"},
-    {"role": "assistant", "content": "Done.", "audio": None, "annotations": []},
-]
+ASKED = [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "Look:"}]
 CALL = {
     "input_type": "response",
     "texts": ["Sure."],
-    "tool_calls": OPENAI[2]["tool_calls"],
+    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}],
     "structured_messages": None,
     "images": None,
     "tools": None,
@@ -41,93 +27,20 @@ CALL = {
 """As the proxy sends it."""
 
 
-def test_openai_messages_keep_all_that_is_said():
-    """If it failed: a tool call or a thought, where misbehavior often is, would not be judged."""
-    request, response = trajectory_in(OPENAI, "trajectory")
-    assert request == (
-        Message(role=Role.SYSTEM, content="Be brief."),
-        Message(role=Role.USER, content="Look:\n[image_url]"),
-    )
-    assert response == (
-        Message(
-            role=Role.ASSISTANT,
-            thinking="I need the file.",
-            tool_calls=(ToolCall(id="c1", name="read", arguments='{"path": "a"}'),),
-        ),
-        Message(role=Role.TOOL, content="secret", tool_call_id="c1"),
-        Message(role=Role.ASSISTANT, content="Done."),
-    )
-
-
-def test_tools_in_other_forms_are_judged():
-    """If it failed: what an agent does would be judged as nothing, where its provider writes it otherwise."""
-    custom = {"id": "c", "type": "custom", "custom": {"name": "bash", "input": "rm -rf /"}}
-    used = {"type": "tool_use", "id": "t", "name": "bash", "input": {"cmd": "rm -rf /ü"}}
-    result = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "gone"}]}
-    assert messages_in(
-        [
-            {"role": "assistant", "content": None, "tool_calls": [custom]},
-            {"role": "assistant", "content": [{"type": "text", "text": "ok"}, used]},
-            {"role": "user", "content": [result, {"type": "text", "text": "And now?"}]},
-        ],
-        "response",
-    ) == (
-        Message(role=Role.ASSISTANT, tool_calls=(ToolCall(id="c", name="bash", arguments="rm -rf /"),)),
-        Message(
-            role=Role.ASSISTANT,
-            content="ok",
-            tool_calls=(ToolCall(id="t", name="bash", arguments='{"cmd": "rm -rf /ü"}'),),
-        ),
-        Message(role=Role.USER, content="gone\nAnd now?"),
-    )
-
-
-def test_nothing_that_is_said_twice_is_left_out():
-    """If it failed: a plan in a second field would not be judged, behind a harmless first one."""
-    said = {"role": "assistant", "content": "fine", "refusal": "no", "thinking": "a", "reasoning": "a"}
-    assert messages_in([{**said, "reasoning_content": "plan"}], "response") == (
-        Message(role=Role.ASSISTANT, content="fine\nno", thinking="a\nplan"),
-    )
-
-
-def test_a_samples_own_messages_are_read_as_they_are():
-    """If it failed: what `evaluate.py` judged would be another text here."""
-    _, response = trajectory_in(OPENAI, "trajectory")
-    assert messages_in([one.model_dump(mode="json") for one in response], "response") == response
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ("text", "x: expected a list"),
-        ([1], "x.0: expected a message"),
-        ([{"role": "assistant", "content": {"a": 1}}], "x.0.content: expected a text"),
-        ([{"role": "assistant", "tool_calls": [{"function": "f"}]}], "x.0.tool_calls.0.function"),
-        ([{"role": "assistant", "tool_calls": [{"function": {"arguments": "{}"}}]}], "with a name"),
-        ([{"role": "assistant", "tool_calls": [{"type": "shell", "shell": {"do": "rm"}}]}], "with a name"),
-        (
-            [{"role": "assistant", "tool_calls": [{"function": {"name": "a"}, "custom": {"name": "b"}}]}],
-            "one of",
-        ),
-        ([{"role": "assistant", "content": [{"type": "computer_call", "action": "x"}]}], "'computer_call'"),
-        ([{"role": "assistant", "content": [{"type": "text", "text": {"value": "a"}}]}], "without a text"),
-        ([{"role": "assistant", "reasoning": [{"type": "tool_use", "name": "a"}]}], "x.0.reasoning.0"),
-    ],
-)
-def test_what_is_no_chat_is_named(given: object, said: str):
-    """If it failed: a client would not know what to change."""
-    with pytest.raises(NoChat, match=said):
-        messages_in(given, "x")
-
-
 def test_an_answer_is_judged_with_the_request_of_its_call():
     """If it failed: the monitor would judge answers without what was asked, for which it has no threshold."""
     requests = litellm.Requests()
-    asked = {**CALL, "input_type": "request", "tool_calls": None, "structured_messages": OPENAI[:2]}
+    asked = {
+        **CALL,
+        "input_type": "request",
+        "texts": ["Look:"],
+        "tool_calls": None,
+        "structured_messages": ASKED,
+    }
     requests.remember(litellm.call_in(asked))
     found = requests.exchange(litellm.call_in(CALL))
     assert found is not None
-    assert [one.content for one in found.request] == ["Be brief.", "Look:\n[image_url]"]
+    assert [one.content for one in found.request] == ["Be brief.", "Look:"]
     (said,) = found.response
     assert (said.role, said.content, said.tool_calls[0].name) == (Role.ASSISTANT, "Sure.", "read")
     assert requests.exchange(litellm.call_in({**CALL, "litellm_call_id": "other"})) is None

@@ -145,15 +145,20 @@ def test_budgets_and_audits_move_the_threshold_and_say_so(data: Path, runs: list
 def test_a_pilots_decision_says_whether_to_intervene(data: Path, runs: list[Path], tmp_path: Path):
     """Otherwise: a monitor is let loose that the pilot showed to hurt, or that was not in the pilot."""
     said_by = (("intervene", "sharp", "intervene"), ("do_not_intervene", "sharp", "watch"))
-    for decision, monitor, mode in (*said_by, ("intervene", "verifier", "watch")):
-        pilot = tmp_path / f"pilot-{decision}-{monitor}"
+    others = (("intervene", "verifier", "watch"), ("intervene", "sharp", "watch"))
+    for i, (decision, monitor, mode) in enumerate((*said_by, *others)):
+        pilot = tmp_path / f"pilot-{i}"
         pilot.mkdir()
         said = {"decision": decision, "agent": "a", "condition": "rollback", "sentence": "As tried."}
         (pilot / "decision.json").write_text(json.dumps(said))
-        seal(pilot, {"status": "done", "identity": {}, "results": {"monitor": monitor}})
+        model = {"weights": "", "adapter": "another" if i == 3 else ""}
+        results = {"monitor": monitor, "model": model, "environment": "a_shop"}
+        seal(pilot, {"status": "done", "identity": {}, "results": results})
         found = read(recommend(asked(data.parent, runs, f"recommend.pilot={pilot}")))
-        assert found["mode"] == mode
-        assert any(one.startswith("The pilot, of a with rollback: As tried.") for one in found["remarks"])
+        assert found["mode"] == mode, (decision, monitor)
+        assert any(
+            one.startswith("The pilot, of a with rollback in a_shop: As tried.") for one in found["remarks"]
+        )
 
 
 def test_what_can_not_be_chosen_from_is_one_line(data: Path, runs: list[Path]):

@@ -58,7 +58,7 @@ def test_parquet_and_json_lines_alike(tmp_path):
         ({"label": "2"}, "field 'label': '2' is no label"),
         ({"category": "Other"}, "field 'category': 'Other'"),
         ({"task": ""}, "field 'task': ''"),
-        ({"response": ""}, "field 'response': nothing in it"),
+        ({"response": ""}, "response: nothing in it"),
     ],
 )
 def test_columns_that_do_not_fit_are_named(tmp_path, change, complaint):

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
+from monitorbench.conversations.chats import chat_in
+from monitorbench.conversations.read import NoChat
 from monitorbench.records import Label, LabelSource, Role, Sample, Split, ToolCall
-from monitorbench.sources.chat import messages
 from monitorbench.sources.fetch import local
 from monitorbench.sources.files import team_jsonl
-from monitorbench.sources.read import BadRow, SourceFiles
+from monitorbench.sources.read import SourceFiles
 
 ROW = {
     "request": "Delete the old logs.",
@@ -97,18 +98,18 @@ def test_everything_said_arrives(tmp_path):
         ({"category": None}, "field 'category': None is not text; expected safety_permission, .* your own"),
         ({"label_source": "me"}, "field 'label_source': 'me' is no label source"),
         ({"split": "dev"}, "field 'split': 'dev' is no split"),
-        ({"request": ""}, "field 'request': nothing in it"),
-        ({"response": []}, "field 'response': nothing in it"),
-        ({"response": 3}, "field 'response': expected text or a list of messages, found a number"),
-        ({"response": ["x"]}, "field 'response' message 0: expected an object with role and content"),
-        ({"response": [{"role": "bot", "content": "x"}]}, "field 'response' message 0: 'bot' is no role"),
-        ({"response": [{"role": "user", "text": "x"}]}, "field 'response' message 0: unknown field 'text'"),
-        ({"response": [{"role": "user", "content": ["x"]}]}, "'content' is a list; expected text"),
+        ({"request": ""}, "request: nothing in it"),
+        ({"response": []}, "response: expected text or a list of messages, found a list"),
+        ({"response": 3}, "response: expected text or a list of messages, found a number"),
+        ({"response": ["x"]}, "response.0: expected an object with role and content"),
+        ({"response": [{"role": "bot", "content": "x"}]}, "response.0.role: 'bot' is no role"),
+        ({"response": [{"role": "user", "text": "x"}]}, "response.0: unknown field 'text'"),
+        ({"response": [{"role": "user", "content": [3]}]}, "response.0.content.0: a part of unknown type"),
         (
             {"response": [{"role": "assistant", "tool_calls": [{"id": "1"}]}]},
-            "tool call 0: missing field 'name'",
+            "tool_calls.0: expected a tool call with a name",
         ),
-        ({"response": "\ud800"}, "field 'response': half a surrogate pair at character 0"),
+        ({"response": "\ud800"}, "'response': half a surrogate pair at character 0"),
         ({"pair_id": 7}, "field 'pair_id': 7 is not text"),
         ({"lable": "benign"}, "unknown field 'lable'"),
         ({"gold_spans": [{"message": 1, "start": 0, "end": 1}]}, "the response has no message 1"),
@@ -262,10 +263,10 @@ _almost = st.lists(
 def test_any_json_is_messages_or_a_bad_row(value):
     """Else some odd row would end in a traceback instead of its line number."""
     try:
-        found = messages(value, "response", Role.ASSISTANT)
-    except BadRow as error:
+        found = chat_in(value, "response", Role.ASSISTANT)
+    except NoChat as error:
         complaint = str(error)
     else:
-        complaint = "field 'response': none"
+        complaint = "response: none"
         assert "".join(m.content + m.thinking + m.role for m in found).encode()
-    assert complaint.startswith("field 'response'")
+    assert complaint.startswith("response")

@@ -4,7 +4,7 @@ As its documentation of October 2026 and its handlers have it: the proxy calls o
 (`input_type: request`) and once with what the model answers (`response`), joined by `litellm_call_id`. The
 second call has the answer's `texts` and `tool_calls` alone, and no request beside them; a monitor judges
 both, so that the first call is remembered. The answer is an `action`, `BLOCKED` with its reason or `NONE`.
-Fields that are not read here are let through: the API grows.
+Fields that are known to hold nothing to judge are let through; any other is judged as its JSON.
 """
 
 import threading
@@ -13,8 +13,10 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from monitorbench.interop.guardrail.chats import Exchange, NoChat, messages_in, tool_calls_in
-from monitorbench.records import Message, Role
+from monitorbench.conversations.chats import Exchange, messages_in
+from monitorbench.conversations.quiet import is_nothing
+from monitorbench.conversations.read import NoChat, UnknownContent, as_json
+from monitorbench.records import Message
 
 PATH = "/beta/litellm_basic_guardrail_api"
 _MOST_CALLS = 10_000
@@ -24,8 +26,21 @@ _OVERHEAD = 400
 """What a message, a tool call or an entry takes beside its text, counted as characters."""
 
 
+_UNJUDGED = frozenset(
+    (
+        "tools",
+        "model",
+        "request_data",
+        "request_headers",
+        "litellm_version",
+        "litellm_trace_id",
+    )
+)
+"""Fields of the API about the call and its caller, and the tools that there are."""
+
+
 class _Sent(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
     input_type: Literal["request", "response"]
     texts: list[str] | None = None
@@ -50,7 +65,7 @@ class Call(NamedTuple):
     """`additional_provider_specific_params.category`, for a point with a threshold a category."""
 
 
-def call_in(value: object) -> Call:
+def call_in(value: object, unknown: UnknownContent = "show") -> Call:
     """What a body's JSON value says; raises `NoChat` for what is no such call."""
     try:
         sent = _Sent.model_validate(value)
@@ -58,19 +73,30 @@ def call_in(value: object) -> Call:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"][:2])) or "body"
         raise NoChat(f"{where}: {first['msg']}") from error
-    given = messages_in(sent.structured_messages, "structured_messages") if sent.structured_messages else ()
-    texts = [*(sent.texts or ()), *("[image]" for _ in sent.images or ())]
-    calls = tool_calls_in(sent.tool_calls, "tool_calls")
+    sent_messages = sent.structured_messages
+    given = messages_in(sent_messages, "structured_messages", unknown) if sent_messages else ()
     category = (sent.additional_provider_specific_params or {}).get("category")
     if category is not None and not isinstance(category, str):
         raise NoChat("additional_provider_specific_params.category: expected a text")
     is_response = sent.input_type == "response"
-    role = Role.ASSISTANT if is_response else Role.USER
-    said = (Message(role=role, content="\n".join(texts), tool_calls=calls if is_response else ()),)
+    known = "\n".join(message.content for message in given)
+    texts = [text for text in sent.texts or () if is_response or text not in known]
+    images = [] if given and not is_response else sent.images or ()
+    content: list[Any] = [*texts, *({"type": "image", "image": image} for image in images)]
+    for name, extra in (sent.model_extra or {}).items():
+        if name not in _UNJUDGED and not is_nothing(extra):
+            if unknown == "refuse":
+                raise NoChat(f"{name[:40]!r}: no field of the proxy's API that is known here")
+            content.append(as_json({name: extra}))
+    calls = sent.tool_calls or None
+    own: tuple[Message, ...] = ()
+    if is_response or content or calls or not given:
+        role = "assistant" if is_response else "user"
+        own = messages_in([{"role": role, "content": content, "tool_calls": calls}], "body", unknown)
     return Call(
         sent.litellm_call_id or "",
         is_response,
-        said if is_response else given or said,
+        own if is_response else (*given, *own),
         given if is_response else (),
         category,
     )

@@ -1,11 +1,12 @@
 """Requests and responses of an import, where the file has them: texts, or chats.
 
-Promises: a chat is taken as `sources.chat` takes it or refused with line and field; a text that merely looks
-like one stays a text; a sample without a text says so in its place, and is counted.
+Promises: a chat is read whole or refused with line and field; a text that merely looks like one stays a text,
+and is counted; a sample without a text says so in its place, and is counted.
 """
 
 import hashlib
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,17 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from monitorbench.conversations.chats import cell, chat_in
+from monitorbench.conversations.read import NoChat, UnknownContent
 from monitorbench.interop.imports.columns import ImportedColumns
 from monitorbench.interop.imports.readers.open import ImportedFiles
 from monitorbench.interop.imports.samples import Keys
-from monitorbench.interop.imports.unnest import is_list
 from monitorbench.interop.imports.values import refuse, texts
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.records import SAMPLE_SCHEMA, Message, Role, content_id
-from monitorbench.sources.chat import from_cell, messages
-from monitorbench.sources.read import BadRow
 
 Chat = tuple[Message, ...]
+_log = logging.getLogger(__name__)
 _NO_REQUEST, _NO_RESPONSE = "[no request was imported]", "[no text was imported: {}]"
 _quoted = json.encoder.encode_basestring
 _AT_ONCE = 65_536
@@ -43,43 +44,69 @@ class ConversationSide:
         return bool(self.plain.null_count == len(self.plain))
 
 
-def read_side(read: ImportedFiles, columns: ImportedColumns, keys: Keys, role: str) -> ConversationSide:
+def read_side(
+    read: ImportedFiles, columns: ImportedColumns, keys: Keys, role: str, unknown: UnknownContent
+) -> ConversationSide:
     """`role` is `request` or `response`; of a trajectory the responses of its steps one after another."""
     n = len(keys.names)
     if role not in columns.names:
         return ConversationSide(pa.nulls(n, pa.string()), None)
-    name, speaker = columns.names[role], Role.USER if role == "request" else Role.ASSISTANT
-    nested = is_list(read.table.column(name).type)
-    values = read.table.column(name).combine_chunks() if nested else texts(read, name)
-    there = pc.is_valid(values).to_numpy(zero_copy_only=False)
+    speaker = Role.USER if role == "request" else Role.ASSISTANT
+    cells = _Cells(read, columns.names[role], speaker, unknown)
+    there = pc.is_valid(cells.values).to_numpy(zero_copy_only=False)
     if role == "response" and keys.steps is not None:
-        return _in_steps(read, values, keys, name, there)
+        return _of_chats(_in_steps(cells, keys, there))
     first = np.full(n, -1, dtype=np.int64)
     rows = np.flatnonzero(there)[::-1]
     first[keys.samples[rows]] = rows
-    taken = values.take(pa.array(first, mask=first < 0))
-    if not nested and not pc.any(pc.starts_with(taken, "[{")).as_py():
+    taken = cells.values.take(pa.array(first, mask=first < 0))
+    if not pc.any(pc.match_substring_regex(taken, r"^\s*[\[{]")).as_py():
         return ConversationSide(taken, None)
-    chats = [
-        None if row < 0 else _chat(read, row, name, value, speaker)
-        for row, value in zip(first.tolist(), taken.to_pylist(), strict=True)
-    ]
-    return _of_chats(chats)
+    return _of_chats(cells.chats(first.tolist()))
 
 
-def _in_steps(
-    read: ImportedFiles, values: pa.Array, keys: Keys, name: str, there: np.ndarray
-) -> ConversationSide:
+def _in_steps(cells: "_Cells", keys: Keys, there: np.ndarray) -> list[Chat | None]:
     assert keys.steps is not None
     rows = np.flatnonzero(there)
     order = rows[np.lexsort((rows, keys.steps[rows], keys.samples[rows]))]
     samples, steps = keys.samples[order], keys.steps[order]
     begins = np.r_[True, (samples[1:] != samples[:-1]) | (steps[1:] != steps[:-1])][: len(order)]
     found: list[Chat | None] = [None] * len(keys.names)
-    for row, sample in zip(order[begins].tolist(), samples[begins].tolist(), strict=True):
-        step = _chat(read, row, name, values[row].as_py(), Role.ASSISTANT)
-        found[sample] = (*(found[sample] or ()), *step)
-    return _of_chats(found)
+    for step, sample in zip(cells.chats(order[begins].tolist()), samples[begins].tolist(), strict=True):
+        found[sample] = (*(found[sample] or ()), *(step or ()))
+    return found
+
+
+class _Cells:
+    """The cells of a column, read as chats one by one."""
+
+    def __init__(self, read: ImportedFiles, name: str, speaker: Role, unknown: UnknownContent) -> None:
+        self._read, self._name, self._speaker, self._unknown = read, name, speaker, unknown
+        self.values = texts(read, name)
+
+    def chats(self, rows: Sequence[int]) -> list[Chat | None]:
+        """Return the chat in each row, None for row -1; says how many look like one and are text."""
+        found: list[Chat | None] = []
+        doubtful: list[int] = []
+        for row in rows:
+            if row < 0:
+                found.append(None)
+                continue
+            value, is_doubtful = cell(self.values[row].as_py())
+            if is_doubtful:
+                doubtful.append(row)
+            try:
+                found.append(chat_in(value, self._name, self._speaker, self._unknown))
+            except NoChat as error:
+                refuse(self._read, row, self._name, str(error), "text, or a chat as a list of messages")
+        if doubtful:
+            _log.warning(
+                "import: %s: %s cells look like chats and are taken as text (the first: %s)",
+                self._name,
+                f"{len(doubtful):,}",
+                self._read.where(doubtful[0]),
+            )
+        return found
 
 
 def _of_chats(chats: list[Chat | None]) -> ConversationSide:
@@ -90,25 +117,6 @@ def _of_chats(chats: list[Chat | None]) -> ConversationSide:
         for chat in chats
     ]
     return ConversationSide(pa.array(said, pa.string()), chats)
-
-
-def _chat(read: ImportedFiles, row: int, name: str, value: object, speaker: Role) -> Chat:
-    if isinstance(value, str):
-        value = from_cell(value)
-    try:
-        return messages(_without_nulls(value), name, speaker)
-    except BadRow as error:
-        refuse(read, row, name, str(error), "text, or a chat as a list of messages")
-        raise AssertionError from error
-
-
-def _without_nulls(value: object) -> object:
-    """Arrow gives each object the fields of all: those that are null were not there."""
-    if isinstance(value, dict):
-        return {name: _without_nulls(one) for name, one in value.items() if one is not None}
-    if isinstance(value, list):
-        return [_without_nulls(one) for one in value]
-    return value
 
 
 @dataclass(frozen=True)

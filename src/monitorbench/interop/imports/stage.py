@@ -40,6 +40,7 @@ _DECIDE_SAMPLES = {
     "task",
     "calibration_share",
     "seed",
+    "unknown_content",
 }
 _JUDGED = (Split.CALIBRATION, Split.VALIDATION, Split.TEST)
 
@@ -70,7 +71,9 @@ def import_scores(study: Study) -> Path:
         places = None if places is None else places[parents]
     say_rows(read, n_rows, columns)
     keys = keys_of(read, columns, settings, places, draws)
-    request, response = (read_side(read, columns, keys, role) for role in ("request", "response"))
+    request, response = (
+        read_side(read, columns, keys, role, settings.unknown_content) for role in ("request", "response")
+    )
     samples = samples_of(read, columns, keys, settings, None if request.is_absent else request.plain)
     monitors = {one.name: (one, rows) for one, rows in _monitors(read, columns, settings)}
     of_monitor = {name: scored(read, keys, rows, settings) for name, (_, rows) in monitors.items()}

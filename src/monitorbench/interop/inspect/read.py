@@ -13,14 +13,14 @@ from typing import Any
 import pyarrow as pa
 
 from monitorbench.config.base import UserError
+from monitorbench.conversations.read import NoChat
 from monitorbench.records import Message
 from monitorbench.runs.files import file_sha256
-from monitorbench.sources.chat import encodable
 from monitorbench.sources.fetch import local
 from monitorbench.sources.files.inspect_archive import Logged, logged_samples
 from monitorbench.sources.files.inspect_log import SUFFIXES as SUFFIXES
 from monitorbench.sources.files.inspect_log import messages
-from monitorbench.sources.read import BadRow
+from monitorbench.sources.read import BadRow, encodable
 
 NO_ANSWER = "N"
 """Inspect's value for a model that gave no answer; its own metrics count it as 0."""
@@ -63,7 +63,7 @@ def read(path: Path) -> pa.Table:
                 if n in column:
                     raise BadRow(f"two values are called {name!r}")
                 column[n] = value
-        except BadRow as error:
+        except (BadRow, NoChat) as error:
             raise UserError(f"import: {logged.where}: {error}; fix the log, or leave it out") from error
         n += 1
         if len(waiting) == _ROWS_AT_ONCE:
@@ -83,7 +83,7 @@ def line(path: Path, row: int) -> str:
 
 
 def _fixed(logged: Logged) -> dict[str, Any]:
-    request, response = _conversation(logged.row)
+    request, response = _conversation(logged)
     output, error = logged.row.get("output"), logged.row.get("error")
     answered_by = output.get("model") if isinstance(output, Mapping) else None
     return {
@@ -100,10 +100,10 @@ def _fixed(logged: Logged) -> dict[str, Any]:
     }
 
 
-def _conversation(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    if not row.get("messages"):
+def _conversation(logged: Logged) -> tuple[str | None, str | None]:
+    if not logged.row.get("messages"):
         return None, None
-    said, own = messages(row)
+    said, own = messages(logged.row, model=logged.model)
     return _json(said), _json(own)
 
 

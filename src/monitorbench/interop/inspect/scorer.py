@@ -8,6 +8,7 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState
 
 from monitorbench.config.base import UserError
+from monitorbench.conversations.read import NoChat
 from monitorbench.interop.inspect.live import LiveMonitor, live_monitor
 from monitorbench.interop.inspect.verdict_score import FLAGGED, SCORE, verdict_score
 from monitorbench.records import Construction, Label, LabelSource, Sample
@@ -53,8 +54,8 @@ def _sample(state: TaskState, category: str, task: str) -> Sample | str:
     """The sample's conversation so far, or why there is nothing to judge."""
     rows: list[dict[str, Any]] = [message.model_dump(mode="json") for message in state.messages]
     try:
-        request, response = messages({"messages": rows})
-    except BadRow as error:
+        request, response = messages({"messages": rows}, model=str(state.model))
+    except (BadRow, NoChat) as error:
         return str(error)
     if not request or not response:
         return "the model took no turn" if request else "no message before the model's first turn"

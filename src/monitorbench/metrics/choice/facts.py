@@ -4,7 +4,7 @@ from typing import Any, Literal, TypedDict, cast
 
 from monitorbench.metrics.robustness.worst import Robustness
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 FILE = "recommendation.json"
 Kind = Literal["recommend", "insufficient", "none"]
 Why = Literal["promise", "budget", "difference"]
@@ -152,7 +152,10 @@ class PilotSaid(TypedDict):
 
     run: str
     monitor: str
-    """Monitor that intervened in the pilot; empty where the pilot does not say."""
+    """Monitor of these that intervened in the pilot, by its weights and adapter; empty where it was none."""
+    critic: str
+    """Name that the pilot gives the monitor that intervened; empty where it gives none."""
+    environment: str
     decision: str
     agent: str
     condition: str

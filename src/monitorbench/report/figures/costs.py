@@ -52,7 +52,9 @@ def against_cost_figure(results: Results, cost: Cost) -> Figure:
     """The same, not yet as SVG."""
     shown = [one for one in costed(results) if one.costs[cost] is not None]
     names = [name for name in reading.monitors(results) if any(one.monitor == name for one in shown)]
-    known = [one for one in QUALITIES if any(row.numbers[one] is not None for row in shown)] or QUALITIES[:1]
+    known = [
+        one for one in QUALITIES if any(row.numbers[one].value is not None for row in shown)
+    ] or QUALITIES[:1]
     height = 3.0 * len(known) + 0.2 * ((len(names) + 1) // 2)
     figure = Figure(figsize=(4.6, height), layout="constrained")
     panels: list[Axes] = figure.subplots(len(known), 1, sharex=True, squeeze=False)[:, 0].tolist()
@@ -80,7 +82,7 @@ def _panel(
     places: dict[tuple[str, str], tuple[float, float]] = {}
     dots = Dots()
     for one in shown:
-        value = one.numbers[quality]
+        value = one.numbers[quality].value
         if value is None:
             continue
         x = one.costs[cost] or axis.free(free.index(one), len(free))
@@ -88,7 +90,7 @@ def _panel(
         i, is_reference = names.index(one.monitor), reading.is_reference(results, one.monitor)
         j = 0 if is_reference else prompts.index(one.prompt)
         marker, shade = "s" if is_reference else MARKERS[j % len(MARKERS)], colour(i)
-        if bounds := one.numbers["auroc_ci" if quality == "auroc" else "miss_rate_at_far_5_ci"]:
+        if bounds := one.numbers[quality].interval:
             axes.plot([x, x], bounds, color=shade, alpha=0.55, lw=1, zorder=2)
         (mark,) = axes.plot([x], [value], marker, zorder=3, **dots.marker(axis.share(x), value, shade))
         mark.set(clip_on=False, gid=f"{MARK}-{QUALITIES.index(quality)}-{i}-{j}")

@@ -6,9 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import NO_PROMPT, CurvePoint, Results
-from monitorbench.metrics.summary import Overall
+from monitorbench.metrics.summary import Curves
 from monitorbench.report import reading
 from monitorbench.report.figures.style import COLOURS, MARKERS, Dots, colour, numbers, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
@@ -32,7 +31,7 @@ def reliability(results: Results, prompt: str) -> str:
 
 def has_reliability(results: Results, prompt: str) -> bool:
     """Whether some monitor has enough scores under a prompt for bins that say something."""
-    curves = [overall_of(results, name, prompt) for name in reading.drawn_in(results)]
+    curves = [curves_of(results, name, prompt) for name in reading.drawn_in(results)]
     return any(curve["reliability"] for curve in curves if curve)
 
 
@@ -50,10 +49,10 @@ def _name(results: Results, kind: str, prompt: str) -> str:
     return f"{kind}-{reading.prompts(results).index(prompt)}"
 
 
-def overall_of(results: Results, monitor: str, prompt: str) -> Overall | None:
+def curves_of(results: Results, monitor: str, prompt: str) -> Curves | None:
     """A monitor's curves under a prompt; a reference has the same under every prompt."""
     shown = NO_PROMPT if reading.is_reference(results, monitor) else prompt
-    return results["overall"].get(monitor, {}).get(shown)
+    return results["curves"].get(monitor, {}).get(shown)
 
 
 def _panel(results: Results, prompt: str, paint: Callable[[Axes, Results, str], None]) -> Figure:
@@ -90,13 +89,14 @@ def _roc(axes: Axes, results: Results, prompt: str) -> None:
     numbered = numbers(names)
     for name in reading.drawn_in(results):
         i = names.index(name)
-        curve = overall_of(results, name, prompt)
+        curve = curves_of(results, name, prompt)
         if curve and curve["roc"]:
             x, y = [far for far, _ in curve["roc"]], [1 - mr for _, mr in curve["roc"]]
             axes.plot(x, y, _line(results, name), color=colour(i), lw=1.3)
-        found = reading.lookup(results, name, prompt, OVERALL)
-        if found and found["miss_rate"] is not None and found["false_alarm_rate"] is not None:
-            point = found["false_alarm_rate"], 1 - found["miss_rate"]
+        missed = reading.value(results, name, prompt, "miss_rate")
+        alarms = reading.value(results, name, prompt, "false_alarm_rate")
+        if missed is not None and alarms is not None:
+            point = alarms, 1 - missed
             marker = "s" if reading.is_reference(results, name) else MARKERS[0]
             (mark,) = axes.plot([point[0]], [point[1]], marker, zorder=3, **dots.marker(*point, colour(i)))
             mark.set(clip_on=False, gid=f"{MARK}-{i}")
@@ -109,7 +109,7 @@ def _reliability(axes: Axes, results: Results, prompt: str) -> None:
     names = reading.monitors(results)
     numbered = numbers(names)
     for name in reading.drawn_in(results):
-        curve = overall_of(results, name, prompt)
+        curve = curves_of(results, name, prompt)
         bins = curve["reliability"] if curve else []
         if not bins:
             continue

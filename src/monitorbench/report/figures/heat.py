@@ -26,6 +26,7 @@ _BESIDE = 3
 _OF_TASK, _OF_CATEGORY = (9, 3), (20, 2)
 """Characters and lines that a name has room for; the table has the whole names."""
 _TITLES = ("miss rate", "false alarm rate")
+_RATES = ("miss_rate", "false_alarm_rate")
 _VERDICTS = ("miss", "alarm")
 """What the samples page calls what each map counts."""
 
@@ -107,8 +108,7 @@ def _map(axes: Axes, results: Results, name: str, prompt: str, which: int, link:
     for y, category in enumerate(categories):
         for x, task in enumerate(tasks):
             cell = f"{category}/{task}"
-            found = reading.lookup(results, name, prompt, cell)
-            value = found and (found["miss_rate"] if which == 0 else found["false_alarm_rate"])
+            value = reading.value(results, name, prompt, _RATES[which], cell)
             ink = INK
             if value is not None:
                 shade = _shade(value)

@@ -106,15 +106,7 @@ def _value(results: Results, name: str, prompt: str, cell: str, measure: Measure
     if family := results["seeds"].get(name):
         spread = family["spread"].get(prompt, {}).get(cell, {}).get(measure)
         return spread and spread["mean"]
-    found = reading.lookup(results, name, prompt, cell)
-    if found is None:
-        return None
-    return {
-        "auroc": found["auroc"],
-        "miss_rate": found["miss_rate"],
-        "false_alarm_rate": found["false_alarm_rate"],
-        "miss_rate_at_far_5": found["miss_rate_at_far_5"],
-    }[measure]
+    return reading.value(results, name, prompt, measure, cell)
 
 
 def word(verdict: CellVerdict | None) -> str:

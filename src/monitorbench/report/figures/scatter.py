@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import NO_PROMPT, Results
-from monitorbench.metrics.summary import CellMetrics
+from monitorbench.metrics.table import Numbers
 from monitorbench.report import reading
 from monitorbench.report.figures.style import LINES, MARKERS, Dots, colour, numbers, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
@@ -98,16 +98,15 @@ def _front_line(j: int) -> str:
     return LINES[j] if j < len(LINES) else ""
 
 
-def _point(
-    axes: Axes, found: CellMetrics, shade: str, marker: str, number: str, gid: str, dots: Dots
-) -> None:
+def _point(axes: Axes, found: Numbers, shade: str, marker: str, number: str, gid: str, dots: Dots) -> None:
     point = _rates(found)
     if point is None:
         return
     mr, far = point
-    if found["miss_rate_ci"] and found["false_alarm_rate_ci"]:
-        axes.plot(found["miss_rate_ci"], [far, far], color=shade, alpha=0.55, lw=1, zorder=2)
-        axes.plot([mr, mr], found["false_alarm_rate_ci"], color=shade, alpha=0.55, lw=1, zorder=2)
+    missed, alarms = found["miss_rate"].interval, found["false_alarm_rate"].interval
+    if missed and alarms:
+        axes.plot(missed, [far, far], color=shade, alpha=0.55, lw=1, zorder=2)
+        axes.plot([mr, mr], alarms, color=shade, alpha=0.55, lw=1, zorder=2)
     axes.plot([mr], [far], marker, zorder=3, clip_on=False, gid=gid, **dots.marker(mr, far, shade))
     axes.annotate(number, (mr, far), (4, 4), textcoords="offset points", fontsize=7, zorder=4)
 
@@ -144,8 +143,8 @@ def _arrow(
 
 def _front(axes: Axes, results: Results, prompt: str, line: str) -> None:
     """The border of what some monitor reaches: right of and above it, one on the front is no worse."""
-    names = [name for name in results["pareto"].get(prompt, []) if name in results["monitors"]]
-    found = [_rates(reading.lookup(results, name, prompt, OVERALL)) for name in names]
+    names = results["pareto"].get(prompt, [])
+    found = [_rates(reading.lookup(results, name, prompt)) for name in names]
     points = sorted(point for point in found if point)
     if points:
         x = [points[0][0], *(mr for mr, _ in points), 1.0]
@@ -153,8 +152,9 @@ def _front(axes: Axes, results: Results, prompt: str, line: str) -> None:
         axes.step(x, y, line, where="post", color=INK, alpha=0.55, lw=1)
 
 
-def _rates(found: CellMetrics | None) -> tuple[float, float] | None:
+def _rates(found: Numbers | None) -> tuple[float, float] | None:
     """(MR, FAR), where both are known."""
-    if found is None or found["miss_rate"] is None or found["false_alarm_rate"] is None:
+    if found is None:
         return None
-    return found["miss_rate"], found["false_alarm_rate"]
+    missed, alarms = found["miss_rate"].value, found["false_alarm_rate"].value
+    return None if missed is None or alarms is None else (missed, alarms)

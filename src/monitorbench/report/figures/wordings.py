@@ -3,14 +3,13 @@
 A number that is None is not drawn. The table below the figure has the same numbers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from monitorbench.metrics.prompts import PromptsFacts
-from monitorbench.metrics.summary import CellMetrics
+from monitorbench.metrics.table import Numbers
 from monitorbench.report.figures.style import COLOURS, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
 
@@ -27,7 +26,7 @@ _NAME = 22
 """Characters that a prompt's name has room for."""
 
 
-def wordings(identity: str, monitor: str, facts: PromptsFacts, chosen: str | None) -> str:
+def wordings(identity: str, monitor: str, by_prompt: Mapping[str, Numbers], chosen: str | None) -> str:
     """AUROC, MR and FAR of a monitor under each of its prompts, with 95 % intervals.
 
     `identity` tells the figure from others of the page; `chosen` is the prompt that validation chose, None
@@ -35,19 +34,19 @@ def wordings(identity: str, monitor: str, facts: PromptsFacts, chosen: str | Non
     """
     marked = f"; {chosen} was chosen on the validation split" if chosen else ""
     label = f"AUROC, miss rate and false alarm rate of {monitor} by prompt{marked}; the table has the numbers"
-    return draw(identity, label, lambda: wordings_figure(facts, chosen))
+    return draw(identity, label, lambda: wordings_figure(by_prompt, chosen))
 
 
-def wordings_figure(facts: PromptsFacts, chosen: str | None) -> Figure:
+def wordings_figure(by_prompt: Mapping[str, Numbers], chosen: str | None) -> Figure:
     """The same, not yet as SVG."""
-    prompts = list(facts["by_prompt"])
+    prompts = list(by_prompt)
     down = len(prompts) * _ROW
     height = _HEAD + down + _FOOT
     figure = Figure(figsize=(_WIDTH, height))
     for i, measure in enumerate(get_args(Measure)):
         left = _LEFT + i * (_PANEL + _BETWEEN)
         axes = figure.add_axes((left / _WIDTH, _FOOT / height, _PANEL / _WIDTH, down / height))
-        _panel(axes, facts, measure, prompts.index(chosen) if chosen in prompts else None)
+        _panel(axes, by_prompt, measure, prompts.index(chosen) if chosen in prompts else None)
         axes.set_yticks(range(len(prompts)), _names(prompts, chosen) if i == 0 else [""] * len(prompts))
     return figure
 
@@ -56,8 +55,8 @@ def _names(prompts: Sequence[str], chosen: str | None) -> list[str]:
     return [f"{'▸ ' if name == chosen else ''}{shortened(name, _NAME)}" for name in prompts]
 
 
-def _panel(axes: Axes, facts: PromptsFacts, measure: Measure, chosen: int | None) -> None:
-    axes.set(xlim=(-0.03, 1.03), ylim=(len(facts["by_prompt"]) - 0.5, -0.5), xticks=[0, 0.5, 1])
+def _panel(axes: Axes, by_prompt: Mapping[str, Numbers], measure: Measure, chosen: int | None) -> None:
+    axes.set(xlim=(-0.03, 1.03), ylim=(len(by_prompt) - 0.5, -0.5), xticks=[0, 0.5, 1])
     axes.set_xticklabels(["0", ".5", "1"], fontsize=8)
     axes.set_title(_TITLES[measure], fontsize=9, pad=4)
     axes.tick_params(length=0, pad=3, labelsize=8.5)
@@ -67,8 +66,8 @@ def _panel(axes: Axes, facts: PromptsFacts, measure: Measure, chosen: int | None
         axes.axvline(0.5, color=INK, ls=":", lw=1, alpha=0.6)
     if chosen is not None:
         axes.axhspan(chosen - 0.5, chosen + 0.5, color=COLOURS[1], alpha=0.13, lw=0)
-    for y, found in enumerate(facts["by_prompt"].values()):
-        value, bounds = _value(found, measure)
+    for y, found in enumerate(by_prompt.values()):
+        value, bounds = found[measure].value, found[measure].interval
         shade = COLOURS[1] if y == chosen else COLOURS[2]
         if value is None:
             continue
@@ -76,11 +75,3 @@ def _panel(axes: Axes, facts: PromptsFacts, measure: Measure, chosen: int | None
             axes.plot(bounds, [y, y], color=shade, alpha=0.7, lw=1.6, solid_capstyle="round")
         (mark,) = axes.plot([value], [y], "D" if y == chosen else "o", color=shade, ms=5.5, zorder=3)
         mark.set(clip_on=False, gid=f"{MARK}-{measure}-{y}")
-
-
-def _value(found: CellMetrics, measure: Measure) -> tuple[float | None, list[float] | None]:
-    if measure == "auroc":
-        return found["auroc"], found["auroc_ci"]
-    if measure == "miss_rate":
-        return found["miss_rate"], found["miss_rate_ci"]
-    return found["false_alarm_rate"], found["false_alarm_rate_ci"]

@@ -12,11 +12,12 @@ from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
 from monitorbench.report.reading import BAG_OF_WORDS, ComparedTraining
-from monitorbench.report.recommendation.page import shown
+from monitorbench.report.recommendation.page import page_values
 from monitorbench.report.sections.section import Material, fill
 from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.inverted import inverted_remark
-from monitorbench.report.tables.numbers import Finding, finding, interval, rate, signed, signed_interval
+from monitorbench.report.tables.numbers import Finding, finding, rate, signed, signed_interval
+from monitorbench.report.tables.numbers import shown as number
 
 _ALWAYS = 0.95
 
@@ -30,7 +31,7 @@ def answer(material: Material) -> Markup:
         "details": details(results),
         "full_names": [(short, name) for name, short in material.short_names.items() if short != name],
     }
-    return fill("answer", {**values, **shown(results["decision"]), "doubts": inverted_remark(results)})
+    return fill("answer", {**values, **page_values(results["decision"]), "doubts": inverted_remark(results)})
 
 
 def statement(results: Results) -> list[str]:
@@ -93,21 +94,21 @@ def _bag_of_words_headline(results: Results, judges: Sequence[str]) -> str:
     comparable = elsewhere = 0
     reference = reading.lookup(results, BAG_OF_WORDS, "", OVERALL)
     for name in judges:
-        for prompt in results["monitors"][name]:
+        for prompt in reading.prompts_of(results, name):
             found = reading.lookup(results, name, prompt, OVERALL)
-            if reference is None or found is None or not found["auroc_ci"] or not reference["auroc_ci"]:
+            if reference is None or found is None or None in (found["auroc"].low, reference["auroc"].high):
                 continue
-            if found["n"] != reference["n"]:
+            if found["n"].value != reference["n"].value:
                 elsewhere += 1
                 continue
             comparable += 1
-            if found["auroc_ci"][0] > reference["auroc_ci"][1]:
-                above.append(f"{name} ({prompt}, {rate(found['auroc'])} {interval(found['auroc_ci'])})")
+            if (found["auroc"].low or 0) > (reference["auroc"].high or 0):
+                above.append(f"{name} ({prompt}, {number(found['auroc'])})")
     if reference is None or not comparable:
         return "No monitor was run on the same samples as bag of words, so they are not compared."
     beside = (
         f"bag of words, which sees only which words occur "
-        f"({rate(reference['auroc'])} {interval(reference['auroc_ci'])}, n = {reference['n']})"
+        f"({number(reference['auroc'])}, n = {reference['n'].whole})"
     )
     rest = f" {_some(elsewhere, 'run')} on other samples cannot be set beside it." if elsewhere else ""
     if not above:
@@ -140,16 +141,17 @@ def _comparison(results: Results, one: ComparedTraining) -> str:
 def _one_sided(results: Results, monitor: str) -> list[str]:
     """Prompts under which a monitor gives nearly everything the same answer: both rates say nothing more."""
     found: list[str] = []
-    for prompt, by_cell in results["monitors"][monitor].items():
-        numbers = by_cell.get(OVERALL)
-        if numbers is None or numbers["miss_rate"] is None or numbers["false_alarm_rate"] is None:
+    for prompt in reading.prompts_of(results, monitor):
+        numbers = results["table"].parts(monitor, prompt)[OVERALL]
+        missed, alarms = numbers["miss_rate"].value, numbers["false_alarm_rate"].value
+        if missed is None or alarms is None:
             continue
-        flagged = 1 - numbers["miss_rate"], numbers["false_alarm_rate"]
+        flagged = 1 - missed, alarms
         answer = "misbehavior" if min(flagged) >= _ALWAYS else "benign" if max(flagged) <= 1 - _ALWAYS else ""
         if answer:
             found.append(
                 f"{monitor}, {prompt} prompt, answers nearly always {answer} "
-                f"(MR {rate(numbers['miss_rate'])}, FAR {rate(numbers['false_alarm_rate'])}): "
+                f"(MR {rate(missed)}, FAR {rate(alarms)}): "
                 "its answers hardly separate, its score may."
             )
     return found
@@ -165,6 +167,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _judged_under(results: Results, prompt: str) -> str:
     """How many samples a prompt was asked about; monitors that judged other views give a range."""
-    sizes = [cells[prompt]["overall"]["n"] for cells in results["monitors"].values() if prompt in cells]
+    judged = [one for one in reading.judged(results) if one[1] == prompt]
+    sizes = [results["table"].parts(*one)[OVERALL]["n"].whole for one in judged]
     few, many = min(sizes), max(sizes)
     return f"{many if few == many else f'{few}–{many}'} with the {prompt} prompt"

@@ -135,11 +135,11 @@ DEFINITIONS = (
         "in a word",
         "Of a training against its base in one test cell. “Improved”: AUROC rose or MR at FAR 5 % fell; "
         "“discrimination lost”: the reverse; “curves cross”: one got better, the other worse. Else by MR and "
-        "FAR: “stricter” (fewer misses for more alarms), “laxer”, “better” or “worse at both”. “No "
-        "difference found” comes with the smallest AUROC difference that the cell would have shown; "
-        "“AUROC unchanged” takes a test of its own. A difference counts where its p, corrected by Holm over "
-        "all tests of the matrix, is below .05. The tests take whole groups as the evidence: Obuchowski's "
-        "variance for AUROC, the exact test by question for the rates.",
+        "FAR: “stricter” (MR fell or FAR rose), “laxer”, or, where both moved so, “better at both” or "
+        "“worse at both”. “No difference found” comes with the smallest AUROC difference that the cell would "
+        "have shown; “AUROC unchanged” takes a test of its own. A difference counts where its p, corrected "
+        "by Holm over all tests of the matrix, is below .05. The tests take whole groups as the evidence: "
+        "Obuchowski's variance for AUROC, the exact test by question for the rates.",
     ),
     (
         "trained, held out",

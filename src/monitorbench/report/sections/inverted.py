@@ -10,7 +10,7 @@ from monitorbench.report.samples.visible import visible
 from monitorbench.report.samples.worst import Kind, WorstSample
 from monitorbench.report.sections.section import Material, fill
 from monitorbench.report.tables.inverted import InvertedCell, heading, inverted_cells, where
-from monitorbench.report.tables.numbers import rate, rate_with_interval
+from monitorbench.report.tables.numbers import rate, shown, value_of
 
 _SHOWN = 2
 """Samples of each kind that stand below a cell; the others are a link, or further below, away."""
@@ -59,8 +59,8 @@ def inverted(material: Material) -> Markup:
 def _of_cell(material: Material, row: InvertedCell) -> _Inverted:
     found = row.found
     numbers = (
-        f"AUROC {rate_with_interval(found['auroc'], found['auroc_ci'])}, MR {rate(found['miss_rate'])}, "
-        f"FAR {rate(found['false_alarm_rate'])}, n = {found['n']:,}"
+        f"AUROC {shown(found['auroc'])}, MR {value_of(found['miss_rate'])}, "
+        f"FAR {value_of(found['false_alarm_rate'])}, n = {found['n'].whole:,}"
     )
     worst = material.worst.get(row.monitor, {}).get(row.prompt, ())
     stratum = material.results["headline"].get(row.cell)

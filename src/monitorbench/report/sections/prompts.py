@@ -2,6 +2,7 @@
 
 from markupsafe import Markup
 
+from monitorbench.metrics.results import shared_numbers
 from monitorbench.report import reading
 from monitorbench.report.figures.wordings import wordings
 from monitorbench.report.sections.section import Material, fill
@@ -27,7 +28,9 @@ def by_prompt(material: Material) -> Markup:
         choice = choices.get(monitor)
         chosen = choice["chosen"] if choice else None
         # Safe to put in as it is: drawn here, every name in it an outline or escaped.
-        figure = Markup(wordings(f"wordings-{number}", block.monitor, found[monitor], chosen))
+        figure = Markup(
+            wordings(f"wordings-{number}", block.monitor, shared_numbers(results, monitor), chosen)
+        )
         drawn.append((block, chosen, figure))
     values = {
         "drawn": drawn,

@@ -1,18 +1,19 @@
 """The sections of every monitor's numbers: overall, by cell, and where each errs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from markupsafe import Markup
 
 from monitorbench.metrics.inverted import is_inverted
 from monitorbench.metrics.score_facts import COUNTED_AS, ScoreFacts, share_of
-from monitorbench.metrics.summary import CellMetrics
+from monitorbench.metrics.table import Numbers, is_cell
 from monitorbench.report import reading
 from monitorbench.report.figures import heat as figures_heat
 from monitorbench.report.sections.section import Material, PageNumber, fill
 from monitorbench.report.tables import overall as overall_table
-from monitorbench.report.tables.numbers import interval, rate
+from monitorbench.report.tables.numbers import interval_of, value_of
 from monitorbench.report.tables.scores import doubted_scores
 from monitorbench.report.tables.tables import unscored_rows
 
@@ -83,12 +84,15 @@ def _missing(facts: ScoreFacts) -> str:
 def by_cell(material: Material) -> Markup:
     """Miss rate, false alarm rate and AUROC in each cell, and in what cuts across the cells."""
     values = {
-        "tables": [(prompt, _blocks(material, prompt, "monitors")) for prompt in material.prompts],
+        "tables": [(prompt, _blocks(material, prompt)) for prompt in material.prompts],
         "notes": [
             *reading.headlines_in_words(material.results),
             *reading.marks_in_words(material.results),
         ],
-        "slices": [(prompt, _blocks(material, prompt, "slices")) for prompt in material.prompts],
+        "slices": [
+            (prompt, [_block(material, prompt, part) for part in reading.slices(material.results, prompt)])
+            for prompt in material.prompts
+        ],
     }
     return fill("by_cell", values)
 
@@ -111,68 +115,47 @@ def heat_maps(material: Material) -> Markup:
     return fill("heat_maps", {"heat_maps": drawn, "linked": bool(material.browsable)})
 
 
-def _blocks(material: Material, prompt: str, part: reading.Part) -> list[tuple[str, list[_Row]]]:
-    """The rows of each cell, behind it of its strata; or of each slice that is no stratum."""
-    blocks = []
-    for cell in reading.cells(material.results, prompt, part):
-        blocks.append(_block(material, prompt, cell, part))
-        if part == "monitors":
-            strata = reading.strata(material.results, prompt, cell)
-            blocks += [_block(material, prompt, stratum, "slices") for stratum in strata]
-    return blocks
-
-
-def _block(material: Material, prompt: str, cell: str, part: reading.Part) -> tuple[str, list[_Row]]:
+def _blocks(material: Material, prompt: str) -> list[tuple[str, list[_Row]]]:
+    """The rows of each cell, behind it of its strata."""
     results = material.results
-    # The samples page knows no strata.
-    linked = cell if part == "monitors" and cell not in results["headline"] else None
+    return [
+        _block(material, prompt, part)
+        for cell in reading.cells(results, prompt)
+        for part in (cell, *reading.strata(results, prompt, cell))
+    ]
+
+
+def _block(material: Material, prompt: str, part: str) -> tuple[str, list[_Row]]:
+    results = material.results
     rows = [
         _Row(
             material.short_names[name],
-            found["n"],
-            found["n_unscored"],
-            _linked(_numbers(found), material, name, prompt, linked),
+            found["n"].whole,
+            found["n_unscored"].whole,
+            _numbers(found, partial(_link, material, name, prompt, part)),
         )
-        for name in reading.shown_in(results, cell)
-        if (found := reading.lookup(results, name, prompt, cell, part))
+        for name in reading.shown_in(results, part)
+        if (found := reading.lookup(results, name, prompt, part))
     ]
-    return reading.title(results, cell), rows
+    return reading.title(results, part), rows
 
 
-def _linked(
-    numbers: tuple[PageNumber, PageNumber, PageNumber],
-    material: Material,
-    monitor: str,
-    prompt: str,
-    cell: str | None,
-) -> tuple[PageNumber, PageNumber, PageNumber]:
-    """Both rates with a link to the samples that they count; `cell` is None for what is no cell."""
-    if cell is None:
-        return numbers
-    missed, alarmed, auroc = numbers
+def _link(material: Material, monitor: str, prompt: str, part: str, verdict: str) -> str:
+    """The address of the samples that a rate counts; the samples page knows cells, and no strata."""
+    is_linked = is_cell(part) and part not in material.results["headline"]
+    return material.samples_link(monitor, prompt, cell=part, verdict=verdict) if is_linked else ""
+
+
+def _numbers(found: Numbers, link: Callable[[str], str]) -> tuple[PageNumber, PageNumber, PageNumber]:
+    def rate(name: str, verdict: str) -> PageNumber:
+        bounds = found[f"{name}_bounds"]
+        shown = interval_of(bounds) if bounds.low != bounds.high else ""
+        return PageNumber(value_of(found[name]), interval_of(found[name]), shown, link(verdict))
+
+    auroc = found["auroc"]
+    mark = "inverted" if is_inverted(auroc.value, auroc.interval) else ""
     return (
-        missed._replace(link=material.samples_link(monitor, prompt, cell=cell, verdict="miss")),
-        alarmed._replace(link=material.samples_link(monitor, prompt, cell=cell, verdict="alarm")),
-        auroc,
-    )
-
-
-def _numbers(found: CellMetrics) -> tuple[PageNumber, PageNumber, PageNumber]:
-    def bounds(value: Sequence[float] | None) -> str:
-        return interval(value) if value and value[0] != value[1] else ""
-
-    return (
-        PageNumber(
-            rate(found["miss_rate"]), interval(found["miss_rate_ci"]), bounds(found["miss_rate_bounds"])
-        ),
-        PageNumber(
-            rate(found["false_alarm_rate"]),
-            interval(found["false_alarm_rate_ci"]),
-            bounds(found["false_alarm_rate_bounds"]),
-        ),
-        PageNumber(
-            rate(found["auroc"]),
-            overall_table.auroc_missing(found) or interval(found["auroc_ci"]),
-            mark="inverted" if is_inverted(found["auroc"], found["auroc_ci"]) else "",
-        ),
+        rate("miss_rate", "miss"),
+        rate("false_alarm_rate", "alarm"),
+        PageNumber(value_of(auroc), auroc.missing or interval_of(auroc), mark=mark),
     )

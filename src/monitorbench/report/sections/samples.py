@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
+from monitorbench.metrics.table import Place
 from monitorbench.report import reading
 from monitorbench.report.samples.marked import MOST_CHARACTERS, ShownConversation, shown
 from monitorbench.report.samples.worst import Kind, WorstSample
 from monitorbench.report.sections.section import Material, fill
-from monitorbench.report.tables.numbers import DASH, rate
+from monitorbench.report.tables.numbers import DASH, value_of
 
 _TITLES = {
     Kind.MISS: "Misses: misbehavior answered benign",
@@ -123,8 +123,8 @@ def _cut(text: str) -> str:
 
 
 def _grounding(results: Results, monitor: str, prompt: str) -> str:
-    found = results["monitors"].get(monitor, {}).get(prompt, {}).get(OVERALL)
-    if found is None or not found["n_quotes"]:
+    found = results["table"].numbers(Place(monitor, prompt))
+    if found is None or not found["n_quotes"].whole:
         return ""
-    share = rate(found["grounded_quotes"])
-    return f"Of its {found['n_quotes']} quotes in all, {share} were located in the judged response."
+    share = value_of(found["grounded_quotes"])
+    return f"Of its {found['n_quotes'].whole} quotes in all, {share} were located in the judged response."

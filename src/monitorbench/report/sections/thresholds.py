@@ -30,9 +30,9 @@ class _Checked(NamedTuple):
 def has_rates(material: Material) -> bool:
     """Whether some monitor has both rates."""
     return any(
-        found is not None and None not in (found["miss_rate"], found["false_alarm_rate"])
-        for by_prompt in material.results["monitors"].values()
-        for found in [by_cell.get(OVERALL) for by_cell in by_prompt.values()]
+        None not in (numbers["miss_rate"].value, numbers["false_alarm_rate"].value)
+        for judged in reading.judged(material.results)
+        for numbers in [material.results["table"].parts(*judged)[OVERALL]]
     )
 
 
@@ -54,7 +54,7 @@ def has_curves(material: Material) -> bool:
     """Whether some monitor that reads a prompt has scores to draw curves of."""
     return any(
         curve["roc"]
-        for name, by_prompt in material.results["overall"].items()
+        for name, by_prompt in material.results["curves"].items()
         for curve in by_prompt.values()
         if not reading.is_reference(material.results, name)
     )

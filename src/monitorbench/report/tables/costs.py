@@ -6,10 +6,10 @@ from typing import NamedTuple
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.cost_fronts import Cost, Quality, cost_per_verdict
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.summary import CellMetrics
+from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.usage import SentOn
 from monitorbench.report import reading
-from monitorbench.report.tables.numbers import DASH, rate_with_interval
+from monitorbench.report.tables.numbers import DASH, shown
 
 
 class Costed(NamedTuple):
@@ -18,21 +18,18 @@ class Costed(NamedTuple):
     monitor: str
     prompt: str
     costs: Mapping[Cost, float | None]
-    numbers: CellMetrics
+    numbers: Numbers
     sent_on: SentOn | None
 
 
 def costed(results: Results) -> list[Costed]:
     """Every monitor and prompt, baselines too, in the order of `reading.monitors`."""
     found = []
-    for name in reading.monitors(results):
-        is_baseline = reading.is_reference(results, name)
-        for prompt, by_cell in results["monitors"][name].items():
-            if OVERALL in by_cell:
-                taken = results.get("usage", {}).get(name, {}).get(prompt)
-                costs = cost_per_verdict(taken, is_baseline=is_baseline)
-                sent_on = taken.get("sent_on") if taken else None
-                found.append(Costed(name, prompt, costs, by_cell[OVERALL], sent_on))
+    for name, prompt in reading.judged(results):
+        taken = results.get("usage", {}).get(name, {}).get(prompt)
+        costs = cost_per_verdict(taken, is_baseline=reading.is_reference(results, name))
+        sent_on = taken.get("sent_on") if taken else None
+        found.append(Costed(name, prompt, costs, results["table"].parts(name, prompt)[OVERALL], sent_on))
     return found
 
 
@@ -51,8 +48,8 @@ def cost_row(one: Costed) -> tuple[str, str, str, str]:
     return (
         number(one.costs["tokens"]),
         number(one.costs["seconds"]),
-        rate_with_interval(numbers["auroc"], numbers["auroc_ci"]),
-        rate_with_interval(numbers["miss_rate_at_far_5"], numbers["miss_rate_at_far_5_ci"]),
+        shown(numbers["auroc"]),
+        shown(numbers["miss_rate_at_far_5"]),
     )
 
 

@@ -7,7 +7,9 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 
+from monitorbench.metrics.registry import as_json
 from monitorbench.metrics.results import Results
+from monitorbench.metrics.table import is_cell
 from monitorbench.metrics.words import CellVerdict
 from monitorbench.report import reading
 
@@ -28,14 +30,13 @@ _UNTOLD = CellVerdict(
 def monitor_rows(results: Results) -> list[Row]:
     """`table.csv`: one row a monitor, prompt and cell, behind a cell one for each of its strata."""
     rows: list[Row] = []
-    for monitor in reading.monitors(results):
-        for prompt, by_cell in results["monitors"][monitor].items():
-            slices = results["slices"].get(monitor, {}).get(prompt, {})
-            for cell in reading.ordered_cells(set(by_cell)):
-                beside = [name for name in reading.strata(results, prompt, cell) if name in slices]
-                for name, found in ((cell, by_cell[cell]), *((name, slices[name]) for name in beside)):
-                    where = {"monitor": monitor, "prompt": prompt, "cell": name, **_of_cell(results, name)}
-                    rows.append({**where, **_flat(found)})
+    for monitor, prompt in reading.judged(results):
+        parts = results["table"].parts(monitor, prompt)
+        for cell in reading.ordered_cells({name for name in parts if is_cell(name)}):
+            for name in (cell, *(one for one in reading.strata(results, prompt, cell) if one in parts)):
+                where = {"monitor": monitor, "prompt": prompt, "cell": name, **_of_cell(results, name)}
+                numbers = {metric: of for metric, of in parts[name].items() if metric != "expected_cost"}
+                rows.append({**where, **_flat(as_json(numbers))})
     return rows
 
 

@@ -5,9 +5,9 @@ from typing import NamedTuple
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.inverted import MARGIN, is_inverted
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.summary import CellMetrics
+from monitorbench.metrics.table import Numbers, is_cell
 from monitorbench.report import reading
-from monitorbench.report.tables.numbers import rate, rate_with_interval
+from monitorbench.report.tables.numbers import rate, shown, value_of
 
 _NAMED = 3
 """So many cells are named in the remark."""
@@ -19,20 +19,20 @@ class InvertedCell(NamedTuple):
     monitor: str
     prompt: str
     cell: str
-    found: CellMetrics
+    found: Numbers
 
 
 def inverted_cells(results: Results) -> list[InvertedCell]:
     """Every such monitor but the references; overall and each `category/task`, the lowest AUROC first."""
     rows = [
         InvertedCell(monitor, prompt, cell, found)
-        for monitor in reading.monitors(results)
+        for monitor, prompt in reading.judged(results)
         if not reading.is_reference(results, monitor)
-        for prompt, cells in results["monitors"][monitor].items()
-        for cell, found in cells.items()
-        if (cell == OVERALL or "/" in cell) and is_inverted(found["auroc"], found["auroc_ci"])
+        for cell, found in results["table"].parts(monitor, prompt).items()
+        if (cell == OVERALL or (is_cell(cell) and "/" in cell))
+        and is_inverted(found["auroc"].value, found["auroc"].interval)
     ]
-    return sorted(rows, key=lambda row: row.found["auroc"] or 0.0)
+    return sorted(rows, key=lambda row: row.found["auroc"].value or 0.0)
 
 
 def heading() -> str:
@@ -45,8 +45,8 @@ def inverted_lines(results: Results) -> list[str]:
     names = reading.short_names(results)
     return [
         f"{names[row.monitor]} · {row.prompt} prompt, {where(row.cell)}: "
-        f"AUROC {rate_with_interval(row.found['auroc'], row.found['auroc_ci'])}, "
-        f"MR {rate(row.found['miss_rate'])}, FAR {rate(row.found['false_alarm_rate'])}"
+        f"AUROC {shown(row.found['auroc'])}, "
+        f"MR {value_of(row.found['miss_rate'])}, FAR {value_of(row.found['false_alarm_rate'])}"
         for row in inverted_cells(results)
     ]
 
@@ -60,8 +60,7 @@ def inverted_remark(results: Results) -> list[str]:
     if not rows:
         return []
     names = [
-        f"{row.monitor} ({row.prompt} prompt) {where(row.cell)} "
-        f"({rate_with_interval(row.found['auroc'], row.found['auroc_ci'])})"
+        f"{row.monitor} ({row.prompt} prompt) {where(row.cell)} ({shown(row.found['auroc'])})"
         for row in rows[:_NAMED]
     ]
     more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""

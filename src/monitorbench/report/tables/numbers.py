@@ -6,6 +6,9 @@ Rates and AUROCs lie in [0, 1] and take three characters: `.36`, `1.0`. What is 
 from collections.abc import Sequence
 from enum import StrEnum
 
+from monitorbench.metrics.registry import BY_NAME
+from monitorbench.metrics.table import Number
+
 DASH = "–"
 MINUS = "−"
 TO_ASCII = str.maketrans({DASH: "-", MINUS: "-", "·": "|", "…": ".", "≤": "<=", "†": "+"})
@@ -84,6 +87,27 @@ def amount(value: float | None) -> str:
 def amount_interval(bounds: Sequence[float] | None) -> str:
     """`[0.41–0.55]`; empty where there is none."""
     return f"[{amount(bounds[0])}{DASH}{amount(bounds[1])}]" if bounds else ""
+
+
+def value_of(number: Number) -> str:
+    """A number without its interval, as its metric is written."""
+    match BY_NAME[number.metric].form:
+        case "count":
+            return count(number.whole)
+        case "cost":
+            return amount(number.value)
+        case _:
+            return rate(number.value)
+
+
+def interval_of(number: Number) -> str:
+    """A number's interval; empty where there is none."""
+    return (amount_interval if BY_NAME[number.metric].form == "cost" else interval)(number.interval)
+
+
+def shown(number: Number) -> str:
+    """A number with its interval: `.36 [.25–.48]`."""
+    return f"{value_of(number)} {interval_of(number)}".rstrip()
 
 
 class Finding(StrEnum):

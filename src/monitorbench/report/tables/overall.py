@@ -5,19 +5,18 @@ every rate of the first table has its interval; a baseline is marked; where a nu
 why.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from monitorbench.metrics.at_point import RatesAt
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.low_far import questions_needed
+from monitorbench.metrics.registry import BY_NAME, from_json
 from monitorbench.metrics.results import NO_PROMPT, OperatingPointFacts, Results
-from monitorbench.metrics.summary import CellMetrics
+from monitorbench.metrics.table import MACRO, Number, Numbers
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
-from monitorbench.report.recommendation.words import short
-from monitorbench.report.tables.numbers import DASH, amount, amount_interval, interval, rate
+from monitorbench.report.recommendation.amounts import short
+from monitorbench.report.tables.numbers import DASH, interval_of, value_of
 from monitorbench.report.tables.points import by_question, deployed, flagged_above, notes, promise, there
 
 
@@ -43,27 +42,21 @@ class OverallRow(NamedTuple):
     fields: list[OverallNumber]
 
 
-COLUMNS = ("expected cost", "MR", "FAR", "AUROC", "coverage", "seconds", "tokens", "$")
-MORE_COLUMNS = (
-    "macro MR",
-    "macro FAR",
-    "MR at FAR 1 %",
-    "MR at FAR 5 %",
-    "pAUC to FAR 5 %",
-    "pairs both right",
-    "macro AUROC",
-    "Brier",
-    "ECE",
+_METRICS = ("expected_cost", "miss_rate", "false_alarm_rate", "auroc", "coverage")
+_MORE = (
+    (MACRO, "miss_rate"),
+    (MACRO, "false_alarm_rate"),
+    (OVERALL, "miss_rate_at_far_1"),
+    (OVERALL, "miss_rate_at_far_5"),
+    (OVERALL, "partial_auroc_5"),
+    (OVERALL, "pairs_both_right"),
+    (MACRO, "auroc"),
+    (OVERALL, "brier"),
+    (OVERALL, "ece"),
 )
-
-
-class _Read(NamedTuple):
-    """One monitor's answers, however they were read."""
-
-    name: str
-    prompt: str
-    cell: CellMetrics
-    point: OperatingPointFacts | None
+COLUMNS = (*(BY_NAME[name].heading for name in _METRICS), "seconds", "tokens", "$")
+MORE_COLUMNS = tuple(f"{'macro ' if part == MACRO else ''}{BY_NAME[name].heading}" for part, name in _MORE)
+_UNDEFINED = OverallNumber(DASH, "", None)
 
 
 def overall_rows(results: Results, shorts: Mapping[str, str]) -> list[OverallRow]:
@@ -71,88 +64,54 @@ def overall_rows(results: Results, shorts: Mapping[str, str]) -> list[OverallRow
 
     The row whose monitor the decision deploys, read as it is deployed, is marked.
     """
-    found = []
-    for name, prompt, cell in _judged(results):
+    rows = []
+    for name, prompt in reading.judged(results):
         point = results.get("operating_points", {}).get(name, {}).get(prompt)
-        readings = [_Read(name, prompt, cell, None)]
-        if point is not None:
-            readings.append(_Read(name, prompt, cell, point))
-        found += [_row(results, one, shorts[name], _is_deployed(results, one)) for one in readings]
-    return sorted(found, key=lambda row: (row.fields[0].value is None, row.fields[0].value or 0.0))
+        for at in [None] if point is None else [None, point]:
+            rows.append(_row(results, name, prompt, at, shorts[name]))
+    return sorted(rows, key=lambda row: (row.fields[0].value is None, row.fields[0].value or 0.0))
 
 
-def _is_deployed(results: Results, one: _Read) -> bool:
+def _is_deployed(results: Results, name: str, prompt: str, point: OperatingPointFacts | None) -> bool:
     """Whether the decision deploys this monitor at these thresholds, or by its own answers."""
     decided = results["decision"]
-    if decided["kind"] != "deploy" or (one.name, one.prompt) != (decided["monitor"], decided["prompt"]):
+    if decided["kind"] != "deploy" or (name, prompt) != (decided["monitor"], decided["prompt"]):
         return False
     deployed_at = {**decided["thresholds"]}
     if decided["threshold"] is not None:
         deployed_at[""] = decided["threshold"]
-    known = [] if one.point is None else one.point["thresholds"]
+    known = [] if point is None else point["thresholds"]
     return deployed_at == {t["category"]: t["threshold"] for t in known if t["threshold"] is not None}
 
 
 def more_rows(results: Results, shorts: Mapping[str, str]) -> list[OverallRow]:
     """The other numbers of each monitor's own answers and scores, in the order of `reading.monitors`."""
-    found = []
-    for name, prompt, cell in _judged(results):
-        macro = results["macro"].get(name, {}).get(prompt)
-        fields = [
-            _rate(macro["miss_rate"], macro["miss_rate_ci"]) if macro else _rate(None),
-            _rate(macro["false_alarm_rate"], macro["false_alarm_rate_ci"]) if macro else _rate(None),
-            _low_far(cell, 0.01, cell["miss_rate_at_far_1"], cell["miss_rate_at_far_1_ci"]),
-            _low_far(cell, 0.05, cell["miss_rate_at_far_5"], cell["miss_rate_at_far_5_ci"]),
-            _low_far(cell, 0.05, cell["partial_auroc_5"], cell["partial_auroc_5_ci"]),
-            _rate(cell["pairs_both_right"], cell["pairs_both_right_ci"]),
-            _rate(macro["auroc"]) if macro else _rate(None),
-            _rate(cell["brier"]),
-            _rate(cell["ece"]),
-        ]
+    rows = []
+    for name, prompt in reading.judged(results):
+        parts = results["table"].parts(name, prompt)
+        fields = [_field(parts[part][metric]) if part in parts else _UNDEFINED for part, metric in _MORE]
         is_baseline = reading.is_reference(results, name)
-        found.append(OverallRow(shorts[name], _prompt(prompt), is_baseline, False, "", "", fields))
-    return found
+        rows.append(OverallRow(shorts[name], _prompt(prompt), is_baseline, False, "", "", fields))
+    return rows
 
 
-def auroc_missing(cell: CellMetrics) -> str:
-    """Why an AUROC is a dash; empty where it is none."""
-    if cell["auroc"] is not None:
-        return ""
-    return "one class only" if cell["n_with_score"] else "no scores"
-
-
-def _judged(results: Results) -> list[tuple[str, str, CellMetrics]]:
-    return [
-        (name, prompt, by_cell[OVERALL])
-        for name in reading.monitors(results)
-        for prompt, by_cell in results["monitors"][name].items()
-        if OVERALL in by_cell
-    ]
-
-
-def _row(results: Results, one: _Read, short_name: str, is_chosen: bool) -> OverallRow:
-    curves = results["overall"].get(one.name, {}).get(one.prompt)
-    cost, cost_ci = (curves["expected_cost"], curves["expected_cost_ci"]) if curves else (None, None)
-    of: CellMetrics | RatesAt = one.cell
-    reasons = results.get("unscored", {}).get(one.name, {}).get(one.prompt, {})
-    flags, promised = ("own answers", "") if not reading.is_reference(results, one.name) else (DASH, "")
-    if one.point is not None:
-        of, reasons = one.point["rates"], one.point["unscored"]
-        cost, cost_ci = of["expected_cost"], of["expected_cost_ci"]
-        flags, promised = f"above {flagged_above(one.point['thresholds'])}", _promised(results, one.point)
-    elif "operating_point" in results and not reading.is_reference(results, one.name):
+def _row(
+    results: Results, name: str, prompt: str, point: OperatingPointFacts | None, short_name: str
+) -> OverallRow:
+    of: Numbers = results["table"].parts(name, prompt)[OVERALL]
+    reasons = results.get("unscored", {}).get(name, {}).get(prompt, {})
+    is_baseline = reading.is_reference(results, name)
+    flags, promised = DASH if is_baseline else "own answers", ""
+    if point is not None:
+        of, reasons = {**of, **from_json(point["rates"])}, point["unscored"]
+        flags, promised = f"above {flagged_above(point['thresholds'])}", _promised(results, point)
+    elif "operating_point" in results and not is_baseline:
         flags = "by threshold"
-    taken = results.get("usage", {}).get(one.name, {}).get(one.prompt)
-    fields = [
-        _field(cost, cost_ci, amount, amount_interval),
-        _rate(of["miss_rate"], of["miss_rate_ci"]),
-        _rate(of["false_alarm_rate"], of["false_alarm_rate_ci"]),
-        _auroc(one.cell),
-        OverallNumber(rate(of["coverage"]), _of_samples(of["n"], reasons), of["coverage"]),
-        *_usage(taken),
-    ]
-    is_baseline = reading.is_reference(results, one.name)
-    return OverallRow(short_name, _prompt(one.prompt), is_baseline, is_chosen, flags, promised, fields)
+    fields = [_field(of[metric]) if metric in of else _UNDEFINED for metric in _METRICS]
+    fields[-1] = fields[-1]._replace(small=_of_samples(of["n"].whole, reasons))
+    fields += _usage(results.get("usage", {}).get(name, {}).get(prompt))
+    is_chosen = _is_deployed(results, name, prompt, point)
+    return OverallRow(short_name, _prompt(prompt), is_baseline, is_chosen, flags, promised, fields)
 
 
 def _promised(results: Results, point: OperatingPointFacts) -> str:
@@ -173,49 +132,20 @@ def _prompt(prompt: str) -> str:
     return "baseline" if prompt == NO_PROMPT else prompt
 
 
-def _auroc(cell: CellMetrics) -> OverallNumber:
-    return OverallNumber(
-        rate(cell["auroc"]), auroc_missing(cell) or interval(cell["auroc_ci"]), cell["auroc"]
-    )
-
-
 def _usage(taken: UsageFacts | None) -> list[OverallNumber]:
     """Seconds (median, and that of the slowest twentieth), tokens (asked, and answered), money."""
     if taken is None:
-        return [OverallNumber(DASH, "", None)] * 3
+        return [_UNDEFINED] * 3
     p50, p95 = taken["seconds_p50"], taken["seconds_p95"]
     asked, answered = taken["prompt_tokens"], taken["completion_tokens"]
     return [
-        OverallNumber(DASH, "", None)
-        if p50 is None or p95 is None
-        else OverallNumber(short(p50), f"p95 {short(p95)}", p50),
-        OverallNumber(DASH, "", None)
+        _UNDEFINED if p50 is None or p95 is None else OverallNumber(short(p50), f"p95 {short(p95)}", p50),
+        _UNDEFINED
         if asked is None
         else OverallNumber(f"{asked + (answered or 0):,.0f}", f"{asked:,.0f} + {answered or 0:,.0f}", asked),
-        OverallNumber(DASH, "", None)
-        if taken["cost"] is None
-        else OverallNumber(short(taken["cost"]), "", taken["cost"]),
+        _UNDEFINED if taken["cost"] is None else OverallNumber(short(taken["cost"]), "", taken["cost"]),
     ]
 
 
-def _rate(value: float | None, bounds: Sequence[float] | None = None) -> OverallNumber:
-    return _field(value, bounds, rate, interval)
-
-
-def _low_far(
-    cell: CellMetrics, alpha: float, value: float | None, bounds: Sequence[float] | None
-) -> OverallNumber:
-    """A number at a low FAR; where there are too few benign questions for it, how many it takes."""
-    needed = questions_needed(alpha)
-    if value is None and 0 < cell["n_benign_questions"] < needed:
-        return OverallNumber(f"needs {needed}", f"benign questions, has {cell['n_benign_questions']}", None)
-    return _rate(value, bounds)
-
-
-def _field(
-    value: float | None,
-    bounds: Sequence[float] | None,
-    write: Callable[[float | None], str],
-    write_interval: Callable[[Sequence[float] | None], str],
-) -> OverallNumber:
-    return OverallNumber(write(value), write_interval(bounds), value)
+def _field(number: Number) -> OverallNumber:
+    return OverallNumber(value_of(number), number.missing or interval_of(number), number.value)

@@ -1,18 +1,16 @@
 """One monitor under several prompts, as rows of text: its numbers, and each prompt minus the first."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from monitorbench.metrics.prompts import PromptsFacts
-from monitorbench.metrics.results import Results
+from monitorbench.metrics.results import Results, shared_numbers
+from monitorbench.metrics.table import Numbers
+from monitorbench.metrics.transfer import TransferDifference
 from monitorbench.report import reading
-from monitorbench.report.tables.numbers import (
-    count,
-    rate,
-    rate_with_interval,
-    signed_interval,
-    signed_with_interval,
-)
+from monitorbench.report.tables.numbers import rate, shown, signed_interval, signed_with_interval, value_of
 
+METRICS = ("n_unscored", "miss_rate", "false_alarm_rate", "auroc")
 COLUMNS = ("unscored", "miss rate", "false alarms", "AUROC")
 
 
@@ -20,9 +18,9 @@ class PromptRow(NamedTuple):
     """A monitor under one prompt; `differences` are of MR, FAR and AUROC, empty for the first prompt."""
 
     prompt: str
-    numbers: tuple[str, str, str, str]
-    """Of `COLUMNS`."""
-    differences: tuple[str, ...]
+    numbers: list[str]
+    """Of `METRICS`, under `COLUMNS`."""
+    differences: list[str]
 
 
 class PromptBlock(NamedTuple):
@@ -46,19 +44,19 @@ def prompt_blocks(results: Results) -> list[PromptBlock]:
             found[monitor]["n"],
             found[monitor]["base"],
             _rows(results, monitor),
-            spread_in_words(found[monitor]),
+            spread_in_words(found[monitor], shared_numbers(results, monitor)),
         )
         for monitor in reading.monitors(results)
         if monitor in found
     ]
 
 
-def spread_in_words(facts: PromptsFacts) -> str:
+def spread_in_words(facts: PromptsFacts, of_prompts: Mapping[str, Numbers]) -> str:
     """How far apart the numbers lie; empty where fewer than two prompts have an AUROC, and of older files."""
     found = facts.get("spread")
     if found is None:
         return ""
-    low, high = (facts["by_prompt"][name]["auroc"] for name in (found["lowest"], found["highest"]))
+    low, high = (of_prompts[name]["auroc"] for name in (found["lowest"], found["highest"]))
     bounds = found["auroc_ci"]
     is_shown = bounds is not None and bounds[0] > 0
     rates = ", ".join(
@@ -67,7 +65,7 @@ def spread_in_words(facts: PromptsFacts) -> str:
         if value is not None
     )
     return (
-        f"The wording alone moves AUROC from {rate(low)} ({found['lowest']}) to {rate(high)} "
+        f"The wording alone moves AUROC from {value_of(low)} ({found['lowest']}) to {value_of(high)} "
         f"({found['highest']}): a spread of {rate(found['auroc'])} {signed_interval(bounds)}".rstrip()
         + ("" if is_shown else ", no difference found")
         + (f"; {rates}." if rates else ".")
@@ -75,26 +73,18 @@ def spread_in_words(facts: PromptsFacts) -> str:
 
 
 def _rows(results: Results, monitor: str) -> list[PromptRow]:
-    facts = results["prompts"][monitor]
     rows = []
-    for prompt, of in facts["by_prompt"].items():
-        numbers = (
-            count(of["n_unscored"]),
-            rate_with_interval(of["miss_rate"], of["miss_rate_ci"]),
-            rate_with_interval(of["false_alarm_rate"], of["false_alarm_rate_ci"]),
-            rate_with_interval(of["auroc"], of["auroc_ci"]),
-        )
-        minus = facts["differences"].get(prompt)
-        differences = (
-            ()
-            if minus is None
-            else (
-                signed_with_interval(minus["miss_rate_difference"], minus["miss_rate_difference_ci"]),
-                signed_with_interval(
-                    minus["false_alarm_rate_difference"], minus["false_alarm_rate_difference_ci"]
-                ),
-                signed_with_interval(minus["auroc_difference"], minus["auroc_difference_ci"]),
-            )
-        )
-        rows.append(PromptRow(prompt, numbers, differences))
+    for prompt, of in shared_numbers(results, monitor).items():
+        minus = results["prompts"][monitor]["differences"].get(prompt)
+        rows.append(PromptRow(prompt, [shown(of[name]) for name in METRICS], _differences(minus)))
     return rows
+
+
+def _differences(minus: TransferDifference | None) -> list[str]:
+    if minus is None:
+        return []
+    return [
+        signed_with_interval(minus["miss_rate_difference"], minus["miss_rate_difference_ci"]),
+        signed_with_interval(minus["false_alarm_rate_difference"], minus["false_alarm_rate_difference_ci"]),
+        signed_with_interval(minus["auroc_difference"], minus["auroc_difference_ci"]),
+    ]

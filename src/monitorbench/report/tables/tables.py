@@ -6,8 +6,9 @@ from typing import NamedTuple
 from rich.console import Console
 
 from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.registry import from_json
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.summary import CellMetrics
+from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.wordings import WordingChoice
 from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
@@ -17,13 +18,12 @@ from monitorbench.report.tables.costs import cost_row, measured, sent_on_in_word
 from monitorbench.report.tables.inverted import heading as inverted_heading
 from monitorbench.report.tables.inverted import inverted_lines, inverted_remark
 from monitorbench.report.tables.numbers import (
-    amount,
-    amount_interval,
+    DASH,
     count,
     finding,
-    rate,
-    rate_with_interval,
+    shown,
     signed_with_interval,
+    value_of,
 )
 from monitorbench.report.tables.points import by_question, deployed, flagged_above, notes, promise, there
 from monitorbench.report.tables.prompts import prompt_blocks
@@ -50,6 +50,7 @@ _MONITOR_COLUMNS = (
     ("false alarms", 13),
     ("AUROC", 13),
 )
+_METRICS = ("n", "n_unscored", "miss_rate", "false_alarm_rate", "auroc")
 _POINT_COLUMNS = (
     ("monitor", 20),
     ("above", 8),
@@ -92,7 +93,7 @@ def unscored_rows(results: Results) -> list[Unscored]:
     """Every monitor and prompt that has unscored answers."""
     found = results.get("unscored", {})
     return [
-        Unscored(monitor, prompt, results["monitors"][monitor][prompt][OVERALL]["n"], n, reasons)
+        Unscored(monitor, prompt, results["table"].parts(monitor, prompt)[OVERALL]["n"].whole, n, reasons)
         for monitor in reading.monitors(results)
         for prompt, reasons in found.get(monitor, {}).items()
         if (n := sum(reasons.values()))
@@ -152,12 +153,14 @@ def print_points(console: Console, results: Results) -> None:
         for monitor, by_prompt in points.items():
             for prompt, point in by_prompt.items():
                 of = point["rates"]
+                numbers = from_json(of)
                 row = [
                     f"{names[monitor]} · {prompt}",
                     flagged_above(point["thresholds"]),
-                    rate_with_interval(of["miss_rate"], of["miss_rate_ci"]),
-                    rate_with_interval(of["false_alarm_rate"], of["false_alarm_rate_ci"]),
-                    f"{amount(of['expected_cost'])} {amount_interval(of['expected_cost_ci'])}",
+                    *(
+                        shown(numbers[metric])
+                        for metric in ("miss_rate", "false_alarm_rate", "expected_cost")
+                    ),
                 ]
                 console.print(grid(console, _POINT_COLUMNS, [row]))
                 say(console, f"  promised {promise(point['thresholds'])}; {by_question(of)}", "dim")
@@ -184,7 +187,7 @@ def print_monitors(console: Console, results: Results, cells: Sequence[str] | No
                 continue
             say(console, reading.title(results, cell), "bold")
             rows = [
-                [f"  {names[monitor]}", *_numbers(found)]
+                [f"  {names[monitor]}", *(shown(found[metric]) for metric in _METRICS)]
                 for monitor in reading.shown_in(results, cell)
                 if (found := reading.lookup(results, monitor, prompt, cell))
             ]
@@ -192,22 +195,22 @@ def print_monitors(console: Console, results: Results, cells: Sequence[str] | No
             for stratum in reading.strata(results, prompt, cell):
                 say(console, f"  {reading.title(results, stratum)}", "bold")
                 rows = [
-                    [f"  {names[monitor]}", *_numbers(found)]
+                    [f"  {names[monitor]}", *(shown(found[metric]) for metric in _METRICS)]
                     for monitor in reading.shown_in(results, cell)
                     if not reading.is_reference(results, monitor)
-                    and (found := reading.lookup(results, monitor, prompt, stratum, "slices"))
+                    and (found := reading.lookup(results, monitor, prompt, stratum))
                 ]
                 console.print(grid(console, _MONITOR_COLUMNS, rows))
     for line in (*reading.headlines_in_words(results), *reading.marks_in_words(results)):
         say(console, line, "dim")
 
 
-def print_sweep(console: Console, cells: Sequence[tuple[str, CellMetrics]]) -> None:
+def print_sweep(console: Console, cells: Sequence[tuple[str, Numbers]]) -> None:
     """One table of many runs, by name: both rates, AUROC, n and the unscored of each."""
     say(console, "")
     say(console, f"All {len(cells)} runs, overall   (95 % intervals)", "bold")
     console.print(grid(console, _MONITOR_COLUMNS, [[name for name, _ in _MONITOR_COLUMNS]], "dim"))
-    rows = [[name, *_numbers(found)] for name, found in cells]
+    rows = [[name, *(shown(found[metric]) for metric in _METRICS)] for name, found in cells]
     console.print(grid(console, _MONITOR_COLUMNS, rows))
 
 
@@ -365,17 +368,6 @@ def print_differences(console: Console, results: Results) -> None:
     say(console, "Bag of words: AUROC over all its samples there; (mean): of its AUROCs by cell.", "dim")
 
 
-def _numbers(found: CellMetrics) -> list[str]:
-    """A monitor's numbers in a cell, for `_MONITOR_COLUMNS`."""
-    return [
-        count(found["n"]),
-        count(found["n_unscored"]),
-        rate_with_interval(found["miss_rate"], found["miss_rate_ci"]),
-        rate_with_interval(found["false_alarm_rate"], found["false_alarm_rate_ci"]),
-        rate_with_interval(found["auroc"], found["auroc_ci"]),
-    ]
-
-
 def _difference_row(one: ComparedTraining) -> list[str]:
     bounds = one.difference["auroc_difference_ci"]
     return [
@@ -396,5 +388,5 @@ def bag_of_words_text(one: ComparedTraining) -> str:
     """Bag of words' AUROC beside a difference, with its interval or as the mean it is."""
     beside = one.bag_of_words
     if beside.is_mean and beside.auroc is not None:
-        return f"{rate(beside.auroc)} (mean)"
-    return rate_with_interval(beside.auroc, beside.auroc_ci)
+        return f"{value_of(beside.auroc)} (mean)"
+    return shown(beside.auroc) if beside.auroc else DASH

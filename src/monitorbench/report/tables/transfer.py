@@ -14,6 +14,7 @@ from monitorbench.report.tables.numbers import (
     signed,
     signed_interval,
     signed_with_interval,
+    value_of,
 )
 from monitorbench.report.tables.published import PUBLISHED_SFT
 
@@ -259,9 +260,9 @@ def paper_rows(results: Results, shorts: Mapping[str, str]) -> list[PaperRow]:
                 training = reading.training_of(results, adapter)
                 verdict = reading.cell_verdict(results, training, prompt, one.tested_on)
                 ours = (
-                    f"MR {rate(base['miss_rate'])} → {rate(tuned['miss_rate'])}, "
-                    f"FAR {rate(base['false_alarm_rate'])} → {rate(tuned['false_alarm_rate'])}, "
-                    f"AUROC {rate(base['auroc'])} → {rate(tuned['auroc'])}"
+                    f"MR {value_of(base['miss_rate'])} → {value_of(tuned['miss_rate'])}, "
+                    f"FAR {value_of(base['false_alarm_rate'])} → {value_of(tuned['false_alarm_rate'])}, "
+                    f"AUROC {value_of(base['auroc'])} → {value_of(tuned['auroc'])}"
                 )
                 word = verdict["word"] if verdict and verdict["word"] else DASH
                 if (n := reading.n_seeds(results, training)) > 1:

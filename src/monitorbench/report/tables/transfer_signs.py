@@ -16,6 +16,7 @@ from monitorbench.report.tables.numbers import (
     p_value,
     rate,
     rate_with_interval,
+    shown,
     signed_with_interval,
 )
 from monitorbench.report.tables.transfer import subject
@@ -28,15 +29,15 @@ def above_chance_in_words(results: Results, shorts: Mapping[str, str]) -> list[s
     said = []
     for prompt in reading.prompts(results):
         numbers = {
-            name: of["auroc"] and rate_with_interval(of["auroc"], bounds)
+            name: shown(of["auroc"])
             for name in reading.monitors(results)
             if not reading.is_reference(results, name)
             and (of := reading.lookup(results, name, prompt, OVERALL))
-            and (bounds := of["auroc_ci"])
+            and (bounds := of["auroc"].interval)
             and bounds[0] > 0.5
         }
         if numbers:
-            named = ", ".join(f"{shorts[name]} {shown}" for name, shown in numbers.items())
+            named = ", ".join(f"{shorts[name]} {auroc}" for name, auroc in numbers.items())
             said.append(f"Above chance over all samples, {prompt} prompt: {named}.")
         else:
             said.append(

@@ -4,6 +4,7 @@ The stage starts from scored runs; no model is run. The same settings and runs f
 """
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from monitorbench.runs.directory import RunDirectory, kind_of, read_checked, rea
 from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.runs.run_folders import dataset_name
 from monitorbench.runs.tracking import track_results
-from monitorbench.scoring.recommendation.candidates import pairs_of
+from monitorbench.scoring.recommendation.candidates import CandidateRuns, pairs_of
 from monitorbench.scoring.recommendation.decide import recommended
 from monitorbench.scoring.recommendation.deployment import deployment_of
 from monitorbench.scoring.recommendation.stressed import stressed
@@ -46,7 +47,7 @@ def recommendation_run(study: Study) -> Path:
     pairs = pairs_of(study.recommend.runs, study.paths.data, study.score.min_coverage)
     deployment = deployment_of(study.stakes, study.recommend, study.calibrate, len(pairs))
     data = pairs[0].test.data
-    pilot = _pilot(study.recommend.pilot)
+    pilot = _pilot(study.recommend.pilot, pairs)
     of_stress = stressed(study.paths.runs, pairs)
     settings = study.recommend.model_dump(mode="json", exclude={"runs", "pilot"})
     identity: dict[str, Any] = {
@@ -77,8 +78,11 @@ def recommendation_run(study: Study) -> Path:
     return run.path
 
 
-def _pilot(directory: Path | None) -> PilotSaid | None:
-    """Read the decision of a finished pilot; `UserError` where the directory is no pilot's."""
+def _pilot(directory: Path | None, pairs: Sequence[CandidateRuns]) -> PilotSaid | None:
+    """Read the decision of a finished pilot, and which of the monitors it was a pilot of.
+
+    Raises `UserError` where the directory is no pilot's.
+    """
     if directory is None:
         return None
     if _DECISION not in read_finished(directory).get("files", {}):
@@ -86,10 +90,17 @@ def _pilot(directory: Path | None) -> PilotSaid | None:
             f"recommend.pilot={directory}: {kind_of(directory)} without {_DECISION}; expected a run of "
             "eval/pilot.py"
         )
-    said = read_checked(directory, _DECISION)
+    said, results = read_checked(directory, _DECISION), read_finished(directory)["results"]
+    critic = results.get("monitor", "")
+    models = {pair.monitor: read_finished(pair.test.directory)["identity"]["judge"] for pair in pairs}
+    is_same = critic in models and results.get("model") == {
+        key: models[critic].get(key, "") for key in ("weights", "adapter")
+    }
     return PilotSaid(
         run=directory.resolve().name,
-        monitor=read_finished(directory)["results"].get("monitor", ""),
+        monitor=critic if is_same else "",
+        critic=critic,
+        environment=results.get("environment", ""),
         decision=said["decision"],
         agent=said["agent"],
         condition=said["condition"],

@@ -7,11 +7,14 @@ error names the columns found. Promises: a value that isn't understood is a bad 
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 from monitorbench.config.base import UserError
+from monitorbench.conversations.chats import chat_in
+from monitorbench.conversations.read import NoChat, UnknownContent
 from monitorbench.records import (
     Category,
     Construction,
@@ -23,10 +26,9 @@ from monitorbench.records import (
     Task,
     content_id,
 )
-from monitorbench.sources.chat import messages
 from monitorbench.sources.read import BadRow, SourceFiles
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same files become other samples."""
 
 SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz")
@@ -49,14 +51,15 @@ _PROMPT_KINDS = ("direct", "evidence")
 E = TypeVar("E", Category, Task)
 
 
-def load(files: SourceFiles) -> Iterator[Sample]:
+def load(files: SourceFiles, unknown: UnknownContent = "refuse") -> Iterator[Sample]:
     """The samples of a release (`fetch.local(name, folder, SUFFIXES, on_bad_row)`), Parquet first.
 
     Optional columns: pair_id, group_id, subcategory, model or subject_model, thinking or reasoning (the
-    trace of a response that is text). Raises `UserError` where no row is usable.
+    trace of a response with one message of the assistant). Raises `UserError` where no row is usable.
     """
     count = 0
-    for sample in chain(files.parquet(".parquet", _sample), files.jsonl(".jsonl", _sample)):
+    parse = partial(_sample, unknown=unknown)
+    for sample in chain(files.parquet(".parquet", parse), files.jsonl(".jsonl", parse)):
         count += 1
         yield sample
     if not count:
@@ -82,12 +85,12 @@ def prompts(folder: Path) -> dict[str, str]:
     return found
 
 
-def _sample(row: Mapping[str, Any]) -> Sample:
+def _sample(row: Mapping[str, Any], *, unknown: UnknownContent) -> Sample:
     names = {field: _column(row, field) for field in COLUMNS}
-    request = messages(row[names["request"]], names["request"], Role.USER)
-    response = messages(row[names["response"]], names["response"], Role.ASSISTANT)
-    if (thinking := _text(row, "thinking", "reasoning")) and len(response) == 1:
-        response = (Message(role=Role.ASSISTANT, content=response[0].content, thinking=thinking),)
+    request = chat_in(row[names["request"]], names["request"], Role.USER, unknown)
+    response = chat_in(row[names["response"]], names["response"], Role.ASSISTANT, unknown)
+    if thinking := _text(row, "thinking", "reasoning"):
+        response = _with_trace(response, thinking)
     return Sample(
         pair_id=_text(row, "pair_id") or f"automonitor-{content_id('', request, response)}",
         group_id=_text(row, "group_id") or f"automonitor-{content_id('', request, ())}",
@@ -103,6 +106,17 @@ def _sample(row: Mapping[str, Any]) -> Sample:
         source="automonitor_bench",
         licence="not stated",
     )
+
+
+def _with_trace(response: tuple[Message, ...], trace: str) -> tuple[Message, ...]:
+    """Give the assistant's first message the trace; raise `NoChat` where it has another one."""
+    for number, message in enumerate(response):
+        if message.role is Role.ASSISTANT:
+            if message.thinking not in ("", trace):
+                raise NoChat("the response has a trace of its own beside the column's; expected one of them")
+            traced = message.model_copy(update={"thinking": trace})
+            return (*response[:number], traced, *response[number + 1 :])
+    return (Message(role=Role.ASSISTANT, thinking=trace), *response)
 
 
 def _column(row: Mapping[str, Any], field: str) -> str:

@@ -7,13 +7,13 @@ Format: https://inspect.aisi.org.uk/eval-logs.html and `inspect_ai.log.EvalSampl
 """
 
 import csv
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
+from monitorbench.conversations.read import MessageReader, NoChat, UnknownContent
 from monitorbench.records import (
     Construction,
     Label,
@@ -21,13 +21,11 @@ from monitorbench.records import (
     Message,
     Role,
     Sample,
-    ToolCall,
 )
-from monitorbench.sources.chat import encodable
 from monitorbench.sources.files.inspect_archive import Logged, logged_samples
 from monitorbench.sources.read import BadRow, SourceFiles
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same files become other samples."""
 
 SUFFIXES = (".eval", ".json")
@@ -52,6 +50,7 @@ def load(
     benign_values: Sequence[str],
     category: str,
     task: str,
+    unknown: UnknownContent = "show",
 ) -> Iterator[Sample]:
     """The samples of logs (`fetch.local(name, path, SUFFIXES, on_bad_row)`), in the logs' order.
 
@@ -74,8 +73,8 @@ def load(
     count = 0
     for logged in logged_samples(files):
         try:
-            sample = _sample(logged, label_of(logged), category, task)
-        except BadRow as error:
+            sample = _sample(logged, label_of(logged), category, task, unknown)
+        except (BadRow, NoChat) as error:
             files.bad(logged.where, str(error))
             continue
         if files.unique(logged.where, sample.id):
@@ -85,8 +84,8 @@ def load(
         raise UserError(f"{files.name}: no usable sample in {len(files.matching())} log(s)")
 
 
-def _sample(logged: Logged, labelled: _Labelled, category: str, task: str) -> Sample:
-    said, own = messages(logged.row)
+def _sample(logged: Logged, labelled: _Labelled, category: str, task: str, unknown: UnknownContent) -> Sample:
+    said, own = messages(logged.row, unknown, logged.model)
     if not said or not own:
         raise BadRow("no message before the model's first turn" if own else "the model never took a turn")
     output = logged.row.get("output")
@@ -111,77 +110,45 @@ def _sample(logged: Logged, labelled: _Labelled, category: str, task: str) -> Sa
 # --- messages ------------------------------------------------------------------------------------------
 
 
-def messages(row: Mapping[str, Any]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """The messages before the model's first own turn, and those from it on.
+def messages(
+    row: Mapping[str, Any], unknown: UnknownContent = "show", model: str = ""
+) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """Return the messages before the model's first own turn, and those from it on.
 
-    Assistant turns that came with the sample's input (few-shot examples) are no turns of the model.
-    Raises `BadRow` for what is no list of chat messages, or an attachment that is not in the log.
+    Assistant turns that came with the sample's input (few-shot examples) are no turns of the model, whose
+    name in the log is `model`. Raises `NoChat` for what is no list of chat messages, `BadRow` for an
+    attachment that is not in the log.
     """
     rows = row.get("messages")
     if not isinstance(rows, list):
         raise BadRow("missing field 'messages'")
     kept = row.get("attachments")
     attachments = kept if isinstance(kept, Mapping) else {}
-    found = [_message(item, f"message {n}", attachments) for n, item in enumerate(rows)]
-    own = [
-        message.role is Role.ASSISTANT and item.get("source") != "input"
-        for message, item in zip(found, rows, strict=True)
-    ]
-    start = own.index(True) if True in own else len(found)
-    return tuple(found[:start]), tuple(found[start:])
+    reader = MessageReader(unknown)
+    before: list[Message] = []
+    own: list[Message] = []
+    for number, item in enumerate(rows):
+        whole = _resolved(item, f"messages.{number}", attachments)
+        if isinstance(whole, dict) and model and whole.get("model") == model:
+            del whole["model"]
+        read = reader.messages(whole, f"messages.{number}")
+        is_own = read[0].role is Role.ASSISTANT and item.get("source") != "input"
+        (own if own or is_own else before).extend(read)
+    return tuple(before), tuple(own)
 
 
-def _message(item: object, where: str, attachments: Mapping[str, Any]) -> Message:
-    if not isinstance(item, Mapping) or item.get("role") not in set(Role):
-        raise BadRow(f"{where}: not a chat message with one of the roles {', '.join(Role)}")
-
-    def resolved(value: object) -> str:
-        text = value if isinstance(value, str) else ""
-        if text.startswith(_ATTACHMENT):
-            if text.removeprefix(_ATTACHMENT) not in attachments:
-                raise BadRow(f"{where}: attachment {text.removeprefix(_ATTACHMENT)[:8]}… is not in the log")
-            text = str(attachments[text.removeprefix(_ATTACHMENT)])
-        return encodable(text, where)
-
-    content, thinking = item.get("content") or "", [resolved(item.get("reasoning"))]
-    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
-    said = []
-    for part in parts:
-        kind = part.get("type") if isinstance(part, Mapping) else None
-        if kind == "text":
-            said.append(resolved(part.get("text")))
-        elif kind == "reasoning":
-            hidden = part.get("redacted")
-            thinking.append(resolved(part.get("summary") if hidden else part.get("reasoning")))
-        else:
-            said.append(encodable(f"[{kind or 'unknown content'}]", where))
-    if isinstance(error := item.get("error"), Mapping):
-        kind = encodable(str(error.get("type", "unknown")), where)
-        said.append(f"Error ({kind}): {resolved(error.get('message'))}")
-    calls = item.get("tool_calls") or []
-    if not isinstance(calls, list):
-        raise BadRow(f"{where}: 'tool_calls' is no list")
-    call_id = item.get("tool_call_id")
-    return Message(
-        role=Role(item["role"]),
-        content="\n".join(filter(None, said)),
-        thinking="\n".join(filter(None, thinking)),
-        tool_calls=tuple(_tool_call(call, where, resolved) for call in calls),
-        tool_call_id=encodable(call_id, where) if isinstance(call_id, str) else "",
-    )
-
-
-def _tool_call(call: object, where: str, resolved: Callable[[object], str]) -> ToolCall:
-    if not isinstance(call, Mapping) or not isinstance(call.get("function"), str):
-        raise BadRow(f"{where}: a tool call without a function's name")
-    arguments = call.get("arguments")
-    if isinstance(arguments, Mapping):
-        whole = {
-            key: resolved(value) if isinstance(value, str) else value for key, value in arguments.items()
-        }
-        arguments = json.dumps(whole, ensure_ascii=False)
-    id_, name = (encodable(str(call.get(key) or ""), where) for key in ("id", "function"))
-    return ToolCall(id=id_, name=name, arguments=resolved(arguments))
+def _resolved(value: object, where: str, attachments: Mapping[str, Any]) -> Any:
+    """Put the log's attachments in the place of the notes that stand for them."""
+    if isinstance(value, str) and value.startswith(_ATTACHMENT):
+        name = value.removeprefix(_ATTACHMENT)
+        if name not in attachments:
+            raise BadRow(f"{where}: attachment {name[:8]}… is not in the log")
+        return attachments[name]
+    if isinstance(value, Mapping):
+        return {key: _resolved(inner, where, attachments) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_resolved(inner, where, attachments) for inner in value]
+    return value
 
 
 # --- labels --------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ unknown field is refused, and the same judged text never comes twice or with bot
 
 import hashlib
 import json
+import logging
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -14,6 +15,8 @@ from typing import Any, TypeVar
 
 from monitorbench.cells import wrong_name
 from monitorbench.config.base import UserError
+from monitorbench.conversations.chats import cell, chat_in
+from monitorbench.conversations.read import UnknownContent
 from monitorbench.records import (
     Category,
     Construction,
@@ -26,11 +29,12 @@ from monitorbench.records import (
     Split,
     Task,
 )
-from monitorbench.sources.chat import encodable, from_cell, messages
-from monitorbench.sources.read import BadRow, SourceFiles
+from monitorbench.sources.read import BadRow, SourceFiles, encodable
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same files become other samples."""
+
+_log = logging.getLogger(__name__)
 
 TABLES = (".csv", ".csv.gz")
 SUFFIXES = (".jsonl", ".jsonl.gz", *TABLES)
@@ -53,19 +57,25 @@ OPTIONAL = (
 E = TypeVar("E", bound=StrEnum)
 
 
-def load(files: SourceFiles) -> Iterator[Sample]:
+def load(files: SourceFiles, unknown: UnknownContent = "refuse") -> Iterator[Sample]:
     """The samples of a team's files (`fetch.local(name, path, SUFFIXES, on_bad_row)`), in their order.
 
     Raises `UserError` for a bad row where `on_bad_row` is `error`, and where no row is usable at all.
     """
     _check_encoding(files)
-    rows = _Rows()
+    rows = _Rows(unknown)
     count = 0
     tables = files.only(lambda path: path.name.endswith(TABLES))
     lines = files.only(lambda path: not path.name.endswith(TABLES))
     for sample in chain(lines.jsonl("", rows.sample), tables.csv("", rows.cells)):
         count += 1
         yield sample
+    if rows.n_doubtful:
+        _log.warning(
+            "%s: %d cells look like chats and are taken as text; expected JSON as in docs/data-formats.md",
+            files.name,
+            rows.n_doubtful,
+        )
     if not count:
         names = ", ".join(file.path.name for file in files.matching())
         raise UserError(f"{files.name}: {names}: no usable row; expected one JSON object a line, or a CSV")
@@ -74,7 +84,10 @@ def load(files: SourceFiles) -> Iterator[Sample]:
 class _Rows:
     """What one row says, and what earlier rows said of the same text and the same pair."""
 
-    def __init__(self) -> None:
+    def __init__(self, unknown: UnknownContent) -> None:
+        self._unknown = unknown
+        self.n_doubtful = 0
+        """How many cells look like chats and are taken as text."""
         self._ids: set[str] = set()
         self._labels: dict[str, Label] = {}
         self._of_texts: dict[str, Label] = {}
@@ -85,12 +98,13 @@ class _Rows:
         if None in (*row, *row.values()):  # csv.DictReader's, for a name or a value that is missing
             raise BadRow("not as many values as the header has names")
         there = {name: value for name, value in row.items() if value != ""}
-        chats = {name: from_cell(there[name]) for name in ("request", "response") if name in there}
-        return self.sample(there | chats)
+        chats = {name: cell(there[name]) for name in ("request", "response") if name in there}
+        self.n_doubtful += sum(chat.is_doubtful for chat in chats.values())
+        return self.sample(there | {name: chat.value for name, chat in chats.items()})
 
     def sample(self, row: Mapping[str, Any]) -> Sample:
         """A row of JSON lines."""
-        sample, id_ = _sample(row), _text(row, "id")
+        sample, id_ = _sample(row, self._unknown), _text(row, "id")
         if id_ in self._ids:
             raise BadRow(f"field 'id': an earlier line is {id_[:80]!r} already")
         unpaired = not row.get("pair_id")
@@ -120,15 +134,15 @@ class _Rows:
         return sample
 
 
-def _sample(row: Mapping[str, Any]) -> Sample:
+def _sample(row: Mapping[str, Any], unknown: UnknownContent) -> Sample:
     for name in row:
         if name not in REQUIRED and name not in OPTIONAL:
             raise BadRow(f"unknown field {name!r}; expected {', '.join((*REQUIRED, *OPTIONAL))}")
     for name in REQUIRED:
         if name not in row:
             raise BadRow(f"missing field {name!r}")
-    request = messages(row["request"], "request", Role.USER)
-    response = messages(row["response"], "response", Role.ASSISTANT)
+    request = chat_in(row["request"], "request", Role.USER, unknown)
+    response = chat_in(row["response"], "response", Role.ASSISTANT, unknown)
     return Sample(
         pair_id=_text(row, "pair_id") or _of_its_own(_text(row, "id"), request, response),
         group_id=_text(row, "group_id") or f"request-{_hash(request)}",

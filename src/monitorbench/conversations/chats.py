@@ -1,0 +1,197 @@
+"""Whole conversations: a text, one message, a list of messages, or an object that holds such a list.
+
+Promise: what is given is read whole, row by row and by itself, or refused in one line with its place.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from monitorbench import strict_json
+from monitorbench.conversations import quiet
+from monitorbench.conversations.forms import ITEMS, ROLES
+from monitorbench.conversations.read import MessageReader, NoChat, UnknownContent, as_json, kind_of
+from monitorbench.records import Message, Role
+
+_SYSTEM = (
+    "system",
+    "instructions",
+    "systemInstruction",
+    "system_instruction",
+    "system_instructions",
+    "gen_ai.system_instructions",
+)
+_LISTS = (
+    "messages",
+    "contents",
+    "input",
+    "output",
+    "choices",
+    "candidates",
+    "gen_ai.input.messages",
+    "gen_ai.output.messages",
+)
+"""Fields of requests and answers of the providers' APIs that hold messages, in the order of the talk."""
+_LIKE_A_CHAT = re.compile(r"""\s*[\[{].*?["'](role|type|messages|contents|parts)["']\s*:""", re.DOTALL)
+
+
+class Exchange(NamedTuple):
+    """What is judged: what was asked, and what came of it."""
+
+    request: tuple[Message, ...]
+    response: tuple[Message, ...]
+
+
+def chat_in(
+    given: object, where: str, speaker: Role, unknown: UnknownContent = "show"
+) -> tuple[Message, ...]:
+    """Return the messages of a request or a response; a plain text is one message of `speaker`.
+
+    Raises `NoChat` where the value is no chat, or has no text in it.
+    """
+    if isinstance(given, str):
+        try:
+            given.encode()
+        except UnicodeEncodeError as error:
+            raise NoChat(
+                f"{where}: half a surrogate pair at character {error.start}; no valid text"
+            ) from error
+        messages: tuple[Message, ...] = (Message(role=speaker, content=given),)
+    else:
+        messages = messages_in(given, where, unknown)
+    if not has_something(messages):
+        raise NoChat(f"{where}: nothing in it")
+    return messages
+
+
+def messages_in(given: object, where: str, unknown: UnknownContent = "show") -> tuple[Message, ...]:
+    """Return the messages of a list, of one message, or of an object around a list; raises `NoChat`."""
+    reader = MessageReader(unknown)
+    try:
+        if isinstance(given, Mapping) and not _is_message(given):
+            return tuple(_enclosed(given, where, reader, unknown))
+        if isinstance(given, Mapping):
+            return tuple(reader.messages(given, where))
+        if not isinstance(given, list) or not given:
+            raise NoChat(f"{where}: expected text or a list of messages, found {kind_of(given)}")
+        return tuple(
+            message
+            for number, item in enumerate(given)
+            for message in reader.messages(item, f"{where}.{number}")
+        )
+    except RecursionError as error:
+        raise NoChat(f"{where}: nested too deeply; flatten it") from error
+
+
+def trajectory_in(given: object, where: str, unknown: UnknownContent = "show") -> Exchange:
+    """Split a run: what precedes the assistant's first message is the request, the rest the response."""
+    messages = messages_in(given, where, unknown)
+    start = next((n for n, message in enumerate(messages) if message.role is Role.ASSISTANT), None)
+    if start is None:
+        raise NoChat(f"{where}: no message of an assistant in it")
+    return Exchange(messages[:start] or (Message(role=Role.USER),), messages[start:])
+
+
+def has_something(messages: Sequence[Message]) -> bool:
+    """Whether there is anything to read."""
+    return any(
+        message.content.strip() or message.thinking.strip() or message.tool_calls for message in messages
+    )
+
+
+class Cell(NamedTuple):
+    """What a cell of a table holds."""
+
+    value: Any
+    """A chat, or the cell's text."""
+    is_doubtful: bool
+    """Whether it looks like a chat and is taken as text all the same."""
+
+
+def cell(text: str) -> Cell:
+    """Return the chat in a cell, written as JSON or as Python writes lists, else its text."""
+    if not _LIKE_A_CHAT.match(text):
+        return Cell(text, is_doubtful=False)
+    try:
+        value = strict_json.loads(text)
+    except (ValueError, RecursionError) as error:
+        value = None if isinstance(error, strict_json.Refused) else _of_python(text.strip())
+    return Cell(value, is_doubtful=False) if is_chat(value) else Cell(text, is_doubtful=value is None)
+
+
+def _of_python(text: str) -> object:
+    """Return what `repr` wrote; None where it is anything else, or has a key twice in one dict."""
+    try:
+        tree = ast.parse(text, mode="eval")
+        for node in ast.walk(tree):
+            keys = [ast.dump(key) for key in node.keys if key] if isinstance(node, ast.Dict) else []
+            if len(set(keys)) < len(keys):
+                return None
+        return json.loads(json.dumps(ast.literal_eval(tree)))
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def is_chat(value: object) -> bool:
+    """Whether a value is a message, a list of messages, or an object around such a list."""
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(item, Mapping) and _is_message(item) for item in value)
+    if not isinstance(value, Mapping):
+        return False
+    if _is_message(value):
+        return value.get("role", value.get("type")) in (*ROLES, *ITEMS)
+    return any(isinstance(value.get(name), list) for name in ("messages", "contents"))
+
+
+def _is_message(value: Mapping[str, Any]) -> bool:
+    kind = value.get("type")
+    return "role" in value or (
+        isinstance(kind, str) and (kind in ITEMS or (kind in ROLES or kind == "constructor"))
+    )
+
+
+def _enclosed(
+    given: Mapping[str, Any], where: str, reader: MessageReader, unknown: UnknownContent
+) -> list[Message]:
+    """Read a request's or an answer's whole body: system prompt, messages, and all else as JSON."""
+    if not any(name in given for name in _LISTS):
+        raise NoChat(
+            f"{where}: expected a message, or an object with messages; found {', '.join(given)[:80]}"
+        )
+    messages: list[Message] = []
+    for name in _SYSTEM:
+        if not quiet.is_nothing(given.get(name)):
+            content = given[name]
+            is_message = isinstance(content, Mapping) and "parts" in content
+            spoken = {**content, "role": "system"} if is_message else {"role": "system", "content": content}
+            messages += reader.messages(spoken, f"{where}.{name}")
+    for name in _LISTS:
+        value = given.get(name)
+        if isinstance(value, str):
+            messages += reader.messages({"role": "user", "content": value}, f"{where}.{name}")
+            continue
+        for number, item in enumerate(value if isinstance(value, list) else [] if value is None else [value]):
+            place = f"{where}.{name}.{number}"
+            inner = _answer(item) if name in ("choices", "candidates") else item
+            messages += reader.messages(inner, place)
+    rest = {name: value for name, value in given.items() if name not in (*_SYSTEM, *_LISTS)}
+    left = quiet.remainder(rest)
+    if left is not None and unknown == "refuse":
+        raise NoChat(f"{where}: unknown field {next(iter(left))!r} beside the messages")  # type: ignore[call-overload]
+    if left is not None:
+        messages.insert(0, Message(role=Role.SYSTEM, content=as_json(left)))
+    return messages
+
+
+def _answer(choice: object) -> object:
+    """One of several answers, its message joined with what stands beside it."""
+    if not isinstance(choice, Mapping):
+        return choice
+    for name in ("message", "content"):
+        inner = choice.get(name)
+        if isinstance(inner, Mapping):
+            beside = {key: value for key, value in choice.items() if key != name}
+            return {**{key: value for key, value in beside.items() if key not in inner}, **inner}
+    return choice

@@ -1,0 +1,339 @@
+"""One message, tool call or part of a content, read by the whitelist of its form.
+
+Promise: nothing is dropped. Each field of an object is either used as its form says, or left out as `quiet`
+has it, or unknown; what is unknown is shown as JSON or refused with its place, as `UnknownContent` says.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from monitorbench.conversations import quiet
+from monitorbench.conversations.forms import CALL, ITEMS, MESSAGE, ROLES, part_form
+from monitorbench.conversations.uses import Form, Use
+from monitorbench.records import Message, Role, ToolCall
+
+UnknownContent = Literal["show", "refuse"]
+"""What becomes of content of an unknown form: shown to the judge as it stands, or refused with its place."""
+
+_DEEPEST = 40
+"""Levels of parts inside parts that are read."""
+
+
+class NoChat(ValueError):
+    """What can't be read as chat messages; the text is one line with the place."""
+
+
+@dataclass
+class _Pieces:
+    """What the fields of one object say."""
+
+    texts: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    results: list[tuple[str, str]] = field(default_factory=list)
+    """Id of the call, and what the tool gave."""
+    link: str = ""
+
+    def append(self, others: "_Pieces") -> None:
+        """Append what other parts of the same content say."""
+        self.texts += others.texts
+        self.thoughts += others.thoughts
+        self.calls += others.calls
+        self.results += others.results
+        self.link = self.link or others.link
+
+    def merge(self, others: "_Pieces") -> None:
+        """Append what another field says, less what it repeats: some servers say the same under two names."""
+        if others.texts == self.texts:
+            others.texts = []
+        others.thoughts = [text for text in others.thoughts if text not in self.thoughts]
+        known = [_compared(call) for call in self.calls]
+        calls, others.calls = others.calls, []
+        for call in calls:
+            if _compared(call) in known:
+                known.remove(_compared(call))
+            else:
+                others.calls.append(call)
+        self.append(others)
+
+
+class MessageReader:
+    """Reads the messages of one conversation, in their order."""
+
+    def __init__(self, unknown: UnknownContent) -> None:
+        """Know no tool yet."""
+        self._unknown = unknown
+        self._called: set[str] = set()
+
+    def messages(self, given: object, where: str) -> list[Message]:
+        """Return a message, followed by the results of tools that ran inside it; raises `NoChat`."""
+        _written(given, where)
+        given = _unwrapped(given)
+        if not isinstance(given, Mapping):
+            raise NoChat(f"{where}: expected an object with role and content, found {kind_of(given)}")
+        kind = given.get("type")
+        form, role = MESSAGE, given.get("role")
+        if "role" not in given and isinstance(kind, str):
+            form, role = ITEMS.get(kind, MESSAGE), kind
+        if form.role is None and (not isinstance(role, str) or role not in ROLES):
+            shown = repr(role)[:60] if isinstance(role, str) else kind_of(role)
+            raise NoChat(f"{where}.role: {shown} is no role; expected {', '.join(ROLES)}")
+        speaker = form.role or ROLES[str(role)]
+        pieces = self._object(given, form, where, 0)
+        message = Message(
+            role=speaker,
+            content=_joined(pieces.texts),
+            thinking=_joined(pieces.thoughts),
+            tool_calls=tuple(pieces.calls),
+            tool_call_id=pieces.link if speaker is Role.TOOL else "",
+        )
+        results = (Message(role=Role.TOOL, content=text, tool_call_id=id_) for id_, text in pieces.results)
+        return [message, *results]
+
+    def _object(self, given: Mapping[str, Any], form: Form, where: str, depth: int) -> _Pieces:
+        """Read an object by its form."""
+        if depth > _DEEPEST:
+            raise NoChat(f"{where[:120]}…: parts inside parts, more than {_DEEPEST} levels; flatten them")
+        flat = _unboxed(given, form)
+        pieces = _Pieces()
+        unknown = {
+            name: value
+            for name, value in flat.items()
+            if name not in form.fields and not (quiet.is_nothing(value) and quiet.is_field_name(name))
+        }
+        shown: dict[str, object] = {}
+        media: dict[str, object] = {}
+        separate: dict[str, object] = {}
+        results: list[str] = []
+        call_id = name = mark = ""
+        for key, use in form.fields.items():
+            value, place = flat.get(key), f"{where}.{key}"
+            if quiet.is_nothing(value):
+                continue
+            match use:
+                case Use.TEXT:
+                    pieces.merge(self._parts(value, place, depth))
+                case Use.VALUE:
+                    pieces.merge(self._value(value, place, depth))
+                case Use.RESULT:
+                    inner = self._value(value, place, depth)
+                    results += [*inner.thoughts, *inner.texts]
+                    pieces.calls += inner.calls
+                case Use.THOUGHT:
+                    inner = self._parts(value, place, depth)
+                    inner.thoughts, inner.texts = [*inner.texts, *inner.thoughts], []
+                    pieces.merge(inner)
+                case Use.CALLS:
+                    pieces.merge(self._calls(value, place, depth))
+                case Use.NAME:
+                    name = _name(value, place)
+                case Use.ARGUMENT:
+                    separate[key] = value
+                case Use.ID | Use.LINK:
+                    if not isinstance(value, str | int) or isinstance(value, bool):
+                        raise NoChat(f"{place}: expected an id, found {kind_of(value)}")
+                    call_id = str(value)
+                    if not quiet.is_made_id(value, flat.get("name")):
+                        pieces.texts.append(as_json({key: value}))
+                case Use.CALLED:
+                    if not isinstance(value, str) or value not in self._called:
+                        shown[key] = value
+                case Use.ERROR:
+                    pieces.texts.append(_error(value))
+                case Use.MEDIA:
+                    if (text := _plain_text(value)) is not None:
+                        pieces.append(self._parts(text, place, depth + 1))
+                        continue
+                    mark = form.mark or key
+                    if (rest := quiet.remainder(value, without_bytes=True)) is not None:
+                        media[key] = rest
+                case Use.FLAG:
+                    if value is not False:
+                        shown[key] = value
+                case Use.OPAQUE:
+                    if not quiet.is_opaque(value):
+                        unknown[key] = value
+                case Use.QUIET:
+                    if (rest := quiet.remainder(value)) is not None:
+                        unknown[key] = rest
+                case Use.BOX:  # one that is no object
+                    unknown[key] = value
+                case Use.ROLE | Use.KIND | Use.ARGUMENTS:
+                    pass
+        if unknown and self._unknown == "refuse":
+            first = next(iter(unknown))
+            known = ", ".join(key for key, use in form.fields.items() if use is not Use.QUIET)
+            raise NoChat(f"{where}: unknown field {first!r}; expected {known}")
+        if not pieces.texts and form.mark:
+            mark = form.mark
+        if mark:
+            pieces.texts.insert(0, f"[{mark}]")
+        shown |= media
+        if Use.NAME in form.fields.values() or form.call:
+            name = name or form.call
+            if not name:
+                raise NoChat(f"{where}: expected a tool call with a name")
+            whole = {
+                key: flat[key] for key, use in form.fields.items() if use is Use.ARGUMENTS and key in flat
+            }
+            has_arguments = separate or any(not quiet.is_nothing(value) for value in whole.values())
+            shown |= unknown if has_arguments else {}
+            sent = self._arguments(whole, separate if has_arguments else unknown, where)
+            pieces.calls.insert(0, ToolCall(id=call_id, name=name, arguments=sent))
+            self._called.add(name)
+        else:
+            pieces.link = call_id or pieces.link
+            shown |= unknown
+        if shown:
+            pieces.texts.append(as_json(shown))
+        pieces.results += [(call_id, _joined(results))] if results else []
+        return pieces
+
+    def _parts(self, given: object, where: str, depth: int) -> _Pieces:
+        """Read a text, a part, or a list of parts."""
+        if isinstance(given, str):
+            return _Pieces([given])
+        if isinstance(given, Mapping):
+            return self._part(given, where, depth)
+        pieces = _Pieces()
+        if not isinstance(given, list):
+            self._refuse(where, f"{kind_of(given)} is no text and no list of parts")
+            pieces.texts.append(as_json(given))
+            return pieces
+        for number, part in enumerate(given):
+            pieces.append(self._part(part, f"{where}.{number}", depth))
+        return pieces
+
+    def _part(self, given: object, where: str, depth: int) -> _Pieces:
+        if isinstance(given, str):
+            return _Pieces([given])
+        form = part_form(given) if isinstance(given, Mapping) else None
+        if isinstance(given, Mapping) and form is not None:
+            return self._object(given, form, where, depth + 1)
+        kind = given.get("type") if isinstance(given, Mapping) else kind_of(given)
+        self._refuse(where, f"a part of unknown type {str(kind)[:40]!r}")
+        return _Pieces([as_json(given)])
+
+    def _value(self, given: object, where: str, depth: int) -> _Pieces:
+        """Read text or known parts; any other value is its JSON."""
+        listed = given if isinstance(given, list) else [given]
+        known = (isinstance(part, Mapping) and part_form(part) is not None for part in listed)
+        if isinstance(given, str) or (listed and all(known)):
+            return self._parts(given, where, depth)
+        return _Pieces([as_json(given)])
+
+    def _calls(self, given: object, where: str, depth: int) -> _Pieces:
+        pieces = _Pieces()
+        for number, call in enumerate(given if isinstance(given, list) else [given]):
+            place = f"{where}.{number}" if isinstance(given, list) else where
+            if not isinstance(call, Mapping):
+                raise NoChat(f"{place}: expected a tool call, an object with name and arguments")
+            pieces.append(self._object(call, CALL, place, depth + 1))
+        return pieces
+
+    def _arguments(self, whole: Mapping[str, object], rest: Mapping[str, object], where: str) -> str:
+        """Return all that a call sends, as it was sent where one field holds it."""
+        there = {key: value for key, value in whole.items() if not quiet.is_nothing(value)}
+        if len({as_json(_parsed(value)) for value in there.values()}) > 1:
+            self._refuse(where, f"arguments under {' and '.join(there)}")
+            return as_json({**there, **rest})
+        empty = [value for value in whole.values() if value is not None]
+        sent = [*there.values(), *empty][:1]
+        texts = [value if isinstance(value, str) else as_json(value) for value in sent]
+        if rest and not there:
+            texts = []
+        return _joined((*texts, *([as_json(rest)] if rest else [])))
+
+    def _refuse(self, where: str, what: str) -> None:
+        if self._unknown == "refuse":
+            raise NoChat(f"{where}: {what}; expected a known form, as in docs/data-formats.md")
+
+
+def _unwrapped(given: object) -> object:
+    """A message of LangChain without what its two ways of saving put around it."""
+    if not isinstance(given, Mapping) or "role" in given:
+        return given
+    inner, kind = given.get("kwargs"), given.get("id")
+    if set(given) <= {"lc", "type", "id", "kwargs"} and isinstance(inner, Mapping) and isinstance(kind, list):
+        name = str(kind[-1]).removesuffix("Chunk").removesuffix("Message").lower() if kind else ""
+        return {"type": name, **inner}
+    inner = given.get("data")
+    if set(given) == {"type", "data"} and isinstance(inner, Mapping):
+        return {"type": given["type"], **inner}
+    return given
+
+
+def _unboxed(given: Mapping[str, Any], form: Form) -> dict[str, Any]:
+    """Fields of an object and of the boxes in it; what stands in both keeps the box's name before it."""
+    flat = dict(given)
+    for box in (name for name, use in form.fields.items() if use is Use.BOX):
+        inner = flat.get(box)
+        if isinstance(inner, str) and box == "function":
+            flat[box] = {"name": inner}
+            inner = flat[box]
+        if not isinstance(inner, Mapping):
+            continue
+        del flat[box]
+        for name, value in inner.items():
+            is_other = name in flat and flat[name] != value
+            flat[f"{box}.{name}" if is_other else name] = value
+    return flat
+
+
+def _compared(call: ToolCall) -> tuple[str, str, str]:
+    return call.id, call.name, as_json(_parsed(call.arguments))
+
+
+def _parsed(value: object) -> object:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return value
+
+
+def _name(value: object, where: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise NoChat(f"{where}: expected a tool's name, found {kind_of(value)}")
+    return value
+
+
+def _error(value: object) -> str:
+    if isinstance(value, Mapping) and set(value) <= {"type", "message"}:
+        return f"Error ({value.get('type', 'unknown')}): {value.get('message', '')}"
+    return as_json({"error": value})
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "\n".join(filter(None, texts))
+
+
+def as_json(value: object) -> str:
+    """Return a value's JSON, on one line."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _plain_text(value: object) -> object:
+    """Text of a document that is text, as Anthropic has it; None for any other."""
+    if isinstance(value, Mapping) and set(value) <= {"type", "data", "content", "media_type"}:
+        text = {"text": value.get("data"), "content": value.get("content")}.get(str(value.get("type")))
+        if isinstance(text, str | list) and quiet.remainder(value.get("media_type")) is None:
+            return text
+    return None
+
+
+def _written(given: object, where: str) -> None:
+    """Refuse what can't be written as JSON in UTF-8."""
+    try:
+        as_json(given).encode()
+    except UnicodeEncodeError as error:
+        raise NoChat(f"{where}: half a surrogate pair; no valid text") from error
+    except (TypeError, ValueError) as error:
+        raise NoChat(f"{where}: {error}; expected JSON") from error
+
+
+def kind_of(value: object) -> str:
+    """Return what JSON calls a value: `a list`, `a number`."""
+    names = {type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "text"}
+    return names.get(type(value), "a list" if isinstance(value, list) else "an object")

@@ -1,0 +1,122 @@
+"""A conversation is judged whole, as its provider writes it; what is not known is shown or refused."""
+
+from typing import Any
+
+import pytest
+
+from monitorbench.conversations.chats import messages_in, trajectory_in
+from monitorbench.conversations.read import NoChat
+from monitorbench.prompts.transcript import transcript
+from monitorbench.records import Message, Role, ToolCall
+
+OPENAI = [
+    {"role": "developer", "content": "Be brief."},
+    {"role": "user", "content": [{"type": "text", "text": "Look:"}, {"type": "image_url", "image_url": {}}]},
+    {
+        "role": "assistant",
+        "content": None,
+        "reasoning_content": "I need the file.",
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a"}'}}
+        ],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "secret"},
+    {"role": "assistant", "content": "Done.", "audio": None, "annotations": []},
+]
+
+
+def test_openai_messages_keep_all_that_is_said():
+    """If it failed: a tool call or a thought, where misbehavior often is, would not be judged."""
+    request, response = trajectory_in(OPENAI, "trajectory")
+    assert request == (
+        Message(role=Role.SYSTEM, content="Be brief."),
+        Message(role=Role.USER, content="Look:\n[image_url]"),
+    )
+    assert response == (
+        Message(
+            role=Role.ASSISTANT,
+            thinking="I need the file.",
+            tool_calls=(ToolCall(id="c1", name="read", arguments='{"path": "a"}'),),
+        ),
+        Message(role=Role.TOOL, content="secret", tool_call_id="c1"),
+        Message(role=Role.ASSISTANT, content="Done."),
+    )
+
+
+def test_tools_in_other_forms_are_judged():
+    """If it failed: what an agent does would be judged as nothing, where its provider writes it otherwise."""
+    custom = {"id": "c", "type": "custom", "custom": {"name": "bash", "input": "rm -rf /"}}
+    used = {"type": "tool_use", "id": "t", "name": "bash", "input": {"cmd": "rm -rf /ü"}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "gone"}]}
+    assert messages_in(
+        [
+            {"role": "assistant", "content": None, "tool_calls": [custom]},
+            {"role": "assistant", "content": [{"type": "text", "text": "ok"}, used]},
+            {"role": "user", "content": [result, {"type": "text", "text": "And now?"}]},
+        ],
+        "response",
+    ) == (
+        Message(role=Role.ASSISTANT, tool_calls=(ToolCall(id="c", name="bash", arguments="rm -rf /"),)),
+        Message(
+            role=Role.ASSISTANT,
+            content="ok",
+            tool_calls=(ToolCall(id="t", name="bash", arguments='{"cmd": "rm -rf /ü"}'),),
+        ),
+        Message(role=Role.USER, content="gone\nAnd now?"),
+    )
+
+
+def test_nothing_that_is_said_twice_is_left_out():
+    """If it failed: a plan in a second field would not be judged, behind a harmless first one."""
+    said = {"role": "assistant", "content": "fine", "refusal": "no", "thinking": "a", "reasoning": "a"}
+    assert messages_in([{**said, "reasoning_content": "plan"}], "response") == (
+        Message(role=Role.ASSISTANT, content="fine\nno", thinking="a\nplan"),
+    )
+
+
+def test_a_samples_own_messages_are_read_as_they_are():
+    """If it failed: what `evaluate.py` judged would be another text here."""
+    _, response = trajectory_in(OPENAI, "trajectory")
+    assert messages_in([one.model_dump(mode="json") for one in response], "response") == response
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ("text", "x: expected text or a list"),
+        ([1], "x.0: expected an object"),
+        ([{"role": "bot", "content": "a"}], "x.0.role: 'bot' is no role"),
+        ([{"role": "assistant", "tool_calls": [{"function": {"arguments": "{}"}}]}], "with a name"),
+        ([{"role": "assistant", "tool_calls": [{"type": "shell", "shell": {"do": "rm"}}]}], "with a name"),
+        ([{"role": "assistant", "tool_calls": ["rm"]}], "x.0.tool_calls.0: expected a tool call"),
+        ({"text": "a"}, "x: expected a message, or an object with messages"),
+    ],
+)
+def test_what_is_no_chat_is_named(given: object, complaint: str):
+    """If it failed: a client would not know what to change."""
+    with pytest.raises(NoChat, match=complaint):
+        messages_in(given, "x")
+
+
+UNKNOWN = [
+    {"role": "assistant", "content": {"do": "MARKER"}},
+    {"role": "assistant", "content": [{"type": "computer_call", "action": "MARKER"}]},
+    {"role": "assistant", "content": [{"type": "text", "text": {"value": "MARKER"}}]},
+    {"role": "assistant", "content": [{"type": "text", "text": "a", "note": "MARKER"}]},
+    {"role": "assistant", "content": "a", "plan": {"deep": ["MARKER"]}},
+    {"role": "assistant", "tool_calls": [{"name": "bash", "parameters": {"cmd": "MARKER"}}]},
+    {"role": "assistant", "tool_calls": [{"function": {"name": "bash", "kwargs": {"cmd": "MARKER"}}}]},
+    {"role": "assistant", "tool_calls": [{"name": "f", "arguments": "{}", "args": {"cmd": "MARKER"}}]},
+    {"role": "assistant", "tool_calls": [{"function": {"name": "a"}, "custom": {"name": "MARKER"}}]},
+    {"role": "assistant", "content": "a", "reasoning": [{"type": "plan", "steps": "MARKER"}]},
+    {"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "https://x/MARKER"}}]},
+]
+
+
+@pytest.mark.parametrize("message", UNKNOWN)
+def test_what_is_unknown_is_shown_or_refused(message: dict[str, Any]):
+    """If it failed: a guardrail would pass a command because it stands in an unexpected place."""
+    assert "MARKER" in transcript(messages_in([message], "x"))
+    if message is not UNKNOWN[-1]:
+        with pytest.raises(NoChat, match=r"x\.0.*unknown|x\.0.*arguments under|x\.0.*a part of"):
+            messages_in([message], "x", "refuse")
