@@ -6,11 +6,10 @@ from typing import NamedTuple
 from rich.console import Console
 
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.registry import from_json
-from monitorbench.metrics.results import Results
+from monitorbench.metrics.results import Results, numbers_at
 from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.wordings import WordingChoice
-from monitorbench.records import reasons_in_words
+from monitorbench.records import Split, reasons_in_words
 from monitorbench.report import reading
 from monitorbench.report.reading import ComparedTraining
 from monitorbench.report.tables import transfer as transfer_tables
@@ -162,8 +161,8 @@ def print_points(console: Console, results: Results) -> None:
         )
         for monitor, by_prompt in points.items():
             for prompt, point in by_prompt.items():
-                of = point["rates"]
-                numbers = from_json(of)
+                numbers = numbers_at(results, monitor, prompt)
+                held = numbers_at(results, monitor, prompt, Split.CALIBRATION)
                 row = [
                     f"{names[monitor]} · {prompt}",
                     flagged_above(point["thresholds"]),
@@ -173,9 +172,8 @@ def print_points(console: Console, results: Results) -> None:
                     ),
                 ]
                 print_rows(console, _POINT_COLUMNS, [row])
-                say(console, f"  promised {promise(point['thresholds'])}; {by_question(of)}", "dim")
-                held = point.get("calibration")
-                more = [deployed(of, results["stakes"]["base_rate"]), there(held) if held else ""]
+                say(console, f"  promised {promise(point['thresholds'])}; {by_question(numbers)}", "dim")
+                more = [deployed(numbers, results["stakes"]["base_rate"]), there(held) if held else ""]
                 say(console, f"  {'; '.join(filter(None, more))}", "dim")
                 for note in notes(results["dataset"]["directory"], point):
                     say(console, f"  {note}", "bold")
