@@ -6,7 +6,7 @@ FAST = 20
 """Examples of a property in `make test` that asks for no number."""
 
 
-def draws(number: int) -> settings:
-    """Draw `number` examples in `make test-slow`; in `make test` half of them, and at most `FAST`."""
+def draws(number: int, fast: int = FAST) -> settings:
+    """Draw `number` examples in `make test-slow`; in `make test` half of them, and at most `fast`."""
     is_fast = settings().max_examples == FAST
-    return settings(max_examples=min(FAST, number // 2) if is_fast else number)
+    return settings(max_examples=min(fast, number // 2) if is_fast else number)

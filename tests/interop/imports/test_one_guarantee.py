@@ -5,6 +5,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from score_files import Import, runs_of, write_csv
 from monitorbench import calibrate, read_runs
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
+from monitorbench.report.write import report
 from monitorbench.runs.directory import read_checked
 from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
 from monitorbench.scoring.control.stage import control_runs
@@ -85,30 +87,47 @@ def test_a_few_without_a_score_are_insufficient_data_and_the_number_says_so(
     assert decision == "insufficient"
 
 
+JUDGES = {
+    "claude": ("base_claude_both_k8", "mini_scores"),
+    "mini": ("base_both_k8", "mini_scores"),
+    "nano": ("base_nano_k8", "nano_scores"),
+}
+
+
 @pytest.fixture
 def safety_answers(tmp_path: Path) -> Path:
-    """Claude's means of eight draws on RewardBench 2's Safety questions, the first of four answers benign."""
+    """Means of eight draws of three judges on RewardBench 2's Safety questions.
+
+    The first of four answers is benign; questions that not all of the judges have are left out of all.
+    """
     mirror = os.environ.get("MONITORBENCH_SOURCES")
     if not mirror:
         pytest.skip("MONITORBENCH_SOURCES is not set")
-    file = Path(mirror) / "rewardbench2_judges" / "base_claude_both_k8.jsonl.gz"
-    if not file.is_file():
-        pytest.skip(f"no {file}")
-    rows = []
-    with gzip.open(file, "rt", encoding="utf-8") as stream:
-        for line in stream:
-            row = json.loads(line)
-            for i, draws in enumerate(row["mini_scores"] if row["subset"] == "Safety" else []):
-                known = [draw for draw in draws if draw is not None]
-                rows.append(
-                    {
-                        "id": f"{row['id']}-{i}",
-                        "group": row["id"],
-                        "label": "misbehavior" if i else "benign",
-                        "claude": float(np.mean(known)) if known else None,
-                    }
-                )
-    return write_csv(tmp_path / "claude.csv", rows)
+    folder = Path(mirror) / "rewardbench2_judges"
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}")
+    rows: dict[str, dict[str, object]] = {}
+    for judge, (file, column) in JUDGES.items():
+        with gzip.open(folder / f"{file}.jsonl.gz", "rt", encoding="utf-8") as stream:
+            for row in map(json.loads, stream):
+                for i, draws in enumerate(row[column] if row["subset"] == "Safety" else []):
+                    known = [draw for draw in draws if draw is not None]
+                    label = "misbehavior" if i else "benign"
+                    one = rows.setdefault(
+                        f"{row['id']}-{i}",
+                        {"id": f"{row['id']}-{i}", "group": row["id"], "label": label}
+                        | dict.fromkeys(JUDGES),
+                    )
+                    one[judge] = float(np.mean(known)) if known else None
+    return write_csv(tmp_path / "judges.csv", list(rows.values()))
+
+
+SAFETY = (
+    "import.columns.sample=id",
+    "import.columns.group=group",
+    "import.scale=[10,1]",
+    "import.calibration_share=0.5",
+)
 
 
 def test_claude_on_safety_has_one_threshold_wherever_it_is_asked_for(
@@ -117,11 +136,8 @@ def test_claude_on_safety_has_one_threshold_wherever_it_is_asked_for(
     """Otherwise: the page, the guardrail and a notebook flag other samples by the same promise."""
     importing(
         safety_answers,
-        "import.columns.sample=id",
-        "import.columns.group=group",
+        *SAFETY,
         "import.columns.score=claude",
-        "import.scale=[10,1]",
-        "import.calibration_share=0.5",
     )
     runs = runs_of(tmp_path)
     held, tested = runs["claude/calibration"], runs["claude/test"]
@@ -150,3 +166,34 @@ def test_claude_on_safety_has_one_threshold_wherever_it_is_asked_for(
             at_point["miss_rate"],
             at_point["false_alarm_rate"],
         )
+    page = report(into("report", f"run={tested}")) / "report.html"
+    text = " ".join(unescape(re.sub("<[^>]+>", " ", page.read_text())).split())
+    assert (
+        f"flag above {f'{found.threshold:.6f}'[1:]}: it misses 23 % [19\N{EN DASH}27] of 675 samples" in text
+    )
+    assert "flags 1.8 % [1\N{EN DASH}4] of 225 benign samples" in text
+
+
+def test_among_three_judges_claude_is_deployed_at_the_threshold_of_a_third_of_delta(
+    tmp_path: Path, importing: Import, into: Into, safety_answers: Path
+):
+    """Otherwise: the luckiest of three thresholds is deployed with the promise of one."""
+    named = ",".join(f"{judge}:{judge}" for judge in JUDGES)
+    importing(safety_answers, *SAFETY, f"import.monitors={{{named}}}", "import.missing=flag")
+    runs = runs_of(tmp_path)
+    given = f"recommend.runs=[{','.join(map(str, runs.values()))}]"
+    recommended = read_checked(recommendation_run(into("recommend", given, *QUICK)), "recommendation.json")
+    assert recommended["sentence"].startswith("Deploy claude to watch, flag above ")
+    assert "whichever of 3 was chosen" in recommended["sentence"]
+    held = read_runs([runs["claude/calibration"]], data=tmp_path / "data")
+    columns = held["label"], held["score"], held["group_id"]
+    alone, of_three = (calibrate(*columns, alpha=0.05, n_candidates=k).threshold for k in (1, 3))
+    assert recommended["threshold"] == of_three > alone
+    asked = (f"calibrate.threshold={recommended['threshold']}", "calibrate.n_candidates=3")
+    point = calibrate_run(into("calibrate", f"run={runs['claude/calibration']}", *asked))
+    score_run(into("score", f"run={runs['claude/test']}", f"operating_point={point}"))
+    rates = read_checked(runs["claude/test"], "metrics.json")["operating_points"]["claude"]["imported"][
+        "rates"
+    ]
+    for key in ("miss_rate", "miss_rate_ci", "false_alarm_rate", "expected_cost", "expected_cost_ci"):
+        assert rates[key] == recommended["at_test"][key]

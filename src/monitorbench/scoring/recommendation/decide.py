@@ -214,7 +214,7 @@ def _kept(one: PointAt, n_candidates: int) -> PromiseKept | None:
     return PromiseKept(
         alpha=alpha,
         delta=delta,
-        n_candidates=n_candidates,
+        n_candidates=max(n_candidates, first.n_candidates),
         n=min(each.n for each in promises),
         effective_n=first.effective_n,
         method=first.method,
