@@ -105,7 +105,7 @@ def has_something(messages: Sequence[Message]) -> bool:
     )
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """What a cell of a table holds."""
 
     value: Any
@@ -114,15 +114,17 @@ class Cell(NamedTuple):
     """Whether it looks like a chat and is taken as text all the same."""
 
 
-def cell(text: str) -> Cell:
+def cell(text: str) -> TableCell:
     """Return the chat in a cell, written as JSON or as Python writes lists, else its text."""
     if not _LIKE_A_CHAT.match(text):
-        return Cell(text, is_doubtful=False)
+        return TableCell(text, is_doubtful=False)
     try:
         value = strict_json.loads(text)
     except (ValueError, RecursionError) as error:
         value = None if isinstance(error, strict_json.Refused) else _of_python(text.strip())
-    return Cell(value, is_doubtful=False) if is_chat(value) else Cell(text, is_doubtful=value is None)
+    return (
+        TableCell(value, is_doubtful=False) if is_chat(value) else TableCell(text, is_doubtful=value is None)
+    )
 
 
 def _of_python(text: str) -> object:
