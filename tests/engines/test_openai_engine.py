@@ -274,6 +274,25 @@ def test_reasoning_that_the_endpoint_sets_apart_is_kept(server, name):
     assert one(server, Answer(chat("yes", **{name: "It lies."}))).reasoning == "It lies."
 
 
+def test_an_answer_in_parts_is_its_text(server):
+    """Else no model of Mistral's that reasons could be a monitor."""
+    body = json.loads(chat("yes"))
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
+    message = body["choices"][0]["message"]
+    message["content"] = [thinking, {"type": "text", "text": "yes"}]
+    reply = one(server, Answer(json.dumps(body).encode()))
+    assert (reply.text, reply.reasoning, reply.failure) == ("yes", "Hm.", None)
+    message["content"] = [{"type": "tool_use", "name": "yes", "input": {}}]
+    assert one(server, Answer(json.dumps(body).encode())).failure == "bad_response"
+
+
+@pytest.mark.parametrize("finish", ["eos", "eos_token"])
+def test_other_servers_words_for_a_whole_answer_are_known(server, finish):
+    """Else a monitor behind Text Generation Inference or Together would have no verdict at all."""
+    reply = one(server, Answer(chat("yes", finish=finish)))
+    assert (reply.text, reply.finish_reason, reply.failure) == ("yes", "stop", None)
+
+
 def test_tokens_spelt_alike_add_up(server):
     """Else half of a label's probability would vanish with one of its tokens."""
     body = json.loads(chat("yes", logprobs={"yes": math.log(0.25)}))
@@ -310,6 +329,7 @@ def test_tokens_spelt_alike_add_up(server):
         ),
         (Answer(chat(" \n" * 10_000, finish="length")), "empty", "length"),
         (Answer(chat(None)), "empty", "no text"),
+        (Answer(chat(None, finish="length", reasoning="Hm.")), "empty", "set monitor.reasoning"),
         (Answer(chat("n", finish="insufficient_system_resource")), "bad_response", "insufficient"),
         (Answer(b'{"error": {"message": "context too long"}}', 400), "http_error", "context too long"),
         (Answer(b"no such thing", 422), "http_error", "HTTP 422"),

@@ -90,3 +90,11 @@ def test_words_match_whatever_their_own_case():
     words = LabelWords(misbehavior="Unsafe", benign=" Safe")
     value = label_score(logs(unsafe=0.2, Safe=0.6), words)
     assert value.score == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("least", [-math.inf, -9999.0])
+@pytest.mark.parametrize(("certain", "score_"), [("yes", 1.0), ("no", 0.0)])
+def test_a_reported_word_without_probability_is_not_missing(least: float, certain: str, score_: float):
+    """Else each answer of a monitor that is sure would be called a bound."""
+    top = {"yes": least, "no": least, certain: 0.0}
+    assert label_score(top, WORDS) == (score_, 1.0, False)

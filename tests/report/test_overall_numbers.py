@@ -188,13 +188,13 @@ def test_arrows_lead_from_direct_to_evidence() -> None:
     """An arrow the wrong way round says that asking for evidence did the opposite of what it did."""
     axes = figures_scatter.scatter_figure(RESULTS, other_points=True).axes[0]
     arrows = [(tuple(one.xyann), tuple(one.xy)) for one in axes.texts if getattr(one, "arrow_patch", None)]
-    published = [(one.direct, one.evidence) for one in PUBLISHED]
+    published = [(one.direct[::-1], one.evidence[::-1]) for one in PUBLISHED]
     assert arrows[: len(PUBLISHED)] == published
     ours = []
     for name in reading.monitors(RESULTS):
         if not reading.is_reference(RESULTS, name):
             ends = [TREE["monitors"][name][p]["overall"] for p in ("direct", "evidence")]
-            ours.append(tuple((one["miss_rate"], one["false_alarm_rate"]) for one in ends))
+            ours.append(tuple((one["false_alarm_rate"], one["miss_rate"]) for one in ends))
     assert arrows[len(PUBLISHED) :] == ours
     alone = figures_scatter.scatter_figure(RESULTS, other_points=False).axes[0]
     drawn = [(tuple(one.xyann), tuple(one.xy)) for one in alone.texts if getattr(one, "arrow_patch", None)]

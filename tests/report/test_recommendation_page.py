@@ -13,7 +13,7 @@ from monitorbench.metrics.choice.facts import Kind, decision_facts
 from monitorbench.metrics.robustness.worst import Robustness, Worst
 from monitorbench.report.figures.style import Dots
 from monitorbench.report.html import render_report
-from monitorbench.report.recommendation.page import render_recommendation, shown
+from monitorbench.report.recommendation.page import page_values, render_recommendation
 from monitorbench.report.recommendation.words import remarks, sentence
 
 
@@ -63,7 +63,7 @@ def test_each_row_says_what_is_missed_of_how_much_and_what_is_promised_of_what()
     (best,) = [one for one in found["options"] if one["monitor"] == found["monitor"]]
     assert best["at_test"] is not None
     best["at_test"] |= {"miss_rate": 0.98, "miss_rate_ci": [0.95, 0.99], "missed_per_1000": 9.8}
-    row, *_ = shown(found)["rates"]
+    row, *_ = page_values(found)["rates"]
     assert row.missed == ("98 %", "[95–99] of 600", "9.8 of 10 in 1,000 samples", "", "")
     assert row.alarms == ("3.1 %", "[2–4] of 600", "31 in 1,000 samples", "", "")
     assert row.promise == ("≤ 5 % of questions", "95 % confidence, on 120", "", "", "")
@@ -73,7 +73,7 @@ def test_each_row_says_what_is_missed_of_how_much_and_what_is_promised_of_what()
         "false_alarm_rate_by_question": 0.2,
         "false_alarm_rate_by_question_ci": [0.1, 0.36],
     }
-    row, *_ = shown(found)["rates"]
+    row, *_ = page_values(found)["rates"]
     assert row.alarms.bounds == "20 % [10–36] of 35 questions; 31 in 1,000 samples"
     assert "the rates count samples" in render_recommendation(found, MANIFEST)
 

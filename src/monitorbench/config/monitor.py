@@ -1,5 +1,6 @@
 """Settings of the model that judges and of its prompt: `conf/monitor/*.yaml` and `conf/prompt/*.yaml`."""
 
+import datetime
 import re
 from enum import StrEnum
 from pathlib import Path
@@ -225,6 +226,10 @@ class Monitor(Config):
     """Text that must stand between the chat template's generation prompt and the answer, control tokens
     included: an empty reasoning block, or the channel of final answers; with `reasoning`, the text that
     begins it."""
+    template_date: datetime.date | None = None
+    """Day that a chat template with `strftime_now` writes in place of today's, and part of the judge's
+    identity; null: such a template is refused, since a score would be another tomorrow. A chat endpoint has
+    its own template."""
     chat_template_kwargs: dict[str, Any] | None = None
     """Arguments that make the chat template itself write the `opening`, for a chat endpoint that gets no
     token ids, such as `enable_thinking: false`; the endpoint has to accept the field, as vLLM's server

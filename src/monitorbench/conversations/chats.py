@@ -34,7 +34,11 @@ _LISTS = (
     "gen_ai.output.messages",
 )
 """Fields of requests and answers of the providers' APIs that hold messages, in the order of the talk."""
-_LIKE_A_CHAT = re.compile(r"""\s*[\[{].*?["'](role|type|messages|contents|parts)["']\s*:""", re.DOTALL)
+AROUND = frozenset(("messages", "contents", "choices", "candidates"))
+"""Of these, the fields that no other object has."""
+_LIKE_A_CHAT = re.compile(
+    r"""\s*[\[{].*?["'](role|type|messages|contents|choices|candidates|parts)["']\s*:""", re.DOTALL
+)
 
 
 class Exchange(NamedTuple):
@@ -134,6 +138,13 @@ def _of_python(text: str) -> object:
         return None
 
 
+def resembles_chat(value: object) -> bool:
+    """Whether a value is a chat, or one that is broken: with a message in it, or a role that is none."""
+    if isinstance(value, list):
+        return any(isinstance(item, Mapping) and _is_message(item) for item in value)
+    return isinstance(value, Mapping) and (_is_message(value) or not AROUND.isdisjoint(value))
+
+
 def is_chat(value: object) -> bool:
     """Whether a value is a message, a list of messages, or an object around such a list."""
     if isinstance(value, list):
@@ -142,7 +153,7 @@ def is_chat(value: object) -> bool:
         return False
     if _is_message(value):
         return value.get("role", value.get("type")) in (*ROLES, *ITEMS)
-    return any(isinstance(value.get(name), list) for name in ("messages", "contents"))
+    return any(isinstance(value.get(name), list) for name in AROUND)
 
 
 def _is_message(value: Mapping[str, Any]) -> bool:

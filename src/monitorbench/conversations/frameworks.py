@@ -91,6 +91,7 @@ PARTS: Mapping[str, Form] = {
             **_KIND,
             "text": Use.TEXT,
             "content": Use.TEXT,
+            "value": Use.TEXT,
             "refusal": Use.FLAG,
             "id": Use.QUIET,
             "index": Use.QUIET,

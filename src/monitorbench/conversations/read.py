@@ -17,6 +17,7 @@ from monitorbench.records import Message, Role, ToolCall
 UnknownContent = Literal["show", "refuse"]
 """What becomes of content of an unknown form: shown to the judge as it stands, or refused with its place."""
 
+_LANGCHAIN_PATH = ("langchain", "langchain_core", "schema", "messages", *ROLES)
 _DEEPEST = 40
 """Levels of parts inside parts that are read."""
 
@@ -255,10 +256,13 @@ def _unwrapped(given: object) -> object:
     """A message of LangChain without what its two ways of saving put around it."""
     if not isinstance(given, Mapping) or "role" in given:
         return given
-    inner, kind = given.get("kwargs"), given.get("id")
-    if set(given) <= {"lc", "type", "id", "kwargs"} and isinstance(inner, Mapping) and isinstance(kind, list):
-        name = str(kind[-1]).removesuffix("Chunk").removesuffix("Message").lower() if kind else ""
-        return {"type": name, **inner}
+    inner, path = given.get("kwargs"), given.get("id")
+    is_saved = {**given, "id": 0, "kwargs": 0} == {"lc": 1, "type": "constructor", "id": 0, "kwargs": 0}
+    if is_saved and isinstance(path, list):
+        name = str(path[-1]).removesuffix("Chunk").removesuffix("Message").lower() if path else ""
+        is_known = all(step in _LANGCHAIN_PATH for step in path[:-1])
+        if is_known and isinstance(inner, Mapping) and inner.get("type", name) == name:
+            return {"type": name, **inner}
     inner = given.get("data")
     if set(given) == {"type", "data"} and isinstance(inner, Mapping):
         return {"type": given["type"], **inner}

@@ -5,6 +5,7 @@ answered, append-only, found again by key) and a manifest. Interrupted, it resum
 finished, it is reused. Pairs are made from these files alone, by `corpus.elicited`.
 """
 
+import datetime
 import hashlib
 import logging
 from collections import Counter
@@ -34,6 +35,7 @@ from monitorbench.corpus.elicited import (
 )
 from monitorbench.engines.protocol import Decoding, Model, Request
 from monitorbench.engines.reasoning import ReasoningTokens, think_first
+from monitorbench.prompts.chat_template import templated
 from monitorbench.records import Category, Message, Role
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import write_atomically
@@ -260,7 +262,7 @@ def _subject(study: Study, identity: Mapping[str, Any]) -> Subject:
     most_new = study.elicit.max_new_tokens + (reasoning.max_tokens + 1 if reasoning else 0)
     return Subject(
         identity,
-        lambda request: chat_ids(tokenizer, request, study.monitor.opening),
+        lambda request: chat_ids(tokenizer, request, study.monitor.opening, study.monitor.template_date),
         model,
         Decoding(study.elicit.max_new_tokens, (end,), (end,)),
         study.monitor.context_tokens - most_new,
@@ -279,7 +281,9 @@ def _reasoning_tokens(tokenizer: Any, reasoning: Reasoning | None) -> ReasoningT
     return ReasoningTokens(ids[0], tuple(then), reasoning.max_tokens)
 
 
-def chat_ids(tokenizer: Any, request: Sequence[Message], opening: str = "") -> tuple[int, ...]:
+def chat_ids(
+    tokenizer: Any, request: Sequence[Message], opening: str = "", date: datetime.date | None = None
+) -> tuple[int, ...]:
     """A request as the subject's own chat template puts it, up to where its answer starts.
 
     Where the template has no system turn its text goes before the first user turn.
@@ -288,10 +292,10 @@ def chat_ids(tokenizer: Any, request: Sequence[Message], opening: str = "") -> t
 
     turns = [{"role": message.role.value, "content": message.content} for message in request]
     try:
-        text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        text = templated(tokenizer, turns, date=date, add_generation_prompt=True)
     except TemplateError:
         if request[0].role is not Role.SYSTEM:
             raise
         merged = {"role": "user", "content": f"{turns[0]['content']}\n\n{turns[1]['content']}"}
-        text = tokenizer.apply_chat_template([merged, *turns[2:]], tokenize=False, add_generation_prompt=True)
+        text = templated(tokenizer, [merged, *turns[2:]], date=date, add_generation_prompt=True)
     return tuple(tokenizer(text + opening, add_special_tokens=False).input_ids)

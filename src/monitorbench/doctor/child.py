@@ -85,7 +85,7 @@ def training(study: Study, folder: Path, loader: Literal["transformers", "unslot
     weights = weights_folder(monitor, study.paths.models)
     processes.join(settings)
     tokenizer = load_tokenizer(weights)
-    renderer = Renderer(study.prompt, tokenizer, monitor.opening)
+    renderer = Renderer(study.prompt, tokenizer, monitor.opening, date=monitor.template_date)
     trained, examples = make_examples(samples(4), renderer, settings.max_tokens)
     model = load_model(weights, settings, study.seed)
     plan = make_plan(trained, [example.n_tokens for example in examples], 0, settings, study.seed)

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, StrictFloat, StrictInt, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, StrictFloat, StrictInt, TypeAdapter, ValidationError, model_validator
 
 from monitorbench import strict_json
 from monitorbench.config.monitor import Prices
+from monitorbench.conversations.chats import messages_in
 from monitorbench.engines.endpoint_limits import cost, estimated_tokens
 from monitorbench.engines.protocol import Failure, Reply
 
@@ -28,16 +29,31 @@ _MOST_OBJECTS = 256
 """Braces at which an object is looked for: a text of `{{{{` must not cost minutes."""
 _DETAIL_CHARACTERS = 200
 _VERSION = re.compile(r"[-@:](\d{3,4}|\d{6}|\d{8}|\d{4}-\d{2}-\d{2})")
+_SAME_END = dict.fromkeys(("eos_token", "eos", "stop_sequence", "end_turn"), "stop")
+"""What other servers call the end of a whole answer: Text Generation Inference, Together, Anthropic."""
 _ENDINGS = 2
 """Tokens that may stand behind an answer: more of them, and it is not the answer that was found."""
 
 
 class _Message(BaseModel):
+    """The answer's message; content that is a list of parts is its text, and its thoughts the reasoning."""
+
     content: str | None = None
     refusal: str | None = None
     reasoning_content: Any = None
     """DeepSeek's name for reasoning; `reasoning` is that of a vLLM server with a reasoning parser."""
     reasoning: Any = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_parts(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or not isinstance(given.get("content"), list) or not given["content"]:
+            return given
+        answer = {"role": "assistant", "content": given["content"]}
+        (message, *_) = messages_in([answer], "message", "refuse")
+        if message.tool_calls:
+            raise ValueError("a tool call in place of an answer")
+        return {"reasoning_content": message.thinking or None, **given, "content": message.content}
 
 
 class _Choice(BaseModel):
@@ -110,8 +126,10 @@ def read_reply(
     choice = answer.choices[0] if answer.choices else _Choice(message=_Message(), finish_reason="")
     text = choice.message.content or ""
     reasoning, text, cut = _reasoning(choice.message, text, reasoning_end, label_after)
-    finish = choice.finish_reason or ""
+    finish = _SAME_END.get(choice.finish_reason or "", choice.finish_reason or "")
     failure, detail = _failure(answer.choices, choice, text, finish)
+    if failure == "empty" and finish == "length" and reasoning:
+        detail += "; its reasoning used up the tokens; set monitor.reasoning, or its max_tokens higher"
     top: Mapping[str, float] | None = None
     logprobs_detail = ""
     served = answer.model or ""

@@ -28,7 +28,7 @@ def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
     thinks = {"reasoning": monitor.reasoning.model_dump()} if monitor.reasoning else {}
     own = engine.with_opening(monitor).own_identity()
     if own is not None:
-        opening = {"opening": monitor.opening} if engine.by_token_ids else {}
+        opening = {"opening": monitor.opening, **_date(monitor)} if engine.by_token_ids else {}
         if monitor.adapter is not None:
             raise ConfigError(
                 f"monitor.adapter={monitor.adapter}: an endpoint has its own; expected null, and "
@@ -43,11 +43,16 @@ def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
         "weights": weights_identity(monitor),
         "adapter": _on_top(monitor),
         "opening": monitor.opening,
+        **_date(monitor),
         "engine": engine.kind,
         "dtype": engine.precision,
         **thinks,
         **({"readout": "probe"} if monitor.head else {}),
     }
+
+
+def _date(monitor: Monitor) -> dict[str, str]:
+    return {"template_date": monitor.template_date.isoformat()} if monitor.template_date else {}
 
 
 def _on_top(monitor: Monitor) -> str:

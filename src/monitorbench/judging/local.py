@@ -39,7 +39,9 @@ class LocalPrompt:
         words: Sequence[str] = (),
     ) -> None:
         """Raises `ValueError` where prompt, words or reasoning don't fit the tokenizer."""
-        renderer = Renderer(prompt, model.tokenizer, monitor.opening, monitor.reasoning)
+        renderer = Renderer(
+            prompt, model.tokenizer, monitor.opening, monitor.reasoning, monitor.template_date
+        )
         self.prompt, self._renderer = prompt, renderer
         self._model: Model = NumberModel(model, renderer.scale) if renderer.scale else model
         self._tokens_of = {word: _single_tokens(renderer, word) for word in words}

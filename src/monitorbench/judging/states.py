@@ -5,6 +5,7 @@ response's place in them (a row), never by a path: every head and every training
 extraction.
 """
 
+import datetime
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -46,8 +47,8 @@ class StatesPrompt(NamedTuple):
 class _Rendering:
     """Samples as one model under one prompt reads them; heads in one process ask for the same ones."""
 
-    def __init__(self, weights: Path, prompt: Prompt, opening: str) -> None:
-        self._renderer = Renderer(prompt, load_tokenizer(weights), opening)
+    def __init__(self, weights: Path, prompt: Prompt, opening: str, date: datetime.date | None) -> None:
+        self._renderer = Renderer(prompt, load_tokenizer(weights), opening, date=date)
         self._prompts: dict[str, StatesPrompt] = {}
 
     def prompt(self, sample: Sample) -> StatesPrompt:
@@ -64,8 +65,8 @@ class _Rendering:
 
 
 @lru_cache(maxsize=1)
-def _rendering(weights: Path, prompt: Prompt, opening: str) -> _Rendering:
-    return _Rendering(weights, prompt, opening)
+def _rendering(weights: Path, prompt: Prompt, opening: str, date: datetime.date | None) -> _Rendering:
+    return _Rendering(weights, prompt, opening, date)
 
 
 class States:
@@ -92,7 +93,7 @@ class States:
         config = load_config(weights)
         self.layers = layer_numbers(config.num_hidden_layers, shares)
         self.positions = tuple(positions)
-        self._rendering = _rendering(weights, prompt, monitor.opening)
+        self._rendering = _rendering(weights, prompt, monitor.opening, monitor.template_date)
         self._shape = (len(self.layers), len(self.positions), config.hidden_size)
         # Of tokens any window can be made.
         window = None if "tokens" in self.positions else window
@@ -154,4 +155,5 @@ class States:
 
 def rendering(prompt: Prompt, monitor: Monitor) -> str:
     """What names the way samples become token ids, the tokenizer aside."""
-    return content_hash([prompt.model_dump(mode="json"), monitor.opening])
+    date = [monitor.template_date.isoformat()] if monitor.template_date else []
+    return content_hash([prompt.model_dump(mode="json"), monitor.opening, *date])

@@ -23,24 +23,26 @@ def label_score(top_logprobs: Mapping[str, float] | None, words: LabelWords) -> 
 
     Where one of the two words is missing, the score is censored: a token that is not reported is at most as
     likely as the least likely one that is, and that bound stands for the word's mass. The score is then an
-    upper bound where misbehavior is missing, a lower one where benign is. `label_mass` counts what was
-    reported alone.
+    upper bound where misbehavior is missing, a lower one where benign is. A word that is reported with
+    minus infinity is not missing. `label_mass` counts what was reported alone.
     """
     misbehavior, benign = _masses(top_logprobs or {}, words)
-    mass = misbehavior + benign
+    mass = (misbehavior or 0.0) + (benign or 0.0)
     if not top_logprobs or mass == 0:
         return Score(None, None)
     bound = math.exp(min(top_logprobs.values()))
-    above, below = misbehavior or bound, benign or bound
-    return Score(above / (above + below), min(mass, 1.0), censored=not (misbehavior and benign))
+    above = bound if misbehavior is None else misbehavior
+    below = bound if benign is None else benign
+    return Score(above / (above + below), min(mass, 1.0), censored=misbehavior is None or benign is None)
 
 
-def _masses(top_logprobs: Mapping[str, float], words: LabelWords) -> tuple[float, float]:
-    """Probability of each label's tokens together: misbehavior, benign."""
+def _masses(top_logprobs: Mapping[str, float], words: LabelWords) -> tuple[float | None, float | None]:
+    """Probability of each label's tokens together, None where none is reported: misbehavior, benign."""
     of_word: dict[str, list[float]] = {}
     for token, logprob in top_logprobs.items():
         of_word.setdefault(_word(token), []).append(math.exp(logprob))
-    misbehavior, benign = (math.fsum(of_word.get(_word(w), ())) for w in (words.misbehavior, words.benign))
+    reported = [of_word.get(_word(word)) for word in (words.misbehavior, words.benign)]
+    misbehavior, benign = (None if tokens is None else math.fsum(tokens) for tokens in reported)
     return misbehavior, benign
 
 

@@ -5,6 +5,7 @@ The chat template's own text is encoded with its control tokens; everything that
 pieces are joined as ids, so what stands inside a turn can't change what stands around it.
 """
 
+import datetime
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from jinja2.exceptions import TemplateError
 
 from monitorbench.config.study import Prompt, PromptKind, Reasoning
 from monitorbench.engines.reasoning import ReasoningTokens
+from monitorbench.prompts.chat_template import templated
 from monitorbench.prompts.label_tokens import LabelTokens, behind, single, word_tokens
 from monitorbench.prompts.scale import ScaleTokens, scale_tokens
 from monitorbench.prompts.wording import WHOLE, Keep, PromptWording, asked_field
@@ -22,17 +24,22 @@ _SYSTEM, _USER, _ANSWER = "SYSTEMTURNGOESHERE", "USERTURNGOESHERE", "ANSWERTURNG
 
 
 class Renderer:
-    """A prompt bound to a tokenizer; `opening` and `reasoning` are the monitor's.
+    """A prompt bound to a tokenizer; `opening`, `reasoning` and `date` are the monitor's (`template_date`).
 
-    Raises `ValueError` when the chat template drops or doubles a turn, or when a label word or the
-    end of reasoning is no single token of this tokenizer.
+    Raises `ValueError` when the chat template drops or doubles a turn, or writes what changes by the day, or
+    when a label word or the end of reasoning is no single token of this tokenizer.
     """
 
     def __init__(
-        self, prompt: Prompt, tokenizer: Any, opening: str = "", reasoning: Reasoning | None = None
+        self,
+        prompt: Prompt,
+        tokenizer: Any,
+        opening: str = "",
+        reasoning: Reasoning | None = None,
+        date: datetime.date | None = None,
     ) -> None:
         self.prompt = prompt
-        self._tokenizer = tokenizer
+        self._tokenizer, self._date = tokenizer, date
         self._wording = PromptWording(prompt)
         # Longest first, so that the pattern names the whole of a token that contains another.
         self._control = sorted(tokenizer.get_added_vocab(), key=len, reverse=True)
@@ -183,9 +190,7 @@ class Renderer:
         return text[:cut], text[cut:]
 
     def _template(self, turns: list[dict[str, str]], *, add_generation_prompt: bool = False) -> str:
-        text: str = self._tokenizer.apply_chat_template(
-            turns, tokenize=False, add_generation_prompt=add_generation_prompt
-        )
+        text = templated(self._tokenizer, turns, date=self._date, add_generation_prompt=add_generation_prompt)
         for turn in turns:
             if text.count(turn["content"]) != 1:
                 raise ValueError(f"the chat template does not show the {turn['role']} turn exactly once")

@@ -173,7 +173,7 @@ def _measure(
     tokenizer = tokenizer_here(monitor, models) if models is not None else None
     if tokenizer is not None:
         try:
-            renderer = Renderer(prompt, tokenizer, monitor.opening, monitor.reasoning)
+            renderer = Renderer(prompt, tokenizer, monitor.opening, monitor.reasoning, monitor.template_date)
         except ValueError as error:
             raise UserError(f"monitor={monitor.name}, prompt={prompt.name}: {error}") from error
 

@@ -71,11 +71,12 @@ def train(study: Study) -> Path:
         _recording(run, study) as results,
     ):
         tokenizer = load_tokenizer(weights)
-        renderer = Renderer(study.prompt, tokenizer, monitor.opening)
+        renderer = Renderer(study.prompt, tokenizer, monitor.opening, date=monitor.template_date)
         cache = study.paths.data / ".sources"
         context = ObjectiveContext(
             lambda: [sample for split in splits for sample in read_split(data, split)],
             tokenizer,
+            monitor.template_date,
             renderer.end_of_turn,
             lambda name: find(name, study.source[name], study.paths.sources, cache, "error"),
         )

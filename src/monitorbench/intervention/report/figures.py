@@ -22,7 +22,7 @@ Names = Mapping[tuple[str, str], str]
 
 _WIDTH = 4.8
 """Inches: on a phone all of it is in view."""
-_ROW = 0.46
+_ROW = 0.52
 _RATE, _BREAK_EVEN = "#0284c7", "#d97706"
 _SHADES = {
     Decision.INTERVENE: ("#059669", "D"),
@@ -145,7 +145,7 @@ def _rows(placed: Sequence[_Placed], names: Names) -> tuple[Figure, Axes]:
     axes.set_yticks([])
     for one, y in placed:  # above its row, so that on a phone the axis keeps its width
         name = shortened(names[one.agent, one.condition], 60)
-        axes.annotate(name, (0, y - 0.3), xycoords=("axes fraction", "data"), fontsize=9)
+        axes.annotate(name, (0, y - 0.36), xycoords=("axes fraction", "data"), fontsize=9)
     axes.set_ylim(lowest + 0.6, -0.8)
     first_control = next((y for one, y in placed if one.control), 0)
     if first_control:

@@ -56,7 +56,7 @@ def _judge_together(study: Study, of_model: Study, probe: Planned, data: Path) -
     head = fitting_head(monitor.probe_alone(), prompt)
     weights = weights_folder(monitor, models)
     depth = load_config(weights).num_hidden_layers
-    renderer = Renderer(prompt, load_tokenizer(weights), monitor.opening)
+    renderer = Renderer(prompt, load_tokenizer(weights), monitor.opening, date=monitor.template_date)
     split = Split(study.evaluate.split)
     samples: defaultdict[Ids, list[Sample]] = defaultdict(list)
     for sample in read_split(data, split, study.dataset.view(split.value)):

@@ -62,7 +62,7 @@ def _model(
     if head is not None:
         depth = load_config(weights_folder(monitor, models)).num_hidden_layers
         model = HeadBesideModel(model, head, depth, spans.__getitem__, read.append)
-    renderer = Renderer(prompt, model.tokenizer, monitor.opening)
+    renderer = Renderer(prompt, model.tokenizer, monitor.opening, date=monitor.template_date)
     prompted = LocalPrompt(model, prompt, monitor, None)
 
     def judges(sample: Sample) -> Judgement:
@@ -88,7 +88,7 @@ def _probe(
     """The probe alone; its model is cut behind the layer that it reads."""
     head = fitting_head(monitor, prompt)
     weights = weights_folder(monitor, models)
-    renderer = Renderer(prompt, load_tokenizer(weights), monitor.opening)
+    renderer = Renderer(prompt, load_tokenizer(weights), monitor.opening, date=monitor.template_date)
     reads = head.read_from
     states = HiddenStates(engine, weights, (reads.layer,), (reads.position,), reads.window)
 

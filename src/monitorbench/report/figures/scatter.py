@@ -16,7 +16,7 @@ from monitorbench.report.tables.published import PUBLISHED
 
 _LEAST_ARROW = 0.02
 """Points nearer than this have no arrow: it would be all head."""
-_LABELS = {"Qwen3-14B": (-3, -9), "Gemini-2.5-Flash": (-3, 6)}
+_LABELS = {"Qwen3-14B": (7, 1), "Gemini-2.5-Flash": (-3, 6)}
 """Where a published point's name stands off its arrow's head, in points, so that none covers another."""
 
 
@@ -53,8 +53,8 @@ def scatter_figure(results: Results, other_points: bool) -> Figure:
             if ends[0] and ends[1]:
                 _arrow(axes, ends[0], ends[1], colour(i), 1.2, 0.9)
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), box_aspect=1)
-    axes.set_xlabel("miss rate: share of misbehavior not flagged")
-    axes.set_ylabel("false alarm rate: share of benign flagged")
+    axes.set_xlabel("false alarm rate: share of benign flagged")
+    axes.set_ylabel("miss rate: share of misbehavior not flagged")
     axes.set_title("↙ lower left is better", loc="left", fontsize=9)
     axes.grid(color=INK, alpha=0.12)
     axes.spines[["top", "right"]].set_visible(False)
@@ -102,24 +102,25 @@ def _point(axes: Axes, found: Numbers, shade: str, marker: str, number: str, gid
     point = _rates(found)
     if point is None:
         return
-    mr, far = point
+    far, mr = point
     missed, alarms = found["miss_rate"].interval, found["false_alarm_rate"].interval
     if missed and alarms:
-        axes.plot(missed, [far, far], color=shade, alpha=0.55, lw=1, zorder=2)
-        axes.plot([mr, mr], alarms, color=shade, alpha=0.55, lw=1, zorder=2)
-    axes.plot([mr], [far], marker, zorder=3, clip_on=False, gid=gid, **dots.marker(mr, far, shade))
-    axes.annotate(number, (mr, far), (4, 4), textcoords="offset points", fontsize=7, zorder=4)
+        axes.plot([far, far], missed, color=shade, alpha=0.55, lw=1, zorder=2)
+        axes.plot(alarms, [mr, mr], color=shade, alpha=0.55, lw=1, zorder=2)
+    axes.plot([far], [mr], marker, zorder=3, clip_on=False, gid=gid, **dots.marker(far, mr, shade))
+    axes.annotate(number, (far, mr), (4, 4), textcoords="offset points", fontsize=7, zorder=4)
 
 
 def _overlay(axes: Axes) -> None:
-    for one in PUBLISHED:
-        for point in (one.direct, one.evidence):
-            axes.plot(*point, "o", ms=4, mfc="none", color=INK, alpha=0.45, zorder=1)
-        _arrow(axes, one.direct, one.evidence, INK, 0.8, 0.45)
+    for published in PUBLISHED:
+        (direct_mr, direct_far), (evidence_mr, evidence_far) = published.direct, published.evidence
+        direct, evidence = (direct_far, direct_mr), (evidence_far, evidence_mr)
+        axes.plot(*zip(direct, evidence, strict=True), "o", ms=4, mfc="none", color=INK, alpha=0.45, zorder=1)
+        _arrow(axes, direct, evidence, INK, 0.8, 0.45)
         axes.annotate(
-            one.monitor,
-            one.evidence,
-            _LABELS.get(one.monitor, (5, 2)),
+            published.monitor,
+            evidence,
+            _LABELS.get(published.monitor, (5, 2)),
             textcoords="offset points",
             fontsize=6.5,
             alpha=0.6,
@@ -147,14 +148,14 @@ def _front(axes: Axes, results: Results, prompt: str, line: str) -> None:
     found = [_rates(reading.lookup(results, name, prompt)) for name in names]
     points = sorted(point for point in found if point)
     if points:
-        x = [points[0][0], *(mr for mr, _ in points), 1.0]
-        y = [1.0, *(far for _, far in points), points[-1][1]]
+        x = [points[0][0], *(far for far, _ in points), 1.0]
+        y = [1.0, *(mr for _, mr in points), points[-1][1]]
         axes.step(x, y, line, where="post", color=INK, alpha=0.55, lw=1)
 
 
 def _rates(found: Numbers | None) -> tuple[float, float] | None:
-    """(MR, FAR), where both are known."""
+    """Return FAR and MR, where both are known."""
     if found is None:
         return None
     missed, alarms = found["miss_rate"].value, found["false_alarm_rate"].value
-    return None if missed is None or alarms is None else (missed, alarms)
+    return None if missed is None or alarms is None else (alarms, missed)

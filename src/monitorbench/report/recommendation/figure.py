@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from monitorbench.metrics.choice.facts import Option, Recommendation, Rival
 from monitorbench.report.figures.style import CHOICES, LINES, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
-from monitorbench.report.recommendation.words import RIVALS, called, spoken
+from monitorbench.report.recommendation.amounts import RIVALS, called, spoken
 from monitorbench.report.tables.numbers import amount
 from monitorbench.report.tables.points import percent
 
@@ -21,31 +21,30 @@ _DECADES = 5
 """Largest number of powers of ten of cost that are shown."""
 
 
-def cost_by_base_rate(found: Recommendation) -> str:
+def cost_by_base_rate(recommendation: Recommendation) -> str:
     """Draw expected cost against base rate as SVG; empty where no monitor has a curve."""
-    if not any(_has_curve(one) for one in found["options"]):
+    if not any(_has_curve(option) for option in recommendation["options"]):
         return ""
     label = "Expected cost a sample of each monitor against the base rate, with bands"
-    return draw("recommendation", label, lambda: cost_figure(found))
+    return draw("recommendation", label, lambda: cost_figure(recommendation))
 
 
-def cost_figure(found: Recommendation) -> Figure:
+def cost_figure(recommendation: Recommendation) -> Figure:
     """Build the figure of expected cost against base rate, not yet as SVG."""
-    shown = [one for one in found["options"] if _has_curve(one)][:_CURVES]
+    shown = [option for option in recommendation["options"] if _has_curve(option)][:_CURVES]
     figure = Figure(figsize=(5.2, 3.9), layout="constrained")
     axes = figure.subplots()
     axes.set(xscale="log", yscale="log")
-    lows = [
-        value for one in shown for row in _curve(one) for value in (row[1], row[2]) if value and value > 0
-    ]
-    lines = [(rival, np.array(rival["curve"])) for rival in _lines(found["rivals"])]
+    rows = [row for option in shown for row in _curve(option)]
+    lows = [value for row in rows for value in (row[1], row[2]) if value and value > 0]
+    lines = [(rival, np.array(rival["curve"])) for rival in _lines(recommendation["rivals"])]
     tops = [float(curve[:, 1].max()) for _, curve in lines]
-    tops += [row[1] for one in shown for row in _curve(one)]
+    tops += [row[1] for row in rows]
     top = max(tops) * 1.3
     floor = max(min([*lows, top / 10]) / 1.5, top / 10**_DECADES)
-    low, high = found["settings"]["base_rates"]
+    low, high = recommendation["settings"]["base_rates"]
     axes.axvspan(low, high, color=INK, alpha=0.05, lw=0)
-    axes.axvline(found["settings"]["base_rate"], color=INK, ls=":", lw=1, alpha=0.7)
+    axes.axvline(recommendation["settings"]["base_rate"], color=INK, ls=":", lw=1, alpha=0.7)
     drawn_lines = []
     for i, (rival, curve) in enumerate(lines):
         style = LINES[1 + i % (len(LINES) - 1)]
@@ -56,20 +55,20 @@ def cost_figure(found: Recommendation) -> Figure:
             color=INK,
             lw=1,
             alpha=0.6,
-            label=_named(rival),
+            label=_rival_name(rival),
         )
         drawn.set_gid(f"{MARK}-rival-{i}")
         drawn_lines.append(drawn)
-    monitors = [_draw_monitor(axes, found, one, i, floor) for i, one in enumerate(shown)]
+    monitors = [_draw_monitor(axes, recommendation, option, i, floor) for i, option in enumerate(shown)]
     _scale(axes, floor, top, [row[0] for row in _curve(shown[0])])
     figure.legend(handles=[*monitors, *drawn_lines], loc="outside lower left", ncols=2, fontsize=8)
     return figure
 
 
-def _draw_monitor(axes: Axes, found: Recommendation, one: Option, i: int, floor: float) -> Line2D:
-    rows = np.array(_curve(one))
+def _draw_monitor(axes: Axes, recommendation: Recommendation, option: Option, i: int, floor: float) -> Line2D:
+    rows = np.array(_curve(option))
     shade = CHOICES[i]
-    name = shortened(called(one["monitor"], one["prompt"], found["options"]), 26)
+    name = shortened(called(option["monitor"], option["prompt"], recommendation["options"]), 26)
     (drawn,) = axes.plot(
         rows[:, 0],
         np.maximum(rows[:, 1], floor),
@@ -103,26 +102,26 @@ def _scale(axes: Axes, floor: float, top: float, base_rates: Sequence[float]) ->
 
 def _lines(rivals: Sequence[Rival]) -> list[Rival]:
     """Select the rivals to draw: flagging nothing, flagging everything, and the cheapest shortcut check."""
-    known = [one for one in rivals if one["curve"]]
-    plain = [one for one in known if not one["is_shortcut"]]
-    checks = [one for one in known if one["is_shortcut"] and one["expected_cost"] is not None]
-    return [*plain, *sorted(checks, key=lambda one: one["expected_cost"] or 0.0)[:1]]
+    with_curve = [rival for rival in rivals if rival["curve"]]
+    plain = [rival for rival in with_curve if not rival["is_shortcut"]]
+    checks = [rival for rival in with_curve if rival["is_shortcut"] and rival["expected_cost"] is not None]
+    return [*plain, *sorted(checks, key=lambda rival: rival["expected_cost"] or 0.0)[:1]]
 
 
-def _named(rival: Rival) -> str:
+def _rival_name(rival: Rival) -> str:
     return f"shortcut: {spoken(rival['name'])}" if rival["is_shortcut"] else RIVALS[rival["name"]]
 
 
-def _has_curve(one: Option) -> bool:
-    return bool(_curve(one))
+def _has_curve(option: Option) -> bool:
+    return bool(_curve(option))
 
 
-def _curve(one: Option) -> list[list[float]]:
+def _curve(option: Option) -> list[list[float]]:
     """Return rows [base rate, cost, low, high], NaN where there is no interval."""
-    if one["at_test"] is None:
+    if option["at_test"] is None:
         return []
     return [
         [float("nan") if value is None else value for value in row]
-        for row in one["at_test"]["curve"]
+        for row in option["at_test"]["curve"]
         if row[1] is not None
     ]

@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from monitorbench.metrics.choice.facts import AtTest, Option, PromiseKept, Recommendation, Rival
-from monitorbench.report.recommendation.figure import cost_by_base_rate
-from monitorbench.report.recommendation.plane import plane
-from monitorbench.report.recommendation.words import (
+from monitorbench.report.recommendation.amounts import (
     RIVALS,
     best,
     called,
@@ -21,6 +19,8 @@ from monitorbench.report.recommendation.words import (
     signed_amount,
     spoken,
 )
+from monitorbench.report.recommendation.figure import cost_by_base_rate
+from monitorbench.report.recommendation.plane import plane
 from monitorbench.report.sections.section import PageNumber
 from monitorbench.report.stress.table import worst_lines
 from monitorbench.report.tables.numbers import DASH, amount, amount_interval, interval, rate
@@ -60,7 +60,7 @@ def title(recommendation: Recommendation) -> str:
     return f"{answer} ({recommendation['data']})"
 
 
-def shown(recommendation: Recommendation) -> dict[str, Any]:
+def page_values(recommendation: Recommendation) -> dict[str, Any]:
     """Collect what the templates fill in, on the page and on top of a report."""
     options, rivals = recommendation["options"][:_SHOWN], recommendation["rivals"]
     rows = [_row(recommendation, option) for option in options]
@@ -97,7 +97,7 @@ def render_recommendation(recommendation: Recommendation, manifest: Mapping[str,
     """Render the page; `manifest` says how the recommendation was made."""
     page = templates().get_template("recommendation.html.j2")
     return page.render(
-        **shown(recommendation), title=title(recommendation), facts=facts(manifest), policy=policy()
+        **page_values(recommendation), title=title(recommendation), facts=facts(manifest), policy=policy()
     )
 
 

@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter
 from monitorbench.metrics.choice.facts import AtTest, Option, Recommendation, Rival
 from monitorbench.report.figures.style import CHOICES, Dots, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
-from monitorbench.report.recommendation.words import called, spoken
+from monitorbench.report.recommendation.amounts import called, spoken
 from monitorbench.report.tables.points import percent
 
 _LEAST_RIGHT = 0.1

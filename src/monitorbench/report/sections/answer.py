@@ -12,7 +12,7 @@ from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.report import reading
 from monitorbench.report.reading import BAG_OF_WORDS, ComparedTraining
-from monitorbench.report.recommendation.page import shown
+from monitorbench.report.recommendation.page import page_values
 from monitorbench.report.sections.section import Material, fill
 from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.inverted import inverted_remark
@@ -31,7 +31,7 @@ def answer(material: Material) -> Markup:
         "details": details(results),
         "full_names": [(short, name) for name, short in material.short_names.items() if short != name],
     }
-    return fill("answer", {**values, **shown(results["decision"]), "doubts": inverted_remark(results)})
+    return fill("answer", {**values, **page_values(results["decision"]), "doubts": inverted_remark(results)})
 
 
 def statement(results: Results) -> list[str]:

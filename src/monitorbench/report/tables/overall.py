@@ -15,7 +15,7 @@ from monitorbench.metrics.table import MACRO, Number, Numbers
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.records import reasons_in_words
 from monitorbench.report import reading
-from monitorbench.report.recommendation.words import short
+from monitorbench.report.recommendation.amounts import short
 from monitorbench.report.tables.numbers import DASH, interval_of, value_of
 from monitorbench.report.tables.points import by_question, deployed, flagged_above, notes, promise, there
 

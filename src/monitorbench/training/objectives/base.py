@@ -5,6 +5,7 @@ nothing more than train on the labels. Its place in the list is in `known`, its 
 the checks that need no samples) in `config.training`, which sweeps read before anything is loaded.
 """
 
+import datetime
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ class ObjectiveContext(NamedTuple):
     read_judged: Callable[[], Sequence[Sample]]
     """All samples of the training and validation splits, and of the objective's extra ones."""
     tokenizer: Any
+    template_date: datetime.date | None
+    """Day that the tokenizer's chat template writes; None where it writes none."""
     end_of_turn: int
     open_source: Callable[[str], SourceFiles]
     """A configured source's raw files by its name; `UserError` where they can't be had."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
+from monitorbench.prompts.chat_template import templated
 from monitorbench.records import Sample, Split
 from monitorbench.sources.read import SourceFiles, filled
 from monitorbench.training.examples import Example
@@ -53,9 +54,7 @@ def _units(
 
 def _extra_examples(training: Training, context: ObjectiveContext) -> ExtraExamples:
     read = read_instructions(training.mix_source, context.open_source)
-    examples, n_left_out = make_instructions(
-        read, context.read_judged(), context.tokenizer, context.end_of_turn, training.max_tokens
-    )
+    examples, n_left_out = make_instructions(read, context, training.max_tokens)
     return ExtraExamples(examples, {"n_instructions": len(examples), "n_instructions_left_out": n_left_out})
 
 
@@ -66,26 +65,23 @@ def read_instructions(source: str, open_source: Callable[[str], SourceFiles]) ->
 
 
 def make_instructions(
-    instructions: Sequence[Instruction],
-    judged: Sequence[Sample],
-    tokenizer: Any,
-    end_of_turn: int,
-    max_tokens: int,
+    instructions: Sequence[Instruction], context: ObjectiveContext, max_tokens: int
 ) -> tuple[list[Example], int]:
     """Chats as the model's own template writes them, up to the end of the answer's turn.
 
     Returns them and how many were left out: too long, or part of a judged request as well.
     """
-    control = tuple(tokenizer.get_added_vocab())
-    requests = {_plain(m.content) for sample in judged for m in sample.request}
+    end_of_turn = context.end_of_turn
+    control = tuple(context.tokenizer.get_added_vocab())
+    requests = {_plain(m.content) for sample in context.read_judged() for m in sample.request}
     whole = "\n".join(requests)
     examples = []
     for request, answer in instructions:
         if _plain(request) in whole or any(token in request + answer for token in control):
             continue
         user = {"role": "user", "content": request}
-        prompt = _ids(tokenizer, [user], add_generation_prompt=True)
-        chat = _ids(tokenizer, [user, {"role": "assistant", "content": answer}])
+        prompt = _ids(context, [user], add_generation_prompt=True)
+        chat = _ids(context, [user, {"role": "assistant", "content": answer}])
         if chat[: len(prompt)] != prompt:
             raise UserError("objective=mixed: this model's chat template does not keep its generation prompt")
         completion = chat[len(prompt) :]
@@ -103,13 +99,12 @@ def make_instructions(
 
 
 def _ids(
-    tokenizer: Any, turns: list[dict[str, str]], *, add_generation_prompt: bool = False
+    context: ObjectiveContext, turns: list[dict[str, str]], *, add_generation_prompt: bool = False
 ) -> tuple[int, ...]:
-    return tuple(
-        tokenizer.apply_chat_template(
-            turns, tokenize=True, add_generation_prompt=add_generation_prompt, return_dict=False
-        )
+    text = templated(
+        context.tokenizer, turns, date=context.template_date, add_generation_prompt=add_generation_prompt
     )
+    return tuple(context.tokenizer(text, add_special_tokens=False).input_ids)
 
 
 def _worked_problems(files: SourceFiles) -> Iterator[Instruction]:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from monitorbench.conversations.chats import is_chat
+from monitorbench.conversations.chats import AROUND, resembles_chat
 from monitorbench.conversations.read import as_json
 
-_TELLING = frozenset(("role", "type", "messages", "contents"))
+_TELLING = AROUND | {"role", "type"}
 """Fields of which a message, or an object around messages, has one."""
 
 
@@ -25,7 +25,7 @@ def may_hold_chats(kind: pa.DataType) -> bool:
 
 def chats_as_text(values: Sequence[Any]) -> pa.Array | None:
     """Return the JSON of each value that is no text; None where no value is a chat."""
-    if not any(is_chat(value) for value in values):
+    if not any(resembles_chat(value) for value in values):
         return None
     return pa.array(
         [value if value is None or isinstance(value, str) else as_json(value) for value in values],

@@ -1,0 +1,276 @@
+"""A conversation in each provider's form, by the form's documentation, and how it reads.
+
+All have the same: a thought, a call of the tool `bash`, its result and an answer.
+"""
+
+from typing import Any
+
+from monitorbench.records import Message, Role, ToolCall
+
+SIGNED = "EqQBCgIYAhIM1gbcDa9GJwZA2b3hGgxBdjrkzLoky3dl1pkiMOYds"
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
+ARGUMENTS = {"cmd": "ls", "all": True, "depth": 2}
+SENT = '{"cmd": "ls", "all": true, "depth": 2}'
+FUNCTION = {"name": "bash", "arguments": SENT}
+
+FORMS: dict[str, Any] = {
+    "ours": [
+        {"role": "user", "content": "List."},
+        {
+            "role": "assistant",
+            "content": "",
+            "thinking": "I look.",
+            "tool_calls": [{"id": "call_1", "name": "bash", "arguments": SENT}],
+        },
+        {"role": "tool", "content": "a.txt", "tool_call_id": "call_1"},
+        {"role": "assistant", "content": "Done."},
+    ],
+    "openai": [
+        {"role": "user", "content": [{"type": "text", "text": "List."}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "refusal": None,
+            "annotations": [],
+            "reasoning_content": "I look.",
+            "tool_calls": [{"id": "call_1", "type": "function", "function": FUNCTION}],
+        },
+        {"role": "tool", "tool_call_id": "call_1", "content": "a.txt"},
+        {"role": "assistant", "content": "Done."},
+    ],
+    "responses": [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "List."}]},
+        {
+            "type": "reasoning",
+            "id": "rs_1",
+            "summary": [{"type": "summary_text", "text": "I look."}],
+            "encrypted_content": SIGNED,
+        },
+        {"type": "function_call", "id": "fc_1", "call_id": "call_1", "status": "completed", **FUNCTION},
+        {"type": "function_call_output", "call_id": "call_1", "output": "a.txt"},
+        {
+            "type": "message",
+            "id": "msg_1",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "Done.", "annotations": []}],
+        },
+    ],
+    "anthropic": {
+        "model": "claude-opus-4-1",
+        "max_tokens": 1024,
+        "messages": [
+            {"role": "user", "content": "List."},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "I look.", "signature": SIGNED},
+                    {"type": "tool_use", "id": "toolu_1", "name": "bash", "input": ARGUMENTS},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "toolu_1", "content": "a.txt", "is_error": False}
+                ],
+            },
+            {
+                "role": "assistant",
+                "content": [
+                    {
+                        "type": "text",
+                        "text": "Done.",
+                        "citations": None,
+                        "cache_control": {"type": "ephemeral"},
+                    }
+                ],
+            },
+        ],
+    },
+    "google": {
+        "contents": [
+            {"role": "user", "parts": [{"text": "List."}]},
+            {
+                "role": "model",
+                "parts": [
+                    {"text": "I look.", "thought": True},
+                    {"functionCall": {"name": "bash", "args": ARGUMENTS}, "thoughtSignature": SIGNED},
+                ],
+            },
+            {
+                "role": "user",
+                "parts": [{"functionResponse": {"name": "bash", "response": {"output": "a.txt"}}}],
+            },
+            {"role": "model", "parts": [{"text": "Done."}]},
+        ]
+    },
+    "bedrock": [
+        {"role": "user", "content": [{"text": "List."}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"reasoningContent": {"reasoningText": {"text": "I look.", "signature": SIGNED}}},
+                {"toolUse": {"toolUseId": "tooluse_1", "name": "bash", "input": ARGUMENTS}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "toolResult": {
+                        "toolUseId": "tooluse_1",
+                        "content": [{"text": "a.txt"}],
+                        "status": "success",
+                    }
+                }
+            ],
+        },
+        {"role": "assistant", "content": [{"text": "Done."}]},
+    ],
+    "mistral": [
+        {"role": "user", "content": "List."},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": [{"type": "text", "text": "I look."}], "closed": True}
+            ],
+            "tool_calls": [{"id": "call_1", "function": FUNCTION, "index": 0}],
+            "prefix": False,
+        },
+        {"role": "tool", "tool_call_id": "call_1", "name": "bash", "content": "a.txt"},
+        {
+            "role": "assistant",
+            "content": [{"type": "text", "text": "Done."}, {"type": "reference", "reference_ids": [1]}],
+        },
+    ],
+    "langchain": [
+        {"type": "human", "content": "List.", "additional_kwargs": {}, "example": False},
+        {
+            "type": "ai",
+            "content": [{"type": "reasoning", "reasoning": "I look."}],
+            "tool_calls": [{"name": "bash", "args": ARGUMENTS, "id": "call_1", "type": "tool_call"}],
+            "invalid_tool_calls": [],
+            "additional_kwargs": {"tool_calls": [{"id": "call_1", "type": "function", "function": FUNCTION}]},
+            "response_metadata": {"model_name": "gpt-4o-mini", "token_usage": {"total_tokens": 7}},
+        },
+        {"type": "tool", "content": "a.txt", "tool_call_id": "call_1", "name": "bash", "status": "success"},
+        {"lc": 1, "type": "constructor", "id": ["langchain", "AIMessage"], "kwargs": {"content": "Done."}},
+    ],
+    "ai_sdk": [
+        {"role": "user", "content": [{"type": "text", "text": "List."}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "reasoning", "text": "I look."},
+                {"type": "tool-call", "toolCallId": "call_1", "toolName": "bash", "input": ARGUMENTS},
+            ],
+        },
+        {
+            "role": "tool",
+            "content": [
+                {
+                    "type": "tool-result",
+                    "toolCallId": "call_1",
+                    "toolName": "bash",
+                    "output": {"type": "text", "value": "a.txt"},
+                }
+            ],
+        },
+        {"role": "assistant", "content": "Done."},
+    ],
+    "ai_sdk_ui": [
+        {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "List."}]},
+        {
+            "id": "m2",
+            "role": "assistant",
+            "parts": [
+                {"type": "step-start"},
+                {"type": "reasoning", "text": "I look.", "state": "done"},
+                {
+                    "type": "tool-bash",
+                    "toolCallId": "call_1",
+                    "state": "output-available",
+                    "input": ARGUMENTS,
+                    "output": "a.txt",
+                },
+            ],
+        },
+        {"id": "m3", "role": "assistant", "parts": [{"type": "text", "text": "Done.", "state": "done"}]},
+    ],
+    "telemetry": [
+        {"role": "user", "parts": [{"type": "text", "content": "List."}]},
+        {
+            "role": "assistant",
+            "parts": [
+                {"type": "reasoning", "content": "I look."},
+                {"type": "tool_call", "id": "call_1", "name": "bash", "arguments": ARGUMENTS},
+            ],
+            "finish_reason": "tool_call",
+        },
+        {
+            "role": "tool",
+            "parts": [{"type": "tool_call_response", "id": "call_1", "response": "a.txt"}],
+        },
+        {"role": "assistant", "parts": [{"type": "text", "content": "Done."}], "finish_reason": "stop"},
+    ],
+    "inspect": [
+        {"id": "Hq3TrNxhZ2vNQkkDyzsw8G", "role": "user", "source": "input", "content": "List."},
+        {
+            "role": "assistant",
+            "source": "generate",
+            "model": "mockllm/model",
+            "content": [{"type": "reasoning", "reasoning": "I look.", "signature": None, "redacted": False}],
+            "tool_calls": [
+                {"id": "call_1", "function": "bash", "arguments": ARGUMENTS, "type": "function", "view": None}
+            ],
+        },
+        {"role": "tool", "content": "a.txt", "tool_call_id": "call_1", "function": "bash", "error": None},
+        {"role": "assistant", "source": "generate", "content": [{"type": "text", "text": "Done."}]},
+    ],
+    "litellm": [
+        {"role": "user", "content": "List."},
+        {
+            "role": "assistant",
+            "content": None,
+            "reasoning_content": "I look.",
+            "thinking_blocks": [{"type": "thinking", "thinking": "I look.", "signature": SIGNED}],
+            "tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": FUNCTION}],
+            "function_call": None,
+        },
+        {"role": "tool", "tool_call_id": "call_1", "name": "bash", "content": "a.txt"},
+        {"role": "assistant", "content": "Done."},
+    ],
+}
+
+CALL = ToolCall(id="call_1", name="bash", arguments=SENT)
+READ = (
+    Message(role=Role.USER, content="List."),
+    Message(role=Role.ASSISTANT, thinking="I look.", tool_calls=(CALL,)),
+    Message(role=Role.TOOL, content="a.txt", tool_call_id="call_1"),
+    Message(role=Role.ASSISTANT, content="Done."),
+)
+"""What most of them say."""
+
+_OF_THE_USER = Message(role=Role.USER, content="a.txt")
+
+
+def _called(id_: str) -> Message:
+    return READ[1].model_copy(update={"tool_calls": (CALL.model_copy(update={"id": id_}),)})
+
+
+EXPECTED: dict[str, tuple[Message, ...]] = dict.fromkeys(FORMS, READ) | {
+    "responses": (
+        READ[0],
+        Message(role=Role.ASSISTANT, thinking="I look."),
+        Message(role=Role.ASSISTANT, tool_calls=(CALL,)),
+        *READ[2:],
+    ),
+    "anthropic": (READ[0], _called("toolu_1"), _OF_THE_USER, READ[3]),
+    "bedrock": (READ[0], _called("tooluse_1"), _OF_THE_USER, READ[3]),
+    "google": (
+        READ[0],
+        _called(""),
+        _OF_THE_USER.model_copy(update={"content": '{"output": "a.txt"}'}),
+        READ[3],
+    ),
+}
