@@ -19,7 +19,7 @@ from monitorbench.intervention.statistics import intervals
 from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import write_decision
 from monitorbench.intervention.statistics.effect import rates
-from monitorbench.intervention.statistics.matched import Table, matched
+from monitorbench.intervention.statistics.matched import TaskTable, matched
 from monitorbench.intervention.statistics.resampling import draw_rates
 from monitorbench.metrics.bootstrap import FloatArray
 
@@ -70,7 +70,7 @@ def _outcomes(tasks: int) -> list[Outcome]:
     return outcomes
 
 
-def _vectorised(tables: list[Table], draws: int) -> FloatArray:
+def _vectorised(tables: list[TaskTable], draws: int) -> FloatArray:
     """Ours without the added tasks, which nobody else has. Plain percentiles: [conditions, 6, 2]."""
     drawn = draw_rates(tables, draws=draws, seed=0, prior_tasks=0)
     conditions = []
@@ -85,7 +85,7 @@ def _vectorised(tables: list[Table], draws: int) -> FloatArray:
     return np.array(conditions)
 
 
-def _with_scipy(tables: list[Table], draws: int) -> FloatArray:
+def _with_scipy(tables: list[TaskTable], draws: int) -> FloatArray:
     """scipy's percentile bootstrap over the tasks' numbers, the same draws for all conditions."""
     rows = np.stack([table.cells for table in tables], axis=1)  # [tasks, conditions, 4]
 

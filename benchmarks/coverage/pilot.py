@@ -272,7 +272,7 @@ def _edges(n: int, seed: int) -> Table:
 
 def _transported(cells: IntArray, kind: Kind) -> list[bool]:
     """Whether one pilot's transported interval covers, and contradicts it; before and now each."""
-    table = matched.Table(tuple(f"{i:04}" for i in range(len(cells))), cells)
+    table = matched.TaskTable(tuple(f"{i:04}" for i in range(len(cells))), cells)
     drawn = draw_rates([table], draws=DRAWS, seed=0, prior_tasks=1)
     tails = effect_tails(drawn, [0], CONFIDENCE)
     decided = [rule([table], drawn, range(1))[0].delta_success for rule in (_decide_before, _decide_now)]
@@ -315,7 +315,7 @@ def _both(cells: IntArray, chances: FloatArray) -> tuple[Found, Found]:
     decisions: tuple[list[EffectIntervals], list[EffectIntervals]] = ([], [])
     for start in range(0, n, AT_ONCE):
         batch = cells[start : start + AT_ONCE].reshape(-1, tasks, 4)
-        pilots = [matched.Table(names, pilot) for pilot in batch]
+        pilots = [matched.TaskTable(names, pilot) for pilot in batch]
         drawn = draw_rates(pilots, draws=DRAWS, seed=0, prior_tasks=1)
         for first in range(0, len(pilots), conditions):
             for rule, answers in zip((_decide_before, _decide_now), decisions, strict=True):
@@ -324,14 +324,16 @@ def _both(cells: IntArray, chances: FloatArray) -> tuple[Found, Found]:
     return Found(before[:, :, 0], before[:, :, 1], chances), Found(now[:, :, 0], now[:, :, 1], chances)
 
 
-def _decide_before(pilots: list[matched.Table], drawn: PilotRates, family: range) -> list[EffectIntervals]:
+def _decide_before(
+    pilots: list[matched.TaskTable], drawn: PilotRates, family: range
+) -> list[EffectIntervals]:
     """Both bounds hold for all conditions at once, and a conditional exact test has to agree."""
     tails = simultaneous_tails(drawn.delta_success[:, list(family)], CONFIDENCE, -1.0, 1.0)
     tests = zip(family, holm([group_swap_p(pilots[i].changes) for i in family]), strict=True)
     return [borne_out(effect_intervals(drawn, i, tails), p, CONFIDENCE) for i, p in tests]
 
 
-def _decide_now(pilots: list[matched.Table], drawn: PilotRates, family: range) -> list[EffectIntervals]:
+def _decide_now(pilots: list[matched.TaskTable], drawn: PilotRates, family: range) -> list[EffectIntervals]:
     """Decide as `analyse` does."""
     tails = effect_tails(drawn, family, CONFIDENCE)
     tests = [unconditional_test(pilots[i].changes) for i in family]

@@ -1,6 +1,5 @@
 """Both batch APIs on this machine, which misbehave as they are told to: real HTTP, real sockets."""
 
-import http.server
 import json
 import random
 import threading
@@ -10,16 +9,15 @@ from contextlib import contextmanager
 from email import message_from_bytes
 from typing import Any
 
+from local_server import LocalServer, QuietHandler, running
+
 Says = Callable[[str], Any]
 """From a request's text to its answer: a word, or `errored`, `expired`, `canceled`, `refused`."""
 
 
-class BatchServer(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
+class BatchServer(LocalServer):
     def __init__(self, says: Says) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.says = says
         self.batches: list[dict[str, Any]] = []
         self.files: dict[str, bytes] = {}
@@ -40,7 +38,7 @@ class BatchServer(http.server.ThreadingHTTPServer):
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+        return f"{self.url}/v1"
 
     def add(self, requests: list[dict[str, Any]], metadata: Mapping[str, str]) -> dict[str, Any]:
         batch = {
@@ -58,23 +56,13 @@ class BatchServer(http.server.ThreadingHTTPServer):
         """Every custom_id that was ever handed in."""
         return [one["custom_id"] for batch in self.batches for one in batch["requests"]]
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is part of the play."""
 
-
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     server: BatchServer
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # a body would wait 40 ms for the client to have its headers
 
-    def do_GET(self) -> None:
-        self._handle("GET", b"")
-
-    def do_POST(self) -> None:
-        self._handle("POST", self.rfile.read(int(self.headers["Content-Length"])))
-
-    def _handle(self, method: str, body: bytes) -> None:
-        server, path = self.server, self.path.removeprefix("/v1/").partition("?")[0]
+    def answer(self, body: bytes) -> None:
+        server, method, path = self.server, self.command, self.path.removeprefix("/v1/").partition("?")[0]
         with server.lock:
             before = server.calls.count((method, path))
             server.calls.append((method, path))
@@ -210,18 +198,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         }
         return {"result": {"type": "succeeded", "message": message}}
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
 
 @contextmanager
 def batching(says: Says) -> Iterator[BatchServer]:
     """The server on a free port, in a thread."""
-    with BatchServer(says) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with running(BatchServer(says)) as server:
+        yield server

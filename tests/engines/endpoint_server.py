@@ -3,7 +3,6 @@
 What it answers is a function of the last message's text and of how often that was asked before.
 """
 
-import http.server
 import json
 import threading
 import time
@@ -12,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+from local_server import LocalServer, QuietHandler, running
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,11 @@ class Asked:
 Script = Callable[[str, int], Answer]
 
 
-class EndpointServer(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
+class EndpointServer(LocalServer):
     request_queue_size = 256
 
     def __init__(self, script: Script) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.script = script
         self.asked: list[Asked] = []
         self.in_flight = self.most_in_flight = self.connections = 0
@@ -55,7 +54,7 @@ class EndpointServer(http.server.ThreadingHTTPServer):
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+        return f"{self.url}/v1"
 
     def answer(self, asked: Asked) -> Answer:
         with self.lock:
@@ -64,14 +63,10 @@ class EndpointServer(http.server.ThreadingHTTPServer):
             self._times[asked.text] += 1
         return self.script(asked.text, before)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is part of the play."""
 
-
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     server: EndpointServer
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # a body would wait 40 ms for the client to have its headers
 
     def setup(self) -> None:
         super().setup()
@@ -83,10 +78,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.server.connections -= 1
         super().finish()
 
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        text = body["messages"][-1]["content"] if "messages" in body else json.dumps(body["prompt"])
-        asked = Asked(text, time.monotonic(), self._headers(), body)
+    def answer(self, body: bytes) -> None:
+        request = json.loads(body)
+        text = request["messages"][-1]["content"] if "messages" in request else json.dumps(request["prompt"])
+        asked = Asked(text, time.monotonic(), self._headers(), request)
         with self.server.lock:
             self.server.in_flight += 1
             self.server.most_in_flight = max(self.server.most_in_flight, self.server.in_flight)
@@ -96,7 +91,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         finally:
             with self.server.lock:
                 self.server.in_flight -= 1
-        asked_for = body.get("model", "").encode()
+        asked_for = request.get("model", "").encode()
         answer = replace(answer, body=answer.body.replace(b'"model": "@asked"', b'"model": "%s"' % asked_for))
         self.close_connection = answer.how != "whole"
         if answer.how == "cut":
@@ -117,9 +112,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _headers(self) -> dict[str, str]:
         return {name.lower(): value for name, value in self.headers.items()}
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
 
 
 def chat(
@@ -153,12 +145,8 @@ def chat(
 @contextmanager
 def serving(script: Script) -> Iterator[EndpointServer]:
     """The server on a free port, in a thread."""
-    with EndpointServer(script) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005})
-        thread.start()
+    with running(EndpointServer(script)) as server:
         try:
             yield server
         finally:
             server.over.set()
-            server.shutdown()
-            thread.join()

@@ -1,15 +1,14 @@
 """Finding a server by its name."""
 
 import asyncio
-import http.server
 import json
 import os
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from local_server import LocalServer, QuietHandler, running
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
@@ -25,21 +24,16 @@ SERVED = {"weights": "w", "adapter": "", "dtype": "bfloat16", "training": None}
 def url() -> Iterator[str]:
     """A server that has the models `base` and `base+tuned`, for whoever has the key."""
 
-    class Models(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Models(QuietHandler):
+        def answer(self, body: bytes) -> None:
             allowed = self.headers.get("Authorization") == "Bearer secret" and self.path == "/v1/models"
             self.send_response(200 if allowed else 401)
             self.end_headers()
             if allowed:
                 self.wfile.write(json.dumps({"data": [{"id": "base"}, {"id": "base+tuned"}]}).encode())
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Models) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-        server.shutdown()
+    with running(LocalServer(Models)) as server:
+        yield f"{server.url}/v1"
 
 
 def address(url: str | None, **changes: Any) -> Address:

@@ -1,17 +1,16 @@
 """The server as a child process, with a program in vLLM's place that answers /health."""
 
-import http.server
 import json
 import os
 import shutil
 import socket
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from local_server import LocalServer, QuietHandler, running
 
 from monitorbench.config.base import ConfigError, Preempted, UserError
 from monitorbench.config.study import Study
@@ -218,18 +217,13 @@ def test_a_server_that_dies_points_to_its_log(
 def stranger() -> Iterator[int]:
     """Someone else's healthy server; yields its port."""
 
-    class Healthy(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Healthy(QuietHandler):
+        def answer(self, body: bytes) -> None:
             self.send_response(200)
             self.end_headers()
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Healthy) as other:
-        threading.Thread(target=other.serve_forever, daemon=True).start()
-        yield other.server_address[1]
-        other.shutdown()
+    with running(LocalServer(Healthy)) as other:
+        yield other.server_port
 
 
 def test_a_taken_port_is_refused(study: Callable[..., Study], stub: Any, stranger: int):

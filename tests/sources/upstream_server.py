@@ -1,13 +1,12 @@
 """A file server that stands for GitHub, and a source that is read from it."""
 
 import hashlib
-import http.server
 import io
 import tarfile
-import threading
 from collections.abc import Iterator
 
 import pytest
+from local_server import LocalServer, QuietHandler, running
 
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.sources import fetch
@@ -16,7 +15,7 @@ CONTENT = b"".join(b'{"row": %d}\n' % number for number in range(20_000))
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-class Upstream(http.server.ThreadingHTTPServer):
+class Upstream(LocalServer):
     """A file server that can break off, ignore ranges or send something else."""
 
     content = CONTENT
@@ -26,14 +25,14 @@ class Upstream(http.server.ThreadingHTTPServer):
     status = 200
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
+        super().__init__(_Answer)
         self.asked: list[tuple[str, str]] = []
 
 
-class _Answer(http.server.BaseHTTPRequestHandler):
+class _Answer(QuietHandler):
     server: Upstream
 
-    def do_GET(self) -> None:
+    def answer(self, body: bytes) -> None:
         upstream, wanted = self.server, self.headers.get("Range", "")
         number = len(upstream.asked)
         upstream.asked.append((self.path, wanted))
@@ -51,21 +50,13 @@ class _Answer(http.server.BaseHTTPRequestHandler):
         cuts = upstream.break_off_after
         self.wfile.write(body[: cuts[number]] if number < len(cuts) else body)
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
 
 @pytest.fixture
 def upstream(monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
-    with Upstream() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        here = f"http://127.0.0.1:{server.server_address[1]}"
-        monkeypatch.setattr(fetch, "GITHUB_RAW", here)
-        monkeypatch.setattr(fetch, "GITHUB_ARCHIVES", f"{here}/packed")
+    with running(Upstream()) as server:
+        monkeypatch.setattr(fetch, "GITHUB_RAW", server.url)
+        monkeypatch.setattr(fetch, "GITHUB_ARCHIVES", f"{server.url}/packed")
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def sha(content: bytes) -> str:

@@ -6,12 +6,13 @@ Promise: what is given is read whole, row by row and by itself, or refused in on
 import ast
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from monitorbench import strict_json
 from monitorbench.conversations import quiet
-from monitorbench.conversations.forms import ITEMS, ROLES
+from monitorbench.conversations.forms import ITEMS, MARKS, ROLES
 from monitorbench.conversations.read import MessageReader, NoChat, UnknownContent, as_json, kind_of
 from monitorbench.records import Message, Role
 
@@ -36,6 +37,7 @@ _LISTS = (
 """Fields of requests and answers of the providers' APIs that hold messages, in the order of the talk."""
 AROUND = frozenset(("messages", "contents", "choices", "candidates"))
 """Of these, the fields that no other object has."""
+_MARK = re.compile(r"^\[([\w. ]+)\]$", re.MULTILINE)
 _LIKE_A_CHAT = re.compile(
     r"""\s*[\[{].*?["'](role|type|messages|contents|choices|candidates|parts)["']\s*:""", re.DOTALL
 )
@@ -105,7 +107,20 @@ def has_something(messages: Sequence[Message]) -> bool:
     )
 
 
-class Cell(NamedTuple):
+def unseen_media(messages: Sequence[Message]) -> str:
+    """Say how many media a judge of text is not shown, by type; empty where there are none."""
+    counts = Counter(
+        mark
+        for message in messages
+        if "[" in message.content
+        for mark in _MARK.findall(message.content)
+        if mark in MARKS
+    )
+    counted = ", ".join(f"{n} {mark}" for mark, n in sorted(counts.items()))
+    return f"not shown to the judge: {counted}" if counted else ""
+
+
+class TableCell(NamedTuple):
     """What a cell of a table holds."""
 
     value: Any
@@ -114,15 +129,17 @@ class Cell(NamedTuple):
     """Whether it looks like a chat and is taken as text all the same."""
 
 
-def cell(text: str) -> Cell:
+def cell(text: str) -> TableCell:
     """Return the chat in a cell, written as JSON or as Python writes lists, else its text."""
     if not _LIKE_A_CHAT.match(text):
-        return Cell(text, is_doubtful=False)
+        return TableCell(text, is_doubtful=False)
     try:
         value = strict_json.loads(text)
     except (ValueError, RecursionError) as error:
         value = None if isinstance(error, strict_json.Refused) else _of_python(text.strip())
-    return Cell(value, is_doubtful=False) if is_chat(value) else Cell(text, is_doubtful=value is None)
+    return (
+        TableCell(value, is_doubtful=False) if is_chat(value) else TableCell(text, is_doubtful=value is None)
+    )
 
 
 def _of_python(text: str) -> object:

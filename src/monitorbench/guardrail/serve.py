@@ -10,15 +10,14 @@ import secrets
 from collections import Counter
 from pathlib import Path
 
-from monitorbench.config.base import Config, Preempted, UserError
+from monitorbench.config.base import Config, UserError
 from monitorbench.config.deployment import Serve
 from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import Calibrated, read_calibrated
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.service import PATH, serving
-from monitorbench.judging.http import HttpServer
 from monitorbench.judging.listening import LOOPBACK, free_port, reached_at, terminable
-from monitorbench.judging.served import write_address
+from monitorbench.judging.served import answering
 from monitorbench.runs.directory import RunDirectory
 
 _log = logging.getLogger(__name__)
@@ -70,28 +69,15 @@ def serve_guardrail(study: Study) -> Path:
         try:
             with serving(monitor, settings, run.path, port, key) as (server, guardrail):
                 counts = guardrail.counts
-                _answer(server, address, settings, run.path)
+                with answering(run.path, address):
+                    mode = "shadow, answers pass" if settings.shadow else f"fails {settings.fails}"
+                    _log.info("serve: POST %s%s asks %s (%s); Ctrl-C ends it", url, PATH, monitor.name, mode)
+                    print(run.path, flush=True)
+                    server.serve_forever()
         finally:  # what was in hand at the end is counted as well
             results["monitor"] = monitor.name
             results["decisions"] = dict(counts)
     return run.path
-
-
-def _answer(server: HttpServer, address: GuardrailAddress, settings: Serve, run: Path) -> None:
-    """Until interrupted."""
-    here = run / "server.json"
-    write_address(here, address)
-    try:
-        mode = "shadow, answers pass" if settings.shadow else f"fails {settings.fails}"
-        _log.info("serve: POST %s%s asks %s (%s); Ctrl-C ends it", address.url, PATH, address.monitor, mode)
-        print(run, flush=True)
-        server.serve_forever()
-    except Preempted:  # an interrupt as well, but one that it comes back from
-        raise
-    except KeyboardInterrupt:
-        _log.info("serve: ending")
-    finally:
-        here.unlink()
 
 
 def _key(settings: Serve) -> str | None:

@@ -11,12 +11,17 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task
-from rich.table import Column
-from rich.text import Text
+from rich.progress import Progress
 
 from monitorbench.records import Label, Sample, Verdict
-from monitorbench.runs.progress import SECONDS_BETWEEN_LINES, Speed, on_screen, time_left
+from monitorbench.runs.progress import (
+    SECONDS_BETWEEN_LINES,
+    Speed,
+    numbers_bar,
+    on_screen,
+    or_dash,
+    time_left,
+)
 from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import VerdictLog
 
@@ -104,18 +109,14 @@ def shown(numbers: JudgingNumbers) -> list[str]:
     parts = [
         f"{numbers.done}/{numbers.total}",
         "-/s" if speed is None else f"{speed:.1f}/s" if speed < 99.95 else f"{speed:.0f}/s",
-        f"MR {_or_dash(numbers.miss_rate)}",
-        f"FAR {_or_dash(numbers.false_alarm_rate)}",
+        f"MR {or_dash(numbers.miss_rate)}",
+        f"FAR {or_dash(numbers.false_alarm_rate)}",
         f"{numbers.n_unscored} unscored",
     ]
     if numbers.cost is not None:
         decimals = 4 if numbers.cost < 1 else 2 if numbers.cost < 1000 else 0
         parts.append(f"cost {numbers.cost:.{decimals}f}")
     return [*parts, time_left(numbers.eta_seconds, numbers.seconds)]
-
-
-def _or_dash(rate: float | None) -> str:
-    return "-" if rate is None else f"{rate:.3f}"
 
 
 class JudgingDisplay:
@@ -152,17 +153,6 @@ class JudgingDisplay:
         self._track.log(numbers._asdict(), step=numbers.done)
 
 
-class _Numbers(ProgressColumn):
-    """The numbers beside the bar."""
-
-    def __init__(self, judging: VerdictCounter) -> None:
-        self._judging = judging
-        super().__init__()
-
-    def render(self, task: Task) -> Text:
-        return Text(" ".join(shown(self._judging.numbers())), no_wrap=True, overflow="ellipsis")
-
-
 @contextmanager
 def judging(
     name: str,
@@ -196,8 +186,5 @@ def judging(
 
 def judging_bar(counts: VerdictCounter, console: Console) -> Progress:
     """One line of a terminal: the numbers, and a bar in what they leave of its width."""
-    rest = BarColumn(bar_width=None, table_column=Column(ratio=1))
-    bar = Progress(rest, _Numbers(counts), console=console, expand=True)
     numbers = counts.numbers()
-    bar.add_task("", total=numbers.total, completed=numbers.done)
-    return bar
+    return numbers_bar(lambda: shown(counts.numbers()), numbers.total, numbers.done, console)

@@ -7,16 +7,19 @@ server's end it still says what was served, so that finished runs are found with
 import hashlib
 import http.client
 import json
+import logging
 import os
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from monitorbench.config.base import Config, UserError
+from monitorbench.config.base import Config, Preempted, UserError
 from monitorbench.config.endpoint import OpenAiEngine, Served
 from monitorbench.config.pilot import ScriptedAgent
 from monitorbench.config.study import Engine, Study
@@ -26,6 +29,7 @@ _KEY = "MONITORBENCH_SERVER_KEY"
 """How variables of this process begin that keys are put into, as every endpoint's key is in one."""
 _MOST_BYTES = 2**20
 """Of a list of models."""
+_log = logging.getLogger(__name__)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -69,6 +73,24 @@ def write_address(path: Path, address: Config) -> None:
         raise unwritable(path, error) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def answering(run: Path, address: Config) -> Iterator[None]:
+    """Have the run's `server.json` say where it answers while the body does, until that is interrupted.
+
+    `Preempted`, an interrupt as well, is raised: it is one that the run comes back from.
+    """
+    here = run / "server.json"
+    write_address(here, address)
+    try:
+        yield
+    except Preempted:
+        raise
+    except KeyboardInterrupt:
+        _log.info("serve: ending")
+    finally:
+        here.unlink()
 
 
 def end_address(path: Path, address: Address) -> None:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from monitorbench.config.base import ConfigError, Preempted, UserError
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.endpoint import Served
 from monitorbench.config.engine import Engine, servable
 from monitorbench.config.monitor import Monitor
@@ -34,7 +34,7 @@ from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.judging.adapters import by_adapter
 from monitorbench.judging.evaluate import judge_name, training_facts
 from monitorbench.judging.listening import EVERYWHERE, LOOPBACK, free_port, reached_at, terminable
-from monitorbench.judging.served import DIRECTLY, Address, address_file, end_address, write_address
+from monitorbench.judging.served import DIRECTLY, Address, address_file, answering, end_address, write_address
 from monitorbench.runs.directory import RunDirectory
 
 _log = logging.getLogger(__name__)
@@ -90,27 +90,22 @@ def serve(study: Study) -> Path:
             )
             for adapter, one in zip(server.adapters, served, strict=True)
         ]
-        here = run.path / "server.json"
         named = _files(study.engine, study.paths.runs, addresses)
-        write_address(here, addresses[0])
-        for file, address in named.items():
-            write_address(file, address)
-        try:
-            answers = " and ".join(adapter or server.model for adapter in server.adapters)
-            _log.info("serve: %s answers for %s; Ctrl-C ends it", server.url, answers)
-            for file, address in named.items() if study.adapters else ():
-                _log.info("serve: engine.server=%s asks %s", file.stem, address.adapter or address.model)
-            print(run.path, flush=True)
-            code = server.process.wait()
-            raise UserError(f"the server ended by itself (exit code {code}); see {run.path / 'server.log'}")
-        except Preempted:  # an interrupt as well, but one that it comes back from
-            raise
-        except KeyboardInterrupt:
-            _log.info("serve: ending")
-        finally:
-            here.unlink()
+        with answering(run.path, addresses[0]):
             for file, address in named.items():
-                end_address(file, address)
+                write_address(file, address)
+            try:
+                answers = " and ".join(adapter or server.model for adapter in server.adapters)
+                _log.info("serve: %s answers for %s; Ctrl-C ends it", server.url, answers)
+                for file, address in named.items() if study.adapters else ():
+                    _log.info("serve: engine.server=%s asks %s", file.stem, address.adapter or address.model)
+                print(run.path, flush=True)
+                code = server.process.wait()
+                log = run.path / "server.log"
+                raise UserError(f"the server ended by itself (exit code {code}); see {log}")
+            finally:
+                for file, address in named.items():
+                    end_address(file, address)
     return run.path
 
 

@@ -9,11 +9,12 @@ import math
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.table import Column
 from rich.text import Text
 
 SECONDS_BETWEEN_LINES = 15.0
@@ -122,16 +123,29 @@ class Ticker:
             _log.info("%s: %d/%d%s, %s", self._name, speed.done, speed.total, self._doing, until_end)
 
 
-class TimeLeft(ProgressColumn):
-    """The time left beside a bar."""
+class TextBeside(ProgressColumn):
+    """A text beside a bar, asked for anew each time."""
 
-    def __init__(self, speed: Speed) -> None:
-        self._speed = speed
+    def __init__(self, text: Callable[[], str]) -> None:
+        self._text = text
         super().__init__()
 
     def render(self, task: Task) -> Text:
-        """See `time_left`."""
-        return Text(time_left(self._speed.seconds_left, self._speed.seconds), no_wrap=True)
+        """Render the text on one line."""
+        return Text(self._text(), no_wrap=True, overflow="ellipsis")
+
+
+def numbers_bar(numbers: Callable[[], Sequence[str]], total: int, done: int, console: Console) -> Progress:
+    """One line of a terminal: the numbers, and a bar in what they leave of its width."""
+    rest = BarColumn(bar_width=None, table_column=Column(ratio=1))
+    bar = Progress(rest, TextBeside(lambda: " ".join(numbers())), console=console, expand=True)
+    bar.add_task("", total=total, completed=done)
+    return bar
+
+
+def or_dash(value: float | None) -> str:
+    """Three decimals of a number; a dash where there is none."""
+    return "-" if value is None else f"{value:.3f}"
 
 
 @contextmanager
@@ -146,7 +160,7 @@ def progress(name: str, total: int) -> Iterator[Ticker]:
         TextColumn(f"{{task.description:<{_NAME}}}"),
         BarColumn(bar_width=_BAR),
         MofNCompleteColumn(),
-        TimeLeft(speed),
+        TextBeside(lambda: time_left(speed.seconds_left, speed.seconds)),
         TextColumn("{task.fields[doing]}"),
     )
     bar = Progress(*columns, console=console)

@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task
-from rich.table import Column
-from rich.text import Text
+from rich.progress import Progress
 
 from monitorbench.runs.progress import (
     SECONDS_BETWEEN_LINES,
     clock_time,
     means_something,
+    numbers_bar,
     on_screen,
+    or_dash,
     time_left,
 )
 
@@ -119,8 +119,8 @@ def shown(numbers: TrainingNumbers) -> list[str]:
     speed = numbers.tokens_per_second
     return [
         f"{numbers.done}/{numbers.total}",
-        f"loss {_or_dash(numbers.loss)}",
-        f"AUROC {_or_dash(numbers.auroc)}{at}",
+        f"loss {or_dash(numbers.loss)}",
+        f"AUROC {or_dash(numbers.auroc)}{at}",
         *([] if speed is None else [f"{speed:.0f} tokens/s"]),
         time_left(numbers.seconds_left, numbers.seconds),
     ]
@@ -131,20 +131,14 @@ def summary(points: Sequence[Mapping[str, Any]], numbers: TrainingNumbers) -> st
     trained = [point for point in points if point["step"]]
     parts = [f"{numbers.done} steps, {clock_time(numbers.seconds)}"]
     if trained:
-        parts.append(f"loss {_or_dash(trained[0]['loss'])} -> {_or_dash(trained[-1]['loss'])}")
-        parts.append(
-            f"AUROC on validation {_or_dash(points[0]['auroc'])} -> {_or_dash(trained[-1]['auroc'])}"
-        )
+        parts.append(f"loss {or_dash(trained[0]['loss'])} -> {or_dash(trained[-1]['loss'])}")
+        parts.append(f"AUROC on validation {or_dash(points[0]['auroc'])} -> {or_dash(trained[-1]['auroc'])}")
     scored = [point for point in trained if point["auroc"] is not None]
     if scored and (best := max(scored, key=lambda point: point["auroc"])) is not trained[-1]:
         parts.append(f"best {best['auroc']:.3f} at step {best['step']}")
     if numbers.tokens_per_second is not None:
         parts.append(f"{numbers.tokens_per_second:,.0f} tokens/s")
     return "; ".join(parts)
-
-
-def _or_dash(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
 
 
 class TrainingDisplay:
@@ -174,17 +168,6 @@ class TrainingDisplay:
         return self._course.numbers()
 
 
-class _Numbers(ProgressColumn):
-    """The numbers beside the bar."""
-
-    def __init__(self, course: TrainingCourse) -> None:
-        self._course = course
-        super().__init__()
-
-    def render(self, task: Task) -> Text:
-        return Text(" ".join(shown(self._course.numbers())), no_wrap=True, overflow="ellipsis")
-
-
 @contextmanager
 def training_display(name: str, total: int, done: int, validate_every: int) -> Iterator[TrainingDisplay]:
     """Show how a training of `total` optimizer steps goes, `done` of them taken before."""
@@ -200,11 +183,8 @@ def training_display(name: str, total: int, done: int, validate_every: int) -> I
 
 def training_bar(course: TrainingCourse, console: Console) -> Progress:
     """One line of a terminal: the numbers, and a bar in what they leave of its width."""
-    rest = BarColumn(bar_width=None, table_column=Column(ratio=1))
-    bar = Progress(rest, _Numbers(course), console=console, expand=True)
     numbers = course.numbers()
-    bar.add_task("", total=numbers.total, completed=numbers.done)
-    return bar
+    return numbers_bar(lambda: shown(course.numbers()), numbers.total, numbers.done, console)
 
 
 def tracked_step(loss: float, learning_rate: float | None, tokens: int, seconds: float) -> dict[str, float]:

@@ -22,7 +22,7 @@ from monitorbench.config.training import Head, Position
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.engines.stored.directions import FILE as DIRECTIONS
-from monitorbench.engines.stored.directions import Direction, Place, save_directions
+from monitorbench.engines.stored.directions import Direction, HeadPlace, save_directions
 from monitorbench.engines.stored.head import FILE, FittedHead, ReadFrom
 from monitorbench.engines.weights import weights_identity
 from monitorbench.judging.states import States, StatesPrompt, rendering
@@ -155,9 +155,9 @@ def _drawn(rendered: _Rendered, seed: int) -> _Rendered:
 
 def _directions(found: Sequence[_Found]) -> list[Direction]:
     """Of linear heads the best of each layer and position, the shallowest first."""
-    best: dict[Place, _Found] = {}
+    best: dict[HeadPlace, _Found] = {}
     for one in found:
-        place = Place(one.layer, one.position)
+        place = HeadPlace(one.layer, one.position)
         if place not in best or one.rank > best[place].rank:
             best[place] = one
     tensors = [(place, one.candidate.auroc, one.candidate.tensors) for place, one in best.items()]

@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from local_server import LocalServer, QuietHandler, running
 
 COMMITS = ("a" * 40, "b" * 40)
 
@@ -25,7 +25,7 @@ class Hub:
 def serving(hub: Hub) -> Iterator[Hub]:
     """Serve it for as long as the body runs, at `hub.url`."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def _reply(self, content: bytes, **headers: str) -> None:
             self.send_response(200)
             for name, value in {"Content-Length": str(len(content)), **headers}.items():
@@ -34,7 +34,7 @@ def serving(hub: Hub) -> Iterator[Hub]:
             if self.command == "GET":
                 self.wfile.write(content)
 
-        def do_GET(self) -> None:
+        def answer(self, body: bytes) -> None:
             path = self.path.partition("?")[0]
             hub.asked.append(path)
             if path == f"/api/models/{hub.repo}/revision/main":
@@ -55,20 +55,9 @@ def serving(hub: Hub) -> Iterator[Hub]:
             self.end_headers()
             return None
 
-        do_HEAD = do_GET
-
-        def log_message(self, *_: Any) -> None: ...
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    hub.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with running(LocalServer(Handler)) as server:
+        hub.url = server.url
         yield hub
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def _entry(file: Path) -> dict[str, Any]:

@@ -4,13 +4,11 @@ A local server stands for the public one. The games are real ones of the mirror;
 """
 
 import hashlib
-import http.server
 import io
 import json
 import os
 import re
 import tarfile
-import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +17,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from local_server import running
 from pydantic import TypeAdapter
+from upstream_server import Upstream
 
 from monitorbench.config.base import UserError
 from monitorbench.config.pilot import Environments
@@ -40,39 +40,10 @@ ROW = {
 }
 
 
-class Place(http.server.ThreadingHTTPServer):
-    content = b""
-    cuts: tuple[int, ...] = ()
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
-        self.asked: list[str] = []
-
-
-class _Answer(http.server.BaseHTTPRequestHandler):
-    server: Place
-
-    def do_GET(self) -> None:
-        wanted, number = self.headers.get("Range", ""), len(self.server.asked)
-        self.server.asked.append(wanted)
-        body = self.server.content[int(wanted[6:-1]) if wanted else 0 :]
-        self.send_response(206 if wanted else 200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body[: self.server.cuts[number]] if number < len(self.server.cuts) else body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture
-def place() -> Iterator[Place]:
-    with Place() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+def place() -> Iterator[Upstream]:
+    with running(Upstream()) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def settings(root: Path, tmp_path: Path, name: str, sha256: str, port: int) -> Any:
@@ -122,10 +93,10 @@ def games() -> bytes:
 
 def test_hotpotqa_resumes_and_is_asked_among_its_own_paragraphs(root, tmp_path, place):
     """Else the distractor setting would be another one, or a shaky line never gets it whole."""
-    place.content, place.cuts = hotpot(), (1000,)
-    found = settings(root, tmp_path, "hotpotqa_dev", sha(place.content), place.server_address[1])
+    place.content, place.break_off_after = hotpot(), (1000,)
+    found = settings(root, tmp_path, "hotpotqa_dev", sha(place.content), place.server_port)
     questions = read_search_questions(found)
-    assert place.asked == ["", "bytes=1000-"]
+    assert [wanted for _, wanted in place.asked] == ["", "bytes=1000-"]
     assert len(questions) == 40
     assert questions[3].text == "Who made the film number 3?"
     assert questions[3].paragraphs == ("Film: A film. By Ann.", "Ann: Ann is known.")
@@ -143,19 +114,19 @@ def test_hotpotqa_resumes_and_is_asked_among_its_own_paragraphs(root, tmp_path, 
 
 def test_an_interrupted_download_goes_on_in_the_next_run(root, tmp_path, place):
     """Else what an interrupted run had fetched would be lost."""
-    place.content, place.cuts = hotpot(), (1000, 0, 0)
-    found = settings(root, tmp_path, "hotpotqa_dev", sha(place.content), place.server_address[1])
+    place.content, place.break_off_after = hotpot(), (1000, 0, 0)
+    found = settings(root, tmp_path, "hotpotqa_dev", sha(place.content), place.server_port)
     with pytest.raises(UserError, match=r"broke off after 1000 bytes.*run again to resume it"):
         read_search_questions(found)
-    place.cuts = ()
+    place.break_off_after = ()
     assert len(read_search_questions(found)) == 40
-    assert place.asked[-1] == "bytes=1000-"
+    assert place.asked[-1][1] == "bytes=1000-"
 
 
 def test_another_file_is_refused_and_not_kept(root, tmp_path, place):
     """Else questions of another version would be asked under this one's name."""
     place.content = hotpot()
-    found = settings(root, tmp_path, "hotpotqa_dev", "0" * 64, place.server_address[1])
+    found = settings(root, tmp_path, "hotpotqa_dev", "0" * 64, place.server_port)
     with pytest.raises(UserError, match="another checksum"):
         read_search_questions(found)
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
@@ -164,7 +135,7 @@ def test_another_file_is_refused_and_not_kept(root, tmp_path, place):
 def test_a_row_that_is_no_question_is_one_line(root, tmp_path, place):
     """Else a changed form would be a traceback, or a question whose answer can't be found."""
     place.content = hotpot(supporting_facts={"title": ["Nowhere"], "sent_id": [0]})
-    found = settings(root, tmp_path, "hotpotqa_dev", sha(place.content), place.server_address[1])
+    found = settings(root, tmp_path, "hotpotqa_dev", sha(place.content), place.server_port)
     with pytest.raises(UserError, match="row 1: 'context' lacks a paragraph of 'supporting_facts'"):
         read_search_questions(found)
 
@@ -183,7 +154,7 @@ def test_no_network_names_the_address_and_the_setting(root, tmp_path):
 
 def test_games_are_not_played_until_their_checksum_is_set(root, tmp_path, place, games):
     """Games run code: a file that nobody vouches for would be run."""
-    place.content, port = games, place.server_address[1]
+    place.content, port = games, place.server_port
     with pytest.raises(UserError, match="games run code") as error:
         read_games(settings(root, tmp_path, "alfworld_release", "", port), "pilot")
     assert str(error.value).endswith(f"environment.source.files.0.sha256={sha(games)}")
@@ -198,6 +169,6 @@ def test_games_are_not_played_until_their_checksum_is_set(root, tmp_path, place,
 def test_a_zip_cut_short_is_one_line(root, tmp_path, place, games):
     """Else half an archive would be a traceback of zipfile."""
     place.content = games[:-1000]
-    found = settings(root, tmp_path, "alfworld_release", sha(place.content), place.server_address[1])
+    found = settings(root, tmp_path, "alfworld_release", sha(place.content), place.server_port)
     with pytest.raises(UserError, match=r"broken archive .*fetch it again"):
         read_games(found, "pilot")

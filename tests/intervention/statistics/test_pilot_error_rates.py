@@ -8,7 +8,7 @@ from scipy.stats import multinomial
 
 from monitorbench.intervention.statistics.decision_rule import borne_out
 from monitorbench.intervention.statistics.intervals import effect_intervals, effect_tails
-from monitorbench.intervention.statistics.matched import Table
+from monitorbench.intervention.statistics.matched import TaskTable
 from monitorbench.intervention.statistics.resampling import draw_rates
 from monitorbench.intervention.statistics.unconditional import score_interval, unconditional_test
 from monitorbench.metrics.rates import Interval
@@ -27,7 +27,7 @@ def pilots(kinds: np.ndarray, shares: Sequence[float], seed: int, n: int = N_PIL
 
 def intervals(found: np.ndarray, n_conditions: int = 1, plain: bool = False) -> list[Interval]:
     """ΔSuccess's interval of each of `found`; each `n_conditions` after one another are one pilot."""
-    tables = [Table(NAMES, cells) for cells in found]
+    tables = [TaskTable(NAMES, cells) for cells in found]
     drawn = draw_rates(tables, draws=1000, seed=0, prior_tasks=0 if plain else 1)
     tests = [0.0 if plain else unconditional_test(one.changes) for one in tables]
     made = []

@@ -10,13 +10,13 @@ from monitorbench.intervention.statistics.intervals import (
     effect_tails,
     simultaneous_tails,
 )
-from monitorbench.intervention.statistics.matched import Table
+from monitorbench.intervention.statistics.matched import TaskTable
 from monitorbench.intervention.statistics.resampling import draw_cells, draw_rates
 
 
-def table(n: int, seed: int, shares: tuple[float, ...] = (0.4, 0.1, 0.2, 0.3), seeds: int = 3) -> Table:
+def table(n: int, seed: int, shares: tuple[float, ...] = (0.4, 0.1, 0.2, 0.3), seeds: int = 3) -> TaskTable:
     rng = np.random.default_rng(seed)
-    return Table(tuple(f"t{i:03}" for i in range(n)), rng.multinomial(seeds, shares, size=n))
+    return TaskTable(tuple(f"t{i:03}" for i in range(n)), rng.multinomial(seeds, shares, size=n))
 
 
 def test_without_added_tasks_it_is_scipys_percentile_bootstrap() -> None:
@@ -32,7 +32,7 @@ def test_without_added_tasks_it_is_scipys_percentile_bootstrap() -> None:
 
 def test_added_tasks_are_one_in_each_cell() -> None:
     """The stated prior: a task recovered, one disrupted, one that fails and one that succeeds either way."""
-    one = Table(("t", "u"), np.array([[2, 0, 0, 0], [4, 0, 0, 0]]))
+    one = TaskTable(("t", "u"), np.array([[2, 0, 0, 0], [4, 0, 0, 0]]))
     drawn = draw_cells([one], draws=60_000, seed=0, prior_tasks=1)[:, 0]
     assert drawn.mean(axis=0) == pytest.approx([6 + 3, 3, 3, 3], rel=0.03)
     assert set(draw_cells([one], draws=1000, seed=0, prior_tasks=0)[:, 0, 1:].ravel()) == {0}
@@ -59,14 +59,14 @@ def test_the_order_of_the_tasks_does_not_matter() -> None:
     """The same pilot from a shuffled file has to give the same figures."""
     one = table(60, 3)
     turned = np.random.default_rng(0).permutation(60)
-    other = Table(tuple(one.tasks[i] for i in turned), one.cells[turned])
+    other = TaskTable(tuple(one.tasks[i] for i in turned), one.cells[turned])
     first, second = (draw_cells([some], draws=500, seed=7, prior_tasks=1) for some in (one, other))
     assert np.array_equal(first, second)
 
 
 def test_a_condition_without_pairs_and_one_with_few_of_the_tasks() -> None:
     """A condition that ran on some tasks only must not get the others' runs, nor crash the rest."""
-    few, none = table(3, 1), Table((), np.zeros((0, 4), dtype=np.int64))
+    few, none = table(3, 1), TaskTable((), np.zeros((0, 4), dtype=np.int64))
     drawn = draw_cells([table(50, 0), few, none], draws=500, seed=0, prior_tasks=1)
     assert np.isnan(drawn[:, 2]).all()
     assert not np.isnan(drawn[:, :2]).any()
@@ -110,7 +110,7 @@ def test_p_minus_p_star_excludes_zero_only_with_delta(seed: int) -> None:
 
 def test_the_exact_test_has_the_last_word() -> None:
     """Five recoveries of five tasks: the draws exclude 0, a fair coin does that once in 32."""
-    five = Table(tuple("abcde"), np.array([[0, 0, 1, 0]] * 5))
+    five = TaskTable(tuple("abcde"), np.array([[0, 0, 1, 0]] * 5))
     drawn = rates(draw_cells([five], draws=5000, seed=0, prior_tasks=0))
     plain = effect_intervals(drawn, 0, effect_tails(drawn, [0], 0.95))
     sure = borne_out(plain, 0.01, 0.95)

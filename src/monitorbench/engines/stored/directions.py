@@ -17,7 +17,7 @@ from monitorbench.config.training import Position
 FILE = "directions.safetensors"
 
 
-class Place(NamedTuple):
+class HeadPlace(NamedTuple):
     """Where in a model states are read."""
 
     layer: int
@@ -28,7 +28,7 @@ class Place(NamedTuple):
 class Direction(NamedTuple):
     """What a logistic regression weighs the states of one place by."""
 
-    place: Place
+    place: HeadPlace
     auroc: float
     """On the validation split, in [0, 1]."""
     weights_H: NDArray[np.float32]
@@ -53,11 +53,11 @@ def read_directions(file: Path) -> list[Direction]:
         with safe_open(file, "numpy") as opened:
             stated = json.loads((opened.metadata() or {})["directions"])
         tensors = load_file(file)
-        places = [(Place(one["layer"], one["position"]), float(one["auroc"])) for one in stated]
+        places = [(HeadPlace(one["layer"], one["position"]), float(one["auroc"])) for one in stated]
         return [Direction(place, auroc, tensors[_name(place)]) for place, auroc in places]
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{file}: no directions as train/fit.py writes them; fit it again") from error
 
 
-def _name(place: Place) -> str:
+def _name(place: HeadPlace) -> str:
     return f"{place.layer}/{place.position}"

@@ -74,7 +74,7 @@ def _calculated(settings: ToolQuestions, n_tasks: int, seed: int, split: str) ->
     ]
 
 
-class Progress(NamedTuple):
+class QuestionProgress(NamedTuple):
     """The whole state of a question: what was read or worked out, where a look-up stands, and the end."""
 
     done: bool = False
@@ -93,14 +93,14 @@ class _Question(ReplayedEnvironment):
 
     def __init__(self, task: str, question: str) -> None:
         super().__init__(task, f"{question}\nActions: {self.tools}")
-        self._progress = Progress()
+        self._progress = QuestionProgress()
 
     def state(self) -> str:
         """A hash of the question and of what was done about it."""
         return hashlib.sha256(repr((self.task, *self._progress)).encode()).hexdigest()
 
     def _begin(self) -> Observation:
-        self._progress = Progress()
+        self._progress = QuestionProgress()
         return self._shown(self.goal)
 
     def _take(self, action: str) -> Observation:
@@ -116,7 +116,7 @@ class _Question(ReplayedEnvironment):
 
     def _return_to(self, inner: object | None) -> Observation | None:
         match inner:
-            case (self.task, Progress() as progress, Observation() as observation):
+            case (self.task, QuestionProgress() as progress, Observation() as observation):
                 self._progress = progress
                 return observation
         return None
@@ -171,7 +171,7 @@ class SearchedQuestion(_Question):
             similar = [" ".join(text.split()[:_LEAD_WORDS]) for text in self._pool]
             return f"Could not find [{query}]. Similar: {similar}"
         found = tuple(one for one in self._progress.found if one != text)
-        self._progress = Progress(found=(*found, text))
+        self._progress = QuestionProgress(found=(*found, text))
         return text
 
     def _best(self, query: str) -> str | None:

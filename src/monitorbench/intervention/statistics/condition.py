@@ -45,7 +45,7 @@ from monitorbench.intervention.statistics.intervals import (
     moved,
     simultaneous_tails,
 )
-from monitorbench.intervention.statistics.matched import Matched, Table
+from monitorbench.intervention.statistics.matched import Matched, TaskTable
 from monitorbench.intervention.statistics.planning import Further, detectable_effect, further_tasks
 from monitorbench.intervention.statistics.sequential import first_decisive, look_at
 from monitorbench.intervention.statistics.unconditional import score_interval
@@ -218,7 +218,7 @@ def _transport(
     )
 
 
-def _sequential(table: Table, n_tried: int, settings: PilotStatistics) -> Sequential:
+def _sequential(table: TaskTable, n_tried: int, settings: PilotStatistics) -> Sequential:
     """The looks whose intervals are not empty; the first never is."""
     changes = table.changes / table.cells.sum(axis=1)
     error = (1 - settings.confidence) / 2

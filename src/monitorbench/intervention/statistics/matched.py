@@ -29,7 +29,7 @@ class MatchedRuns(NamedTuple):
         return CELLS[2 * self.treated.success + self.baseline.success]
 
 
-class Table(NamedTuple):
+class TaskTable(NamedTuple):
     """Pairs of runs by task."""
 
     tasks: tuple[str, ...]
@@ -41,10 +41,10 @@ class Table(NamedTuple):
         """Recoveries less disruptions of each task: [tasks]."""
         return self.cells[:, 2] - self.cells[:, 1]
 
-    def by_name(self) -> "Table":
+    def by_name(self) -> "TaskTable":
         """The same, in the order of the tasks' names: sums come out alike whatever order runs ended in."""
         order = sorted(range(len(self.tasks)), key=self.tasks.__getitem__)
-        return Table(tuple(self.tasks[i] for i in order), self.cells[order])
+        return TaskTable(tuple(self.tasks[i] for i in order), self.cells[order])
 
 
 class Matched(NamedTuple):
@@ -68,7 +68,7 @@ class Matched(NamedTuple):
         kept = tuple(pair for pair in self.pairs if not (pair.baseline.reason or pair.treated.reason))
         return self._replace(pairs=kept)
 
-    def by_task(self) -> Table:
+    def by_task(self) -> TaskTable:
         """Count the pairs by task, in the order of the tasks' first pairs."""
         number: dict[str, int] = {}
         flat = [
@@ -76,7 +76,7 @@ class Matched(NamedTuple):
             for pair in self.pairs
         ]
         cells = np.bincount(np.array(flat, dtype=np.int64), minlength=4 * len(number)).reshape(-1, 4)
-        return Table(tuple(number), cells)
+        return TaskTable(tuple(number), cells)
 
 
 def matched(outcomes: Sequence[Outcome]) -> list[Matched]:

@@ -19,12 +19,12 @@ from typing import NamedTuple
 import numpy as np
 
 from monitorbench.intervention.statistics.effect import PilotRates, rates
-from monitorbench.intervention.statistics.matched import CELLS, Table
+from monitorbench.intervention.statistics.matched import CELLS, TaskTable
 from monitorbench.metrics import bootstrap
 from monitorbench.metrics.bootstrap import FloatArray
 
 
-def draw_rates(found: Sequence[Table], *, draws: int, seed: int, prior_tasks: int) -> PilotRates:
+def draw_rates(found: Sequence[TaskTable], *, draws: int, seed: int, prior_tasks: int) -> PilotRates:
     """All rates of each condition in each draw: [draws, conditions]; see `draw_cells`."""
     drawn = rates(draw_cells(found, draws=draws, seed=seed, prior_tasks=prior_tasks))
     n = np.array([max(1, len(one.tasks)) for one in found])
@@ -33,7 +33,7 @@ def draw_rates(found: Sequence[Table], *, draws: int, seed: int, prior_tasks: in
     return drawn._replace(delta_success=unshrunk)
 
 
-def draw_cells(found: Sequence[Table], *, draws: int, seed: int, prior_tasks: int) -> FloatArray:
+def draw_cells(found: Sequence[TaskTable], *, draws: int, seed: int, prior_tasks: int) -> FloatArray:
     """Runs in each cell of each condition in each draw: [draws, conditions, 4].
 
     A draw has as many tasks as the conditions have between them, the added ones included. A condition

@@ -9,7 +9,7 @@ import os
 import secrets
 from pathlib import Path
 
-from monitorbench.config.base import ConfigError, Preempted
+from monitorbench.config.base import ConfigError
 from monitorbench.config.endpoint import Served
 from monitorbench.config.engine import with_states
 from monitorbench.config.study import Study
@@ -20,7 +20,7 @@ from monitorbench.judging.identity import judge_identity
 from monitorbench.judging.listening import LOOPBACK, free_port, reached_at, terminable
 from monitorbench.judging.pair.judge import open_judges
 from monitorbench.judging.pair.server import listening
-from monitorbench.judging.served import Address, write_address
+from monitorbench.judging.served import Address, answering
 from monitorbench.runs.directory import RunDirectory
 
 _log = logging.getLogger(__name__)
@@ -67,17 +67,9 @@ def serve_pair(study: Study) -> Path:
             key=key,
             pid=os.getpid(),
         )
-        here = run.path / "server.json"
-        write_address(here, address)
-        try:
+        with answering(run.path, address):
             both = f"{monitor.name} and its probe" if monitor.head_beside else address.model
             _log.info("serve: POST %s/judge asks %s; Ctrl-C ends it", address.url, both)
             print(run.path, flush=True)
             server.serve_forever()
-        except Preempted:  # an interrupt as well, but one that it comes back from
-            raise
-        except KeyboardInterrupt:
-            _log.info("serve: ending")
-        finally:
-            here.unlink()
     return run.path

@@ -24,7 +24,7 @@ _NUMBERS = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
 
 
 class SoFar(NamedTuple):
-    """What a running evaluation came to until now; None where nothing is known."""
+    """Progress of a running evaluation, and its rates until now; None where nothing is known."""
 
     done: int | None = None
     total: int | None = None

@@ -48,7 +48,7 @@ class RunRow(NamedTuple):
     numbers: list[ShownNumber]
     """Miss rate, false alarm rate, AUROC."""
     answer: str
-    """What a recommendation or a pilot came to."""
+    """Sentence or decision that a recommendation or a pilot came to."""
     pages: list[tuple[str, str]]
     """Address and words of a link to each of its pages."""
 
