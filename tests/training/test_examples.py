@@ -8,7 +8,7 @@ from transformers import AutoTokenizer
 from monitorbench.config.base import UserError
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label
-from monitorbench.training.examples import make_examples, pack
+from monitorbench.training.examples import make_examples, pack, refuse_unlearnable
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +82,31 @@ def test_special_tokens_in_judged_text_stay_text_in_every_batch(tokenizer, rende
     ids = pack(examples).ids_BT[0].tolist()
     assert sum(i in control for i in ids) == sum(counts) + 2, "beside the prompts' only the two ends of turns"
     assert hostile in tokenizer.decode(examples[0].prompt)
+
+
+BOTH = [sample("a", "one", Label.BENIGN), sample("b", "two", Label.MISBEHAVIOR)]
+
+
+@pytest.mark.parametrize(
+    ("samples", "balance", "said"),
+    [
+        (BOTH[:1] * 2, "none", "all 2 samples of the train split that can be trained on are benign"),
+        (BOTH[1:], "label", r"are misbehavior; expected both labels \(training\.balance=label\)"),
+        (
+            [*BOTH, sample("c", "three", Label.BENIGN).model_copy(update={"task": "code"})],
+            "cell",
+            "all 1 samples of .*/code that can be trained on are benign",
+        ),
+        ([*BOTH, sample("c", "one", Label.MISBEHAVIOR)], "none", "has the text of .* expected one label"),
+    ],
+)
+def test_samples_that_teach_nothing_are_refused(samples, balance, said, renderer):
+    """If it failed: an adapter would be saved, and served, that has seen one label, or both for one text."""
+    kept, examples = make_examples(samples, renderer, max_tokens=512)
+    with pytest.raises(UserError, match=said):
+        refuse_unlearnable(kept, examples, balance)
+
+
+def test_both_labels_are_taken(renderer):
+    """If it failed: nothing could be trained."""
+    refuse_unlearnable(*make_examples(BOTH, renderer, max_tokens=512), "cell")

@@ -72,6 +72,32 @@ def make_examples(
     return [sample for sample, _ in kept], [example for _, example in kept]
 
 
+def refuse_unlearnable(samples: Sequence[Sample], examples: Sequence[Example], balance: str) -> None:
+    """Refuse samples of which nothing could be told apart.
+
+    Raises `UserError` for samples of one label, with `balance=cell` also in one cell alone, and for samples
+    of opposite labels with the same text.
+    """
+    parts = {"the train split": samples}
+    if balance == "cell":
+        cells = sorted({str(sample.cell) for sample in samples})
+        parts |= {cell: [sample for sample in samples if str(sample.cell) == cell] for cell in cells}
+    for name, part in parts.items():
+        if len({sample.label for sample in part}) == 1:
+            raise UserError(
+                f"training: all {len(part)} samples of {name} that can be trained on are {part[0].label}; "
+                f"expected both labels (training.balance={balance})"
+            )
+    by_prompt: dict[tuple[int, ...], Sample] = {}
+    for sample, example in zip(samples, examples, strict=True):
+        before = by_prompt.setdefault(example.prompt, sample)
+        if before.label is not sample.label:
+            raise UserError(
+                f"training: sample {sample.id} ({sample.label}) has the text of {before.id} "
+                f"({before.label}); expected one label for a text"
+            )
+
+
 def collate(examples: Sequence[Example], pad: int) -> ExampleBatch:
     """Pad prompt + completion on the left; positions count from each example's first token."""
     rows = [[*example.prompt, *example.completion] for example in examples]

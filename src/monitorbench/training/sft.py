@@ -24,14 +24,14 @@ from monitorbench.engines.stored.load import load_tokenizer
 from monitorbench.engines.stored.model_folder import model_weights_sha256
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.prompts.render import Renderer
-from monitorbench.records import Sample, Split
+from monitorbench.records import Label, Sample, Split, vocabulary
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.run_folders import subset_name, training_run
 from monitorbench.runs.tracking import tracking
 from monitorbench.sources.fetch import find
 from monitorbench.training import processes
 from monitorbench.training.curve import LearningCurve
-from monitorbench.training.examples import make_examples
+from monitorbench.training.examples import make_examples, refuse_unlearnable
 from monitorbench.training.fit import BEST, CHECKPOINTS, Fitted, TrainingJob, fit
 from monitorbench.training.model import load_model, refuse_idle_adapter, save_adapter
 from monitorbench.training.objectives.all import objective_of
@@ -137,6 +137,7 @@ def _work(
     """The settings with their steps, what is trained on, and what the manifest says of it."""
     objective = objective_of(training)
     kept, examples = make_examples(samples, renderer, training.max_tokens)
+    refuse_unlearnable(kept, examples, training.balance)
     if training.epochs is not None:
         training = training.for_samples(len(kept))
         _log.info("train: %d steps for %d samples", training.steps, len(kept))
@@ -146,6 +147,7 @@ def _work(
     facts = {
         "trained_on": sorted({str(sample.cell) for sample in kept}),
         "n_samples": len(kept),
+        "n_by_cell": _by_cell(kept),
         "n_dropped_too_long": len(samples) - len(kept),
         **extra.facts,
         **objective.facts(kept),
@@ -159,6 +161,15 @@ def _work(
         TrainingWork(context.tokenizer, renderer.end_of_turn, everything, plan, added_loss),
         facts,
     )
+
+
+def _by_cell(samples: Sequence[Sample]) -> dict[str, dict[str, int]]:
+    """How many samples of each label a cell has."""
+    counts: dict[str, dict[str, int]] = {}
+    for sample in samples:
+        of_cell = counts.setdefault(str(sample.cell), dict.fromkeys(vocabulary(Label), 0))
+        of_cell[sample.label] += 1
+    return dict(sorted(counts.items()))
 
 
 def _short_enough(validation: Sequence[Sample], renderer: Renderer, max_tokens: int) -> list[Sample]:

@@ -30,11 +30,11 @@ class _Axis(NamedTuple):
     end: float
 
     def share(self, x: float) -> float:
-        """Where a cost stands between the ends of the axis, from 0 to 1."""
+        """Return where a cost stands between the ends of the axis, from 0 to 1."""
         return log(x / self.start) / log(self.end / self.start)
 
     def free(self, i: int, n: int) -> float:
-        """Where the i-th of n stands in the band, so that none covers another."""
+        """Place the i-th of n costless monitors in the band, so that none covers another."""
         share: float = (self.zero / self.start) ** ((i + 1) / (n + 1))
         return self.start * share
 
@@ -49,7 +49,7 @@ def against_cost(results: Results, cost: Cost) -> str:
 
 
 def against_cost_figure(results: Results, cost: Cost) -> Figure:
-    """The same, not yet as SVG."""
+    """Build the figure of `against_cost`, not yet as SVG."""
     shown = [one for one in costed(results) if one.costs[cost] is not None]
     names = [name for name in reading.monitors(results) if any(one.monitor == name for one in shown)]
     known = [
@@ -67,7 +67,7 @@ def against_cost_figure(results: Results, cost: Cost) -> Figure:
 
 
 def _axis(costs: Sequence[float]) -> _Axis:
-    """From well below the lowest cost to a little above the highest."""
+    """Span the axis from well below the lowest cost to a little above the highest."""
     low, high = (min(costs) / 1.6, max(costs) * 1.6) if costs else (1.0, 10.0)
     start = low / (high / low) ** (_EDGE / (1 - _EDGE))
     return _Axis(start, low, high)

@@ -36,12 +36,12 @@ def has_reliability(results: Results, prompt: str) -> bool:
 
 
 def roc_figure(results: Results, prompt: str) -> Figure:
-    """The same as `roc`, not yet as SVG."""
+    """Build the figure of `roc`, not yet as SVG."""
     return _panel(results, prompt, _roc)
 
 
 def reliability_figure(results: Results, prompt: str) -> Figure:
-    """The same as `reliability`, not yet as SVG."""
+    """Build the figure of `reliability`, not yet as SVG."""
     return _panel(results, prompt, _reliability)
 
 

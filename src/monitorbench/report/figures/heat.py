@@ -28,7 +28,7 @@ _OF_TASK, _OF_CATEGORY = (9, 3), (20, 2)
 _TITLES = ("miss rate", "false alarm rate")
 _RATES = ("miss_rate", "false_alarm_rate")
 _VERDICTS = ("miss", "alarm")
-"""What the samples page calls what each map counts."""
+"""Names on the samples page for the verdicts that each map counts."""
 
 
 class Link(Protocol):
@@ -78,7 +78,7 @@ def heat_figure(results: Results, name: str, prompt: str, link: Link | None = No
 
 
 def scale_figure() -> Figure:
-    """What the colours mean, not yet as SVG."""
+    """Build the scale of the colours, not yet as SVG."""
     figure = Figure(figsize=(_WIDTH, 0.25))
     _scale(figure.add_axes((_LEFT / _WIDTH, 0.3, 1.6 / _WIDTH, 0.5)))
     return figure

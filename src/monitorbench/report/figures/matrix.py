@@ -31,7 +31,7 @@ _WORD = 0.3
 
 
 class _Entry(NamedTuple):
-    """What stands in one cell of the figure."""
+    """Text and colour of one cell of the figure."""
 
     value: float | None
     difference: float | None
@@ -53,7 +53,7 @@ def transfer_matrix(results: Results, prompt: str, measure: Measure = "auroc") -
 
 
 def matrix_figure(results: Results, prompt: str, measure: Measure) -> Figure:
-    """The same, not yet as SVG."""
+    """Build the matrix, not yet as SVG."""
     rows, shorts = reading.matrix_rows(results), reading.short_names(results)
     columns = [OVERALL, *reading.inner_cells(results, OVERALL)]
     has_words = measure == "auroc" and bool(results["transfer"])

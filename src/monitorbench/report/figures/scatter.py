@@ -17,7 +17,7 @@ from monitorbench.report.tables.published import PUBLISHED
 _LEAST_ARROW = 0.02
 """Points nearer than this have no arrow: it would be all head."""
 _LABELS = {"Qwen3-14B": (7, 1), "Gemini-2.5-Flash": (-3, 6)}
-"""Where a published point's name stands off its arrow's head, in points, so that none covers another."""
+"""Offsets of published names from their arrows' heads, in points, so that none covers another."""
 
 
 def scatter(results: Results, *, other_points: bool = False) -> str:
@@ -31,7 +31,7 @@ def scatter(results: Results, *, other_points: bool = False) -> str:
 
 
 def scatter_figure(results: Results, other_points: bool) -> Figure:
-    """The same, not yet as SVG."""
+    """Build the figure of `scatter`, not yet as SVG."""
     names, prompts = reading.monitors(results), reading.prompts(results)
     figure = Figure(figsize=(5.6, 6.0 + 0.2 * ((len(names) + 1) // 2)), layout="constrained")
     axes = figure.add_subplot()

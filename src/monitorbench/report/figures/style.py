@@ -1,4 +1,4 @@
-"""What all figures share: colours, markers, lines, and how a name is written in them."""
+"""Style that all figures share: colours, markers, lines, and how a name is written in them."""
 
 from collections.abc import Sequence
 from math import dist

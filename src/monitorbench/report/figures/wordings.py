@@ -38,7 +38,7 @@ def wordings(identity: str, monitor: str, by_prompt: Mapping[str, Numbers], chos
 
 
 def wordings_figure(by_prompt: Mapping[str, Numbers], chosen: str | None) -> Figure:
-    """The same, not yet as SVG."""
+    """Build the figure of wordings, not yet as SVG."""
     prompts = list(by_prompt)
     down = len(prompts) * _ROW
     height = _HEAD + down + _FOOT

@@ -26,7 +26,7 @@ OWN = "own"
 PAGE = "samples.html"
 """Beside `report.html`."""
 MOST_BYTES = 14_000_000
-"""Of a page's data in base64; the page's own scripts and styles are a few thousand more."""
+"""Most bytes of a page's data, in base64; the page's own scripts and styles are a few thousand more."""
 _LEAST_CHARACTERS = 250
 _PER_PART = 256
 """Samples whose texts are packed together: what a browser unpacks to show one."""
@@ -42,7 +42,7 @@ class Packed(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
-        """Of all of it."""
+        """Size of all parts together."""
         return len(self.of_all) + sum(map(len, self.parts))
 
 
@@ -90,7 +90,7 @@ def _ordered(runs: Sequence[OfRun]) -> list[Sample]:
 
 
 def _index(results: Results, runs: Sequence[OfRun], samples: Sequence[Sample], most: int) -> dict[str, Any]:
-    """What the filters and the list need, a column a fact."""
+    """Collect what the filters and the list need, a column a fact."""
 
     def column(read: Callable[[Sample], str]) -> dict[str, Any]:
         values = [visible(read(sample)) for sample in samples]

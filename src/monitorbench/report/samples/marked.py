@@ -11,7 +11,7 @@ from monitorbench.records import Message
 from monitorbench.report.samples.worst import Highlight
 
 MOST_CHARACTERS = 4000
-"""Of one request or one response."""
+"""Most characters that are shown of one request or one response."""
 _FOLDED_FROM = 700
 """Characters from which a text is folded away until it is asked for."""
 

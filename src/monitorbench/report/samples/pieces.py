@@ -15,7 +15,7 @@ from monitorbench.report.samples.worst import Highlight
 
 
 class Marks(NamedTuple):
-    """What one monitor quoted: (block, first piece, piece behind the last), and how many are not shown."""
+    """Quotes of one monitor: (block, first piece, piece behind the last), and how many are not shown."""
 
     ranges: list[tuple[int, int, int]]
     n_hidden: int
@@ -30,7 +30,7 @@ class Cut(NamedTuple):
 
 
 def cut(messages: Sequence[Message], highlights: Sequence[Sequence[Highlight]], most: int) -> Cut:
-    """At most `most` characters of the messages' text; `highlights` are each monitor's, in its order."""
+    """Cut the messages' text to at most `most` characters; `highlights` are each monitor's, in its order."""
     fields = [field for i, message in enumerate(messages) for field in fields_of(i, message)]
     blocks: list[tuple[str, list[str]]] = []
     ranges: list[list[tuple[int, int, int]]] = [[] for _ in highlights]

@@ -22,7 +22,7 @@ from monitorbench.runs.verdict_log import VERDICTS, read_run
 
 
 class OfRun(NamedTuple):
-    """What one run judged, under the monitor's name in `metrics.json`; verdicts and own ids by sample id."""
+    """Samples that one run judged, under the monitor's name in `metrics.json`; the rest is by sample id."""
 
     monitor: str
     prompt: str

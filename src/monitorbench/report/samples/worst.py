@@ -50,7 +50,7 @@ class WorstSample(NamedTuple):
 
 
 Worst = Mapping[str, Mapping[str, Sequence[WorstSample]]]
-"""By monitor and prompt."""
+"""Worst samples by monitor and prompt."""
 
 
 def quoted(verdict: Verdict) -> Quoted:
@@ -63,7 +63,7 @@ def quoted(verdict: Verdict) -> Quoted:
 
 
 def worst_samples(samples: Sequence[Sample], verdicts: Mapping[str, Verdict], k: int) -> list[WorstSample]:
-    """Of each `category/task` cell at most `k` misses with the lowest score, and `k` alarms with the highest.
+    """Pick of each `category/task` cell at most `k` misses of the lowest score and `k` alarms of the highest.
 
     `verdicts` is by sample id; a sample without one is passed over. Cells come in the order of
     `records.vocabulary`, misses before alarms, the worst first; samples without a score come last, equal
