@@ -36,7 +36,7 @@ _LISTS = (
 )
 """Fields of requests and answers of the providers' APIs that hold messages, in the order of the talk."""
 AROUND = frozenset(("messages", "contents", "choices", "candidates"))
-"""Of these, the fields that no other object has."""
+"""Those fields among them that mark an object as holding a chat."""
 _MARK = re.compile(r"^\[([\w. ]+)\]$", re.MULTILINE)
 _LIKE_A_CHAT = re.compile(
     r"""\s*[\[{].*?["'](role|type|messages|contents|choices|candidates|parts)["']\s*:""", re.DOTALL
@@ -44,7 +44,7 @@ _LIKE_A_CHAT = re.compile(
 
 
 class Exchange(NamedTuple):
-    """What is judged: what was asked, and what came of it."""
+    """A request and the response that is judged."""
 
     request: tuple[Message, ...]
     response: tuple[Message, ...]
@@ -128,7 +128,7 @@ def without_nulls(value: Any) -> Any:
 
 
 class TableCell(NamedTuple):
-    """What a cell of a table holds."""
+    """Content of a cell of a table."""
 
     value: Any
     """A chat, or the cell's text."""

@@ -1,10 +1,11 @@
-"""What the fields of a form mean, and which forms there are: messages, tool calls and the parts of a content.
+"""All known forms of messages, tool calls and parts of a content, and how a part's form is found.
 
 Each form is a whitelist by its own documentation, in `providers` and `frameworks`; a field that is in none
 of them is unknown. Types of parts are the same in several forms: a part is found by its type alone.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from monitorbench.conversations import frameworks, providers
 from monitorbench.conversations.uses import Form, Use
@@ -44,7 +45,7 @@ def _merged(*tables: Mapping[str, Form]) -> Mapping[str, Form]:
     forms: dict[str, Form] = {}
     for kind, form in (entry for table in tables for entry in table.items()):
         known = forms.get(kind, Form({}))
-        forms[kind] = form._replace(fields={**known.fields, **form.fields}, mark=form.mark or known.mark)
+        forms[kind] = replace(form, fields={**known.fields, **form.fields}, mark=form.mark or known.mark)
     return forms
 
 
@@ -55,9 +56,9 @@ PARTS_BY_FIELD: Mapping[str, Form] = providers.PARTS_BY_FIELD
 MARKS = frozenset(
     form.mark for table in (PARTS, PARTS_BY_FIELD, providers.ITEMS) for form in table.values() if form.mark
 ) | {"audio", "redacted reasoning"}
-"""What a message says in brackets, on a line of its own, in place of a part that is no text."""
+"""Notes that stand in brackets, on a line of their own, in place of parts that are no text."""
 ITEMS: Mapping[str, Form] = providers.ITEMS
-"""What stands in place of a message in OpenAI's Responses, by its type."""
+"""Items of OpenAI's Responses, which stand in place of messages, by their type."""
 
 
 def part_form(part: Mapping[str, object]) -> Form | None:
@@ -65,7 +66,7 @@ def part_form(part: Mapping[str, object]) -> Form | None:
     kind = part.get("type")
     if isinstance(kind, str):
         if kind.startswith("tool-") and "toolCallId" in part and kind not in PARTS:
-            return frameworks.UI_TOOL._replace(call=kind.removeprefix("tool-"))
+            return replace(frameworks.UI_TOOL, call=kind.removeprefix("tool-"))
         form = PARTS.get(kind)
         if form is not None and kind == "reasoning" and part.get("redacted") is True:
             hidden = {**form.fields, "reasoning": Use.OPAQUE}

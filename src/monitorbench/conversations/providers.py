@@ -9,6 +9,7 @@ As documented in November 2026:
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from monitorbench.conversations.uses import Form, Use
 from monitorbench.records import Role
@@ -95,19 +96,19 @@ def _media(kind: str, *texts: str) -> Form:
 _OPENAI_PARTS: Mapping[str, Form] = {
     "text": _TEXT,
     "input_text": _TEXT,
-    "output_text": _TEXT._replace(fields={**_TEXT.fields, "annotations": Use.QUIET, "logprobs": Use.QUIET}),
+    "output_text": replace(_TEXT, fields={**_TEXT.fields, "annotations": Use.QUIET, "logprobs": Use.QUIET}),
     "summary_text": _TEXT,
     "reasoning_text": Form({"type": Use.KIND, "text": Use.THOUGHT}),
     "refusal": Form({"type": Use.KIND, "refusal": Use.TEXT}),
     "image_url": _media("image_url"),
     "image_file": _media("image_file"),
-    "input_image": _media("image_url")._replace(mark="input_image"),
+    "input_image": replace(_media("image_url"), mark="input_image"),
     "audio_url": _media("audio_url"),
     "input_audio": _media("input_audio"),
     "video_url": _media("video_url"),
     "input_video": _media("input_video"),
     "file": _media("file"),
-    "input_file": _media("file_data", "filename")._replace(mark="input_file"),
+    "input_file": replace(_media("file_data", "filename"), mark="input_file"),
 }
 _ANTHROPIC_PARTS: Mapping[str, Form] = {
     "thinking": Form(

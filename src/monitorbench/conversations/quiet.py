@@ -1,4 +1,4 @@
-"""What a judge need not be shown: values of known fields that can say nothing about what was done.
+"""Values of known fields that a judge need not be shown, since they say nothing about what was done.
 
 A field's name alone is no reason to leave its value out: a number, a word of the protocol, an id as servers
 make them, a model's name. Whatever else stands there is shown like any other text.

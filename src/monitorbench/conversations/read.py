@@ -15,20 +15,21 @@ from monitorbench.conversations.uses import Form, Use
 from monitorbench.records import Message, Role, ToolCall
 
 UnknownContent = Literal["show", "refuse"]
-"""What becomes of content of an unknown form: shown to the judge as it stands, or refused with its place."""
+"""Treatment of content of an unknown form: show it to the judge as it stands, or refuse it with its place."""
 
 _LANGCHAIN_PATH = ("langchain", "langchain_core", "schema", "messages", *ROLES)
+_ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 _DEEPEST = 40
 """Levels of parts inside parts that are read."""
 
 
 class NoChat(ValueError):
-    """What can't be read as chat messages; the text is one line with the place."""
+    """Raised for what can't be read as chat messages; the text is one line with the place."""
 
 
 @dataclass
 class _Pieces:
-    """What the fields of one object say."""
+    """Content of the fields of one object."""
 
     texts: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
@@ -109,10 +110,11 @@ class MessageReader:
         separate: dict[str, object] = {}
         results: list[str] = []
         call_id = name = mark = ""
-        for key, use in form.fields.items():
-            value, place = flat.get(key), f"{where}.{key}"
+        for key in sorted(form.order.keys() & flat.keys(), key=form.order.__getitem__):
+            value, use = flat[key], form.fields[key]
             if quiet.is_nothing(value):
                 continue
+            place = f"{where}.{key}"
             match use:
                 case Use.TEXT:
                     pieces.merge(self._parts(value, place, depth))
@@ -172,7 +174,7 @@ class MessageReader:
         if mark:
             pieces.texts.insert(0, f"[{mark}]")
         shown |= media
-        if Use.NAME in form.fields.values() or form.call:
+        if form.is_call:
             name = name or form.call
             if not name:
                 raise NoChat(f"{where}: expected a tool call with a name")
@@ -272,7 +274,7 @@ def _unwrapped(given: object) -> object:
 def _unboxed(given: Mapping[str, Any], form: Form) -> dict[str, Any]:
     """Fields of an object and of the boxes in it; what stands in both keeps the box's name before it."""
     flat = dict(given)
-    for box in (name for name, use in form.fields.items() if use is Use.BOX):
+    for box in form.boxes:
         inner = flat.get(box)
         if isinstance(inner, str) and box == "function":
             flat[box] = {"name": inner}
@@ -315,7 +317,7 @@ def _joined(texts: Iterable[str]) -> str:
 
 def as_json(value: object) -> str:
     """Return a value's JSON, on one line."""
-    return json.dumps(value, ensure_ascii=False)
+    return _ENCODE(value)
 
 
 def _plain_text(value: object) -> object:

@@ -1,14 +1,15 @@
 """The uses that a known field can have, and a form as the whitelist of them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum, auto
-from typing import NamedTuple
+from functools import cached_property
 
 from monitorbench.records import Role
 
 
 class Use(Enum):
-    """What a reader does with a field."""
+    """Use that a reader makes of a field."""
 
     ROLE = auto()
     """Says who speaks."""
@@ -50,7 +51,8 @@ class Use(Enum):
     """Numbers, ids, model names and words of the protocol, which say nothing about what was done."""
 
 
-class Form(NamedTuple):
+@dataclass(frozen=True)
+class Form:
     """The whitelist of one form."""
 
     fields: Mapping[str, Use]
@@ -60,3 +62,18 @@ class Form(NamedTuple):
     """Name of the tool that is called, where the form itself says so."""
     mark: str = ""
     """Note in place of what nobody can read."""
+
+    @cached_property
+    def is_call(self) -> bool:
+        """Whether an object of this form is a tool call."""
+        return bool(self.call) or Use.NAME in self.fields.values()
+
+    @cached_property
+    def order(self) -> Mapping[str, int]:
+        """Place of each field in the order in which fields are read."""
+        return {name: place for place, name in enumerate(self.fields)}
+
+    @cached_property
+    def boxes(self) -> tuple[str, ...]:
+        """Names of the fields that hold more fields of this form."""
+        return tuple(name for name, use in self.fields.items() if use is Use.BOX)

@@ -87,7 +87,10 @@ def call_in(value: object, unknown: UnknownContent = "show") -> Call:
         if name not in _UNJUDGED and not is_nothing(extra):
             if unknown == "refuse":
                 raise NoChat(f"{name[:40]!r}: no field of the proxy's API that is known here")
-            content.append(as_json({name: extra}))
+            try:
+                content.append(as_json({name: extra}))
+            except RecursionError as error:
+                raise NoChat(f"{name[:40]!r}: nested too deeply") from error
     calls = sent.tool_calls or None
     own: tuple[Message, ...] = ()
     if is_response or content or calls or not given:
