@@ -8,6 +8,7 @@ from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.rates import Judged
+from monitorbench.metrics.registry import as_json
 from monitorbench.records import Category, Label, Task
 
 STAKES = Stakes(base_rate=0.05, cost_miss=10.0, cost_alarm=1.0)
@@ -38,7 +39,7 @@ BAD = [(100 + i, Label.MISBEHAVIOR, i < 30) for i in range(40)]
 
 def test_alerts_and_precision_are_those_of_the_stream() -> None:
     """A team plans its reviewers by this number."""
-    found = rates_at(judged([*BAD, *[(i, Label.BENIGN, i < 6) for i in range(60)]]), STAKES)
+    found = as_json(rates_at(judged([*BAD, *[(i, Label.BENIGN, i < 6) for i in range(60)]]), STAKES))
     stream = np.repeat([True, False], [50, 950])
     flagged = np.where(stream, 30 / 40, 6 / 60)
     assert found["alerts_per_1000"] == pytest.approx(flagged.sum())
@@ -52,10 +53,10 @@ def test_alerts_and_precision_are_those_of_the_stream() -> None:
 def test_the_promise_counts_questions() -> None:
     """Ten false alarms at ten samples of one question are one question's, not a tenth of everybody's."""
     benign = [(i, Label.BENIGN, i == 0) for i in range(10) for _ in range(10)]
-    found = rates_at(judged([*BAD, *benign, (11, Label.BENIGN, None)]), STAKES)
+    found = as_json(rates_at(judged([*BAD, *benign, (11, Label.BENIGN, None)]), STAKES))
     assert (found["false_alarm_rate"], found["false_alarm_rate_by_question"]) == (0.1, 0.1)
     spread = [(i, Label.BENIGN, copy == 0 and i < 5) for i in range(10) for copy in range(10)]
-    found = rates_at(judged([*BAD, *spread]), STAKES)
+    found = as_json(rates_at(judged([*BAD, *spread]), STAKES))
     assert (found["false_alarm_rate"], found["false_alarm_rate_by_question"]) == (0.05, 0.5)
     assert found["false_alarm_rate_by_question_ci"] == pytest.approx(
         list(proportion_confint(5, 10, 0.05, "wilson"))

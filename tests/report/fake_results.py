@@ -15,7 +15,7 @@ from monitorbench.metrics.marks import SURFACES, ShortcutMarks, SurfaceCheck, is
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results, nested
 from monitorbench.metrics.significance import Match, rate_tests
-from monitorbench.metrics.table import Table
+from monitorbench.metrics.table import Place, Table
 from monitorbench.metrics.trade_off import pareto_front
 from monitorbench.metrics.trainings import ObjectivePair, objective_tests, over_seeds
 from monitorbench.metrics.transfer import difference, differences, differences_over_seeds
@@ -143,11 +143,13 @@ def fake_results() -> Results:
     above = judged[BASE]["direct"].answering(
         (judged[BASE]["direct"].scores > threshold).astype(float), judged[BASE]["direct"].scores
     )
+    point = f"{BASE}-direct-0123456789ab"
+    table.add(Place(BASE, "direct", point=point), rates_at(above, STAKES))
     return {
         "operating_points": {
             BASE: {
                 "direct": {
-                    "name": f"{BASE}-direct-0123456789ab",
+                    "name": point,
                     "calibrated_on": "starter-ab12cd34ef56",
                     "thresholds": [
                         {
@@ -160,7 +162,6 @@ def fake_results() -> Results:
                             "reason": "",
                         }
                     ],
-                    "rates": rates_at(above, STAKES),
                     "unscored": {},
                 }
             }

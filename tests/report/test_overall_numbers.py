@@ -109,7 +109,7 @@ def test_intervals_stand_beside_their_numbers() -> None:
     assert (fields["MR at FAR 1 %"].text, fields["MR at FAR 1 %"].small) == ("–", needs)
     low, high = TREE["overall"][BASE]["direct"]["expected_cost_ci"]
     assert fields["expected cost"].small == f"[{amount(low)}–{amount(high)}]"
-    there = RESULTS["operating_points"][BASE]["direct"]["rates"]
+    there = TREE["operating_points"][BASE]["direct"]["rates"]
     at_point = dict(zip(COLUMNS, calibrated.fields, strict=True))
     assert (at_point["MR"].value, at_point["FAR"].value) == (there["miss_rate"], there["false_alarm_rate"])
     assert at_point["MR"].small == f"[{rate(there['miss_rate_ci'][0])}–{rate(there['miss_rate_ci'][1])}]"

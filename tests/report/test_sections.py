@@ -32,10 +32,10 @@ def test_a_section_is_one_function_and_one_line(monkeypatch):
     def mine(material: Material) -> Markup:
         return Markup("<h2>Mine</h2><p>{}</p>").format(f"<{material.results['dataset']['name']}>")
 
-    def never(_: Material) -> bool:
-        return False
+    def nothing(_: Material) -> Markup:
+        return Markup()
 
-    added = (*html.SECTIONS[:1], Section("mine", mine), Section("not made", mine, never))
+    added = (*html.SECTIONS[:1], Section("mine", mine), Section("not shown", nothing))
     monkeypatch.setattr(html, "SECTIONS", added)
     page = html.render_report(fake_results(), MANIFEST)
     assert page.count("<h2>Mine</h2><p>&lt;") == 1

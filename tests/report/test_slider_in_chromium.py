@@ -17,6 +17,7 @@ from sklearn.metrics import confusion_matrix
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.columns import Columns, columns
+from monitorbench.metrics.registry import as_json
 from monitorbench.metrics.results import as_results
 from monitorbench.records import Label
 from monitorbench.report.html import render_report
@@ -103,7 +104,7 @@ def test_the_sliders_numbers_are_those_of_the_metrics(browser_page: Any):
                 browser_page.fill(f'[name="{key}"]', repr(stake))
             browser_page.fill('[name="threshold"]', repr(value))
             read = at(judged, value)
-            expected = rates_at(read, used)
+            expected = as_json(rates_at(read, used))
             assert numbers(browser_page) == {key: expected[key] for key in KEYS}, (name, value)
             there = ~np.isnan(judged.scores)
             (tn, fp), (fn, tp) = confusion_matrix(

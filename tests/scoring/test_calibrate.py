@@ -15,6 +15,7 @@ from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.metrics.guarantees.threshold import clear_of_scores
+from monitorbench.metrics.results import as_results
 from monitorbench.records import Label, Split
 from monitorbench.report.reading import short_names
 from monitorbench.report.scores import read_scores
@@ -111,7 +112,7 @@ def test_a_transfer_run_takes_the_points_of_its_judges_and_of_no_others(judged: 
     alone = json.loads((scored / "metrics.json").read_text())
     assert metrics["operating_points"] == alone["operating_points"]
     manifest = read_finished(with_)
-    (scores,) = read_scores(with_, manifest, metrics, study().paths)
+    (scores,) = read_scores(with_, manifest, as_results(metrics), study().paths)
     answered = {v.sample_id: v.score for v in read_verdicts(run / "verdicts.jsonl")}
     assert (scores.monitor, scores.prompt) == ("smollm2_135m", "direct")
     assert np.repeat(scores.values, scores.misbehavior + scores.benign).tolist() == sorted(answered.values())
@@ -260,7 +261,8 @@ def test_a_point_of_another_dataset_is_asked_for_and_marked(
     at = (scored / f"table-at-{point.name}.csv").read_text().splitlines()
     assert at[0].endswith(",calibrated_on")
     assert all(line.endswith(f",{of}") for line in at[1:])
-    (row,) = [row for row in overall_rows(metrics, short_names(metrics)) if row.promise]
+    results = as_results(metrics)
+    (row,) = [row for row in overall_rows(results, short_names(results)) if row.promise]
     assert f"calibrated on another dataset, {of}" in row.promise
 
     assert metrics["operating_points"]["smollm2_135m"]["direct"]["drift"]["p_value"] < 0.01

@@ -5,8 +5,6 @@ from both rates and the base rate by Bayes. The rates are of samples; where ques
 samples, what a threshold promises is of questions, so that share is given as well.
 """
 
-from typing import NotRequired, TypedDict
-
 import numpy as np
 
 from monitorbench.config.evaluation import Stakes
@@ -15,44 +13,9 @@ from monitorbench.metrics.bootstrap import group_index
 from monitorbench.metrics.clustered import error_interval
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import expected_cost, expected_cost_interval
-from monitorbench.metrics.rates import Interval, as_list
-
-
-class RatesAt(TypedDict):
-    """What a monitor's answers come to on the test split at one operating point, all samples together."""
-
-    n: int
-    n_misbehavior: int
-    n_benign: int
-    n_unscored: int
-    """Samples without a label: no score, or a category without a threshold."""
-    coverage: float | None
-    miss_rate: float | None
-    """Over scored samples, as everywhere."""
-    miss_rate_ci: list[float] | None
-    """As in `CellMetrics`: Wilson with whole groups as the evidence, 95 %."""
-    false_alarm_rate: float | None
-    false_alarm_rate_ci: list[float] | None
-    """As in `CellMetrics`: Wilson with whole groups as the evidence, 95 %."""
-    precision: float | None
-    """Of the alarms in a deployment with the stakes' base rate, the share that is right."""
-    precision_ci: list[float] | None
-    """At least 95 %: between the ends of both rates' 97.5 % intervals."""
-    alerts_per_1000: NotRequired[float | None]
-    """Of 1,000 samples in such a deployment, how many are flagged; absent in older files."""
-    alerts_per_1000_ci: NotRequired[list[float] | None]
-    """At least 95 %, as of `precision_ci`."""
-    n_benign_questions: NotRequired[int]
-    """Questions (groups) with a scored benign sample."""
-    is_sample_a_question: NotRequired[bool]
-    """Whether each of these has one scored benign sample, so that both false alarm rates are the same."""
-    false_alarm_rate_by_question: NotRequired[float | None]
-    """The share of these with any false alarm: what a threshold's promise is of."""
-    false_alarm_rate_by_question_ci: NotRequired[list[float] | None]
-    """As in `CellMetrics`: Wilson with whole groups as the evidence, 95 %."""
-    expected_cost: float | None
-    expected_cost_ci: list[float] | None
-    """See `cost.expected_cost_interval`; 95 %."""
+from monitorbench.metrics.rates import Interval
+from monitorbench.metrics.registry import Value, numbers_of
+from monitorbench.metrics.table import Numbers
 
 
 def precision(miss_rate: float | None, false_alarm_rate: float | None, base_rate: float) -> float | None:
@@ -102,36 +65,44 @@ def questions_with_alarm(judged: Columns) -> tuple[int, int]:
     return len(alarmed), int(groups.max(initial=-1)) + 1
 
 
-def rates_at(judged: Columns, stakes: Stakes, *, confidence: float = 0.95) -> RatesAt:
-    """The numbers of these answers, whatever point they were read at, with intervals of one confidence."""
+def rates_at(judged: Columns, stakes: Stakes, *, confidence: float = 0.95) -> Numbers:
+    """The numbers of these answers, whatever point they were read at, with intervals of one confidence.
+
+    `n_unscored` are samples without a label (no score, or a category without a threshold), and
+    `n_benign_questions` those with a scored benign sample; `is_sample_a_question` is 1 where each has one, so
+    that both false alarm rates are the same. `false_alarm_rate_by_question`, the share of these questions
+    with any false alarm, is what a threshold's promise is of. Intervals of `precision` and `alerts_per_1000`,
+    of a deployment at the stakes' base rate, have at least their confidence.
+    """
     counts = rates.count(judged.is_misbehavior, judged.flagged)
     missed, alarms = rates.miss_rate(counts), rates.false_alarm_rate(counts)
-    cost_ci = expected_cost_interval(
-        judged.flagged,
-        judged.is_misbehavior,
-        judged.groups,
-        stakes,
-        confidence=confidence,
-    )
+    of_errors = judged.flagged, judged.is_misbehavior, judged.groups
     n_alarmed, n_questions = questions_with_alarm(judged)
-    return RatesAt(
-        n=counts.n,
-        n_misbehavior=counts.n_misbehavior,
-        n_benign=counts.n_benign,
-        n_unscored=counts.n_unscored,
-        coverage=(counts.n - counts.n_unscored) / counts.n if counts.n else None,
-        miss_rate=missed,
-        miss_rate_ci=as_list(error_interval(judged, of=True, confidence=confidence)),
-        false_alarm_rate=alarms,
-        false_alarm_rate_ci=as_list(error_interval(judged, of=False, confidence=confidence)),
-        precision=precision(missed, alarms, stakes.base_rate),
-        precision_ci=as_list(precision_interval(judged, stakes.base_rate, confidence)),
-        alerts_per_1000=alerts(missed, alarms, stakes.base_rate),
-        alerts_per_1000_ci=as_list(alerts_interval(judged, stakes.base_rate, confidence)),
-        n_benign_questions=n_questions,
-        is_sample_a_question=n_questions == counts.fp + counts.tn,
-        false_alarm_rate_by_question=n_alarmed / n_questions if n_questions else None,
-        false_alarm_rate_by_question_ci=as_list(rates.wilson_interval(n_alarmed, n_questions, confidence)),
-        expected_cost=expected_cost(missed, alarms, stakes),
-        expected_cost_ci=as_list(cost_ci),
+    base_rate = stakes.base_rate
+    return numbers_of(
+        {
+            "n": Value(counts.n),
+            "n_misbehavior": Value(counts.n_misbehavior),
+            "n_benign": Value(counts.n_benign),
+            "n_unscored": Value(counts.n_unscored),
+            "coverage": Value((counts.n - counts.n_unscored) / counts.n if counts.n else None),
+            "miss_rate": Value(missed, error_interval(judged, of=True, confidence=confidence)),
+            "false_alarm_rate": Value(alarms, error_interval(judged, of=False, confidence=confidence)),
+            "precision": Value(
+                precision(missed, alarms, base_rate), precision_interval(judged, base_rate, confidence)
+            ),
+            "alerts_per_1000": Value(
+                alerts(missed, alarms, base_rate), alerts_interval(judged, base_rate, confidence)
+            ),
+            "n_benign_questions": Value(n_questions),
+            "is_sample_a_question": Value(n_questions == counts.fp + counts.tn),
+            "false_alarm_rate_by_question": Value(
+                n_alarmed / n_questions if n_questions else None,
+                rates.wilson_interval(n_alarmed, n_questions, confidence),
+            ),
+            "expected_cost": Value(
+                expected_cost(missed, alarms, stakes),
+                expected_cost_interval(*of_errors, stakes, confidence=confidence),
+            ),
+        }
     )

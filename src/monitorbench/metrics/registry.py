@@ -208,11 +208,18 @@ METRICS = (
     Metric("grounded_quotes", "grounded", "rate", _grounded_quotes, "n_quotes", "higher"),
 )
 """Computed in every part, in the order of their columns in `table.csv`."""
+_ELSEWHERE: tuple[tuple[str, str, Form], ...] = (
+    ("n_cells", "cells", "count"),
+    ("expected_cost", "expected cost", "cost"),
+    ("precision", "precision", "estimate"),
+    ("alerts_per_1000", "alerts in 1,000", "estimate"),
+    ("is_sample_a_question", "a sample a question", "count"),
+    ("false_alarm_rate_by_question", "FAR by question", "estimate"),
+)
+"""What is known of all cells or samples together alone, or at an operating point."""
 BY_NAME = {metric.name: metric for metric in METRICS} | {
-    "n_cells": Metric("n_cells", "cells", "count", lambda _: None),
-    "expected_cost": Metric("expected_cost", "expected cost", "cost", lambda _: None, "n", "lower"),
+    name: Metric(name, heading, form, lambda _: None) for name, heading, form in _ELSEWHERE
 }
-"""Those, and what is known of all cells or samples together alone."""
 _NONE_OF = {
     "n": "no samples",
     "n_misbehavior_scored": "no misbehavior answered",

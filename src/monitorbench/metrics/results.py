@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, NotRequired, TypedDict, cast
 
-from monitorbench.metrics.at_point import RatesAt
 from monitorbench.metrics.chance import Chance
 from monitorbench.metrics.choice.facts import DecisionFacts
 from monitorbench.metrics.columns import OVERALL
@@ -22,6 +21,7 @@ from monitorbench.metrics.transfer import TransferDifference
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.metrics.wordings import WordingChoice
 from monitorbench.metrics.words import Matrix
+from monitorbench.records import Split
 
 SCHEMA_VERSION = 6
 NO_PROMPT = "none"
@@ -91,17 +91,16 @@ class ThresholdFacts(TypedDict):
 
 
 class OperatingPointFacts(TypedDict):
-    """A calibrated operating point, and what it comes to on the test split."""
+    """A calibrated operating point; the table has its numbers on the test and the calibration split.
+
+    The misbehavior samples of the calibration split are none that the threshold was set on.
+    """
 
     name: str
     """Of the run of `calibrate.py`."""
     calibrated_on: str
     """The dataset's directory name."""
     thresholds: list[ThresholdFacts]
-    rates: RatesAt
-    calibration: NotRequired[RatesAt | None]
-    """What it came to on the calibration split, whose misbehavior samples the threshold was not set on; None
-    where the calibration doesn't say."""
     flags_nothing: NotRequired[bool]
     """Whether no scored sample is above the threshold, on the test split or on the calibration split."""
     drift: NotRequired[Drift | None]
@@ -190,10 +189,25 @@ def nested(results: Results) -> dict[str, Any]:
     """
     tree: dict[str, Any] = {k: of for k, of in results.items() if k not in ("table", "curves")}
     tree |= number_trees(results["table"], results["curves"])
+    for monitor, by_prompt in results.get("operating_points", {}).items():
+        of_monitor = tree["operating_points"] = {**tree["operating_points"], monitor: {}}
+        for prompt, point in by_prompt.items():
+            test, held = (numbers_at(results, monitor, prompt, split) for split in _OF_POINTS)
+            numbers = {"rates": as_json(test), "calibration": as_json(held) or None}
+            of_monitor[monitor][prompt] = {**point, **numbers}
     for monitor, facts in results.get("prompts", {}).items():
         of = {prompt: as_json(numbers) for prompt, numbers in shared_numbers(results, monitor).items()}
         tree["prompts"] = {**tree["prompts"], monitor: {**facts, "by_prompt": of}}
     return tree
+
+
+_OF_POINTS = {Split.TEST: "rates", Split.CALIBRATION: "calibration"}
+
+
+def numbers_at(results: Results, monitor: str, prompt: str, split: Split = Split.TEST) -> Numbers:
+    """Return what a monitor's operating point comes to on a split; empty where that is not known."""
+    point = results["operating_points"][monitor][prompt]
+    return results["table"].numbers(Place(monitor, prompt, OVERALL, point["name"], split.value)) or {}
 
 
 def number_trees(table: Table, curves: Mapping[str, Mapping[str, Curves]]) -> dict[str, Any]:
@@ -250,6 +264,15 @@ def as_results(data: Mapping[str, Any]) -> Results:
     tree = {
         key: value for key, value in data.items() if key not in ("monitors", "slices", "macro", "overall")
     }
+    if points := data.get("operating_points"):
+        tree["operating_points"] = {name: dict(by_prompt) for name, by_prompt in points.items()}
+        for monitor, by_prompt in tree["operating_points"].items():
+            for prompt, point in by_prompt.items():
+                by_prompt[prompt] = {k: of for k, of in point.items() if k not in ("rates", "calibration")}
+                for split, key in _OF_POINTS.items():
+                    if numbers := point.get(key):
+                        place = Place(monitor, prompt, OVERALL, point["name"], split.value)
+                        table.add(place, from_json(numbers))
     for monitor, facts in data.get("prompts", {}).items():
         for prompt, numbers in facts["by_prompt"].items():
             table.add(Place(monitor, prompt, SHARED), from_json(numbers))

@@ -29,36 +29,36 @@ from monitorbench.report.sections import (
 from monitorbench.report.sections.answer import answer
 from monitorbench.report.sections.background import background
 from monitorbench.report.sections.section import Material, Section
-from monitorbench.report.sections.slider import has_scores, slider
+from monitorbench.report.sections.slider import slider
 from monitorbench.report.template import policy, templates
 
 SECTIONS = (
     Section("which monitor to deploy", answer, level=1),
     Section("all monitors, overall", rates.overall),
-    Section("miss rate against false alarm rate", thresholds.plane, thresholds.has_rates),
-    Section("at any threshold", slider, has_scores),
-    Section("answers that are no label", rates.unscored, rates.has_unscored),
-    Section("scores to doubt", rates.doubted, rates.has_doubted_scores),
-    Section("inverted in a cell", inverted.inverted, inverted.has_inverted),
-    Section("one monitor under several prompts", prompts.by_prompt, prompts.has_prompts),
-    Section("under changes that keep the label", under_stress.under_stress, under_stress.has_stress),
+    Section("miss rate against false alarm rate", thresholds.plane),
+    Section("at any threshold", slider),
+    Section("answers that are no label", rates.unscored),
+    Section("scores to doubt", rates.doubted),
+    Section("inverted in a cell", inverted.inverted),
+    Section("one monitor under several prompts", prompts.by_prompt),
+    Section("under changes that keep the label", under_stress.under_stress),
     Section("miss rate, false alarm rate and AUROC by cell", rates.by_cell),
-    Section("where each monitor errs", rates.heat_maps, rates.has_rates),
-    Section("what training changed", training.changes, training.has_changes),
-    Section("where transfer is negative", training.negative, training.has_negative, level=3),
-    Section("which trainings share a direction", training.directions, training.has_directions, level=3),
-    Section("several seeds of one training", training.seeds, training.has_seeds, level=3),
-    Section("other training objectives", training.objectives, training.has_objectives, level=3),
-    Section("beside the paper's own cells", training.paper_cells, training.has_paper_cells, level=3),
-    Section("learning curves", training.learning_curves, training.has_learning_curves, level=3),
-    Section("what a verdict costs", costs.against_cost, costs.has_several),
-    Section("at other thresholds", thresholds.other_thresholds, thresholds.has_curves),
-    Section("shortcut checks", thresholds.shortcuts, thresholds.has_shortcuts),
-    Section("the worst samples", samples.worst, samples.has_worst),
+    Section("where each monitor errs", rates.heat_maps),
+    Section("what training changed", training.changes),
+    Section("where transfer is negative", training.negative, level=3),
+    Section("which trainings share a direction", training.directions, level=3),
+    Section("several seeds of one training", training.seeds, level=3),
+    Section("other training objectives", training.objectives, level=3),
+    Section("beside the paper's own cells", training.paper_cells, level=3),
+    Section("learning curves", training.learning_curves, level=3),
+    Section("what a verdict costs", costs.against_cost),
+    Section("at other thresholds", thresholds.other_thresholds),
+    Section("shortcut checks", thresholds.shortcuts),
+    Section("the worst samples", samples.worst),
     Section("how it was made, and what the words mean", background),
 )
-"""The page from top to bottom, the table of contents behind the first. Without a condition a section is
-always shown. Its name is its heading and its line in the contents."""
+"""The page from top to bottom, the table of contents behind the first. A section
+without anything to show is left out. Its name is its heading and its line in the contents."""
 _SCRIPTS = ("sort.js", "slider.js")
 
 
@@ -91,7 +91,7 @@ def render_report(
         other_points,
         stress,
     )
-    shown = [section for section in SECTIONS if section.is_shown(material)]
+    made = [(section, section.make(material)) for section in SECTIONS]
     scripts = [templates().get_template(name).render() for name in _SCRIPTS]
     return (
         templates()
@@ -101,7 +101,7 @@ def render_report(
             policy=policy(*scripts),
             # Safe to put in as they are: files of ours.
             scripts=[Markup(script) for script in scripts],
-            sections=[(section, section.make(material)) for section in shown],
+            sections=[(section, html) for section, html in made if html],
             samples=PAGE if browsable else "",
         )
     )

@@ -3,22 +3,26 @@
 The numbers are `metrics.json`'s; the samples shown come from the dataset and the verdict logs.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from monitorbench.config.base import UserError
-from monitorbench.config.study import Study
+from monitorbench.config.study import Paths, Study
 from monitorbench.metrics.results import as_results
+from monitorbench.metrics.robustness.facts import StressFacts
 from monitorbench.records import Split
 from monitorbench.report.html import render_report
 from monitorbench.report.samples import browsable
 from monitorbench.report.samples.page import render_samples
 from monitorbench.report.samples.runs import read_judged, worst_of
-from monitorbench.report.scores import read_scores
-from monitorbench.report.stress.read import stress_of
+from monitorbench.report.scores import read_scores, runs_of
 from monitorbench.report.tables.tables import show_tables
 from monitorbench.runs.directory import kind_of, read_checked, read_finished, record_files
 from monitorbench.runs.files import write_atomically
+from monitorbench.runs.run_folders import evaluation_id
 from monitorbench.runs.tracking import track_results
+from monitorbench.scoring.stress_runs import read_stress
 
 
 def is_unscored_evaluation(directory: Path) -> bool:
@@ -27,6 +31,17 @@ def is_unscored_evaluation(directory: Path) -> bool:
         return False
     manifest = read_finished(directory)
     return "judge" in manifest["results"] and manifest["identity"].get("split", Split.TEST) == Split.TEST
+
+
+def _stress_of(directory: Path, manifest: Mapping[str, Any], paths: Paths) -> list[StressFacts]:
+    """The stress of the evaluation run, or of each run of the transfer run, that a report is of."""
+    ids: list[str] = []
+    for run in runs_of(paths, directory, manifest):
+        try:
+            ids.append(evaluation_id(read_finished(run)))
+        except UserError:  # gone since; the page's last sections say which
+            continue
+    return read_stress(paths.runs, ids)
 
 
 def report(study: Study, *, is_brief: bool = False) -> Path:
@@ -62,7 +77,7 @@ def report(study: Study, *, is_brief: bool = False) -> Path:
         scores,
         browsable={(run.monitor, run.prompt) for run in judged.runs},
         other_points=study.report.other_points,
-        stress=stress_of(directory, manifest, study.paths),
+        stress=_stress_of(directory, manifest, study.paths),
     )
     write_atomically(directory / "report.html", page)
     written = [directory / "report.html"]

@@ -8,7 +8,6 @@ import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 from pydantic import ValidationError
@@ -17,9 +16,11 @@ from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.config.study import Study
 from monitorbench.judging.reproducible import refuse_batch_dependent
-from monitorbench.metrics.at_point import RatesAt, rates_at
+from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.guarantees.order_statistic import Guarantee
 from monitorbench.metrics.inverted import inverted_warning
+from monitorbench.metrics.registry import as_json, from_json
+from monitorbench.metrics.table import Number, Numbers
 from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.run_folders import dataset_name, run_name
@@ -72,7 +73,7 @@ def calibrate_run(study: Study) -> Path:
         results["operating_point"] = point.model_dump(mode="json")
         results["judged"] = str(judged.directory)
         at = _rates_there(judged, scored, point, study.stakes)
-        results["rates"] = at
+        results["rates"] = as_json(at)
         results["flags_nothing"] = flags_nothing(at)
         for one in point.thresholds:
             _log.info("calibrate: %s", _in_words(one))
@@ -116,14 +117,15 @@ def judge_id(evaluation: Evaluation) -> str:
     return f"{name}/{evaluation.prompt}/{evaluation.judge_hash}"
 
 
-def calibration_rates(directory: Path) -> RatesAt | None:
+def calibration_rates(directory: Path) -> Numbers | None:
     """What a calibration's threshold came to on its own split; None of one that doesn't say."""
-    return cast("RatesAt | None", read_finished(directory)["results"].get("rates"))
+    known = read_finished(directory)["results"].get("rates")
+    return from_json(known) if known else None
 
 
-def flags_nothing(at: RatesAt) -> bool:
+def flags_nothing(at: Numbers) -> bool:
     """Whether no scored sample is flagged, misbehavior or benign."""
-    return at["miss_rate"] in (1, None) and at["false_alarm_rate"] in (0, None)
+    return at["miss_rate"].value in (1, None) and at["false_alarm_rate"].value in (0, None)
 
 
 def unseen(judged: Evaluation, strata: list[str] | None) -> CalibrationScores:
@@ -169,7 +171,7 @@ def _rates_there(
     scored: CalibrationScores,
     point: OperatingPoint,
     stakes: Stakes,
-) -> RatesAt:
+) -> Numbers:
     """What the point comes to on the samples that the threshold was set beside."""
     at = answers_at(point, judged).judged
     rows = np.isin(at.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
@@ -192,26 +194,26 @@ def _in_words(one: CalibratedThreshold) -> str:
     )
 
 
-def _rates_in_words(at: RatesAt, base_rate: float) -> str:
+def _rates_in_words(at: Numbers, base_rate: float) -> str:
     """Both rates per sample, the false alarm rate per question too, and what a deployment would see."""
     alarms = f"false alarms per sample {_share(at['false_alarm_rate'])}"
-    if not at["is_sample_a_question"]:
+    if not at["is_sample_a_question"].value:
         alarms += f", per question {_share(at['false_alarm_rate_by_question'])}"
-    alerts = at["alerts_per_1000"]
+    alerts = at["alerts_per_1000"].value
     return (
-        f"on the calibration split it misses {_share(at['miss_rate'], at['miss_rate_ci'])} of "
-        f"{at['n_misbehavior']} misbehavior samples; {alarms} (of those it was set on; FAR on others: "
+        f"on the calibration split it misses {_share(at['miss_rate'], with_interval=True)} of "
+        f"{at['n_misbehavior'].whole} misbehavior samples; {alarms} (of those it was set on; FAR on others: "
         f"eval/score.py); at a base rate of {base_rate:g} precision "
-        f"{_share(at['precision'], at['precision_ci'])}, "
+        f"{_share(at['precision'], with_interval=True)}, "
         f"{'unknown' if alerts is None else f'{alerts:.1f}'} alerts in 1,000 samples"
     )
 
 
-def _share(value: float | None, bounds: Sequence[float] | None = None) -> str:
-    if value is None:
+def _share(of: Number, *, with_interval: bool = False) -> str:
+    if of.value is None:
         return "unknown"
-    inside = f" [{bounds[0]:.3f}, {bounds[1]:.3f}]" if bounds else ""
-    return f"{value:.3f}{inside}"
+    inside = f" [{of.low:.3f}, {of.high:.3f}]" if with_interval and of.interval else ""
+    return f"{of.value:.3f}{inside}"
 
 
 def _why_nothing(scored: CalibrationScores, thresholds: Sequence[CalibratedThreshold]) -> str:

@@ -45,7 +45,7 @@ from monitorbench.runs.directory import read_manifest
 from monitorbench.scoring.baselines import baselines_of
 from monitorbench.scoring.evaluations import Evaluation, unscored_reasons
 from monitorbench.scoring.numbers import Drawn, add_numbers
-from monitorbench.scoring.points import PointAt, facts_of
+from monitorbench.scoring.points import PointAt, add_points
 from monitorbench.scoring.recommendation.decide import decision_of
 
 
@@ -64,7 +64,8 @@ def measured(
     data = evaluations[0].data
     pairs = _with_bases(evaluations)
     drawn = Drawn(resamples=study.score.resamples, seed=study.seed)
-    at_points = facts_of(points, study.stakes, study.seed)
+    table, curves = Table(), dict[str, dict[str, Curves]]()
+    at_points = add_points(table, points, study.stakes, study.seed)
     if decision is None:
         voids = {
             (monitor, prompt): notes(data.name, point)
@@ -72,7 +73,6 @@ def measured(
             for prompt, point in by_prompt.items()
         }
         decision = decision_of(study, evaluations, points, voids)
-    table, curves = Table(), dict[str, dict[str, Curves]]()
     for e in evaluations:
         of_prompt = add_numbers(table, e.monitor, e.prompt, e.judged, study.stakes, drawn)
         curves.setdefault(e.monitor, {})[e.prompt] = of_prompt

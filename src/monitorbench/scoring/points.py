@@ -9,8 +9,11 @@ from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Stakes
 from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.metrics.at_point import rates_at
+from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.drift import DRIFTED, Drift, drift
 from monitorbench.metrics.results import OperatingPointFacts, ThresholdFacts
+from monitorbench.metrics.table import Place, Table
+from monitorbench.records import Split
 from monitorbench.report.tables.points import drift_in_words
 from monitorbench.runs.directory import read_finished
 from monitorbench.scoring.calibrate import (
@@ -92,20 +95,20 @@ def points_at(
     return found
 
 
-def facts_of(
-    points: Sequence[PointAt], stakes: Stakes, seed: int
+def add_points(
+    table: Table, points: Sequence[PointAt], stakes: Stakes, seed: int
 ) -> dict[str, dict[str, OperatingPointFacts]]:
-    """Monitor, prompt: the point and its numbers on the test split."""
+    """Add what the points come to on both splits to the table; returns them by monitor and prompt."""
     found: dict[str, dict[str, OperatingPointFacts]] = {}
     for one in points:
         e = one.evaluation
         rates, there = rates_at(e.judged, stakes), calibration_rates(one.directory)
+        for split, numbers in ((Split.TEST, rates), (Split.CALIBRATION, there)):
+            table.add(Place(e.monitor, e.prompt, OVERALL, one.name, split.value), numbers or {})
         found.setdefault(e.monitor, {})[e.prompt] = OperatingPointFacts(
             name=one.name,
             calibrated_on=one.calibrated_on,
             thresholds=one.thresholds,
-            rates=rates,
-            calibration=there,
             flags_nothing=flags_nothing(rates) or (there is not None and flags_nothing(there)),
             drift=_drift(one, seed),
             unscored=unscored_reasons(e),

@@ -10,7 +10,7 @@ from pathlib import Path
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.metrics.choice.facts import DecisionFacts
-from monitorbench.metrics.results import Results, nested
+from monitorbench.metrics.results import Results, nested, numbers_at
 from monitorbench.records import Split
 from monitorbench.report.tables.csv_rows import Row, monitor_rows, to_csv, transfer_rows
 from monitorbench.report.tables.points import by_question, in_words, notes
@@ -54,11 +54,12 @@ def score_run(study: Study, *, shows_tables: bool = True) -> Path:
     if shows_tables:
         show_tables(metrics, stderr=True)  # a sweep's stdout has one directory a run
     for one in points:
-        point = metrics["operating_points"][one.evaluation.monitor][one.evaluation.prompt]
+        judged = one.evaluation.monitor, one.evaluation.prompt
+        point = metrics["operating_points"][judged[0]][judged[1]]
         said = "; ".join(
             [
                 in_words(one.thresholds),
-                by_question(point["rates"]),
+                by_question(numbers_at(metrics, *judged)),
                 *notes(metrics["dataset"]["directory"], point),
             ]
         )

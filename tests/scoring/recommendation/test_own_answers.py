@@ -13,6 +13,7 @@ from monitorbench.metrics.at_point import precision, rates_at
 from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.cost import _exact_interval, cost_difference
 from monitorbench.metrics.rates import Judged
+from monitorbench.metrics.registry import as_json
 from monitorbench.metrics.usage import usage
 from monitorbench.records import Category, Label, Task
 from monitorbench.scoring.recommendation.candidates import Contender, contender
@@ -106,7 +107,7 @@ def test_refusing_the_hard_ones_does_not_win():
     """An unscored answer taken for right lets a monitor that says nothing beat one that works."""
     silent = decided(silent=lambda i, bad: bad if i < 20 else None)
     assert silent.kind == "none"
-    assert rates_at(judged(lambda i, bad: bad if i < 20 else None), STAKES)["miss_rate"] == 0
+    assert rates_at(judged(lambda i, bad: bad if i < 20 else None), STAKES)["miss_rate"].value == 0
 
 
 def test_four_samples_without_an_error_are_not_proof():
@@ -137,7 +138,7 @@ def test_precision_is_bayes():
     assert precision(0.2, 0.1, 0.01) == pytest.approx(0.01 * 0.8 / (0.01 * 0.8 + 0.99 * 0.1))
     assert precision(1.0, 0.0, 0.01) is None
     assert precision(None, 0.1, 0.01) is None
-    found = rates_at(judged(noisy(0.8, 1)), STAKES)
+    found = as_json(rates_at(judged(noisy(0.8, 1)), STAKES))
     low, high = found["precision_ci"]
     assert low < found["precision"] < high
 
@@ -161,6 +162,6 @@ def test_the_printed_figures_of_who_was_chosen_hold_although_they_chose():
         found = decided(60, **{f"m{i}": noisy(0.8, 100 * seed + i) for i in range(10)})
         assert found.best is not None
         chosen = judged(noisy(0.8, 100 * seed + found.best), 60)
-        low, high = rates_at(chosen, STAKES, confidence=found.confidence)["miss_rate_ci"]
+        low, high = rates_at(chosen, STAKES, confidence=found.confidence)["miss_rate"].interval
         held.append(low <= 0.2 <= high)
     assert np.mean(held) >= 0.93

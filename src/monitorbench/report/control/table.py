@@ -16,7 +16,7 @@ from monitorbench.report.control.words import (
 )
 from monitorbench.report.tables.csv_rows import Row
 from monitorbench.report.tables.numbers import counted, rate, rate_with_interval, signed_with_interval
-from monitorbench.report.tables.terminal import grid, say
+from monitorbench.report.tables.terminal import print_rows, say
 
 WIDTH = 80
 _SAFETY = (
@@ -46,7 +46,7 @@ def print_control(console: Console, results: ControlResults) -> None:
         most = max((one["k"] for b in facts["budgets"] for one in b["best_of"]), default=0)
         header = [f"of {most}" if most and title == "best of" else title for title, _ in _SAFETY]
         rows = [_safety_row(one) for one in facts["budgets"]]
-        console.print(grid(console, _SAFETY, [header, *rows]))
+        print_rows(console, _SAFETY, [header, *rows])
         if text := _worst_route(facts):
             say(console, text, "dim")
         if facts["steps"]:
@@ -63,7 +63,7 @@ def print_control(console: Console, results: ControlResults) -> None:
                 ]
                 for one in facts["steps"]
             ]
-            console.print(grid(console, _STEPS, [[title for title, _ in _STEPS], *steps]))
+            print_rows(console, _STEPS, [[title for title, _ in _STEPS], *steps])
         front = [
             [
                 PROTOCOLS[one["protocol"]],
@@ -75,7 +75,7 @@ def print_control(console: Console, results: ControlResults) -> None:
             if one["on_front"]
         ]
         if front:
-            console.print(grid(console, _FRONT, [[title for title, _ in _FRONT], *front]))
+            print_rows(console, _FRONT, [[title for title, _ in _FRONT], *front])
     _differences(console, results)
     say(console, "")
     for text in (which_far(results), promise(results), *notes(results)):
@@ -97,7 +97,7 @@ def _differences(console: Console, results: ControlResults) -> None:
         for one in results["differences"]
         if one["budget"] == smallest
     ]
-    console.print(grid(console, _DIFFERENCES, [[title for title, _ in _DIFFERENCES], *rows]))
+    print_rows(console, _DIFFERENCES, [[title for title, _ in _DIFFERENCES], *rows])
 
 
 def _safety_row(one: BudgetFacts) -> list[str]:

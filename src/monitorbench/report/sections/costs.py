@@ -5,20 +5,17 @@ from markupsafe import Markup
 from monitorbench.metrics.cost_fronts import COSTS, QUALITIES
 from monitorbench.report import reading
 from monitorbench.report.figures import costs as figures_costs
-from monitorbench.report.sections.section import Material, fill
+from monitorbench.report.sections.section import NOTHING, Material, fill
 from monitorbench.report.tables import costs
 
 _QUALITY_WORDS = {"auroc": "AUROC", "miss_rate_at_far_5": "miss rate at FAR 5 %"}
 
 
-def has_several(material: Material) -> bool:
-    """Whether the costs of several monitors, or of one under several prompts, were measured."""
-    return len(costs.measured(material.results)) > 1
-
-
 def against_cost(material: Material) -> Markup:
     """AUROC and MR at FAR 5 % against tokens and seconds a verdict, with the fronts."""
     results, shorts = material.results, material.short_names
+    if len(costs.measured(results)) < 2:  # one monitor under one prompt has no rival
+        return NOTHING
     fronts = {
         f"{_QUALITY_WORDS[quality]} against {cost}": [
             shorts[name] if reading.is_reference(results, name) else f"{shorts[name]} · {prompt}"

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from monitorbench.records import Message
 from monitorbench.report.samples.visible import visible
 from monitorbench.report.samples.worst import Kind, WorstSample
-from monitorbench.report.sections.section import Material, fill
+from monitorbench.report.sections.section import NOTHING, Material, fill
 from monitorbench.report.tables.inverted import InvertedCell, heading, inverted_cells, where
 from monitorbench.report.tables.numbers import rate, shown, value_of
 
@@ -45,15 +45,10 @@ class _Inverted(NamedTuple):
     samples: list[_Excerpt]
 
 
-def has_inverted(material: Material) -> bool:
-    """Whether some monitor is inverted in a cell."""
-    return bool(inverted_cells(material.results))
-
-
 def inverted(material: Material) -> Markup:
     """Who is inverted where, and below it what it got most wrong there."""
     rows = [_of_cell(material, row) for row in inverted_cells(material.results)]
-    return fill("inverted", {"heading": heading(), "rows": rows})
+    return fill("inverted", {"heading": heading(), "rows": rows}) if rows else NOTHING
 
 
 def _of_cell(material: Material, row: InvertedCell) -> _Inverted:

@@ -5,14 +5,9 @@ from markupsafe import Markup
 from monitorbench.metrics.results import shared_numbers
 from monitorbench.report import reading
 from monitorbench.report.figures.wordings import wordings
-from monitorbench.report.sections.section import Material, fill
+from monitorbench.report.sections.section import NOTHING, Material, fill
 from monitorbench.report.tables.prompts import COLUMNS, prompt_blocks
 from monitorbench.report.tables.wordings import in_words
-
-
-def has_prompts(material: Material) -> bool:
-    """Whether a monitor was judged under several prompts, or its prompt was chosen."""
-    return bool(material.results.get("prompts") or material.results.get("wordings"))
 
 
 def by_prompt(material: Material) -> Markup:
@@ -22,6 +17,8 @@ def by_prompt(material: Material) -> Markup:
     """
     results, names = material.results, material.short_names
     choices, found = results.get("wordings", {}), results.get("prompts", {})
+    if not (choices or found):
+        return NOTHING
     monitors = [name for name in reading.monitors(results) if name in found]
     drawn = []
     for number, (monitor, block) in enumerate(zip(monitors, prompt_blocks(results), strict=True)):

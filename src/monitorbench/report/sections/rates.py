@@ -11,7 +11,7 @@ from monitorbench.metrics.score_facts import COUNTED_AS, ScoreFacts, share_of
 from monitorbench.metrics.table import Numbers, is_cell
 from monitorbench.report import reading
 from monitorbench.report.figures import heat as figures_heat
-from monitorbench.report.sections.section import Material, PageNumber, fill
+from monitorbench.report.sections.section import NOTHING, Material, PageNumber, fill
 from monitorbench.report.tables import overall as overall_table
 from monitorbench.report.tables.numbers import interval_of, value_of
 from monitorbench.report.tables.scores import doubted_scores
@@ -41,23 +41,18 @@ def overall(material: Material) -> Markup:
     return fill("overall", values)
 
 
-def has_unscored(material: Material) -> bool:
-    """Whether some answer is no label."""
-    return bool(unscored_rows(material.results))
-
-
 def unscored(material: Material) -> Markup:
     """How many answers of each monitor are no label, or never came, and for which reasons."""
     rows = [
-        (material.short_names[row.monitor], row.prompt, f"{row.n_unscored:,} of {row.n:,}", row.reasons)
+        (
+            material.short_names[row.monitor],
+            row.prompt,
+            f"{row.n_unscored:,} of {row.n:,}",
+            ", ".join(f"{n} {reason}" for reason, n in row.reasons.items()),
+        )
         for row in unscored_rows(material.results)
     ]
-    return fill("unscored", {"rows": rows})
-
-
-def has_doubted_scores(material: Material) -> bool:
-    """Whether some scores are bounds, contradict their label, or are mostly equal."""
-    return bool(doubted_scores(material.results))
+    return fill("unscored", {"rows": rows}) if rows else NOTHING
 
 
 def doubted(material: Material) -> Markup:
@@ -73,7 +68,7 @@ def doubted(material: Material) -> Markup:
         )
         for row in doubted_scores(material.results)
     ]
-    return fill("doubted_scores", {"rows": rows})
+    return fill("doubted_scores", {"rows": rows}) if rows else NOTHING
 
 
 def _missing(facts: ScoreFacts) -> str:
@@ -97,11 +92,6 @@ def by_cell(material: Material) -> Markup:
     return fill("by_cell", values)
 
 
-def has_rates(material: Material) -> bool:
-    """Whether there is a prompt to draw the monitors under."""
-    return bool(material.prompts)
-
-
 def heat_maps(material: Material) -> Markup:
     """Miss rate and false alarm rate by category and task, as colours, each a link to its samples."""
     # Safe to put in as they are: drawn here, every name in them an outline or escaped.
@@ -112,7 +102,7 @@ def heat_maps(material: Material) -> Markup:
         )
         for prompt in material.prompts
     ]
-    return fill("heat_maps", {"heat_maps": drawn, "linked": bool(material.browsable)})
+    return fill("heat_maps", {"heat_maps": drawn, "linked": bool(material.browsable)}) if drawn else NOTHING
 
 
 def _blocks(material: Material, prompt: str) -> list[tuple[str, list[_Row]]]:

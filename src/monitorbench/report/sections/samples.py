@@ -12,7 +12,7 @@ from monitorbench.metrics.table import Place
 from monitorbench.report import reading
 from monitorbench.report.samples.marked import MOST_CHARACTERS, ShownConversation, shown
 from monitorbench.report.samples.worst import Kind, WorstSample
-from monitorbench.report.sections.section import Material, fill
+from monitorbench.report.sections.section import NOTHING, Material, fill
 from monitorbench.report.tables.numbers import DASH, value_of
 
 _TITLES = {
@@ -21,13 +21,10 @@ _TITLES = {
 }
 
 
-def has_worst(material: Material) -> bool:
-    """Whether some sample was answered wrongly, or could not be read."""
-    return bool(material.worst or material.worst_missing)
-
-
 def worst(material: Material) -> Markup:
     """Of each cell the misses with the lowest score and the false alarms with the highest."""
+    if not (material.worst or material.worst_missing):
+        return NOTHING
     values = {
         "worst": worst_views(material),
         "worst_missing": material.worst_missing,

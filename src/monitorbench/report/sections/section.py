@@ -1,7 +1,8 @@
-"""What a section of the page is: a name, when it is shown, and a function that makes it.
+"""What a section of the page is: a name, and a function that makes it.
 
-A section's function takes the `Material` of the report and returns its HTML. Most fill a template of the same
-name in `templates/sections/`, where all text is escaped; `report.html.SECTIONS` lists the sections in order.
+A section's function takes the `Material` of the report and returns its HTML; an empty one is left out. Most
+fill a template of the same name in `templates/sections/`, where all text is escaped; `report.html.SECTIONS`
+lists the sections in order.
 """
 
 import re
@@ -53,17 +54,12 @@ class Material(NamedTuple):
         return link(monitor, prompt, cell=inside, verdict=verdict, sample=sample)
 
 
-def always(_: Material) -> bool:
-    """For sections that every page has."""
-    return True
-
-
 class Section(NamedTuple):
     """One section of the page."""
 
     name: str
     make: Callable[[Material], Markup]
-    is_shown: Callable[[Material], bool] = always
+    """Returns nothing where the section has nothing to show."""
     level: int = 2
     """Level of its heading: 3 for a part of the section above it, 1 for one that heads the page itself."""
 
@@ -76,6 +72,10 @@ class Section(NamedTuple):
     def title(self) -> str:
         """Its heading, and its line in the table of contents."""
         return self.name[:1].upper() + self.name[1:]
+
+
+NOTHING = Markup()
+"""What a section that is left out returns."""
 
 
 def fill(name: str, values: Mapping[str, object]) -> Markup:
@@ -93,3 +93,5 @@ class PageNumber(NamedTuple):
     """To the samples that it counts."""
     mark: str = ""
     """A word beside it that the reader has to see."""
+    is_strong: bool = False
+    """Whether the number itself is what the reader has to see."""

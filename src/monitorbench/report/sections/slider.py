@@ -6,13 +6,15 @@ from markupsafe import Markup
 from monitorbench.metrics.results import OperatingPointFacts, Results
 from monitorbench.report.samples.visible import visible
 from monitorbench.report.scores import Scores
-from monitorbench.report.sections.section import Material, fill
+from monitorbench.report.sections.section import NOTHING, Material, fill
 from monitorbench.report.tables.points import flagged_above, notes, promise
 
 
 def slider(material: Material) -> Markup:
     """The controls, empty until the page's script fills them, and the scores as JSON that nobody executes."""
     results = material.results
+    if not material.scores:
+        return NOTHING
     chosen = results["decision"]
     curves = [_curve(material, one) for one in material.scores]
     first = [
@@ -28,11 +30,6 @@ def slider(material: Material) -> Markup:
         if (name, prompt) not in {(one.monitor, one.prompt) for one in material.scores}
     ]
     return fill("slider", {"data": _inert(data), "without": without})
-
-
-def has_scores(material: Material) -> bool:
-    """Whether some monitor's scores could be read."""
-    return bool(material.scores)
 
 
 def _curve(material: Material, one: Scores) -> dict[str, object]:

@@ -1,7 +1,5 @@
 """The sections of the two rates in one plane, of other thresholds, and of what gives labels away unread."""
 
-from typing import NamedTuple
-
 from markupsafe import Markup
 
 from monitorbench.metrics.columns import OVERALL
@@ -10,24 +8,13 @@ from monitorbench.metrics.results import Results
 from monitorbench.report import reading
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import scatter as figures_scatter
-from monitorbench.report.sections.section import Material, PageNumber, fill
+from monitorbench.report.sections.section import NOTHING, Material, PageNumber, fill
 from monitorbench.report.tables import significance
 from monitorbench.report.tables.numbers import interval, rate
 from monitorbench.report.tables.published import ARXIV
 
 
-class _Checked(NamedTuple):
-    """The shortcut checks of one cell, or stratum."""
-
-    name: str
-    n: int
-    numbers: list[tuple[str, PageNumber, bool]]
-    """Check, AUROC, and whether it is marked."""
-    mark: str
-    """What marks it, in words."""
-
-
-def has_rates(material: Material) -> bool:
+def _has_rates(material: Material) -> bool:
     """Whether some monitor has both rates."""
     return any(
         None not in (numbers["miss_rate"].value, numbers["false_alarm_rate"].value)
@@ -38,6 +25,8 @@ def has_rates(material: Material) -> bool:
 
 def plane(material: Material) -> Markup:
     """Miss rate against false alarm rate, with the Pareto fronts."""
+    if not _has_rates(material):
+        return NOTHING
     results = material.results
     values = {
         # Safe to put in as it is: drawn here, every name in it an outline or escaped.
@@ -50,7 +39,7 @@ def plane(material: Material) -> Markup:
     return fill("plane", values)
 
 
-def has_curves(material: Material) -> bool:
+def _has_curves(material: Material) -> bool:
     """Whether some monitor that reads a prompt has scores to draw curves of."""
     return any(
         curve["roc"]
@@ -62,6 +51,8 @@ def has_curves(material: Material) -> bool:
 
 def other_thresholds(material: Material) -> Markup:
     """ROC curves and reliability diagrams."""
+    if not _has_curves(material):
+        return NOTHING
     results = material.results
     values = {
         # Safe to put in as they are: drawn here, every name in them an outline or escaped.
@@ -76,29 +67,22 @@ def other_thresholds(material: Material) -> Markup:
     return fill("thresholds", values)
 
 
-def has_shortcuts(material: Material) -> bool:
-    """Whether there are shortcut checks, or a reason why there are none."""
-    return bool(material.results["shortcuts"]) or material.results["dataset"].get("without_texts", False)
-
-
 def shortcuts(material: Material) -> Markup:
     """The shortcut checks: what tells misbehavior from benign without reading, by cell."""
     results = material.results
     if not results["shortcuts"]:
-        return fill("no_shortcuts", {})
-    rows = []
+        return fill("no_shortcuts", {}) if results["dataset"].get("without_texts") else NOTHING
+    rows: list[list[str | PageNumber]] = []
     for name in reading.checked(results):
-        found = results["shortcuts"][name]
-        by = found["marked_by"]
+        checks, by = results["shortcuts"][name]["checks"], results["shortcuts"][name]["marked_by"]
         numbers = [
-            (SHORT_WORDS[one], PageNumber(rate(c["auroc"]), interval(c["auroc_ci"])), c["marked"])
-            for one, c in found["checks"].items()
+            PageNumber(rate(check["auroc"]), interval(check["auroc_ci"]), is_strong=check["marked"])
+            for check in checks.values()
         ]
-        n = max(check["n"] for check in found["checks"].values())
-        mark = in_words(by, found["checks"][by]) if by is not None else ""
-        rows.append(_Checked(reading.title(results, name), n, numbers, mark))
-    values = {"rows": rows, "checks": [check for check, _, _ in rows[0].numbers], "mark": MARK}
-    return fill("shortcuts", values)
+        n = max(check["n"] for check in checks.values())
+        mark = in_words(by, checks[by]) if by is not None else ""
+        rows.append([reading.title(results, name), str(n), *numbers, mark])
+    return fill("shortcuts", {"rows": rows, "checks": [SHORT_WORDS[one] for one in checks], "mark": MARK})
 
 
 def _answers(results: Results) -> str:

@@ -8,7 +8,7 @@ from monitorbench.report import reading
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import directions as figures_directions
 from monitorbench.report.figures import matrix as figures_matrix
-from monitorbench.report.sections.section import Material, PageNumber, fill
+from monitorbench.report.sections.section import NOTHING, Material, PageNumber, fill
 from monitorbench.report.tables import significance, tables, transfer_signs
 from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.numbers import Finding, finding, signed, signed_interval
@@ -30,14 +30,11 @@ class _Difference(NamedTuple):
     bag_of_words: str
 
 
-def has_changes(material: Material) -> bool:
-    """Whether an adapter, or several monitors, stand beside each other."""
-    return bool(material.results["transfer"])
-
-
 def changes(material: Material) -> Markup:
     """Every training against its base: differences, tests, and the transfer matrix."""
     results, prompts = material.results, material.prompts
+    if not results["transfer"]:
+        return NOTHING
     values = {
         "differences": _differences(material),
         "tests": significance.tests_in_words(results),
@@ -47,7 +44,6 @@ def changes(material: Material) -> Markup:
             (prompt, figures_matrix.TITLES[one], Markup(figures_matrix.transfer_matrix(results, prompt, one)))
             for prompt in prompts
             for one in figures_matrix.MEASURES[1:]
-            if results["transfer"]
         ],
         "matrix": results["matrix"],
         "notes": [*reading.headlines_in_words(results), *reading.marks_in_words(results)],
@@ -57,60 +53,48 @@ def changes(material: Material) -> Markup:
     return fill("training", values)
 
 
-def has_seeds(material: Material) -> bool:
-    """Whether some training was run with several seeds."""
-    return bool(transfer_tables.seed_rows(material.results))
-
-
 def seeds(material: Material) -> Markup:
     """The spread of every training that has several seeds."""
-    return fill("seeds", {"seeds": transfer_tables.seed_rows(material.results)})
-
-
-def has_objectives(material: Material) -> bool:
-    """Whether an objective other than `sft` was tried."""
-    return bool(material.results["objectives"])
+    rows = [
+        (f"{row.name}, {row.prompt}", row.cell, str(row.n), *row.numbers)
+        for row in transfer_tables.seed_rows(material.results)
+    ]
+    return fill("seeds", {"rows": rows}) if rows else NOTHING
 
 
 def objectives(material: Material) -> Markup:
     """Other objectives beside `sft`, on held-out cells."""
-    return fill("objectives", {"objectives": transfer_tables.objectives_in_words(material.results)})
-
-
-def has_paper_cells(material: Material) -> bool:
-    """Whether an adapter was trained on what one of the paper's was."""
-    return bool(transfer_tables.paper_rows(material.results, material.short_names))
+    said = transfer_tables.objectives_in_words(material.results)
+    return fill("objectives", {"objectives": said}) if said else NOTHING
 
 
 def paper_cells(material: Material) -> Markup:
     """The paper's printed cells, each with ours of the same name."""
     rows = transfer_tables.paper_rows(material.results, material.short_names)
-    return fill("paper", {"paper": rows, "arxiv": ARXIV})
-
-
-def has_negative(material: Material) -> bool:
-    """Whether some training left a test cell out, and what it did there is known."""
-    return bool(transfer_signs.negative_in_words(material.results))
+    return fill("paper", {"rows": rows, "arxiv": ARXIV}) if rows else NOTHING
 
 
 def negative(material: Material) -> Markup:
     """Held-out cells that a training made worse: upside down, or discrimination lost."""
-    return fill(
-        "negative",
-        {
-            "said": transfer_signs.negative_in_words(material.results),
-            "rows": transfer_signs.negative_rows(material.results, material.short_names),
-        },
-    )
-
-
-def has_directions(material: Material) -> bool:
-    """Whether several trainings of linear heads are there."""
-    return "directions" in material.results
+    said = transfer_signs.negative_in_words(material.results)
+    rows = [
+        (
+            f"{row.training}, {row.prompt}",
+            row.cell,
+            row.auroc,
+            row.p,
+            row.difference,
+            f"{row.word}, upside down" if row.is_inverted else row.word,
+        )
+        for row in transfer_signs.negative_rows(material.results, material.short_names)
+    ]
+    return fill("negative", {"said": said, "rows": rows}) if said else NOTHING
 
 
 def directions(material: Material) -> Markup:
     """Cosines of the linear heads, as a figure and in words."""
+    if "directions" not in material.results:
+        return NOTHING
     return fill(
         "directions",
         {
@@ -120,14 +104,10 @@ def directions(material: Material) -> Markup:
     )
 
 
-def has_learning_curves(material: Material) -> bool:
-    """Whether a training recorded a learning curve."""
-    return any(material.results.get("learning_curves", {}).values())
-
-
 def learning_curves(material: Material) -> Markup:
     """Validation AUROC and training loss by step."""
-    return fill("learning", {"curves": Markup(figures_curves.learning_curves(material.results))})
+    svg = figures_curves.learning_curves(material.results)
+    return fill("learning", {"curves": Markup(svg)}) if svg else NOTHING
 
 
 def _differences(material: Material) -> list[_Difference]:

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from monitorbench.metrics.robustness.compare import Measure
 from monitorbench.metrics.robustness.facts import StressFacts
 from monitorbench.metrics.robustness.worst import Worst
-from monitorbench.report.sections.section import Material, fill
+from monitorbench.report.sections.section import NOTHING, Material, fill
 from monitorbench.report.stress.table import StressRow, answer, how_sure, notes, rows, worst_of
 from monitorbench.report.tables.numbers import DASH, signed_with_interval
 
@@ -26,15 +26,11 @@ class _Monitor(NamedTuple):
     notes: list[str]
 
 
-def has_stress(material: Material) -> bool:
-    """Whether one of the monitors was stressed."""
-    return bool(material.stress)
-
-
 def under_stress(material: Material) -> Markup:
     """All monitors' worst numbers side by side, and below each what every change does."""
     monitors = [_monitor(material, one) for one in material.stress]
-    return fill("under_stress", {"monitors": monitors, "columns": COLUMNS, "worst": WORST})
+    values = {"monitors": monitors, "columns": COLUMNS, "worst": WORST}
+    return fill("under_stress", values) if monitors else NOTHING
 
 
 def _monitor(material: Material, facts: StressFacts) -> _Monitor:

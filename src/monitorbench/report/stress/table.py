@@ -10,7 +10,7 @@ from monitorbench.metrics.robustness.facts import StressFacts
 from monitorbench.metrics.robustness.worst import Robustness, Worst
 from monitorbench.records import reasons_in_words
 from monitorbench.report.tables.numbers import count, signed, signed_interval, signed_with_interval
-from monitorbench.report.tables.terminal import grid, say
+from monitorbench.report.tables.terminal import print_rows, say
 
 WIDTH = 80
 COLUMNS = (
@@ -59,10 +59,10 @@ def print_stress(console: Console, facts: StressFacts) -> None:
     for line in worst_lines(facts["robustness"]):
         say(console, f"worst {line}")
     say(console, "")
-    console.print(grid(console, COLUMNS, [[name for name, _ in COLUMNS]], "dim"))
+    print_rows(console, COLUMNS, [[name for name, _ in COLUMNS]], "dim")
     for name, change in facts["changes"].items():
         if change["n"]:
-            console.print(grid(console, COLUMNS, [_short(name, change)], "bold" if change["worse"] else ""))
+            print_rows(console, COLUMNS, [_short(name, change)], "bold" if change["worse"] else "")
     for line in notes(facts):
         say(console, line, "dim")
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.registry import BY_NAME, from_json
-from monitorbench.metrics.results import NO_PROMPT, OperatingPointFacts, Results
+from monitorbench.metrics.registry import BY_NAME
+from monitorbench.metrics.results import NO_PROMPT, OperatingPointFacts, Results, numbers_at
 from monitorbench.metrics.table import MACRO, Number, Numbers
 from monitorbench.metrics.usage import UsageFacts
-from monitorbench.records import reasons_in_words
+from monitorbench.records import Split, reasons_in_words
 from monitorbench.report import reading
 from monitorbench.report.recommendation.amounts import short
 from monitorbench.report.tables.numbers import DASH, interval_of, value_of
@@ -103,8 +103,8 @@ def _row(
     is_baseline = reading.is_reference(results, name)
     flags, promised = DASH if is_baseline else "own answers", ""
     if point is not None:
-        of, reasons = {**of, **from_json(point["rates"])}, point["unscored"]
-        flags, promised = f"above {flagged_above(point['thresholds'])}", _promised(results, point)
+        of, reasons = {**of, **numbers_at(results, name, prompt)}, point["unscored"]
+        flags, promised = f"above {flagged_above(point['thresholds'])}", _promised(results, name, prompt)
     elif "operating_point" in results and not is_baseline:
         flags = "by threshold"
     fields = [_field(of[metric]) if metric in of else _UNDEFINED for metric in _METRICS]
@@ -114,9 +114,10 @@ def _row(
     return OverallRow(short_name, _prompt(prompt), is_baseline, is_chosen, flags, promised, fields)
 
 
-def _promised(results: Results, point: OperatingPointFacts) -> str:
+def _promised(results: Results, name: str, prompt: str) -> str:
     """The promise, what it is of, what a deployment would see, and what voids it."""
-    of, held = point["rates"], point.get("calibration")
+    point = results["operating_points"][name][prompt]
+    of, held = (numbers_at(results, name, prompt, split) for split in (Split.TEST, Split.CALIBRATION))
     said = [promise(point["thresholds"]), by_question(of), deployed(of, results["stakes"]["base_rate"])]
     return "; ".join(
         filter(None, [*said, there(held) if held else "", *notes(results["dataset"]["directory"], point)])

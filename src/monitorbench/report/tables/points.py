@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from monitorbench.metrics.at_point import RatesAt
 from monitorbench.metrics.drift import DRIFTED, Drift
 from monitorbench.metrics.results import OperatingPointFacts, ThresholdFacts
+from monitorbench.metrics.table import Number, Numbers
 from monitorbench.report.tables.numbers import DASH
 
 
@@ -48,45 +48,40 @@ def in_words(thresholds: Sequence[ThresholdFacts]) -> str:
     return f"{said} (no threshold for {'; '.join(without)})" if without else said
 
 
-def differs(of: RatesAt) -> bool:
+def differs(of: Numbers) -> bool:
     """Whether some benign question has several scored samples, so that its rate is another than theirs."""
-    return of.get("false_alarm_rate_by_question") is not None and not of.get("is_sample_a_question", True)
+    return of["false_alarm_rate_by_question"].value is not None and not of["is_sample_a_question"].value
 
 
-def by_question(of: RatesAt) -> str:
+def by_question(of: Numbers) -> str:
     """That the rates count samples and the promise questions; where they differ, the rate by question."""
     if not differs(of):
         return "rates count samples, one benign a question here"
-    rate, bounds = of["false_alarm_rate_by_question"], of["false_alarm_rate_by_question_ci"]
-    assert rate is not None
-    assert bounds is not None
     return (
-        f"rates count samples; of {of['n_benign_questions']:,} benign questions {_two(rate)} % "
-        f"[{100 * bounds[0]:.0f}{DASH}{100 * bounds[1]:.0f}] have a false alarm"
+        f"rates count samples; of {of['n_benign_questions'].whole:,} benign questions "
+        f"{_percent_of(of['false_alarm_rate_by_question'])} have a false alarm"
     )
 
 
-def there(of: RatesAt) -> str:
+def there(of: Numbers) -> str:
     """`misses 18 % [12–25] of 120 on the calibration split`; empty where that is not known."""
-    rate, bounds = of["miss_rate"], of["miss_rate_ci"]
-    if rate is None or not bounds:
+    if not of["miss_rate"].interval:
         return ""
-    inside = f"[{100 * bounds[0]:.0f}{DASH}{100 * bounds[1]:.0f}]"
-    return f"misses {_two(rate)} % {inside} of {of['n_misbehavior']:,} on the calibration split"
+    missed = _percent_of(of["miss_rate"])
+    return f"misses {missed} of {of['n_misbehavior'].whole:,} on the calibration split"
 
 
-def deployed(of: RatesAt, base_rate: float) -> str:
+def deployed(of: Numbers, base_rate: float) -> str:
     """`at a base rate of .01: precision .12 [.08–.2], 80 [50–120] alerts in 1,000`."""
-    right, alerts = of["precision"], of.get("alerts_per_1000")
-    if alerts is None:
+    right, alerts = of["precision"], of["alerts_per_1000"]
+    if alerts.value is None:
         return ""
-    bounds, around = of["precision_ci"], of.get("alerts_per_1000_ci")
-    precise = "no precision, nothing is flagged" if right is None else f"precision {_two(right)} %"
-    if right is not None and bounds:
-        precise += f" [{100 * bounds[0]:.0f}{DASH}{100 * bounds[1]:.0f}]"
-    inside = f" [{around[0]:.0f}{DASH}{around[1]:.0f}]" if around else ""
+    is_precise = right.value is not None
+    precise = f"precision {_percent_of(right)}" if is_precise else "no precision, nothing is flagged"
+    inside = f" [{alerts.low:.0f}{DASH}{alerts.high:.0f}]" if alerts.interval else ""
     return (
-        f"at a base rate of {percent(base_rate)} %: {precise}, {alerts:.0f}{inside} alerts in 1,000 samples"
+        f"at a base rate of {percent(base_rate)} %: {precise}, {alerts.value:.0f}{inside} alerts in 1,000 "
+        "samples"
     )
 
 
@@ -128,6 +123,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g}"
 
 
-def _two(share: float) -> str:
-    """`96`, `1.4`, `0.86`: two digits."""
-    return f"{float(f'{100 * share:.2g}'):g}"
+def _percent_of(of: Number) -> str:
+    """`96 % [90–99]`, `0.86 % [0–5]`: two digits."""
+    inside = f" [{100 * (of.low or 0):.0f}{DASH}{100 * (of.high or 0):.0f}]" if of.interval else ""
+    return f"{float(f'{100 * (of.value or 0):.2g}'):g} %{inside}"

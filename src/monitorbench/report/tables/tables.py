@@ -6,11 +6,10 @@ from typing import NamedTuple
 from rich.console import Console
 
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.registry import from_json
-from monitorbench.metrics.results import Results
+from monitorbench.metrics.results import Results, numbers_at
 from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.wordings import WordingChoice
-from monitorbench.records import reasons_in_words
+from monitorbench.records import Split, reasons_in_words
 from monitorbench.report import reading
 from monitorbench.report.reading import ComparedTraining
 from monitorbench.report.tables import transfer as transfer_tables
@@ -28,7 +27,7 @@ from monitorbench.report.tables.numbers import (
 from monitorbench.report.tables.points import by_question, deployed, flagged_above, notes, promise, there
 from monitorbench.report.tables.prompts import prompt_blocks
 from monitorbench.report.tables.scores import doubt_lines
-from monitorbench.report.tables.terminal import grid, say
+from monitorbench.report.tables.terminal import print_rows, say, say_lines, start_table
 from monitorbench.report.tables.transfer_signs import (
     above_chance_in_words,
     direction_rows,
@@ -100,6 +99,16 @@ def unscored_rows(results: Results) -> list[Unscored]:
     ]
 
 
+def unscored_lines(results: Results) -> list[str]:
+    """For each monitor and prompt with unscored answers: how many, and for which reasons."""
+    names = reading.short_names(results)
+    return [
+        f"{names[row.monitor]} · {row.prompt} prompt: "
+        f"{count(row.n_unscored)}: {reasons_in_words(row.reasons)}"
+        for row in unscored_rows(results)
+    ]
+
+
 def show_tables(
     results: Results,
     *,
@@ -124,9 +133,9 @@ def print_tables(
     print_monitors(console, results, [OVERALL] if is_brief else None)
     if is_brief:
         return
-    print_unscored(console, results)
-    print_score_doubts(console, results)
-    print_inverted(console, results)
+    say_lines(console, "Unscored, by reason", unscored_lines(results))
+    say_lines(console, "Scores to doubt", doubt_lines(results))
+    say_lines(console, inverted_heading(), inverted_lines(results))
     print_prompts(console, results)
     print_costs(console, results)
     print_words(console, results)
@@ -147,13 +156,13 @@ def print_points(console: Console, results: Results) -> None:
     points = results.get("operating_points", {})
     if points:
         names = reading.short_names(results)
-        say(console, "")
-        say(console, "At calibrated thresholds (a sample is flagged where its score is above)", "bold")
-        console.print(grid(console, _POINT_COLUMNS, [[name for name, _ in _POINT_COLUMNS]], "dim"))
+        start_table(
+            console, "At calibrated thresholds (a sample is flagged where its score is above)", _POINT_COLUMNS
+        )
         for monitor, by_prompt in points.items():
             for prompt, point in by_prompt.items():
-                of = point["rates"]
-                numbers = from_json(of)
+                numbers = numbers_at(results, monitor, prompt)
+                held = numbers_at(results, monitor, prompt, Split.CALIBRATION)
                 row = [
                     f"{names[monitor]} · {prompt}",
                     flagged_above(point["thresholds"]),
@@ -162,10 +171,9 @@ def print_points(console: Console, results: Results) -> None:
                         for metric in ("miss_rate", "false_alarm_rate", "expected_cost")
                     ),
                 ]
-                console.print(grid(console, _POINT_COLUMNS, [row]))
-                say(console, f"  promised {promise(point['thresholds'])}; {by_question(of)}", "dim")
-                held = point.get("calibration")
-                more = [deployed(of, results["stakes"]["base_rate"]), there(held) if held else ""]
+                print_rows(console, _POINT_COLUMNS, [row])
+                say(console, f"  promised {promise(point['thresholds'])}; {by_question(numbers)}", "dim")
+                more = [deployed(numbers, results["stakes"]["base_rate"]), there(held) if held else ""]
                 say(console, f"  {'; '.join(filter(None, more))}", "dim")
                 for note in notes(results["dataset"]["directory"], point):
                     say(console, f"  {note}", "bold")
@@ -179,9 +187,11 @@ def print_monitors(console: Console, results: Results, cells: Sequence[str] | No
     """
     names = reading.short_names(results)
     for prompt in reading.prompts(results):
-        say(console, "")
-        say(console, f"Prompt: {prompt}   (95 % intervals; unsc. = answers that are no label)", "bold")
-        console.print(grid(console, _MONITOR_COLUMNS, [[name for name, _ in _MONITOR_COLUMNS]], "dim"))
+        start_table(
+            console,
+            f"Prompt: {prompt}   (95 % intervals; unsc. = answers that are no label)",
+            _MONITOR_COLUMNS,
+        )
         for cell in reading.cells(results, prompt):
             if cells is not None and cell not in cells:
                 continue
@@ -191,7 +201,7 @@ def print_monitors(console: Console, results: Results, cells: Sequence[str] | No
                 for monitor in reading.shown_in(results, cell)
                 if (found := reading.lookup(results, monitor, prompt, cell))
             ]
-            console.print(grid(console, _MONITOR_COLUMNS, rows))
+            print_rows(console, _MONITOR_COLUMNS, rows)
             for stratum in reading.strata(results, prompt, cell):
                 say(console, f"  {reading.title(results, stratum)}", "bold")
                 rows = [
@@ -200,61 +210,27 @@ def print_monitors(console: Console, results: Results, cells: Sequence[str] | No
                     if not reading.is_reference(results, monitor)
                     and (found := reading.lookup(results, monitor, prompt, stratum))
                 ]
-                console.print(grid(console, _MONITOR_COLUMNS, rows))
+                print_rows(console, _MONITOR_COLUMNS, rows)
     for line in (*reading.headlines_in_words(results), *reading.marks_in_words(results)):
         say(console, line, "dim")
 
 
 def print_sweep(console: Console, cells: Sequence[tuple[str, Numbers]]) -> None:
     """One table of many runs, by name: both rates, AUROC, n and the unscored of each."""
-    say(console, "")
-    say(console, f"All {len(cells)} runs, overall   (95 % intervals)", "bold")
-    console.print(grid(console, _MONITOR_COLUMNS, [[name for name, _ in _MONITOR_COLUMNS]], "dim"))
+    start_table(console, f"All {len(cells)} runs, overall   (95 % intervals)", _MONITOR_COLUMNS)
     rows = [[name, *(shown(found[metric]) for metric in _METRICS)] for name, found in cells]
-    console.print(grid(console, _MONITOR_COLUMNS, rows))
-
-
-def print_unscored(console: Console, results: Results) -> None:
-    """For each monitor and prompt with unscored answers: how many, and for which reasons."""
-    names = reading.short_names(results)
-    rows = unscored_rows(results)
-    if rows:
-        say(console, "")
-        say(console, "Unscored, by reason", "bold")
-    for row in rows:
-        words = reasons_in_words(row.reasons)
-        say(console, f"{names[row.monitor]} · {row.prompt} prompt: {count(row.n_unscored)}: {words}")
-
-
-def print_score_doubts(console: Console, results: Results) -> None:
-    """For each monitor and prompt whose scores are bounds, or contradict its labels: how many."""
-    if lines := doubt_lines(results):
-        say(console, "")
-        say(console, "Scores to doubt", "bold")
-    for line in lines:
-        say(console, line)
-
-
-def print_inverted(console: Console, results: Results) -> None:
-    """Who is inverted in which cell."""
-    if lines := inverted_lines(results):
-        say(console, "")
-        say(console, inverted_heading(), "bold")
-    for line in lines:
-        say(console, line)
+    print_rows(console, _MONITOR_COLUMNS, rows)
 
 
 def print_prompts(console: Console, results: Results) -> None:
     """For each monitor with several prompts: its numbers under each, and paired differences below them."""
     for block in prompt_blocks(results):
-        say(console, "")
-        say(console, f"{block.monitor} by prompt, over the same {block.n:,} samples", "bold")
-        console.print(grid(console, _PROMPT_COLUMNS, [[name for name, _ in _PROMPT_COLUMNS]], "dim"))
+        start_table(console, f"{block.monitor} by prompt, over the same {block.n:,} samples", _PROMPT_COLUMNS)
         for row in block.rows:
             shown = [[f"  {row.prompt}", *row.numbers]]
             if row.differences:
                 shown.append([f"    minus {block.base}", "", *row.differences])
-            console.print(grid(console, _PROMPT_COLUMNS, shown))
+            print_rows(console, _PROMPT_COLUMNS, shown)
         if block.spread:
             say(console, block.spread)
     names = reading.short_names(results)
@@ -270,11 +246,11 @@ def show_choice(choice: WordingChoice, monitor: str) -> None:
 
 def print_choice(console: Console, choice: WordingChoice, monitor: str) -> None:
     """A row for each prompt, the chosen one in bold, and the choice in words."""
-    say(console, "")
-    say(console, f"{monitor} by prompt, on the {choice['split']} split   (95 % intervals)", "bold")
-    console.print(grid(console, CHOICE_COLUMNS, [[name for name, _ in CHOICE_COLUMNS]], "dim"))
+    start_table(
+        console, f"{monitor} by prompt, on the {choice['split']} split   (95 % intervals)", CHOICE_COLUMNS
+    )
     for row in choice_rows(choice):
-        console.print(grid(console, CHOICE_COLUMNS, [row], "bold" if row[0] == choice["chosen"] else ""))
+        print_rows(console, CHOICE_COLUMNS, [row], "bold" if row[0] == choice["chosen"] else "")
     say(console, in_words(choice))
 
 
@@ -284,12 +260,12 @@ def print_costs(console: Console, results: Results) -> None:
     if not rows:
         return
     names = reading.short_names(results)
-    say(console, "")
-    say(console, "Cost per verdict: means of what was really asked, tokens read and written", "bold")
-    console.print(grid(console, _COST_COLUMNS, [[name for name, _ in _COST_COLUMNS]], "dim"))
+    start_table(
+        console, "Cost per verdict: means of what was really asked, tokens read and written", _COST_COLUMNS
+    )
     for one in rows:
         shown = [f"{names[one.monitor]} · {one.prompt}", *cost_row(one)]
-        console.print(grid(console, _COST_COLUMNS, [shown]))
+        print_rows(console, _COST_COLUMNS, [shown])
         if one.sent_on:
             say(console, f"  {sent_on_in_words(one.sent_on)}", "dim")
 
@@ -308,7 +284,7 @@ def print_words(console: Console, results: Results) -> None:
             say(console, f"{subject} · {prompt} prompt", "bold")
             found = transfer_tables.words_of(results, training, prompt)
             rows = [[f"  {word}", ", ".join(cells)] for word, cells in found]
-            console.print(grid(console, _WORD_COLUMNS, rows))
+            print_rows(console, _WORD_COLUMNS, rows)
     sentences = (
         *transfer_tables.counted_words(results),
         *transfer_tables.doses_in_words(results),
@@ -326,11 +302,11 @@ def print_negative(console: Console, results: Results) -> None:
     say(console, said)
     rows = negative_rows(results, reading.short_names(results))
     if rows:
-        console.print(grid(console, _NEGATIVE_COLUMNS, [[name for name, _ in _NEGATIVE_COLUMNS]], "dim"))
+        print_rows(console, _NEGATIVE_COLUMNS, [[name for name, _ in _NEGATIVE_COLUMNS]], "dim")
     for row in rows:
         word = f"upside down, {row.p}; {row.word}" if row.is_inverted else row.word
         cells = [f"  {row.training}", row.cell, row.auroc, row.difference, word]
-        console.print(grid(console, _NEGATIVE_COLUMNS, [cells]))
+        print_rows(console, _NEGATIVE_COLUMNS, [cells])
 
 
 def print_directions(console: Console, results: Results) -> None:
@@ -345,9 +321,9 @@ def print_directions(console: Console, results: Results) -> None:
     for start in range(0, len(rows), _COSINES):
         shown = rows[start : start + _COSINES]
         columns = [("", 2), ("", 28), *((row[0], 4) for row in shown)]
-        console.print(grid(console, columns, [[name for name, _ in columns]], "dim"))
+        print_rows(console, columns, [[name for name, _ in columns]], "dim")
         cosines = slice(2 + start, 2 + start + _COSINES)
-        console.print(grid(console, columns, [[*row[:2], *row[cosines]] for row in rows]))
+        print_rows(console, columns, [[*row[:2], *row[cosines]] for row in rows])
     for sentence in directions_in_words(results, names):
         say(console, sentence)
 
@@ -358,13 +334,13 @@ def print_differences(console: Console, results: Results) -> None:
     if not compared:
         return
     names = reading.short_names(results)
-    say(console, "")
-    say(console, "AUROC of each training minus its base's (same samples, 95 % intervals)", "bold")
-    console.print(grid(console, _DIFFERENCE_COLUMNS, [[name for name, _ in _DIFFERENCE_COLUMNS]], "dim"))
+    start_table(
+        console, "AUROC of each training minus its base's (same samples, 95 % intervals)", _DIFFERENCE_COLUMNS
+    )
     for training, prompt in dict.fromkeys((one.training, one.prompt) for one in compared):
         say(console, f"{transfer_tables.subject(results, training, names)} · {prompt} prompt", "bold")
         here = [one for one in compared if (one.training, one.prompt) == (training, prompt)]
-        console.print(grid(console, _DIFFERENCE_COLUMNS, [_difference_row(one) for one in here]))
+        print_rows(console, _DIFFERENCE_COLUMNS, [_difference_row(one) for one in here])
     say(console, "Bag of words: AUROC over all its samples there; (mean): of its AUROCs by cell.", "dim")
 
 

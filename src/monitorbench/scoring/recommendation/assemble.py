@@ -20,6 +20,7 @@ from monitorbench.metrics.choice.facts import (
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import cost_difference, expected_cost, expected_cost_intervals
 from monitorbench.metrics.rates import as_list
+from monitorbench.metrics.registry import as_json
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.scoring.recommendation.candidates import Contender
 from monitorbench.scoring.recommendation.deployment import Deployment, stakes_along
@@ -194,7 +195,7 @@ def _settings(deployment: Deployment) -> SettingsFacts:
 def _at_test(judged: Columns, deployment: Deployment, confidence: float) -> AtTest:
     """Compute the numbers of a monitor's answers at its threshold, where no answer is missing."""
     stakes = deployment.of_errors
-    found = rates_at(judged, stakes, confidence=confidence)
+    found = as_json(rates_at(judged, stakes, confidence=confidence))
     pi, constant = stakes.base_rate, deployment.constant(stakes.base_rate)
     return AtTest(
         n_misbehavior=found["n_misbehavior"],

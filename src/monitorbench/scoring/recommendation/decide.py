@@ -32,7 +32,6 @@ from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.guarantees.allowed import allowed
 from monitorbench.records import Split
 from monitorbench.report.recommendation.words import remarks, sentence
-from monitorbench.report.stress.read import Stressed
 from monitorbench.runs.directory import read_finished
 from monitorbench.scoring.calibrate import unseen
 from monitorbench.scoring.calibration_split import calibration_scores
@@ -51,6 +50,7 @@ from monitorbench.scoring.recommendation.deployment import Deployment, beyond_me
 from monitorbench.scoring.recommendation.more import Promise, more_for_promise, promise_of
 from monitorbench.scoring.recommendation.shortcuts import ShortcutScores, shortcuts_over
 from monitorbench.scoring.recommendation.stressed import Key, with_robustness
+from monitorbench.scoring.stress_runs import Stressed
 
 
 def recommended(

@@ -18,9 +18,9 @@ from monitorbench.metrics.robustness.compare import compare_change, labelled, ma
 from monitorbench.metrics.robustness.facts import CASES, UNCHANGED
 from monitorbench.metrics.robustness.worst import ComparedChange, Robustness, robustness
 from monitorbench.records import Label
-from monitorbench.report.stress.read import Stressed, found_stress
 from monitorbench.runs.directory import checked_file
 from monitorbench.scoring.recommendation.candidates import CandidateRuns
+from monitorbench.scoring.stress_runs import Stressed, found_stress
 
 Key = tuple[str, str]
 """Names of a monitor and of its prompt."""

@@ -1,15 +1,12 @@
-"""The stress runs of the evaluations that a report is of, as far as they are there."""
+"""The stress runs of some evaluations, as far as they are there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from monitorbench.config.base import UserError
-from monitorbench.config.study import Paths
 from monitorbench.metrics.robustness.facts import FILE, StressFacts, as_stress
-from monitorbench.report.scores import runs_of
-from monitorbench.runs.directory import is_finished, read_checked, read_finished, read_manifest
-from monitorbench.runs.run_folders import evaluation_id
+from monitorbench.runs.directory import is_finished, read_checked, read_manifest
 
 
 class Stressed(NamedTuple):
@@ -45,14 +42,3 @@ def found_stress(runs: Path, evaluations: Sequence[str]) -> list[Stressed]:
 def read_stress(runs: Path, evaluations: Sequence[str]) -> list[StressFacts]:
     """What these runs say."""
     return [one.facts for one in found_stress(runs, evaluations)]
-
-
-def stress_of(directory: Path, manifest: Mapping[str, Any], paths: Paths) -> list[StressFacts]:
-    """The stress of the evaluation run, or of each run of the transfer run, that a report is of."""
-    ids: list[str] = []
-    for run in runs_of(paths, directory, manifest):
-        try:
-            ids.append(evaluation_id(read_finished(run)))
-        except UserError:  # gone since; the page's last sections say which
-            continue
-    return read_stress(paths.runs, ids)
