@@ -1,13 +1,22 @@
 """A conversation is judged whole, as its provider writes it; what is not known is shown or refused."""
 
+import csv
+import json
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from monitorbench.conversations.chats import messages_in, trajectory_in
+from monitorbench.config.imports import Import
+from monitorbench.conversations.chats import cell, chat_in, messages_in, trajectory_in
 from monitorbench.conversations.read import NoChat
+from monitorbench.interop.imports.readers.open import read_files
 from monitorbench.prompts.transcript import transcript
 from monitorbench.records import Message, Role, ToolCall
+from monitorbench.sources.fetch import local
+from monitorbench.sources.files import automonitor_bench
 
 OPENAI = [
     {"role": "developer", "content": "Be brief."},
@@ -120,3 +129,77 @@ def test_what_is_unknown_is_shown_or_refused(message: dict[str, Any]):
     if message is not UNKNOWN[-1]:
         with pytest.raises(NoChat, match=r"x\.0.*unknown|x\.0.*arguments under|x\.0.*a part of"):
             messages_in([message], "x", "refuse")
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_what_other_rows_hold_changes_no_conversation(suffix: str, tmp_path: Path):
+    """Else a call's arguments would get nulls, floats and another order from rows beside it."""
+    sent: list[dict[str, Any]] = [
+        {"path": "a", "lines": 2},
+        {"lines": 2.5, "path": None, "mode": {"x": 1}},
+        {"path": ["b"], "big": 12345678901234567890},
+    ]
+    rows: list[dict[str, Any]] = [
+        {
+            "sample": f"s{number}",
+            "response": [{"role": "assistant", "tool_calls": [{"name": "f", "args": arguments}]}],
+        }
+        for number, arguments in enumerate(sent)
+    ]
+    file = tmp_path / f"rows{suffix}"
+    if suffix == ".jsonl":
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        with file.open("w", newline="") as stream:
+            cells = [(row["sample"], json.dumps(row["response"])) for row in rows]
+            csv.writer(stream).writerows([("sample", "response"), *cells])
+    column = read_files([file], Import()).table.column("response").to_pylist()
+    messages = [chat_in(cell(text).value, "response", Role.ASSISTANT)[0] for text in column]
+    assert [message.tool_calls[0].arguments for message in messages] == [json.dumps(one) for one in sent]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_chat", "is_doubtful"),
+    [
+        ('  [ {"role": "user", "content": "a"} ]', True, False),
+        ('{"messages": [{"role": "user", "content": "a"}]}', True, False),
+        ('{"role": "assistant", "content": "a"}', True, False),
+        ("[{'role': 'user', 'content': None, 'tool_calls': [{'name': 'f', 'args': {}}]}]", True, False),
+        ("[{'role': 'user', 'role': 'assistant', 'content': 'a'}]", False, True),
+        ('[{"role": "user", "role": "assistant", "content": "a"}]', False, True),
+        ("[{'role': 'user', 'content': array([1])}]", False, True),
+        ('[{"name": "logs", "type": "x"}]', False, False),
+        ('{"role": "admin", "rights": ["all"]}', False, False),
+        ("plain [1]", False, False),
+    ],
+)
+def test_a_cell_is_a_chat_however_it_is_written(text: str, is_chat: bool, is_doubtful: bool):
+    """Else a trajectory would be judged as JSON text, or a JSON answer as a conversation."""
+    value, doubt = cell(text)
+    assert (isinstance(value, list | dict), doubt) == (is_chat, is_doubtful)
+
+
+def test_actions_that_have_roles_stay_a_list(tmp_path: Path):
+    """Else a log of trajectories with a score an action could no longer be imported."""
+    steps = [{"role": "assistant", "content": "a", "score": 0.5}]
+    (tmp_path / "runs.jsonl").write_text(json.dumps({"id": "r", "steps": steps}))
+    table = read_files([tmp_path / "runs.jsonl"], Import(actions=("steps",))).table
+    assert table.column("steps").to_pylist() == [steps]
+
+
+def test_a_parquet_file_gives_no_call_the_arguments_of_another(tmp_path: Path):
+    """Else each call would have a null for every argument that any call of the file has."""
+    chats = [
+        [{"role": "assistant", "tool_calls": [{"name": "f", "args": sent}]}] for sent in ({"a": 1}, {"b": 2})
+    ]
+    file = tmp_path / "scores.parquet"
+    pq.write_table(pa.table({"response": chats}), file)
+    column = read_files([file], Import()).table.column("response").to_pylist()
+    messages = [chat_in(cell(text).value, "response", Role.ASSISTANT)[0] for text in column]
+    assert [message.tool_calls[0].arguments for message in messages] == ['{"a": 1}', '{"b": 2}']
+    row = {"request": "x", "label": "0", "category": "safety", "task": "qa"}
+    rows = [{**row, "question": f"x{number}", "response": chat} for number, chat in enumerate(chats)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "test.parquet")
+    files = local("amb", tmp_path / "test.parquet", automonitor_bench.SUFFIXES, "error")
+    samples = list(automonitor_bench.load(files))
+    assert [one.response[0].tool_calls[0].arguments for one in samples] == ['{"a": 1}', '{"b": 2}']

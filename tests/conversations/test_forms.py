@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import
-from monitorbench.conversations.chats import cell, chat_in, messages_in
+from monitorbench.conversations.chats import cell, chat_in, messages_in, unseen_media
 from monitorbench.conversations.read import NoChat, UnknownContent
 from monitorbench.guardrail.asked import asked_in
 from monitorbench.interop.guardrail import litellm
@@ -57,7 +57,10 @@ MEDIA = [
 def test_a_medium_is_named(part: dict[str, Any]):
     """Else a judge would not know that there was more than it reads, or be shown a megabyte of base64."""
     (message,) = messages_in([{"role": "user", "content": [part]}], "request")
-    assert message.content == f"[{part.get('type', 'inlineData')}]"
+    kind = part.get("type", "inlineData")
+    assert message.content == f"[{kind}]"
+    assert unseen_media([message, message]) == f"not shown to the judge: 2 {kind}"
+    assert not unseen_media([message.model_copy(update={"content": f"the [{kind}] of [x]"})])
 
 
 def test_a_document_that_is_text_is_text():

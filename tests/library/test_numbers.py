@@ -102,7 +102,7 @@ def test_labels_come_first_and_swapped_columns_are_refused():
 
 def test_a_result_says_what_attained_is_and_that_nothing_is_flagged():
     shown = repr(calibrate([0] * 60 + [1] * 60, [i / 100 for i in range(60)] + [0.9] * 60))
-    assert "chance that FAR is above 0.1 all the same" in shown
+    assert "chance   0.014  (that FAR is above 0.1 all the same; asked for: at most 0.05)" in shown
     nothing = calibrate([0] * 60 + [1] * 60, [0.5] * 120)
     assert nothing.flags_nothing
     assert "none of the given scores is above it" in repr(nothing)

@@ -6,12 +6,13 @@ Promise: what is given is read whole, row by row and by itself, or refused in on
 import ast
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from monitorbench import strict_json
 from monitorbench.conversations import quiet
-from monitorbench.conversations.forms import ITEMS, ROLES
+from monitorbench.conversations.forms import ITEMS, MARKS, ROLES
 from monitorbench.conversations.read import MessageReader, NoChat, UnknownContent, as_json, kind_of
 from monitorbench.records import Message, Role
 
@@ -36,6 +37,7 @@ _LISTS = (
 """Fields of requests and answers of the providers' APIs that hold messages, in the order of the talk."""
 AROUND = frozenset(("messages", "contents", "choices", "candidates"))
 """Of these, the fields that no other object has."""
+_MARK = re.compile(r"^\[([\w. ]+)\]$", re.MULTILINE)
 _LIKE_A_CHAT = re.compile(
     r"""\s*[\[{].*?["'](role|type|messages|contents|choices|candidates|parts)["']\s*:""", re.DOTALL
 )
@@ -103,6 +105,26 @@ def has_something(messages: Sequence[Message]) -> bool:
     return any(
         message.content.strip() or message.thinking.strip() or message.tool_calls for message in messages
     )
+
+
+def unseen_media(messages: Sequence[Message]) -> str:
+    """Say how many media a judge of text is not shown, by type; empty where there are none."""
+    counts = Counter(
+        mark
+        for message in messages
+        if "[" in message.content
+        for mark in _MARK.findall(message.content)
+        if mark in MARKS
+    )
+    counted = ", ".join(f"{n} {mark}" for mark, n in sorted(counts.items()))
+    return f"not shown to the judge: {counted}" if counted else ""
+
+
+def without_nulls(value: Any) -> Any:
+    """Return a value of a Parquet file without null fields, which other rows may have put there."""
+    if isinstance(value, dict):
+        return {name: without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
 class TableCell(NamedTuple):

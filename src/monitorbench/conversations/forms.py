@@ -52,6 +52,10 @@ PARTS: Mapping[str, Form] = _merged(providers.PARTS, frameworks.PARTS)
 """Parts of a content by their type."""
 PARTS_BY_FIELD: Mapping[str, Form] = providers.PARTS_BY_FIELD
 """Parts without a type, by the field that tells what they are."""
+MARKS = frozenset(
+    form.mark for table in (PARTS, PARTS_BY_FIELD, providers.ITEMS) for form in table.values() if form.mark
+) | {"audio", "redacted reasoning"}
+"""What a message says in brackets, on a line of its own, in place of a part that is no text."""
 ITEMS: Mapping[str, Form] = providers.ITEMS
 """What stands in place of a message in OpenAI's Responses, by its type."""
 

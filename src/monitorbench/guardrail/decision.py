@@ -78,7 +78,8 @@ def reason(decision: DecisionLine) -> str:
     """Why, in one line that shows nothing of what was judged."""
     if decision.error is not None:
         return f"not judged ({decision.error}); fails {decision.fails}"
-    return f"score {decision.score:.4g}, threshold {decision.threshold:.4g}, {decision.monitor}"
+    scored = f"score {decision.score:.4g}, threshold {decision.threshold:.4g}, {decision.monitor}"
+    return f"{scored}; {decision.detail}" if decision.detail else scored
 
 
 def decision_of(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from monitorbench.config.deployment import Serve
+from monitorbench.conversations.chats import unseen_media
 from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge
 from monitorbench.guardrail.opened import open_part
 from monitorbench.guardrail.runner import PendingQuestion, Runner, Unjudged
@@ -70,7 +71,8 @@ class OpenMonitor:
             return GuardrailVerdict(
                 None, score, "no_threshold", f"category {sample.category} has none", tokens
             )
-        return GuardrailVerdict(label is Label.MISBEHAVIOR, score, "", "", tokens)
+        unseen = unseen_media((*sample.request, *sample.response))
+        return GuardrailVerdict(label is Label.MISBEHAVIOR, score, "", unseen, tokens)
 
     def _score(self, sample: Sample, deadline: float) -> tuple[float | None, list[Judgement]]:
         """The score, and what was asked for it."""

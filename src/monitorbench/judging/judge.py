@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from monitorbench.config.base import UserError
 from monitorbench.config.engine import Engine
 from monitorbench.config.monitor import Monitor, Prompt
+from monitorbench.conversations.chats import unseen_media
 from monitorbench.engines.protocol import Reply
 from monitorbench.judging.identity import judge_identity
 from monitorbench.judging.open import open_prompted
@@ -209,6 +210,7 @@ class Judge:
 
     def _verdict(self, question: Question, reply: Reply) -> Verdict:
         prompt, (text, answer, score) = self._model.prompt, self._model.read(reply)
+        unseen = unseen_media((*question.sample.request, *question.sample.response))
         return Verdict(
             key=question.key,
             sample_id=question.sample.id,
@@ -216,7 +218,7 @@ class Judge:
             answer=text,
             label=answer.label,
             unscored=answer.unscored,
-            detail="; ".join(filter(None, (question.detail, reply.detail))),
+            detail="; ".join(filter(None, (question.detail, reply.detail, unseen))),
             score=score.score,
             label_mass=score.label_mass,
             score_censored=score.censored,

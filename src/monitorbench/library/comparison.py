@@ -48,7 +48,7 @@ class MonitorComparison(Shown):
     auroc: Difference | None = None
 
     def _title(self) -> str:
-        return "Two monitors on the same samples, b minus a"
+        return "Two monitors on the same samples: b minus a, 95 % intervals"
 
     def _rows(self) -> Sequence[ResultRow]:
         named = (

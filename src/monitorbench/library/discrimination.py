@@ -31,12 +31,17 @@ class Discrimination(Shown):
 
     def _title(self) -> str:
         unscored = f", {self.n_unscored} without a score left out" if self.n_unscored else ""
-        return f"Discrimination on {self.n} samples{unscored}"
+        return f"Discrimination on {self.n} samples{unscored}, 95 % intervals"
 
     def _rows(self) -> Sequence[ResultRow]:
-        rows = [ResultRow("AUROC", repr(self.auroc), f"{self.n_groups} groups")]
+        what = f"chance that misbehavior scores above a benign sample; {self.n_groups} groups"
+        rows = [ResultRow("AUROC", repr(self.auroc), what)]
         if self.partial_auroc_5 is not None:
-            rows.append(ResultRow("partial AUROC", repr(self.partial_auroc_5), "over FAR <= 5 %"))
+            rows.append(
+                ResultRow(
+                    "partial AUROC", repr(self.partial_auroc_5), "the same over FAR <= 5 %, 0.5 is chance"
+                )
+            )
         return rows
 
 

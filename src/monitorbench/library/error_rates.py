@@ -45,13 +45,15 @@ class ErrorRates(Shown):
 
     def _title(self) -> str:
         unscored = f", {self.n_unscored} unscored" if self.n_unscored else ""
-        return f"Error rates of {self.n} samples{unscored}"
+        return f"Error rates of {self.n} samples{unscored}, {100 * self.miss_rate.confidence:g} % intervals"
 
     def _rows(self) -> Sequence[ResultRow]:
         c = self.counts
         return (
-            ResultRow("miss rate", repr(self.miss_rate), f"{c.fn} of {c.tp + c.fn}"),
-            ResultRow("false alarm rate", repr(self.false_alarm_rate), f"{c.fp} of {c.fp + c.tn}"),
+            ResultRow("miss rate", repr(self.miss_rate), f"{c.fn} of {c.tp + c.fn} misbehavior passed"),
+            ResultRow(
+                "false alarm rate", repr(self.false_alarm_rate), f"{c.fp} of {c.fp + c.tn} benign flagged"
+            ),
         )
 
 
@@ -86,8 +88,8 @@ def rates(
         for inside in [(is_misbehavior == label) & ~np.isnan(answers)]
     ]
     return ErrorRates(
-        Estimate(miss_rate(found), bounds[0]),
-        Estimate(false_alarm_rate(found), bounds[1]),
+        Estimate(miss_rate(found), bounds[0], confidence),
+        Estimate(false_alarm_rate(found), bounds[1], confidence),
         found,
         miss_rate_bounds(found),
         false_alarm_rate_bounds(found),

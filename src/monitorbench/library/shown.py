@@ -21,10 +21,12 @@ class ResultRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number with its 95 % interval; None where it is undefined."""
+    """A number with its interval; None where it is undefined."""
 
     value: float | None
     interval: Interval | None
+    confidence: float = 0.95
+    """Confidence of the interval."""
 
     def __repr__(self) -> str:
         return number(self.value) + (

@@ -41,6 +41,11 @@ class Threshold(Shown):
             return f"FAR <= {self.alpha:g} on average{chosen}"
         return f"FAR <= {self.alpha:g} with probability {1 - self.delta:g}{chosen}"
 
+    @property
+    def allowed(self) -> float:
+        """Largest value that `attained` may have: delta, or alpha, shared out among the candidates."""
+        return (self.alpha if self.delta is None else self.delta) / self.n_candidates
+
     def flag(self, scores: Column) -> list[bool | None]:
         """Whether each score is an alarm; None where there is no score, so that it stays unscored.
 
@@ -61,10 +66,11 @@ class Threshold(Shown):
         if self.reason:
             rows.append(ResultRow("reason", self.reason))
         if self.attained is not None and self.delta is not None:
-            what = f"chance that FAR is above {self.alpha:g} all the same"
-            rows.append(ResultRow("attained", number(self.attained), what))
+            what = f"that FAR is above {self.alpha:g} all the same; asked for: at most {self.allowed:.3g}"
+            rows.append(ResultRow("chance", number(self.attained), what))
         elif self.attained is not None:
-            rows.append(ResultRow("attained", number(self.attained), "bound on the mean FAR"))
+            what = f"largest FAR on average; asked for: at most {self.allowed:.3g}"
+            rows.append(ResultRow("mean FAR", number(self.attained), what))
         if self.flags_nothing:
             rows.append(ResultRow("flags", "nothing", "none of the given scores is above it"))
         return rows

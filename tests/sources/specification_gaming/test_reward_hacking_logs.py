@@ -116,7 +116,7 @@ def test_variants_of_a_problem_are_one_group(source_files):
     [
         ({"task": "chess"}, "unknown task: chess"),
         ({"messages": "none"}, "no list of turns"),
-        ({"messages": [{"role": "critic", "content": "x"}]}, "without a known role"),
+        ({"messages": [{"role": "critic", "content": "x"}]}, "'critic' is no role"),
         (
             {"messages": [{"role": "assistant", "content": "x", "tool_calls": ["ls"]}]},
             "a tool call that is no object",

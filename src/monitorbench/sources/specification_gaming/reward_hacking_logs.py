@@ -17,11 +17,12 @@ What a score means differs by task, and was read from the logs themselves:
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from monitorbench.construct.answers import labelled
-from monitorbench.records import Category, Label, LabelSource, Message, Role, Task, ToolCall
+from monitorbench.conversations.chats import messages_in
+from monitorbench.records import Category, Label, LabelSource, Message, Role, Task
 from monitorbench.sources.declaration import SourceDeclaration, as_labelled
 from monitorbench.sources.read import BadRow, SourceFiles, filled, text
 from monitorbench.upstream import LabelledResponse
@@ -103,32 +104,31 @@ def _explanation(row: Mapping[str, Any]) -> str:
 
 def _messages(rows: object) -> tuple[Message, ...]:
     """Turns of the log. It numbers no calls: the n-th is `call_n`, and a tool's turn answers the last one."""
-    if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
+    if not isinstance(rows, list) or not rows:
         raise BadRow("field 'messages' is no list of turns")
-    messages: list[Message] = []
     called = 0
-    answering = ""
+    turns: list[object] = []
     for row in rows:
-        if not isinstance(row, Mapping) or row.get("role") not in list(Role):
-            raise BadRow("field 'messages': a turn without a known role")
-        calls = []
+        if not isinstance(row, Mapping):
+            turns.append(row)
+            continue
+        calls: list[object] = []
         for call in row.get("tool_calls") or ():
-            if not isinstance(call, Mapping):
-                raise BadRow("field 'messages': a tool call that is no object")
             called += 1
-            answering = f"call_{called}"
-            arguments = json.dumps(call.get("a"), ensure_ascii=False)
-            calls.append(ToolCall(id=answering, name=filled(call, "f"), arguments=arguments))
-        role = Role(row["role"])
-        messages.append(
-            Message(
-                role=role,
-                content=text(row, "content"),
-                tool_calls=tuple(calls),
-                tool_call_id=answering if role is Role.TOOL else "",
-            )
-        )
-    return tuple(messages)
+            calls.append(_call(call, f"call_{called}"))
+        turn = {name: value for name, value in row.items() if name != "tool_calls"}
+        link = {"tool_call_id": f"call_{called}"} if row.get("role") == Role.TOOL and called else {}
+        turns.append({**turn, **link, **({"tool_calls": calls} if calls else {})})
+    return messages_in(turns, "messages", "refuse")
+
+
+def _call(call: object, id_: str) -> object:
+    """Give a call, which the log writes as `f` and `a`, the names that other systems use."""
+    if not isinstance(call, Mapping):
+        raise BadRow("field 'messages': a tool call that is no object")
+    rest = {name: value for name, value in call.items() if name not in ("f", "a")}
+    arguments = json.dumps(call.get("a"), ensure_ascii=False)
+    return {"id": id_, "name": filled(call, "f"), "arguments": arguments, **rest}
 
 
 SOURCE = SourceDeclaration(
