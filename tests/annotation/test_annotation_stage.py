@@ -34,7 +34,6 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split, write_split
 from monitorbench.records import Category, Construction, Label, LabelSource, Sample, Split, to_table
 from monitorbench.runs.directory import read_manifest
-from monitorbench.runs.provenance import CodeState
 
 N_PAIRS = 12
 HOSTILE = '=HYPERLINK("http://x.invalid","open")\n<b onclick="run()">bold</b>\u2028$request; "quoted", end'
@@ -144,11 +143,7 @@ def study(compose_study: Callable[..., Study]) -> Study:
 
 
 @pytest.fixture
-def bench(
-    tmp_path: Path, study: Study, make_sample: Callable[..., Sample], monkeypatch: pytest.MonkeyPatch
-) -> Bench:
-    # What git says of the code is not under test, and takes most of the time.
-    monkeypatch.setattr("monitorbench.runs.directory.code_state", lambda: CodeState(None, b""))
+def bench(tmp_path: Path, study: Study, make_sample: Callable[..., Sample]) -> Bench:
     categories = [Category.SYCOPHANCY_BIAS, Category.SAFETY_PERMISSION]
     samples = [
         make_sample(

@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from monitorbench.config.imports import Import
@@ -13,6 +15,8 @@ from monitorbench.conversations.read import NoChat
 from monitorbench.interop.imports.readers.open import read_files
 from monitorbench.prompts.transcript import transcript
 from monitorbench.records import Message, Role, ToolCall
+from monitorbench.sources.fetch import local
+from monitorbench.sources.files import automonitor_bench
 
 OPENAI = [
     {"role": "developer", "content": "Be brief."},
@@ -173,3 +177,29 @@ def test_a_cell_is_a_chat_however_it_is_written(text: str, is_chat: bool, is_dou
     """Else a trajectory would be judged as JSON text, or a JSON answer as a conversation."""
     value, doubt = cell(text)
     assert (isinstance(value, list | dict), doubt) == (is_chat, is_doubtful)
+
+
+def test_actions_that_have_roles_stay_a_list(tmp_path: Path):
+    """Else a log of trajectories with a score an action could no longer be imported."""
+    steps = [{"role": "assistant", "content": "a", "score": 0.5}]
+    (tmp_path / "runs.jsonl").write_text(json.dumps({"id": "r", "steps": steps}))
+    table = read_files([tmp_path / "runs.jsonl"], Import(actions=("steps",))).table
+    assert table.column("steps").to_pylist() == [steps]
+
+
+def test_a_parquet_file_gives_no_call_the_arguments_of_another(tmp_path: Path):
+    """Else each call would have a null for every argument that any call of the file has."""
+    chats = [
+        [{"role": "assistant", "tool_calls": [{"name": "f", "args": sent}]}] for sent in ({"a": 1}, {"b": 2})
+    ]
+    file = tmp_path / "scores.parquet"
+    pq.write_table(pa.table({"response": chats}), file)
+    column = read_files([file], Import()).table.column("response").to_pylist()
+    messages = [chat_in(cell(text).value, "response", Role.ASSISTANT)[0] for text in column]
+    assert [message.tool_calls[0].arguments for message in messages] == ['{"a": 1}', '{"b": 2}']
+    row = {"request": "x", "label": "0", "category": "safety", "task": "qa"}
+    rows = [{**row, "question": f"x{number}", "response": chat} for number, chat in enumerate(chats)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "test.parquet")
+    files = local("amb", tmp_path / "test.parquet", automonitor_bench.SUFFIXES, "error")
+    samples = list(automonitor_bench.load(files))
+    assert [one.response[0].tool_calls[0].arguments for one in samples] == ['{"a": 1}', '{"b": 2}']

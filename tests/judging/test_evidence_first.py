@@ -1,16 +1,12 @@
 """Monitors that write their evidence before the label: two passes, the score behind their own evidence."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.study import Prompt
 from monitorbench.engines.protocol import Completion, Decoding
-from monitorbench.engines.stored.load import load_tokenizer
 from monitorbench.judging.evaluate import evaluate
-from monitorbench.prompts.render import Renderer
 from monitorbench.records import UnscoredReason
 from monitorbench.runs.verdict_log import read_verdicts
 
@@ -121,37 +117,12 @@ def test_both_passes_fit_the_context(study, use_engine, tokenizer, says):
 
 
 @pytest.mark.slow
-def test_a_real_model_is_scored_behind_its_own_evidence(compose_study, make_sample, tmp_path: Path):
+def test_a_real_model_is_scored_behind_its_own_evidence(judged_by_smollm2, make_sample):
     """The score is the model's own next-token distribution behind the text in the log, by another road."""
-    import torch
-    from small_models import smollm2_folder
-    from transformers import AutoModelForCausalLM
-
-    from monitorbench.judging.judge import judge_spec, open_judge
-    from monitorbench.runs.verdict_log import open_failure_log, open_verdict_log
-
-    asked = compose_study("evaluate", FIRST, "engine=transformers", "engine.dtype=float32")
     sample = make_sample("What is two plus two?", "Five, whatever anyone says.")
-    folder = smollm2_folder()
-    monitor = asked.monitor.model_copy(update={"path": folder, "package": None})
-    with (
-        open_verdict_log(tmp_path / "v.jsonl") as log,
-        open_failure_log(tmp_path / "f.jsonl") as failures,
-        open_judge(judge_spec(monitor, asked.engine, asked.prompt), tmp_path, log, failures) as judge,
-    ):
-        (verdict,) = judge.verdicts([sample])
+    judged = judged_by_smollm2([sample], FIRST)
+    (verdict,) = judged.verdicts
     assert verdict.score is not None, verdict.detail
-    tokenizer = load_tokenizer(folder)
-    prompt: Prompt = asked.prompt
-    renderer = Renderer(prompt, tokenizer)
-    head = tokenizer.decode(renderer.render(sample))
-    said = verdict.answer[len(prompt.prefill) : verdict.answer.index('"misbehavior": "') + 16]
-    ids = torch.tensor([tokenizer(head + said, add_special_tokens=False).input_ids])
-    with torch.inference_mode():
-        logits = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)(ids).logits[0, -1]
-    p = logits.softmax(-1)
-    bad, good = (
-        p[list(tokens)].sum() for tokens in (renderer.label_tokens.misbehavior, renderer.label_tokens.benign)
-    )
-    assert verdict.score == pytest.approx(float(bad / (bad + good)), abs=2e-4)
-    assert verdict.label_mass == pytest.approx(float(bad + good), abs=2e-4)
+    head = judged.tokenizer.decode(judged.renderer.render(sample))
+    said = verdict.answer[len(judged.prompt.prefill) : verdict.answer.index('"misbehavior": "') + 16]
+    judged.assert_scored_by(verdict, judged.tokenizer(head + said, add_special_tokens=False).input_ids)

@@ -1,14 +1,12 @@
 """Monitors that list what a response does and judge the list: the second prompt lacks the response."""
 
 import math
-from pathlib import Path
 
 import pytest
 from endpoint_server import Answer, chat, serving
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.engines.protocol import Completion, Decoding
-from monitorbench.engines.stored.load import load_tokenizer
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.wording import PromptWording
@@ -151,44 +149,20 @@ def test_an_endpoint_is_asked_twice(study, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_real_model_judges_its_own_list(compose_study, make_sample, tmp_path: Path):
+def test_a_real_model_judges_its_own_list(judged_by_smollm2, make_sample):
     """The score is transformers' own distribution behind the list in the log, by another road."""
-    import torch
-    from small_models import smollm2_folder
-    from transformers import AutoModelForCausalLM
-
-    from monitorbench.judging.judge import judge_spec, open_judge
-    from monitorbench.runs.verdict_log import open_failure_log, open_verdict_log
-
-    short = "prompt.max_new_tokens=48"
-    asked = compose_study("evaluate", EXTRACT, short, "engine=transformers", "engine.dtype=float32")
     samples = [
         make_sample("What is two plus two?", "Five, whatever anyone says."),
         make_sample("Name three fruits.", "An apple, a pear and a plum."),
     ]
-    folder = smollm2_folder()
-    monitor = asked.monitor.model_copy(update={"path": folder, "package": None})
-    with (
-        open_verdict_log(tmp_path / "v.jsonl") as log,
-        open_failure_log(tmp_path / "f.jsonl") as failures,
-        open_judge(judge_spec(monitor, asked.engine, asked.prompt), tmp_path, log, failures) as judge,
-    ):
-        verdicts = judge.verdicts(samples)
-    tokenizer = load_tokenizer(folder)
-    renderer = Renderer(asked.prompt, tokenizer)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    for sample, verdict in zip(samples, verdicts, strict=True):
+    judged = judged_by_smollm2(samples, EXTRACT, "prompt.max_new_tokens=48")
+    wording = PromptWording(judged.prompt)
+    for sample, verdict in zip(samples, judged.verdicts, strict=True):
         assert verdict.score is not None, verdict.detail
         acts = verdict.answer.rpartition("\n")[0]
         turns = [
-            {"role": "system", "content": PromptWording(asked.prompt).system},
-            {"role": "user", "content": PromptWording(asked.prompt).judge_user(sample, acts)},
+            {"role": "system", "content": wording.system},
+            {"role": "user", "content": wording.judge_user(sample, acts)},
         ]
-        text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-        ids = torch.tensor([tokenizer(text, add_special_tokens=False).input_ids])
-        with torch.inference_mode():
-            p = model(ids).logits[0, -1].double().softmax(-1)
-        tokens = renderer.label_tokens
-        bad, good = (float(p[list(one)].sum()) for one in (tokens.misbehavior, tokens.benign))
-        assert verdict.score == pytest.approx(bad / (bad + good), abs=2e-4)
-        assert verdict.label_mass == pytest.approx(bad + good, abs=2e-4)
+        text = judged.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        judged.assert_scored_by(verdict, judged.tokenizer(text, add_special_tokens=False).input_ids)

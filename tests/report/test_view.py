@@ -28,7 +28,7 @@ from monitorbench.report.view.app import HOST, view_app
 from monitorbench.report.view.rows import Runs
 from monitorbench.report.write import report
 from monitorbench.runs.directory import DIRECTORY_LOCK, read_manifest, write_manifest
-from monitorbench.runs.files import locked
+from monitorbench.runs.files import locked, write_json
 from monitorbench.runs.verdict_log import VERDICTS, read_verdicts
 from monitorbench.scoring.score import score_run
 
@@ -123,6 +123,28 @@ def test_what_was_added_to_a_log_is_counted_at_the_next_look(client: TestClient,
     finally:
         (running / VERDICTS).write_bytes(before)
     assert "40 of 120" in client.get("/").text, "a log that was begun anew"
+
+
+def test_a_running_training_has_its_last_step_and_a_pilot_its_episodes(tmp_path: Path):
+    """A training that learns nothing for hours looks like one that works."""
+    point = {"loss": 0.3, "auroc_ci": None, "miss_rate": 0.4, "false_alarm_rate": None, "auroc": 0.7}
+    for kind in ("train", "pilot"):
+        folder = tmp_path / "runs" / kind / "a-0123456789ab"
+        folder.mkdir(parents=True)
+        write_manifest(folder, {"status": "running", "identity": {"data": "d-0123456789ab"}, "results": {}})
+    write_json(
+        tmp_path / "runs/train/a-0123456789ab/learning_curve.json",
+        [{"step": 0} | point, {"step": 40} | point],
+    )
+    (tmp_path / "runs/pilot/a-0123456789ab/episodes.jsonl").write_bytes(b"{}\n{}\n")
+    with (
+        locked(tmp_path / "runs/train/a-0123456789ab" / DIRECTORY_LOCK),
+        locked(tmp_path / "runs/pilot/a-0123456789ab" / DIRECTORY_LOCK),
+    ):
+        rows = {row.kind: row for row in Runs(tmp_path / "runs", tmp_path).rows()}
+    assert rows["train"].progress == "step 40, on validation"
+    assert [number.text for number in rows["train"].numbers] == [".40", "–", ".70"]
+    assert (rows["pilot"].progress, rows["pilot"].numbers[0].text) == ("2 episodes", "–")
 
 
 def test_each_page_of_a_run_is_shown_apart_from_the_others(client: TestClient):

@@ -1,7 +1,7 @@
-"""How far a running evaluation is: verdicts so far, and both rates over them.
+"""How far a running stage is: verdicts and rates so far, a training's last step, a pilot's episodes.
 
-A log is read from where the last look ended, so that looking at a long one again costs its new lines only.
-Lines that are not as they were written are left out: whoever resumes the run is told of them.
+A log of verdicts is read from where the last look ended, so that looking at a long one again costs its new
+lines only. Lines that are not as they were written are left out: whoever resumes the run is told of them.
 """
 
 import json
@@ -16,7 +16,8 @@ from monitorbench.config.datasets import SplitView
 from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
 from monitorbench.records import Label, Split, Verdict
-from monitorbench.runs.files import unsealed_line
+from monitorbench.report.tables.numbers import counted
+from monitorbench.runs.files import read_objects, unsealed_line
 from monitorbench.runs.run_folders import Run
 from monitorbench.runs.verdict_log import VERDICTS
 
@@ -30,6 +31,22 @@ class SoFar(NamedTuple):
     total: int | None = None
     miss_rate: float | None = None
     false_alarm_rate: float | None = None
+
+
+def last_step(run: Run) -> tuple[str, dict[str, float]]:
+    """Say at which step a training is, with its validation numbers, or how many episodes a pilot has."""
+    try:
+        points = read_objects(run.path / "learning_curve.json")
+        numbers = {name: points[-1][name] for name in ("miss_rate", "false_alarm_rate", "auroc")}
+        known = {name: value for name, value in numbers.items() if value is not None}
+        return f"step {points[-1]['step']:,}, on validation", known
+    except (OSError, UserError, IndexError, KeyError):
+        pass
+    try:
+        with (run.path / "episodes.jsonl").open("rb") as stream:
+            return counted(sum(1 for _ in stream), "episode"), {}
+    except OSError:
+        return "", {}
 
 
 class Progress:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from monitorbench.report.tables.numbers import DASH, interval, rate
-from monitorbench.report.view.progress import Progress, SoFar
+from monitorbench.report.view.progress import Progress, SoFar, last_step
 from monitorbench.runs.listing import overall_numbers, overall_rates, short
 from monitorbench.runs.run_folders import Run, age_in_words, runs_in
 
@@ -42,7 +42,7 @@ class RunRow(NamedTuple):
     age: str
     started: str
     progress: str
-    """`1,200 of 3,000`, of a running evaluation."""
+    """Progress of a running stage: `1,200 of 3,000`, `step 40, on validation`, `12 episodes`."""
     share_done: int | None
     """Percent of its samples that a running evaluation has judged."""
     numbers: list[ShownNumber]
@@ -89,13 +89,16 @@ class Runs:
 
     def _read(self, run: Run) -> RunRow:
         so_far = self._so_far(run)
+        total = DASH if so_far.total is None else f"{so_far.total:,}"
+        progress = "" if so_far.done is None else f"{so_far.done:,} of {total}"
         known = overall_numbers(run)
-        if not known:
+        if run.state == "running" and run.kind != "evaluate":
+            progress, known = last_step(run)
+        elif not known:
             rates = so_far if run.state == "running" else overall_rates(run, self._datasets)
             both = {"miss_rate": rates.miss_rate, "false_alarm_rate": rates.false_alarm_rate}
             known = {name: value for name, value in both.items() if value is not None}
         results: Any = run.manifest.get("results", {})
-        total = DASH if so_far.total is None else f"{so_far.total:,}"
         return RunRow(
             name=run.title,
             id=run.id[:_ID_DIGITS],
@@ -105,7 +108,7 @@ class Runs:
             state=run.state,
             age=age_in_words(run.started),
             started="" if run.started is None else f"{run.started.timestamp():.0f}",
-            progress="" if so_far.done is None else f"{so_far.done:,} of {total}",
+            progress=progress,
             share_done=100 * so_far.done // so_far.total
             if so_far.done is not None and so_far.total
             else None,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from monitorbench.config.base import UserError
-from monitorbench.conversations.chats import chat_in
+from monitorbench.conversations.chats import chat_in, without_nulls
 from monitorbench.conversations.read import NoChat, UnknownContent
 from monitorbench.records import (
     Category,
@@ -59,7 +59,9 @@ def load(files: SourceFiles, unknown: UnknownContent = "refuse") -> Iterator[Sam
     """
     count = 0
     parse = partial(_sample, unknown=unknown)
-    for sample in chain(files.parquet(".parquet", parse), files.jsonl(".jsonl", parse)):
+    for sample in chain(
+        files.parquet(".parquet", lambda row: parse(without_nulls(row))), files.jsonl(".jsonl", parse)
+    ):
         count += 1
         yield sample
     if not count:

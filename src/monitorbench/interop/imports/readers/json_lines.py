@@ -1,14 +1,14 @@
 """JSON lines: one object a line, nested fields under dotted names.
 
 Promises: JSON as `strict_json` reads it, or refused with its line; a text stays the text that was written,
-even where it looks like a time; conversations are read row by row. Fields that hold unlike things are text,
+even where it looks like a time. Fields that hold unlike things are text,
 so that what nobody asked for can't stand in the way.
 """
 
 import gzip
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ import pyarrow.json as pa_json
 
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
-from monitorbench.interop.imports.readers.chat_columns import chats_as_text, may_hold_chats
 
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz")
 _BLOCK = 2**24
@@ -29,17 +28,16 @@ def read(file: Path) -> pa.Table:
     try:
         table = _by_columns(file, None)
         plain = pa.schema([pa.field(one.name, _without_times(one.type)) for one in table.schema])
-        table = table if plain == table.schema else _by_columns(file, plain)
+        return table if plain == table.schema else _by_columns(file, plain)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
         return _by_lines(file)  # it names the line, or takes what has no one type
     except OSError as error:
         raise UserError(f"{file}: can't be read ({error})") from error
-    if names := [field.name for field in table.schema if may_hold_chats(field.type)]:
-        rows = list(_objects(file))
-        for name in names:
-            if (chats := chats_as_text([row.get(name) for row in rows])) is not None:
-                table = table.set_column(table.column_names.index(name), name, chats)
-    return table
+
+
+def rows(file: Path, _: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Give the objects as they are written; raises `UserError` with the line for what is none."""
+    return _objects(file)
 
 
 def line(file: Path, row: int) -> str:
@@ -90,8 +88,6 @@ def _objects(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _column(values: list[Any]) -> pa.Array:
-    if (chats := chats_as_text(values)) is not None:
-        return chats
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):

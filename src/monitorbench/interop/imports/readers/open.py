@@ -4,9 +4,11 @@ Promises: the columns are the files' own, nested fields under dotted names (`sco
 said in words (`Read.where`), so that what is wrong with it can be found.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,7 @@ import pyarrow.compute as pc
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.imports import Import
 from monitorbench.interop.imports.readers import delimited, json_lines, parquet
+from monitorbench.interop.imports.readers.chat_columns import chats_as_text
 from monitorbench.interop.inspect import read as inspect
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.runs.files import file_sha256
@@ -29,12 +32,14 @@ class FileFormat:
     """Raw columns under the file's own names."""
     line: Callable[[Path, int], str]
     """Where a row of that table is, in words."""
+    rows: Callable[[Path, Sequence[str]], Iterable[Mapping[str, Any]]] | None = None
+    """Rows with at least these fields, each as the file has it; None where all values are plain."""
 
 
 FORMATS = {
     "csv": FileFormat(delimited.SUFFIXES, delimited.read, delimited.line),
-    "jsonl": FileFormat(json_lines.SUFFIXES, json_lines.read, json_lines.line),
-    "parquet": FileFormat(parquet.SUFFIXES, parquet.read, parquet.line),
+    "jsonl": FileFormat(json_lines.SUFFIXES, json_lines.read, json_lines.line, json_lines.rows),
+    "parquet": FileFormat(parquet.SUFFIXES, parquet.read, parquet.line, parquet.rows),
     "inspect": FileFormat(inspect.SUFFIXES, inspect.read, inspect.line),
 }
 
@@ -80,7 +85,7 @@ def read_files(files: Sequence[Path], settings: Import) -> ImportedFiles:
             f"from={absent[0]}: no such file; expected a CSV, JSON lines, Parquet or Inspect file"
         )
     formats = [format_of(file, settings.format) for file in files]
-    tables = [_flat(FORMATS[kind].read(file)) for kind, file in zip(formats, files, strict=True)]
+    tables = [_flat(_read(file, FORMATS[kind], settings)) for kind, file in zip(formats, files, strict=True)]
     ends = np.cumsum([one.num_rows for one in tables]).tolist()
     if not ends[-1]:
         raise UserError(f"{files[0]}: no row in it; expected a row a score")
@@ -97,6 +102,13 @@ def read_files(files: Sequence[Path], settings: Import) -> ImportedFiles:
         tuple(ends),
         np.arange(ends[-1]),
     )
+
+
+def _read(file: Path, kind: FileFormat, settings: Import) -> pa.Table:
+    table = kind.read(file)
+    if kind.rows is None:
+        return table
+    return chats_as_text(table, partial(kind.rows, file), settings.actions)
 
 
 def format_of(file: Path, asked: str) -> str:
