@@ -125,6 +125,17 @@ POOL: dict[str, Any] = {
         },
         {"role": "tool", "content": "", "error": {"type": "timeout", "message": "slow"}},
     ],
+    "saved by langchain": [
+        {"type": "human", "data": {"content": "x", "type": "human"}},
+        {"type": "ai", "data": {"content": "y", "tool_calls": []}},
+    ],
+    "google's request": {
+        "systemInstruction": {"role": "user", "parts": [{"text": "Be brief."}]},
+        "contents": [{"role": "user", "parts": [{"text": "x"}]}],
+        "generationConfig": {"temperature": 0},
+    },
+    "candidates": {"candidates": [{"content": {"role": "model", "parts": [{"text": "x"}]}, "index": 0}]},
+    "anthropic's request": {"system": [{"type": "text", "text": "s"}], "messages": FORMS["ours"]},
     "answer": {
         "id": "chatcmpl-1",
         "model": "gpt-4o-mini",

@@ -200,7 +200,9 @@ def _enclosed(
         if not quiet.is_nothing(given.get(name)):
             content = given[name]
             is_message = isinstance(content, Mapping) and "parts" in content
-            spoken = {**content, "role": "system"} if is_message else {"role": "system", "content": content}
+            spoken = dict(content) if is_message else {"content": content}
+            if spoken.get("role") in (None, "user", "model"):  # Google's may have one of its two roles
+                spoken["role"] = "system"
             messages += reader.messages(spoken, f"{where}.{name}")
     for name in _LISTS:
         value = given.get(name)
@@ -228,5 +230,8 @@ def _answer(choice: object) -> object:
         inner = choice.get(name)
         if isinstance(inner, Mapping):
             beside = {key: value for key, value in choice.items() if key != name}
-            return {**{key: value for key, value in beside.items() if key not in inner}, **inner}
+            return {
+                **{f"{key} of the choice" if key in inner else key: beside[key] for key in beside},
+                **inner,
+            }
     return choice

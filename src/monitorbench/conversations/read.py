@@ -265,10 +265,11 @@ def _unwrapped(given: object) -> object:
         is_known = all(step in _LANGCHAIN_PATH for step in path[:-1])
         if is_known and isinstance(inner, Mapping) and inner.get("type", name) == name:
             return {"type": name, **inner}
-    inner = given.get("data")
-    if set(given) == {"type", "data"} and isinstance(inner, Mapping):
-        return {"type": given["type"], **inner}
-    return given
+    inner, kind = given.get("data"), given.get("type")
+    is_boxed = (
+        set(given) == {"type", "data"} and isinstance(inner, Mapping) and inner.get("type", kind) == kind
+    )
+    return {"type": kind, **inner} if is_boxed and isinstance(inner, Mapping) else given
 
 
 def _unboxed(given: Mapping[str, Any], form: Form) -> dict[str, Any]:

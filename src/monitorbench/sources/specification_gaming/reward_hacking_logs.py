@@ -117,7 +117,11 @@ def _messages(rows: object) -> tuple[Message, ...]:
             called += 1
             calls.append(_call(call, f"call_{called}"))
         turn = {name: value for name, value in row.items() if name != "tool_calls"}
-        link = {"tool_call_id": f"call_{called}"} if row.get("role") == Role.TOOL and called else {}
+        link = (
+            {"tool_call_id": f"call_{called}"}
+            if row.get("role") == Role.TOOL and called and "tool_call_id" not in row
+            else {}
+        )
         turns.append({**turn, **link, **({"tool_calls": calls} if calls else {})})
     return messages_in(turns, "messages", "refuse")
 
