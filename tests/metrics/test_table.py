@@ -1,0 +1,104 @@
+"""The results table: what was put in is found, by whoever asks for it, and survives `metrics.json`."""
+
+import ast
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import monitorbench
+from monitorbench.config.evaluation import Stakes
+from monitorbench.metrics.columns import OVERALL, Columns, columns
+from monitorbench.metrics.rates import Judged
+from monitorbench.metrics.results import NO_PROMPT, number_trees, read_trees
+from monitorbench.metrics.table import MACRO, SHARED, Place, Table, is_cell, is_slice
+from monitorbench.records import Category, Label, Task
+from monitorbench.scoring.numbers import Drawn, add_numbers
+
+STAKES = Stakes(base_rate=0.1, cost_miss=20, cost_alarm=1)
+DRAWN = Drawn(resamples=100, seed=0)
+
+
+def judged(*, unscored: int = 0) -> Columns:
+    rng = np.random.default_rng(0)
+    rows = [
+        Judged(
+            sample_id=f"{task}{i}{label}",
+            pair_id=f"{task}{i}",
+            group_id=f"{task}{i // 2}",
+            category=Category.SAFETY_PERMISSION,
+            task=task,
+            label=label,
+            answer=label if rng.random() < 0.8 else Label.BENIGN,
+            score=float(rng.random()),
+            source="made",
+            stratum=f"s{i % 2}",
+        )
+        for task in (Task.QA, Task.CODE)
+        for i in range(12)
+        for label in Label
+    ]
+    return columns([replace(row, answer=None) if i < unscored else row for i, row in enumerate(rows)])
+
+
+@pytest.fixture(scope="module")
+def made() -> tuple[Table, dict]:
+    table = Table()
+    curves = {
+        name: {prompt: add_numbers(table, name, prompt, judged(unscored=n), STAKES, DRAWN)}
+        for name, prompt, n in (("m", "direct", 3), ("random", NO_PROMPT, 0))
+    }
+    return table, curves
+
+
+def test_what_was_written_is_read_back(made: tuple[Table, dict]):
+    """The report of a run would differ from the table that was printed when it was scored."""
+    table, curves = made
+    read, read_curves = read_trees(json.loads(json.dumps(number_trees(table, curves), allow_nan=False)))
+    assert list(read.rows()) == list(table.rows())
+    assert read_curves == curves
+
+
+def test_a_row_says_what_it_is_over_and_why_it_is_missing(made: tuple[Table, dict]):
+    """A rate without its n, or a dash without a reason, is what nobody can check."""
+    table, _ = made
+    (row,) = table.where(metric="miss_rate", monitor="m", part=OVERALL)
+    n = sum(of.value or 0 for of in table.where(metric="n_misbehavior_scored", monitor="m", part=OVERALL))
+    assert (row.n, row.n_groups, row.prompt, row.point, row.split) == (n, 12, "direct", "", "test")
+    (low,) = table.where(metric="miss_rate_at_far_5", monitor="m", part=OVERALL)
+    assert (low.value, low.missing) == (None, "needs 59 benign questions, has 12")
+    assert not [row for row in table.rows() if row.value is None and row.low is None and not row.missing]
+
+
+def test_every_part_is_one_kind_of_part(made: tuple[Table, dict]):
+    """A stratum among the cells would be counted a second time in every mean over them."""
+    table, _ = made
+    parts = list(table.parts("m", "direct"))
+    cells, slices = [p for p in parts if is_cell(p)], [p for p in parts if is_slice(p)]
+    assert {*cells, *slices, MACRO} == set(parts)
+    assert "safety_permission/qa:s0" in slices
+    assert (is_cell(SHARED), is_slice(SHARED)) == (False, False)
+
+
+def test_a_point_is_no_monitor_of_its_own():
+    """Numbers at a threshold would stand in the tables as another monitor's own answers."""
+    table = Table()
+    add_numbers(table, "m", "direct", judged(), STAKES, DRAWN)
+    before = table.judged(), dict(table.parts("m", "direct"))
+    table.add(Place("m", "direct", point="p"), {"n": table.parts("m", "direct")[OVERALL]["n"]})
+    assert (table.judged(), dict(table.parts("m", "direct"))) == before
+    assert [row.point for row in table.where(metric="n", part=OVERALL)] == ["", "p"]
+
+
+@pytest.mark.parametrize("room", ["metrics", "library"])
+def test_what_computes_does_not_import_what_prints(room: str):
+    """A number could not be had without the page's libraries, and would be computed where it is shown."""
+    assert monitorbench.__file__ is not None
+    found = []
+    for file in sorted((Path(monitorbench.__file__).parent / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("monitorbench.report"):
+                found.append(f"{file.name}:{node.lineno} imports {node.module}")
+    assert found == []
