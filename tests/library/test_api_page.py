@@ -52,3 +52,15 @@ def test_scores_in_the_place_of_labels_are_refused():
             getattr(monitorbench, name)(scores, labels)
     text = re.sub(r"\s+", " ", PAGE.read_text(encoding="utf-8"))
     assert "the labels, then answers or scores, then groups" in text
+
+
+def test_a_promise_by_question_beside_what_it_comes_to_by_sample():
+    """One question with sixty samples: 5 % of questions are promised, and 13 % of samples are flagged."""
+    scores = [i / 1000 for i in range(400)] + [0.999] * 60
+    groups = [f"q{i}" for i in range(400)] + ["long"] * 60
+    found = monitorbench.calibrate([0] * 460, scores, groups, alpha=0.05)
+    assert (found.n_questions, found.n_samples) == (401, 460)
+    flagged = sum(score > found.threshold for score in scores)
+    assert found.n_samples_above == flagged
+    assert flagged / 460 > 0.13
+    assert f"{flagged} of 460 here  (benign samples flagged; the promise is of questions)" in repr(found)

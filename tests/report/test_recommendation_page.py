@@ -64,9 +64,9 @@ def test_each_row_says_what_is_missed_of_how_much_and_what_is_promised_of_what()
     assert best["at_test"] is not None
     best["at_test"] |= {"miss_rate": 0.98, "miss_rate_ci": [0.95, 0.99], "missed_per_1000": 9.8}
     row, *_ = page_values(found)["rates"]
-    assert row.missed == ("98 %", "[95–99] of 600", "9.8 of 10 in 1,000 samples", "", "")
-    assert row.alarms == ("3.1 %", "[2–4] of 600", "31 in 1,000 samples", "", "")
-    assert row.promise == ("≤ 5 % of questions", "95 % confidence, on 120", "", "", "")
+    assert row.missed[:3] == ("98 %", "[95–99] of 600", "9.8 of 10 in 1,000 samples")
+    assert row.alarms[:3] == ("3.1 %", "[2–4] of 600", "31 in 1,000 samples")
+    assert row.promise[:3] == ("≤ 5 % of questions", "95 % confidence, on 120", "")
     best["at_test"] |= {
         "is_sample_a_question": False,
         "n_benign_questions": 35,

@@ -64,6 +64,9 @@ def test_readmes_picture_shows_the_page_of_readmes_command(once: tuple[Path, str
     page = (folder / out.splitlines()[-1] / "report.html").read_text()
     with Image.open(drawing["PICTURE"]) as picture:
         assert picture.text[drawing["KEY"]] == drawing["shows"](page), "python docs/images/draw.py"
+    tutorial = (ROOT / "docs" / "tutorial" / "verdicts.md").read_text().replace("> ", "")
+    recommendation = json.loads((folder / out.splitlines()[-1] / "recommendation.json").read_text())
+    assert recommendation["sentence"] in " ".join(tutorial.split())
     assert drawing["shows"](page.replace("Deploy none", "Deploy mine")) != drawing["shows"](page)
 
 

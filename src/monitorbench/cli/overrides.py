@@ -6,6 +6,7 @@ is told by the exceptions' own fields.
 """
 
 import itertools
+import json
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -262,6 +263,10 @@ def _defaults(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _unparsed(word: str, overrides: Sequence[str]) -> str:
+    key, equals, value = word.partition("=")
+    quoted = f"{key}={json.dumps(value, ensure_ascii=False)}"
+    if equals and not value.startswith(("[", "{", "'", '"')) and _readable([quoted]):
+        return f"{word}: its value needs quotes, and they need the shell's; expected '{quoted}'"
     return f"{word}: not an override; expected key=value, a list as 'key=[a,b]'{shell_hint(overrides, word)}"
 
 

@@ -97,6 +97,9 @@ class Import(Config):
     unknown_content: Literal["show", "refuse"] = "show"
     """Treatment of message content in a form that is not known: `show` keeps its JSON as text of the message,
     `refuse` ends the import with its line and field."""
+    unusable: Literal["leave_out", "take"] = "leave_out"
+    """Treatment of an Inspect log's samples that ended in an error or are marked as invalid: left out and
+    counted, or taken as any other."""
     labels: Annotated[Path, Field(strict=False)] | None = None
     """Second file with the labels, for a log that has none: its columns are joined by sample id, `label`
     among them. Samples without a label there are left out, and counted."""

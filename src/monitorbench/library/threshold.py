@@ -25,6 +25,10 @@ class Threshold(Shown):
     """What the samples attest: that chance (at most delta), or the bound of the average (at most alpha)."""
     n_questions: int
     """Benign questions (groups) that it rests on."""
+    n_samples: int
+    """Benign samples of these questions."""
+    n_samples_above: int | None
+    """Benign samples that are flagged here; the promise counts a question once. None without a threshold."""
     n_unscored: int
     """Benign questions with a sample that has no score; each counts as an alarm."""
     n_candidates: int
@@ -38,8 +42,8 @@ class Threshold(Shown):
         """What the threshold keeps, in words."""
         chosen = f" for whichever of {self.n_candidates} is chosen" if self.n_candidates > 1 else ""
         if self.delta is None:
-            return f"FAR <= {self.alpha:g} on average{chosen}"
-        return f"FAR <= {self.alpha:g} with probability {1 - self.delta:g}{chosen}"
+            return f"FAR per question <= {self.alpha:g} on average{chosen}"
+        return f"FAR per question <= {self.alpha:g} with probability {1 - self.delta:g}{chosen}"
 
     @property
     def allowed(self) -> float:
@@ -71,6 +75,9 @@ class Threshold(Shown):
         elif self.attained is not None:
             what = f"largest FAR on average; asked for: at most {self.allowed:.3g}"
             rows.append(ResultRow("mean FAR", number(self.attained), what))
+        if self.n_samples_above is not None and self.n_samples > self.n_questions:
+            share = f"{self.n_samples_above} of {self.n_samples} here"
+            rows.append(ResultRow("samples", share, "benign samples flagged; the promise is of questions"))
         if self.flags_nothing:
             rows.append(ResultRow("flags", "nothing", "none of the given scores is above it"))
         return rows
@@ -138,6 +145,10 @@ def calibrate(
         delta=delta if method == "neyman_pearson" else None,
         attained=found.attained,
         n_questions=found.n,
+        n_samples=len(benign.scores),
+        n_samples_above=None
+        if found.threshold is None
+        else int(np.count_nonzero(benign.scores > found.threshold)),
         n_unscored=found.n_unscored,
         n_candidates=n_candidates,
         flags_nothing=found.flags_nothing,

@@ -4,7 +4,7 @@ Promises: a column that was named is there, or the import ends with the nearest 
 is said.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from monitorbench.config.base import ConfigError, UserError
@@ -21,13 +21,21 @@ class ImportedColumns(NamedTuple):
     """By monitor the column of its scores; one of the monitor "" where a column says which, or none does."""
 
 
-def find_columns(present: Sequence[str], settings: Import) -> ImportedColumns:
-    """The columns of a table with these names.
+def find_columns(present: Sequence[str], settings: Import, clashing: Collection[str] = ()) -> ImportedColumns:
+    """The columns of a table with these names; `clashing` are those that several columns of the file have.
 
-    Raises `UserError` where one that was named is not there, or where no score or label can be found,
-    `ConfigError` where two settings say which monitors there are.
+    Raises `UserError` where one that was named is not there or there twice, or where no score or label can be
+    found, `ConfigError` where two settings say which monitors there are.
     """
     named = settings.columns.named()
+    wanted = [*named.values(), *(settings.monitors or {}).values()]
+    wanted += [name for usual in settings.columns.looked_for().values() for name in usual]
+    below = tuple(name[:-1] for name in wanted if name.endswith(".*"))
+    if twice := [name for name in clashing if name in wanted or (below and name.startswith(below))]:
+        raise UserError(
+            f"two columns are called {twice[0]} (a field with a dot in its name, and one inside another); "
+            "rename one"
+        )
     found: dict[str, str] = {}
     for role, name in named.items():
         if not (role == "score" and name.endswith(".*")) and name not in present:

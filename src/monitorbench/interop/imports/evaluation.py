@@ -30,7 +30,7 @@ from monitorbench.runs.verdict_log import MISSING_SUFFIXES, VERDICTS
 PROMPT = "imported"
 """Stands where other runs have a prompt's name."""
 STEPS = "steps.parquet"
-VERSION = 1
+VERSION = 2
 """Raised whenever the same file becomes other verdicts."""
 _AT_ONCE = 65_536
 

@@ -1,8 +1,9 @@
 """A monitor's score and answer a sample, out of rows that are draws and steps.
 
 Draws are made one first, then a trajectory's steps. Promises: a score that is not there is no number, before
-and after; what a part without a score does to the whole is decided by `import.missing` alone: with `flag` the
-whole has none either, so that it counts as an alarm, otherwise the parts that have one speak for it.
+and after; draws that have a score speak for those that have none; what a step without a score does to its
+trajectory is decided by `import.missing` alone: with `flag` the trajectory has none either, so that it counts
+as an alarm, otherwise the steps that have one speak for it.
 """
 
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from monitorbench.interop.imports.readers.open import ImportedFiles
 from monitorbench.interop.imports.samples import Keys
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray
+
+_DIGITS = 12
+"""Decimals of a mean: equal means are equal scores, in whichever order and scale their parts were added."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def scored(read: ImportedFiles, keys: Keys, found: Rows, settings: Import) -> Sc
 
     def made_one(values: FloatArray) -> FloatArray:
         how = "mean" if settings.draws == "all" else settings.draws
-        each = combined(values[order], at_steps, how, 0, is_strict=is_strict)
+        each = combined(values[order], at_steps, how, 0, is_strict=False)
         whole = combined(each, at_samples, settings.trajectory, settings.top_k, is_strict=is_strict)
         result = np.full(n, np.nan)
         result[of_sample[at_samples]] = whole
@@ -137,6 +141,7 @@ def combined(values: FloatArray, starts: IntArray, how: str, top_k: int, *, is_s
         totals = np.add.reduceat(np.where(kept, ordered, 0.0), starts)
         counts = np.add.reduceat(kept.astype(np.float64), starts)
         found = np.divide(totals, counts, out=np.full(len(starts), np.nan), where=counts > 0)
+        found = np.round(found, _DIGITS)
     return np.where(n < sizes, np.nan, found) if is_strict else found
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitorbench.config.base import UserError
@@ -21,7 +22,7 @@ from monitorbench.interop.imports.conversations import read_side
 from monitorbench.interop.imports.dataset import write_dataset
 from monitorbench.interop.imports.evaluation import VERSION, Named, steps_of, write_evaluation
 from monitorbench.interop.imports.labels import labelled
-from monitorbench.interop.imports.readers.open import ImportedFiles, read_files
+from monitorbench.interop.imports.readers.open import ImportedFiles, clashing, read_files
 from monitorbench.interop.imports.samples import keys_of, samples_of
 from monitorbench.interop.imports.scores import Rows, scored
 from monitorbench.interop.imports.unnest import is_list, unnested
@@ -55,6 +56,9 @@ def import_scores(study: Study) -> Path:
     read = read_files(study.from_, settings)
     n_rows = read.ends[-1]
     sources = [read]
+    n_unusable = 0
+    if settings.unusable == "leave_out" and set(read.formats) == {"inspect"}:
+        read, n_unusable = _usable(read)
     if settings.labels is not None:
         read, labels, n_left_out = labelled(read, settings.labels, settings)
         sources.append(labels)
@@ -62,7 +66,7 @@ def import_scores(study: Study) -> Path:
     places: IntArray | None = None
     if settings.actions:
         read, places, _ = unnested(read, settings.actions)
-    columns = find_columns(read.table.column_names, settings)
+    columns = find_columns(read.table.column_names, settings, clashing(read.table))
     draws: IntArray | None = None
     if lists := sorted({name for name in columns.scores.values() if is_list(read.table.column(name).type)}):
         if len(lists) < len(set(columns.scores.values())):
@@ -88,8 +92,11 @@ def import_scores(study: Study) -> Path:
         "columns": {role: name for role, name in columns.names.items() if role not in _OF_VERDICTS},
         "settings": settings.model_dump(mode="json", include=_DECIDE_SAMPLES),
         "version": VERSION,
+        **({"unusable": "take"} if settings.unusable == "take" else {}),
     }
     facts: dict[str, Any] = {"imported": {"files": files, "columns": named, "rows": n_rows}}
+    if n_unusable:
+        facts["imported"]["unusable"] = n_unusable
     if settings.positive_means != Import().positive_means:
         facts["positive_means"] = settings.positive_means
     name = settings.name or _name_of(study.from_[0])
@@ -107,6 +114,22 @@ def import_scores(study: Study) -> Path:
                     study, settings, study.paths.runs, data, split, one, found, steps, origin
                 )
     return say_runs(runs, data.directory)
+
+
+def _usable(read: ImportedFiles) -> tuple[ImportedFiles, int]:
+    """The rows of samples that tell something, and how many do not; `UserError` where none does."""
+    reasons = read.table.column("unusable")
+    rows = np.flatnonzero(pc.is_null(reasons).to_numpy())
+    n = read.table.num_rows - len(rows)
+    if not n:
+        return read, 0
+    first = pc.drop_null(reasons)[0].as_py()
+    if not len(rows):
+        raise UserError(f"{read.where(0)}: {first}, as all {n} samples; expected import.unusable=take")
+    _log.info(
+        "import: %d of %d samples are left out (import.unusable), the first: %s", n, n + len(rows), first
+    )
+    return read.taking(read.table.take(pa.array(rows)), rows), n
 
 
 _OF_VERDICTS = frozenset(("score", "flagged", "monitor", "monitor_version", "prompt_hash", "seconds", "cost"))

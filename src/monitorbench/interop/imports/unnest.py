@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitorbench.config.base import UserError
-from monitorbench.interop.imports.readers.open import ImportedFiles
+from monitorbench.interop.imports.readers.open import ImportedFiles, flat
 from monitorbench.metrics.bootstrap import IntArray
 
 
@@ -29,36 +29,36 @@ class Unnested(NamedTuple):
 def unnested(read: ImportedFiles, names: Sequence[str], *, may_be_empty: bool = False) -> Unnested:
     """A row an entry of the lists in these columns; fields of entries become `name.field`.
 
-    An empty list is one row without a value where it `may_be_empty`, else a `UserError`, as is a column that
-    is not there or holds no lists.
+    Where a list `may_be_empty`, one that is empty or not there is as many missing values as the row's others
+    have, at least one; else it is a `UserError`, as is a column that is not there or holds no lists.
     """
     lists = [_lists(read, name) for name in names]
-    lengths = [pc.fill_null(pc.list_value_length(one), 0).to_numpy(zero_copy_only=False) for one in lists]
-    for name, found in zip(names[1:], lengths[1:], strict=True):
-        if (wrong := np.flatnonzero(found != lengths[0])).size:
+    own = [pc.fill_null(pc.list_value_length(one), 0).to_numpy(zero_copy_only=False) for one in lists]
+    lengths = np.maximum.reduce(own)
+    for name, found in zip(names, own, strict=True):
+        # A list that is not there is as many missing values where lists may be empty.
+        if (wrong := np.flatnonzero((found != lengths) & ~((found == 0) & may_be_empty))).size:
             row = int(wrong[0])
+            other = next(one for one, its in zip(names, own, strict=True) if its[row] == lengths[row])
             raise UserError(
-                f"{read.where(row)}: {name} has {found[row]} entries, {names[0]} {lengths[0][row]}; expected "
+                f"{read.where(row)}: {name} has {found[row]} entries, {other} {lengths[row]}; expected "
                 "one each for every action"
             )
-    empty = lengths[0] == 0
+    empty = lengths == 0
     if empty.any() and not may_be_empty:
         row = int(np.flatnonzero(empty)[0])
         raise UserError(f"{read.where(row)}: {names[0]}: an empty list; expected an entry an action")
-    n_rows = np.maximum(lengths[0], 1)
+    n_rows = np.maximum(lengths, 1)
     parents = np.repeat(np.arange(len(n_rows)), n_rows)
     starts = np.cumsum(n_rows) - n_rows
     places = np.arange(len(parents)) - starts[parents]
-    # An entry's place among all entries; a null where the list is empty.
-    entry = pa.array(
-        (np.cumsum(lengths[0]) - lengths[0])[parents] + places, mask=empty[parents], type=pa.int64()
-    )
     table = read.table.drop_columns(list(names)).take(pa.array(parents))
-    for name, found in zip(names, lists, strict=True):
+    for name, found, n_own in zip(names, lists, own, strict=True):
+        # An entry's place among all entries of its column; a null where the list has none.
+        of_column = (np.cumsum(n_own) - n_own)[parents] + places
+        entry = pa.array(of_column, mask=(n_own == 0)[parents], type=pa.int64())
         table = table.append_column(name, pc.list_flatten(found).take(entry))
-    while any(pa.types.is_struct(field.type) for field in table.schema):
-        table = table.flatten()
-    return Unnested(read.taking(table, parents), places, parents)
+    return Unnested(read.taking(flat(table), parents), places, parents)
 
 
 def _lists(read: ImportedFiles, name: str) -> pa.Array:

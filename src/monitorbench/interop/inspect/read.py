@@ -25,7 +25,18 @@ from monitorbench.sources.read import BadRow, encodable
 NO_ANSWER = "N"
 """Inspect's value for a model that gave no answer; its own metrics count it as 0."""
 
-_TEXTS = ("log", "file_sha256", "eval_id", "group", "model", "sample_id", "request", "response", "error")
+_TEXTS = (
+    "log",
+    "file_sha256",
+    "eval_id",
+    "group",
+    "model",
+    "sample_id",
+    "request",
+    "response",
+    "error",
+    "unusable",
+)
 _FIXED = pa.schema([*(pa.field(name, pa.string()) for name in _TEXTS), pa.field("epoch", pa.int32())])
 _ROWS_AT_ONCE = 1000
 
@@ -37,7 +48,8 @@ def read(path: Path) -> pa.Table:
 
     Columns, null where a sample has no such value:
     - `sample_id`, `epoch` (int32, from 1), `group` (the task's name), `model` (that was judged), `eval_id`,
-      `log` (the file's name), `file_sha256`, `error` (that ended the sample);
+      `log` (the file's name), `file_sha256`, `error` (that ended the sample),
+      `unusable` (why the log says that the sample tells nothing: an error, or a mark as invalid);
     - `request` and `response`: JSON lists of chat messages, as `dataset=jsonl` has them; null where the log
       keeps no conversation, or the model took no turn;
     - `scores.NAME` of a scorer whose value is one value, `scores.NAME.KEY` of one whose value has several (of
@@ -97,6 +109,7 @@ def _fixed(logged: Logged) -> dict[str, Any]:
         "request": request,
         "response": response,
         "error": _text(error.get("message"), "field 'error'") if isinstance(error, Mapping) else None,
+        "unusable": logged.unusable or None,
     }
 
 

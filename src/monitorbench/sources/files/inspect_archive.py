@@ -29,7 +29,7 @@ MAX_BYTES = 512 * 1024 * 1024
 CONVERT = "convert it with `inspect log convert LOG --to json --output-dir DIR` (package inspect-ai)"
 
 _SAMPLE = re.compile(r"samples/.+_epoch_\d+\.json")
-_NO_LOGS = ("logs.json", "listing.json", "eval-set.json")
+NO_LOGS = ("logs.json", "listing.json", "eval-set.json")
 """What Inspect writes beside its logs."""
 
 _ZSTANDARD = 93
@@ -51,6 +51,18 @@ class Logged(NamedTuple):
     epoch: int
     row: Mapping[str, Any]
 
+    @property
+    def unusable(self) -> str:
+        """Why the log says that this sample tells nothing: an error, or somebody's mark; "" otherwise."""
+        error, mark = self.row.get("error"), self.row.get("invalidation")
+        if error:
+            message = error.get("message") if isinstance(error, Mapping) else error
+            return f"it ended in an error ({' '.join(str(message).split())[:120]})"
+        if mark:
+            reason = mark.get("reason") if isinstance(mark, Mapping) else mark
+            return f"it is marked as invalid ({' '.join(str(reason or 'no reason').split())[:120]})"
+        return ""
+
 
 class _Run(NamedTuple):
     id: str
@@ -64,7 +76,7 @@ def logged_samples(files: SourceFiles) -> Iterator[Logged]:
         try:
             if zipfile.is_zipfile(file.path):
                 yield from _from_archive(files, file.path)
-            elif file.path.name not in _NO_LOGS:
+            elif file.path.name not in NO_LOGS:
                 yield from _from_json(files, file.path)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, struct.error) as error:
             raise UserError(f"{files.name}: {file.path}: broken log ({error}); fetch it again") from error

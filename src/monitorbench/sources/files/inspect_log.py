@@ -73,6 +73,8 @@ def load(
     count = 0
     for logged in logged_samples(files):
         try:
+            if logged.unusable:
+                raise BadRow(logged.unusable)
             sample = _sample(logged, label_of(logged), category, task, unknown)
         except (BadRow, NoChat) as error:
             files.bad(logged.where, str(error))

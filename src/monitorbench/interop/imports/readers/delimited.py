@@ -1,4 +1,4 @@
-"""CSV and TSV with a header line, every value as text.
+"""CSV and TSV with a header line, every value as text; commas, semicolons or tabs.
 
 Promises: what is written is what is there, so that `007` stays an id and `1e-3` is read where a number is
 expected; only the empty value is null. A line with too few or too many values is refused by its number.
@@ -87,7 +87,12 @@ def _opened(file: Path) -> TextIO:
 
 
 def _delimiter(file: Path) -> str:
-    return "\t" if ".tsv" in file.suffixes else ","
+    """The tab of a `.tsv`; else a comma, or a semicolon or tab where the header has that and no comma."""
+    if ".tsv" in file.suffixes:
+        return "\t"
+    with _opened(file) as stream:
+        header = next((text for text in islice(stream, 100) if text.strip()), "")
+    return next((mark for mark in (",", ";", "\t") if mark in header), ",")
 
 
 def _place(file: Path, names: list[str]) -> str:

@@ -24,7 +24,9 @@ _BLOCK = 2**24
 
 
 def read(file: Path) -> pa.Table:
-    """The rows; `UserError` with the line for what is no JSON object."""
+    """The rows; `UserError` with the line, or an array's entry, for what is no JSON object."""
+    if is_array(file):
+        return _of_rows(list(_objects(file)))
     try:
         table = _by_columns(file, None)
         plain = pa.schema([pa.field(one.name, _without_times(one.type)) for one in table.schema])
@@ -41,7 +43,9 @@ def rows(file: Path, _: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 
 def line(file: Path, row: int) -> str:
-    """Where a row is: `line 17`."""
+    """Where a row is: `line 17`, or `entry 17` of an array."""
+    if is_array(file):
+        return f"entry {row + 1}"
     with _opened(file) as stream:
         number = next(islice((n for n, text in enumerate(stream, 1) if text.strip()), row, None), row + 1)
     return f"line {number}"
@@ -65,14 +69,31 @@ def _without_times(kind: pa.DataType) -> pa.DataType:
     return pa.string() if pa.types.is_temporal(kind) else kind
 
 
+def is_array(file: Path) -> bool:
+    """Whether a file's JSON is one array in place of an object a line."""
+    if not file.name.lower().endswith((*SUFFIXES, ".json", ".json.gz")):
+        return False
+    try:
+        with _opened(file) as stream:
+            return stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["
+    except (OSError, EOFError):
+        return False  # its reader says what is wrong
+
+
 def _by_lines(file: Path) -> pa.Table:
-    rows = list(_objects(file))
+    return _of_rows(list(_objects(file)))
+
+
+def _of_rows(rows: list[dict[str, Any]]) -> pa.Table:
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {name: _column([row.get(name) for row in rows]) for name in names}
     return pa.table(columns) if columns else pa.table({"": pa.nulls(len(rows))}).select([])
 
 
 def _objects(file: Path) -> Iterator[dict[str, Any]]:
+    if is_array(file):
+        yield from _entries(file)
+        return
     with _opened(file) as stream:
         for number, text in enumerate(stream, 1):
             if not text.strip():
@@ -85,6 +106,20 @@ def _objects(file: Path) -> Iterator[dict[str, Any]]:
             if not isinstance(found, dict):
                 raise UserError(f"{where}: no JSON object; expected one object a line")
             yield found
+
+
+def _entries(file: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with _opened(file) as stream:
+            entries = strict_json.loads(stream.read())
+    except (OSError, EOFError, ValueError, RecursionError) as error:
+        raise UserError(
+            f"{file}: {error}; expected an array of JSON objects, or one object a line"
+        ) from error
+    for number, entry in enumerate(entries, 1):
+        if not isinstance(entry, dict):
+            raise UserError(f"{file}, entry {number}: no JSON object; expected an object an entry")
+        yield entry
 
 
 def _column(values: list[Any]) -> pa.Array:

@@ -4,6 +4,8 @@ Promises: the columns are the files' own, nested fields under dotted names (`sco
 said in words (`Read.where`), so that what is wrong with it can be found.
 """
 
+import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +23,7 @@ from monitorbench.interop.imports.readers.chat_columns import chats_as_text
 from monitorbench.interop.inspect import read as inspect
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.runs.files import file_sha256
+from monitorbench.sources.files.inspect_archive import NO_LOGS
 
 
 @dataclass(frozen=True)
@@ -80,10 +83,7 @@ def read_files(files: Sequence[Path], settings: Import) -> ImportedFiles:
         raise ConfigError(
             "from=[]: no file given; expected from=FILE, a CSV, JSON lines, Parquet or Inspect file"
         )
-    if absent := [one for one in files if not one.is_file()]:
-        raise UserError(
-            f"from={absent[0]}: no such file; expected a CSV, JSON lines, Parquet or Inspect file"
-        )
+    files = [found for file in files for found in _files_of(file)]
     formats = [format_of(file, settings.format) for file in files]
     tables = [_flat(_read(file, FORMATS[kind], settings)) for kind, file in zip(formats, files, strict=True)]
     ends = np.cumsum([one.num_rows for one in tables]).tolist()
@@ -104,6 +104,25 @@ def read_files(files: Sequence[Path], settings: Import) -> ImportedFiles:
     )
 
 
+def _files_of(given: Path) -> list[Path]:
+    """The file itself; of a folder all files below it of a known ending, of a pattern those that fit."""
+    if given.is_file():
+        return [given]
+    if given.is_dir():
+        known = tuple(end for kind in FORMATS.values() for end in kind.suffixes)
+        below = (file for file in given.rglob("*") if file.name.lower().endswith(known))
+        if files := sorted(file for file in below if file.is_file() and file.name not in NO_LOGS):
+            return files
+        raise UserError(
+            f"from={given}: a folder without a file to import; expected {', '.join(known)} below it"
+        )
+    if "*" in given.name and (
+        files := sorted(file for file in given.parent.glob(given.name) if file.is_file())
+    ):
+        return files
+    raise UserError(f"from={given}: no such file; expected a CSV, JSON lines, Parquet or Inspect file")
+
+
 def _read(file: Path, kind: FileFormat, settings: Import) -> pa.Table:
     table = kind.read(file)
     if kind.rows is None:
@@ -112,9 +131,11 @@ def _read(file: Path, kind: FileFormat, settings: Import) -> pa.Table:
 
 
 def format_of(file: Path, asked: str) -> str:
-    """The name of a file's format: what was asked for, or by its ending."""
+    """The name of a format: what was asked for, or by the ending; a JSON array is read as JSON lines are."""
     if asked != "auto":
         return asked
+    if json_lines.is_array(file):
+        return "jsonl"
     for name, kind in FORMATS.items():
         if file.name.lower().endswith(kind.suffixes):
             return name
@@ -125,10 +146,29 @@ def format_of(file: Path, asked: str) -> str:
     )
 
 
-def _flat(table: pa.Table) -> pa.Table:
-    """Fields of objects as columns of their own, `outer.inner`."""
+def flat(table: pa.Table) -> pa.Table:
+    """Fields of objects as columns of their own; columns of which several have one name are left out.
+
+    Their names are in the schema's metadata (`clashing`), for the message to who asks for one.
+    """
     while any(pa.types.is_struct(field.type) for field in table.schema):
         table = table.flatten()
+    counts = Counter(table.column_names)
+    twice = sorted(name for name, n in counts.items() if n > 1)
+    if not twice:
+        return table
+    table = table.select([i for i, name in enumerate(table.column_names) if counts[name] == 1])
+    return table.replace_schema_metadata({"clashing": json.dumps([*clashing(table), *twice])})
+
+
+def clashing(table: pa.Table) -> list[str]:
+    """Names that several columns of the file have, so that none of these was read."""
+    return list(json.loads((table.schema.metadata or {}).get(b"clashing", b"[]")))
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """Fields of objects as columns of their own, `outer.inner`."""
+    table = flat(table)
     # Categories of data frames are their values.
     for i, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):

@@ -1,0 +1,194 @@
+"""Files as people have them: separators, arrays, folders, logs with samples that broke, draws that tie."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from drawing import draws
+from hypothesis import given
+from hypothesis import strategies as st
+from score_files import Import, runs_of
+
+from monitorbench.config.base import UserError
+from monitorbench.interop.imports.scores import combined
+from monitorbench.interop.inspect import read as read_log
+from monitorbench.runs.directory import read_manifest
+from monitorbench.scoring.evaluations import read_evaluation
+from monitorbench.sources.files.inspect_archive import Logged
+
+ROWS: list[dict[str, Any]] = [
+    {"id": f"s{i}", "label": ("benign", "misbehavior")[i % 2], "score": i / 8} for i in range(8)
+]
+
+
+def scores_of(tmp_path: Path, run: Path) -> list[float]:
+    return sorted(read_evaluation(tmp_path / "data", run).judged.scores.tolist())
+
+
+def separated(mark: str) -> Callable[[list[dict[str, Any]]], str]:
+    return lambda rows: "".join(
+        mark.join(map(str, values)) + "\n" for values in (rows[0], *(row.values() for row in rows))
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("s.json", json.dumps),
+        ("s.json", lambda rows: "\ufeff \n" + json.dumps(rows, indent=2)),
+        ("s.jsonl", json.dumps),
+        ("s.csv", separated(",")),
+        ("s.csv", separated(";")),
+        ("s.csv", separated("\t")),
+        ("s.tsv", separated("\t")),
+    ],
+)
+def test_one_table_is_the_same_in_every_form(
+    name: str, write: Callable[[list[dict[str, Any]]], str], tmp_path: Path, importing: Import
+):
+    """If it failed: a person would have to rewrite the file, told that it is something which it isn't."""
+    (tmp_path / name).write_text(write(ROWS), encoding="utf-8")
+    assert scores_of(tmp_path, importing(tmp_path / name)) == [i / 8 for i in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[{"id": 1, "label": 1, "score": 0.5}, 7]', "entry 2: no JSON object"),
+        ('[{"id": 1, "label": 1, "score": 0.5}', "expected an array of JSON objects, or one object a line"),
+        ('[{"id": 1, "label": 1, "score": "x"}]', "entry 1: score='x' is no number"),
+        ("[" * 5000, "expected an array of JSON objects"),
+    ],
+)
+def test_a_bad_entry_of_an_array_is_named(text: str, said: str, tmp_path: Path, importing: Import):
+    """If it failed: a traceback, or a place that isn't there."""
+    (tmp_path / "s.json").write_text(text)
+    with pytest.raises(UserError) as raised:
+        importing(tmp_path / "s.json")
+    assert said in str(raised.value)
+
+
+def test_a_folder_and_a_pattern_are_their_files(tmp_path: Path, importing: Import):
+    """If it failed: a folder of logs would be typed file by file."""
+    folder = tmp_path / "logs"
+    (folder / "below").mkdir(parents=True)
+    (folder / "logs.json").write_text("{}")
+    (folder / "a.csv").write_text(separated(",")(ROWS[:4]))
+    (folder / "below" / "b.csv").write_text(separated(",")(ROWS[4:]))
+    assert len(scores_of(tmp_path, importing(folder))) == 8
+    assert len(scores_of(tmp_path, importing(f"{folder}/*.csv"))) == 4
+    (tmp_path / "empty").mkdir()
+    for absent, said in ((tmp_path / "empty", "a folder without a file"), ("x*.csv", "no such file")):
+        with pytest.raises(UserError, match=said):
+            importing(absent)
+
+
+def log_of(file: Path, **broken: dict[str, Any]) -> Path:
+    """A log as Inspect writes it, `broken` being what is said of some samples more."""
+    samples = [
+        {
+            "id": f"q{i}",
+            "epoch": 1,
+            "input": "Why?",
+            "target": "",
+            "messages": [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": str(i)}],
+            "output": {"model": "m"},
+            "scores": {"label": {"value": "IC"[i % 2]}, "mon": {"value": i / 10}},
+            **broken.get(f"q{i}", {}),
+        }
+        for i in range(6)
+    ]
+    header = {"version": 2, "status": "success", "eval": {"eval_id": "e", "task": "t", "model": "m"}}
+    file.write_text(json.dumps({**header, "samples": samples}))
+    return file
+
+
+OF_A_LOG = (
+    "import.columns.label=scores.label",
+    "import.columns.score=scores.mon",
+    "import.misbehavior_values=[C]",
+    "import.benign_values=[I]",
+)
+ERROR = {"error": {"message": "sandbox\ntimed out", "traceback": "", "traceback_ansi": ""}}
+MARK = {"invalidation": {"author": "somebody", "reason": "sandbox was broken"}}
+
+
+def test_samples_that_a_log_gives_up_are_left_out_and_counted(
+    tmp_path: Path, importing: Import, caplog: pytest.LogCaptureFixture
+):
+    """If it failed: one broken sample would keep a log out, or what somebody struck out be counted."""
+    caplog.set_level("INFO")
+    log = log_of(tmp_path / "log.json", q2={"scores": None, **ERROR}, q3=MARK)
+    run = importing(log, *OF_A_LOG)
+    assert scores_of(tmp_path, run) == [0.0, 0.1, 0.4, 0.5]
+    assert "2 of 6 samples are left out (import.unusable)" in caplog.text
+    assert "it ended in an error (sandbox timed out)" in caplog.text
+    data = tmp_path / "data" / read_manifest(run)["results"]["data"]
+    assert read_manifest(data)["results"]["imported"]["unusable"] == 2
+    reasons = read_log.read(log).column("unusable").to_pylist()
+    assert reasons[3] == "it is marked as invalid (sandbox was broken)"
+    taken = importing(log_of(tmp_path / "log.json", q3=MARK), *OF_A_LOG, "import.unusable=take")
+    assert len(scores_of(tmp_path, taken)) == 6
+    with pytest.raises(UserError, match=r"as all 6 samples; expected import\.unusable=take"):
+        importing(log_of(tmp_path / "all.json", **{f"q{i}": MARK for i in range(6)}), *OF_A_LOG)
+
+
+def test_a_log_that_is_read_as_a_dataset_refuses_them_too():
+    """If it failed: `dataset=inspect_log` would learn from what somebody struck out."""
+    logged = Logged("here", "log", Path("log"), "e", "t", "m", "q", 1, {"error": None})
+    assert not logged.unusable
+    assert logged._replace(row=MARK).unusable == "it is marked as invalid (sandbox was broken)"
+    assert logged._replace(row={"invalidation": {}, "error": "x"}).unusable == "it ended in an error (x)"
+
+
+@draws(200)
+@given(st.lists(st.integers(0, 10), min_size=2, max_size=9), st.integers(1, 4), st.sampled_from([7, 10, 100]))
+def test_equal_means_are_equal_scores(drawn: list[int], times: int, highest: int):
+    """If it failed: a threshold would split samples whose draws say the same."""
+    mean = np.repeat(sum(drawn) / len(drawn) / highest, 2)
+    groups = (drawn, list(reversed(drawn)) * times)
+    values = np.concatenate([np.array(one) / highest for one in groups])
+    found = combined(values, np.array([0, len(drawn)]), "mean", 0, is_strict=False)
+    assert found[0] == found[1]
+    np.testing.assert_allclose(found, mean, atol=1e-12)
+
+
+def test_draws_that_are_missing_take_nothing_from_the_others(tmp_path: Path, importing: Import):
+    """If it failed: one draw of eight would flag a sample, or one monitor's gap end the import of all."""
+    rows = [
+        {"id": 1, "label": 1, "a": [2, 6, 7], "b": [5, 5, 5]},
+        {"id": 2, "label": 0, "a": [2, None, 3], "b": None},
+        {"id": 3, "label": 0, "a": [], "b": [1, 1, 4]},
+    ]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    importing(tmp_path / "s.jsonl", "import.monitors={a:a,b:b}", "import.scale=[0,10]", "import.missing=flag")
+    found = {name.partition("/")[0]: scores_of(tmp_path, run) for name, run in runs_of(tmp_path).items()}
+    (a, b) = (next(scores for name, scores in found.items() if name.startswith(one)) for one in "ab")
+    np.testing.assert_array_equal(a, [0.25, 0.5, 1.0], "a list without a draw counts as an alarm")
+    np.testing.assert_array_equal(b, [0.2, 0.5, 1.0])
+    rows[0]["b"] = [5, 5]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(UserError, match=r"line 1: b has 2 entries, a 3"):
+        importing(tmp_path / "s.jsonl", "import.monitors={a:a,b:b}", "import.scale=[0,10]")
+
+
+def test_two_columns_of_one_name_are_refused_where_one_is_asked_for(tmp_path: Path, importing: Import):
+    """If it failed: a traceback, or one of the two taken by chance."""
+    rows = [{**row, "x.y": 1, "x": {"y": 2}, "a.s": 1, "a": [{"s": 0.5}, {"s": 0.6}]} for row in ROWS]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "s.parquet")
+    for file in (tmp_path / "s.jsonl", tmp_path / "s.parquet"):
+        assert len(scores_of(tmp_path, importing(file))) == 8
+        for asked in (
+            ("import.columns.score=x.y",),
+            ("import.columns.score=x.*",),
+            ("import.monitors={m:x.y}",),
+            ("import.actions=[a]", "import.columns.score=a.s"),
+        ):
+            with pytest.raises(UserError, match=r"two columns are called (x\.y|a\.s) .* rename one"):
+                importing(file, *asked)
