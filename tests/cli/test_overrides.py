@@ -8,9 +8,9 @@ import pytest
 from command import monitorbench
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException
+from hydra.errors import HydraException, OverrideParseException
 
-from monitorbench.cli.overrides import first_run, flag_value, run_overrides, split_flags
+from monitorbench.cli.overrides import _parsed, _unparsed, first_run, flag_value, run_overrides, split_flags
 
 GRIDS = (
     ["seed=1"],
@@ -115,3 +115,26 @@ def test_a_dry_run_of_a_sweep_leaves_nothing(tmp_path: Path):
     assert shown.stdout.startswith("#!")
     assert "--array=0-1" in shown.stdout
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("word", "quoted"),
+    [
+        ("monitor.reasoning.end=</think>", "'monitor.reasoning.end=\"</think>\"'"),
+        ("prompt.prefill=(a)", "'prompt.prefill=\"(a)\"'"),
+    ],
+)
+def test_a_value_that_needs_quotes_is_shown_with_them(word: str, quoted: str):
+    """If it failed: a person would be told that `key=value` is expected, having typed just that."""
+    with pytest.raises(OverrideParseException):
+        _parsed([word])
+    said = _unparsed(word, [word])
+    assert quoted in said
+    (override,) = _parsed([quoted.strip("'")])
+    assert override.value() == word.partition("=")[2]
+
+
+@pytest.mark.parametrize("word", ["seed", "monitors=[a,b", "x={a"])
+def test_what_quotes_do_not_help_is_no_override(word: str):
+    """If it failed: quotes would be asked for where a bracket is missing."""
+    assert "not an override" in _unparsed(word, [word])

@@ -86,6 +86,7 @@ def test_a_frozen_study_is_asked_as_well():
         f"engine.api_key_env={ODD}: expected a name",
         f'engine.headers={{"Authorization": "{ODD}"}}: unknown key',
         f"+engine.headers={{user:me,Authorization:{ODD}}}: not an override",
+        f"engine.api_key=<{ODD}>: its value needs quotes; expected 'engine.api_key=\"<{ODD}>\"'",
         f"engine.base_url=https://me:{ODD}@host/v1?sig={ODD}: expected a URL",
         f"answered 401: Incorrect API key provided: {KEY}.",
         f"Authorization: Bearer {ODD}",

@@ -5,6 +5,7 @@ last line is JSON: by part, empty where all is well, else the traceback.
 """
 
 import json
+import re
 import sys
 import traceback
 from collections import Counter
@@ -183,7 +184,8 @@ def section() -> None:
     run = report(study(f"run={by_keyword()}", *PATHS, primary="report"))
     page = (run / "report.html").read_text()
     part = page.partition("<h2>How many answers raise an alarm")[2].partition("</table>")[0]
-    assert '<th scope="row">smollm2_135m</th><td>plain</td><td class="number">.50</td>' in part, part
+    rows = [re.sub(r"<.*?>", " ", row.replace("<wbr>", "")).split() for row in part.split("<tr>")]
+    assert ["smollm2_135m", "plain", ".50"] in rows, part
 
 
 PARTS = (prompt, engine, monitor_kind, source, objective, environment, metric, section)

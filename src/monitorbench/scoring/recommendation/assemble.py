@@ -104,37 +104,39 @@ def _options(
     if found.best is not None and (index := found.choice.at[found.best]) is not None:
         chosen = contenders[found.best].answers_at(index)
     options = []
-    for i, (one, taken) in enumerate(zip(contenders, usages, strict=True)):
+    for i, (monitor, taken) in enumerate(zip(contenders, usages, strict=True)):
         at, cost = found.choice.at[i], found.choice.costs[i]
-        answers = None if at is None else one.answers_at(at)
-        there = None if answers is None else _at_test(answers, deployment, found.confidence)
+        answers = None if at is None else monitor.answers_at(at)
+        at_test = None if answers is None else _at_test(answers, deployment, found.confidence)
         difference, bounds = None, None
         if answers is not None and chosen is not None and i != found.best:
             difference, bounds = cost_difference(
                 answers, chosen, deployment.of_errors, confidence=found.confidence
             )
-        limits = one.limits if one.limits is not None else {}
-        threshold = None if at is None or one.limits is not None else float(one.allowed.thresholds[at])
-        scores = np.minimum(one.judged.scores, 1.0)  # one that counts as an alarm is above every threshold
-        area = auroc_interval(scores, one.judged.is_misbehavior, one.judged.groups)
+        limits = monitor.limits if monitor.limits is not None else {}
+        has_one = at is not None and monitor.limits is None
+        threshold = float(monitor.allowed.thresholds[at]) if has_one else None
+        # A missing score that counts as an alarm is above every threshold.
+        scores = np.minimum(monitor.judged.scores, 1.0)
+        area = auroc_interval(scores, monitor.judged.is_misbehavior, monitor.judged.groups)
         options.append(
             Option(
-                monitor=one.monitor,
-                prompt=one.prompt,
+                monitor=monitor.monitor,
+                prompt=monitor.prompt,
                 threshold=limits.get("", threshold) if at is not None else None,
                 thresholds={name: value for name, value in limits.items() if name} if at is not None else {},
-                reason="" if at is not None else _why_none(one),
-                reads_answers=one.reads_answers and not limits,
+                reason="" if at is not None else _why_none(monitor),
+                reads_answers=monitor.reads_answers and not limits,
                 calibration_cost=None if cost is None else cost + constant,
-                n_calibration=one.allowed.n_benign,
-                n_unscored=one.n_unscored,
-                auroc=auroc(scores, one.judged.is_misbehavior),
+                n_calibration=monitor.allowed.n_benign,
+                n_unscored=monitor.n_unscored,
+                auroc=auroc(scores, monitor.judged.is_misbehavior),
                 auroc_ci=as_list(area),
                 seconds_p95=taken["seconds_p95"] if taken else None,
                 price=taken["cost"] if taken else None,
                 robustness=None,
                 robustness_at="",
-                at_test=there,
+                at_test=at_test,
                 promise=kept[i] if at is not None else None,
                 difference=difference,
                 difference_ci=as_list(bounds),
@@ -143,17 +145,17 @@ def _options(
     return options
 
 
-def _why_none(one: Contender) -> str:
+def _why_none(monitor: Contender) -> str:
     """Say why a monitor has no threshold to take."""
-    if one.outside:
-        return one.outside
-    if one.flags_nothing:
-        if one.limits is not None:
+    if monitor.outside:
+        return monitor.outside
+    if monitor.flags_nothing:
+        if monitor.limits is not None:
             return "flags nothing"
         return "flags nothing: no score is above any threshold that it may take"
-    if one.allowed.promised is not None and one.allowed.promised.reason:
-        return one.allowed.promised.reason
-    if not one.allowed.n_in_budget:
+    if monitor.allowed.promised is not None and monitor.allowed.promised.reason:
+        return monitor.allowed.promised.reason
+    if not monitor.allowed.n_in_budget:
         return "no threshold is shown to keep the budget of alerts"
     return "no samples of both labels with a score in the split that it is chosen on"
 

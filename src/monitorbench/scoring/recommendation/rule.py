@@ -91,11 +91,11 @@ def answer(
     stakes = deployment.of_errors
     choice = _cheapest_of(contenders, deployment)
     confidence = 0.95 if is_calibrated else 1 - 0.05 / max(1, len(contenders))
-    everything = all(one.allowed.budget is None for one in contenders)
+    everything = all(monitor.allowed.budget is None for monitor in contenders)
     best = next(iter(choice.order), None)
     if best is None:
         more = _least_missing(contenders, promises, deployment)
-        lacks = any(not one.outside and not one.flags_nothing for one in contenders)
+        lacks = any(not monitor.outside and not monitor.flags_nothing for monitor in contenders)
         kind: Kind = "insufficient" if lacks else "none"
         return DeploymentDecision(kind, None, choice, more, [], _no_regret(), False, confidence)
     at, cost = choice.at[best], choice.costs[best]
@@ -103,7 +103,7 @@ def answer(
     assert cost is not None
     is_cheapest = cost < cost_without_reading(stakes, everything=everything)
     first = contenders[best].answers_at(at)
-    found = _rivals(
+    rivals = _rivals(
         contenders[best],
         first,
         shortcuts,
@@ -114,21 +114,23 @@ def answer(
         redraws=is_calibrated,
     )
     kind, more = "none", None
-    if is_cheapest and all(_is_below(one.rival) for one in found):
+    if is_cheapest and all(_is_below(against.rival) for against in rivals):
         kind = "recommend"
-    elif is_cheapest and all((one.rival["difference"] or 0.0) < 0 for one in found):
+    elif is_cheapest and all((against.rival["difference"] or 0.0) < 0 for against in rivals):
         n_held = contenders[best].allowed.n_benign if is_calibrated else 0
-        lacking = [_missing(n_held, first, one, deployment) for one in found if not _is_below(one.rival)]
+        lacking = [
+            _missing(n_held, first, against, deployment) for against in rivals if not _is_below(against.rival)
+        ]
         if all(lacking):
-            kind, more = "insufficient", max((one for one in lacking if one), key=lambda one: one["n"])
+            kind, more = "insufficient", max((each for each in lacking if each), key=lambda each: each["n"])
     return DeploymentDecision(
         kind=kind,
         best=best,
         choice=choice,
         more=more,
-        rivals=[one.rival for one in found],
+        rivals=[against.rival for against in rivals],
         regret=_regret(contenders, best, deployment, seed)
-        if is_calibrated and all(one.only is None and one.limits is None for one in contenders)
+        if is_calibrated and all(monitor.only is None and monitor.limits is None for monitor in contenders)
         else _no_regret(),
         is_cheapest=is_cheapest,
         confidence=confidence,
@@ -137,12 +139,12 @@ def answer(
 
 def _cheapest_of(contenders: Sequence[Contender], deployment: Deployment) -> CheapestThresholds:
     """Find each contender's threshold of least cost; those that flag nothing at any threshold get none."""
-    found = cheapest([one.choosable for one in contenders], deployment.of_errors)
+    choice = cheapest([monitor.choosable for monitor in contenders], deployment.of_errors)
     at: list[int | None] = []
     costs: list[float | None] = []
-    for one, index, cost in zip(contenders, found.at, found.costs, strict=True):
-        is_idle = index is None or one.flags_nothing
-        at.append(None if index is None or is_idle else index + (one.only or 0))
+    for monitor, index, cost in zip(contenders, choice.at, choice.costs, strict=True):
+        is_idle = index is None or monitor.flags_nothing
+        at.append(None if index is None or is_idle else index + (monitor.only or 0))
         costs.append(None if is_idle else cost)
     return CheapestThresholds(tuple(at), tuple(costs))
 
@@ -181,33 +183,34 @@ def _rivals(
         )
         return Against(rival, answers, bounds)
 
-    found = [against("nothing", None, first.answering(np.zeros(n), blank))]
+    constants = [against("nothing", None, first.answering(np.zeros(n), blank))]
     if everything:
-        found.append(against("everything", None, first.answering(np.ones(n), blank)))
-    choice = cheapest([one.choosable for one in shortcuts], deployment.of_errors)
-    known = [(one, at) for one, at in zip(shortcuts, choice.at, strict=True) if at is not None]
+        constants.append(against("everything", None, first.answering(np.ones(n), blank)))
+    choice = cheapest([check.choosable for check in shortcuts], deployment.of_errors)
+    checks = [(check, at) for check, at in zip(shortcuts, choice.at, strict=True) if at is not None]
     listed = [
-        against(one.monitor, float(one.allowed.thresholds[at]), one.answers_at(at)) for one, at in known
+        against(check.monitor, float(check.allowed.thresholds[at]), check.answers_at(at))
+        for check, at in checks
     ]
-    if not redraws or not known:
-        return [*found, *listed]
+    if not redraws or not checks:
+        return [*constants, *listed]
     apart = differences(
         monitor.entrant(),
-        [one.entrant() for one, _ in known],
+        [check.entrant() for check, _ in checks],
         deployment.of_errors,
         resamples=_n_redraws(deployment, [monitor]),
         seed=seed,
     )
-    for one, values in zip(listed, apart, strict=True):
-        around, fixed = percentiles(values, confidence), one.fixed
+    for check_rival, values in zip(listed, apart, strict=True):
+        around, fixed = percentiles(values, confidence), check_rival.fixed
         if around is not None and fixed is not None:
-            one.rival["difference_ci"] = [min(around.low, fixed.low), max(around.high, fixed.high)]
-    return [*found, *listed]
+            check_rival.rival["difference_ci"] = [min(around.low, fixed.low), max(around.high, fixed.high)]
+    return [*constants, *listed]
 
 
 def _n_redraws(deployment: Deployment, contenders: Sequence[Contender]) -> int:
     """Return the number of redraws asked for, or fewer, but at least 100, where the splits are very large."""
-    size = max(max(len(one.calibration), len(one.test)) for one in contenders)
+    size = max(max(len(monitor.calibration), len(monitor.test)) for monitor in contenders)
     return min(deployment.settings.redraws, max(100, _MOST_NUMBERS // size))
 
 
@@ -227,21 +230,21 @@ def _least_missing(
     contenders: Sequence[Contender], promises: Sequence[Promise | None], deployment: Deployment
 ) -> MoreFacts | None:
     """Say what is missing for the monitor that lacks least; None where it isn't questions for one of them."""
-    found = []
-    for one, promise in zip(contenders, promises, strict=True):
-        if one.outside:
+    needed = []
+    for monitor, promise in zip(contenders, promises, strict=True):
+        if monitor.outside:
             continue
         lacking = []
-        if promise is not None and not one.allowed.n_promised:
-            lacking.append(more_for_promise(promise, one.allowed))
-        if not one.allowed.n_in_budget:
-            cells = promise.cells if promise is not None else cell_names(one.held)
+        if promise is not None and not monitor.allowed.n_promised:
+            lacking.append(more_for_promise(promise, monitor.allowed))
+        if not monitor.allowed.n_in_budget:
+            cells = promise.cells if promise is not None else cell_names(monitor.held)
             nothing = cost_without_reading(deployment.of_errors, everything=False)
-            costs = costs_along(one.on_calibration, deployment.of_errors)
-            lacking.append(more_for_budget(one.allowed, cells, costs, nothing))
+            costs = costs_along(monitor.on_calibration, deployment.of_errors)
+            lacking.append(more_for_budget(monitor.allowed, cells, costs, nothing))
         if lacking and all(each is not None for each in lacking):
-            found.append(max((each for each in lacking if each), key=lambda each: each["n"]))
-    return min(found, key=lambda each: each["n"], default=None)
+            needed.append(max((each for each in lacking if each), key=lambda each: each["n"]))
+    return min(needed, key=lambda each: each["n"], default=None)
 
 
 def _regret(contenders: Sequence[Contender], best: int, deployment: Deployment, seed: int) -> RegretFacts:
