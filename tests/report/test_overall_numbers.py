@@ -10,6 +10,7 @@ from fake_results import BASE, MANIFEST, fake_tree
 from matplotlib.axes import Axes
 
 from monitorbench.metrics.results import NO_PROMPT, as_results
+from monitorbench.metrics.written import amount, p_value, rate
 from monitorbench.records import Category, Task
 from monitorbench.report import reading
 from monitorbench.report.figures import curves as figures_curves
@@ -17,7 +18,6 @@ from monitorbench.report.figures import heat as figures_heat
 from monitorbench.report.figures import scatter as figures_scatter
 from monitorbench.report.html import render_report
 from monitorbench.report.tables import significance
-from monitorbench.report.tables.numbers import amount, p_value, rate
 from monitorbench.report.tables.overall import COLUMNS, MORE_COLUMNS, more_rows, overall_rows
 from monitorbench.report.tables.published import PUBLISHED
 

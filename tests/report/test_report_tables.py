@@ -8,9 +8,7 @@ from fake_results import BASE, fake_tree
 from rich.console import Console
 
 from monitorbench.metrics.results import as_results
-from monitorbench.report import reading
-from monitorbench.report.tables.csv_rows import monitor_rows, to_csv, transfer_rows
-from monitorbench.report.tables.numbers import (
+from monitorbench.metrics.written import (
     Finding,
     count,
     finding,
@@ -18,6 +16,8 @@ from monitorbench.report.tables.numbers import (
     rate_with_interval,
     signed_with_interval,
 )
+from monitorbench.report import reading
+from monitorbench.report.tables.csv_rows import monitor_rows, to_csv, transfer_rows
 from monitorbench.report.tables.tables import print_tables
 
 TREE = fake_tree()

@@ -11,12 +11,12 @@ from fake_results import BASE, MANIFEST, fake_results, of_two_seeds
 from rich.console import Console
 
 from monitorbench.metrics.words import Word
+from monitorbench.metrics.written import rate, signed
 from monitorbench.report import reading
 from monitorbench.report.figures import matrix as figures_matrix
 from monitorbench.report.html import render_report
 from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.csv_rows import to_csv, transfer_rows
-from monitorbench.report.tables.numbers import rate, signed
 from monitorbench.report.tables.tables import print_words
 
 RESULTS = fake_results()

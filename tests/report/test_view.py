@@ -22,8 +22,8 @@ from studies import study
 
 from monitorbench.corpus.columns import read_columns
 from monitorbench.interop.imports.stage import import_scores
+from monitorbench.metrics.written import rate
 from monitorbench.records import Label, Split
-from monitorbench.report.tables.numbers import rate
 from monitorbench.report.view.app import HOST, view_app
 from monitorbench.report.view.rows import Runs
 from monitorbench.report.write import report

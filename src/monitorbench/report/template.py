@@ -12,8 +12,8 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from monitorbench.metrics.written import DASH
 from monitorbench.report.samples.visible import visible
-from monitorbench.report.tables.numbers import DASH
 
 _MOST_CHARACTERS = 300
 """Of one value in the list of how a report was made."""

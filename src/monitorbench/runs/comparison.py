@@ -21,7 +21,7 @@ from monitorbench.config.load import load
 from monitorbench.config.project import PACKAGED, composing, option_file
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.transfer import TransferDifference, difference
-from monitorbench.report.tables.numbers import p_value, signed_with_interval
+from monitorbench.metrics.written import p_value, signed_with_interval
 from monitorbench.runs.listing import short
 from monitorbench.runs.run_folders import Run
 from monitorbench.runs.selectors import settings

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from monitorbench.config.base import UserError
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.report.tables.numbers import DASH, count, rate, rate_with_interval
+from monitorbench.metrics.written import DASH, count, rate, rate_with_interval
 from monitorbench.runs.directory import KINDS
 from monitorbench.runs.run_folders import Run, State, age_in_words, runs_in
 from monitorbench.runs.selectors import readers, sources

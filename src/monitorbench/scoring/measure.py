@@ -14,6 +14,7 @@ from monitorbench.metrics.chance import against_chance
 from monitorbench.metrics.choice.facts import DecisionFacts
 from monitorbench.metrics.columns import OVERALL, BoolArray, Columns, by_cell, by_stratum, stratum_name
 from monitorbench.metrics.cost_fronts import CostFronts, cost_fronts, cost_per_verdict
+from monitorbench.metrics.points_in_words import notes
 from monitorbench.metrics.prompts import PromptsFacts, compare_prompts
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.results import (
@@ -40,7 +41,6 @@ from monitorbench.metrics.transfer import (
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.metrics.words import matrix
 from monitorbench.records import Split
-from monitorbench.report.tables.points import notes
 from monitorbench.runs.directory import read_manifest
 from monitorbench.scoring.baselines import baselines_of
 from monitorbench.scoring.evaluations import Evaluation, unscored_reasons

@@ -11,10 +11,10 @@ from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.drift import DRIFTED, Drift, drift
+from monitorbench.metrics.points_in_words import drift_in_words
 from monitorbench.metrics.results import OperatingPointFacts, ThresholdFacts
 from monitorbench.metrics.table import Place, Table
 from monitorbench.records import Split
-from monitorbench.report.tables.points import drift_in_words
 from monitorbench.runs.directory import read_finished
 from monitorbench.scoring.calibrate import (
     calibration_rates,

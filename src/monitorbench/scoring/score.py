@@ -10,10 +10,10 @@ from pathlib import Path
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.metrics.choice.facts import DecisionFacts
+from monitorbench.metrics.points_in_words import by_question, in_words, notes
 from monitorbench.metrics.results import Results, nested, numbers_at
 from monitorbench.records import Split
 from monitorbench.report.tables.csv_rows import Row, monitor_rows, to_csv, transfer_rows
-from monitorbench.report.tables.points import by_question, in_words, notes
 from monitorbench.report.tables.tables import show_tables
 from monitorbench.report.tables.transfer import doses_in_words
 from monitorbench.runs.directory import RunDirectory, record_files

@@ -25,8 +25,8 @@ from monitorbench.metrics.low_far import questions_needed
 from monitorbench.metrics.replicates import degrees_of_freedom
 from monitorbench.metrics.sensitivity import POWER, auroc_variance, detectable_fall
 from monitorbench.metrics.words import LEVEL, MEASURES
+from monitorbench.metrics.written import rate
 from monitorbench.records import Split
-from monitorbench.report.tables.numbers import rate
 from monitorbench.scoring.evaluations import read_evaluation
 from monitorbench.studies.forecast import forecast, print_forecast
 from monitorbench.studies.prompt_lengths import dataset_here

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from monitorbench.intervention.statistics.decision_file import ConditionResult, PilotDecision
 from monitorbench.intervention.statistics.wording import WORDS, points, remarks
-from monitorbench.report.tables.numbers import DASH, TO_ASCII, rate, signed_with_interval
+from monitorbench.metrics.written import DASH, TO_ASCII, rate, signed_with_interval
 
 Columns = tuple[tuple[str, int], ...]
 

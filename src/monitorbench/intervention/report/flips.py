@@ -11,8 +11,8 @@ from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.report.reading import ComparedCondition, Transcripts
 from monitorbench.intervention.statistics.matched import MatchedRuns
 from monitorbench.intervention.transcripts import Episode, Step
+from monitorbench.metrics.written import counted
 from monitorbench.report.samples.marked import MOST_CHARACTERS
-from monitorbench.report.tables.numbers import counted
 
 Kind = Literal["disruption", "recovery"]
 _KINDS: dict[str, Kind] = {"B": "disruption", "C": "recovery"}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.statistics.decision_file import ConditionResult, PilotDecision
 from monitorbench.intervention.statistics.decision_rule import Decision
-from monitorbench.report.tables.numbers import DASH, MINUS
+from monitorbench.metrics.written import DASH, MINUS
 
 WORDS = {
     Decision.INTERVENE: "intervene",

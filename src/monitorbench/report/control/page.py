@@ -3,6 +3,7 @@
 from markupsafe import Markup
 
 from monitorbench.metrics.control.results import BudgetFacts, ControlFacts, ControlResults
+from monitorbench.metrics.written import interval, rate, signed, signed_interval
 from monitorbench.report.control import figures
 from monitorbench.report.control.words import (
     PROTOCOLS,
@@ -16,7 +17,6 @@ from monitorbench.report.control.words import (
     which_far,
 )
 from monitorbench.report.sections.section import PageNumber
-from monitorbench.report.tables.numbers import interval, rate, signed, signed_interval
 from monitorbench.report.template import policy, templates
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from monitorbench.metrics.control.results import BudgetFacts, ControlFacts, ControlResults
-from monitorbench.report.tables.numbers import DASH, counted
+from monitorbench.metrics.written import DASH, counted
 
 _FEW = 5
 """Honest tasks above a threshold below which another calibration's may lie far from it."""

@@ -12,10 +12,10 @@ from matplotlib.patches import Rectangle
 
 from monitorbench.metrics.marks import SIGN
 from monitorbench.metrics.results import Results
+from monitorbench.metrics.written import DASH, rate
 from monitorbench.report import reading
 from monitorbench.report.figures.style import ink_on, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw, linked
-from monitorbench.report.tables.numbers import DASH, rate
 
 _COLUMN, _ROW = 0.53, 0.27
 _WIDTH, _LEFT, _BETWEEN = 4.5, 1.15, 0.15

@@ -12,10 +12,10 @@ from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.marks import SIGN
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.words import CellVerdict, Word
+from monitorbench.metrics.written import DASH, rate, signed
 from monitorbench.report import reading
 from monitorbench.report.figures.style import ink_on, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
-from monitorbench.report.tables.numbers import DASH, rate, signed
 
 Measure = Literal["auroc", "miss_rate", "false_alarm_rate", "miss_rate_at_far_5"]
 MEASURES = get_args(Measure)

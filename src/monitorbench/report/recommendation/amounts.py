@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from monitorbench.metrics.choice.facts import Option, Recommendation, Rival
-from monitorbench.report.tables.numbers import DASH, MINUS, amount
+from monitorbench.metrics.written import DASH, MINUS, amount
 
 RIVALS: Mapping[str, str] = {"nothing": "flagging nothing", "everything": "flagging everything"}
 

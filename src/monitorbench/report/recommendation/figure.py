@@ -9,11 +9,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from monitorbench.metrics.choice.facts import Option, Recommendation, Rival
+from monitorbench.metrics.points_in_words import percent
+from monitorbench.metrics.written import amount
 from monitorbench.report.figures.style import CHOICES, LINES, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
 from monitorbench.report.recommendation.amounts import RIVALS, called, spoken
-from monitorbench.report.tables.numbers import amount
-from monitorbench.report.tables.points import percent
 
 _CURVES = 4
 """Number of monitors that are drawn, the recommended one and its runner-up first."""

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from monitorbench.metrics.choice.facts import AtTest, Option, PromiseKept, Recommendation, Rival
+from monitorbench.metrics.points_in_words import percent, threshold
+from monitorbench.metrics.written import DASH, amount, amount_interval, interval, rate
 from monitorbench.report.recommendation.amounts import (
     RIVALS,
     best,
@@ -23,8 +25,6 @@ from monitorbench.report.recommendation.figure import cost_by_base_rate
 from monitorbench.report.recommendation.plane import plane
 from monitorbench.report.sections.section import PageNumber
 from monitorbench.report.stress.table import worst_lines
-from monitorbench.report.tables.numbers import DASH, amount, amount_interval, interval, rate
-from monitorbench.report.tables.points import percent, threshold
 from monitorbench.report.template import facts, policy, templates
 
 _SHOWN = 6

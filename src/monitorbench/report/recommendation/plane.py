@@ -14,10 +14,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 from monitorbench.metrics.choice.facts import AtTest, Option, Recommendation, Rival
+from monitorbench.metrics.points_in_words import percent
 from monitorbench.report.figures.style import CHOICES, Dots, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
 from monitorbench.report.recommendation.amounts import called, spoken
-from monitorbench.report.tables.points import percent
 
 _LEAST_RIGHT = 0.1
 """Smallest false alarm rate at which the axis may end."""

@@ -13,6 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from monitorbench.metrics.choice.facts import Option, Recommendation
 from monitorbench.metrics.inverted import inverted_in_words, is_inverted
+from monitorbench.metrics.points_in_words import percent, threshold
+from monitorbench.metrics.written import amount, amount_interval, counted
 from monitorbench.report.recommendation.amounts import (
     RIVALS,
     best,
@@ -27,8 +29,6 @@ from monitorbench.report.recommendation.amounts import (
     upper_bound,
 )
 from monitorbench.report.stress.table import answer, worst_lines
-from monitorbench.report.tables.numbers import amount, amount_interval, counted
-from monitorbench.report.tables.points import percent, threshold
 
 _NAMED = 3
 """Number of cells, or of monitors, that are named in one sentence."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
+from monitorbench.metrics.points_in_words import in_words, notes
 from monitorbench.metrics.results import OperatingPointFacts, Results
 from monitorbench.records import Label, Sample, Verdict
 from monitorbench.report import reading
@@ -19,7 +20,6 @@ from monitorbench.report.samples.pieces import cut
 from monitorbench.report.samples.runs import OfRun
 from monitorbench.report.samples.visible import visible
 from monitorbench.report.samples.worst import quoted
-from monitorbench.report.tables.points import in_words, notes
 
 OWN = "own"
 """Value of `at` in an address for a monitor's own answers; without it the calibrated threshold judges."""

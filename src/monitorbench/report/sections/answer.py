@@ -10,14 +10,14 @@ from markupsafe import Markup
 
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
+from monitorbench.metrics.written import Finding, finding, rate, signed, signed_interval
+from monitorbench.metrics.written import shown as number
 from monitorbench.report import reading
 from monitorbench.report.reading import BAG_OF_WORDS, ComparedTraining
 from monitorbench.report.recommendation.page import page_values
 from monitorbench.report.sections.section import Material, fill
 from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.inverted import inverted_remark
-from monitorbench.report.tables.numbers import Finding, finding, rate, signed, signed_interval
-from monitorbench.report.tables.numbers import shown as number
 
 _ALWAYS = 0.95
 

@@ -7,8 +7,8 @@ from markupsafe import Markup
 from monitorbench.metrics.inverted import MARGIN
 from monitorbench.metrics.marks import MARK
 from monitorbench.metrics.results import Results
+from monitorbench.metrics.written import rate
 from monitorbench.report.sections.section import Material, fill
-from monitorbench.report.tables.numbers import rate
 from monitorbench.report.template import facts
 
 

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from monitorbench.metrics.written import rate, shown, value_of
 from monitorbench.records import Message
 from monitorbench.report.samples.visible import visible
 from monitorbench.report.samples.worst import Kind, WorstSample
 from monitorbench.report.sections.section import NOTHING, Material, fill
 from monitorbench.report.tables.inverted import InvertedCell, heading, inverted_cells, where
-from monitorbench.report.tables.numbers import rate, shown, value_of
 
 _SHOWN = 2
 """Samples of each kind that stand below a cell; the others are a link, or further below, away."""

@@ -3,11 +3,11 @@
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
+from monitorbench.metrics.points_in_words import flagged_above, notes, promise
 from monitorbench.metrics.results import OperatingPointFacts, Results
 from monitorbench.report.samples.visible import visible
 from monitorbench.report.scores import Scores
 from monitorbench.report.sections.section import NOTHING, Material, fill
-from monitorbench.report.tables.points import flagged_above, notes, promise
 
 
 def slider(material: Material) -> Markup:

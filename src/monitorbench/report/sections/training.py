@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from monitorbench.metrics.written import Finding, finding, signed, signed_interval
 from monitorbench.report import reading
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import directions as figures_directions
@@ -11,7 +12,6 @@ from monitorbench.report.figures import matrix as figures_matrix
 from monitorbench.report.sections.section import NOTHING, Material, PageNumber, fill
 from monitorbench.report.tables import significance, tables, transfer_signs
 from monitorbench.report.tables import transfer as transfer_tables
-from monitorbench.report.tables.numbers import Finding, finding, signed, signed_interval
 from monitorbench.report.tables.published import ARXIV
 
 

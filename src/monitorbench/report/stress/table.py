@@ -8,8 +8,8 @@ from rich.console import Console
 from monitorbench.metrics.robustness.compare import MEASURES, ChangeEffects, Measure, Moved
 from monitorbench.metrics.robustness.facts import StressFacts
 from monitorbench.metrics.robustness.worst import Robustness, Worst
+from monitorbench.metrics.written import count, signed, signed_interval, signed_with_interval
 from monitorbench.records import reasons_in_words
-from monitorbench.report.tables.numbers import count, signed, signed_interval, signed_with_interval
 from monitorbench.report.tables.terminal import print_rows, say
 
 WIDTH = 80

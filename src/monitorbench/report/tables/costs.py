@@ -8,8 +8,8 @@ from monitorbench.metrics.cost_fronts import Cost, Quality, cost_per_verdict
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.usage import SentOn
+from monitorbench.metrics.written import DASH, shown
 from monitorbench.report import reading
-from monitorbench.report.tables.numbers import DASH, shown
 
 
 class Costed(NamedTuple):

@@ -6,8 +6,8 @@ from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.inverted import MARGIN, is_inverted
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.table import Numbers, is_cell
+from monitorbench.metrics.written import rate, shown, value_of
 from monitorbench.report import reading
-from monitorbench.report.tables.numbers import rate, shown, value_of
 
 _NAMED = 3
 """So many cells are named in the remark."""

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.points_in_words import by_question, deployed, flagged_above, notes, promise, there
 from monitorbench.metrics.registry import BY_NAME
 from monitorbench.metrics.results import NO_PROMPT, OperatingPointFacts, Results, numbers_at
 from monitorbench.metrics.table import MACRO, Number, Numbers
 from monitorbench.metrics.usage import UsageFacts
+from monitorbench.metrics.written import DASH, interval_of, value_of
 from monitorbench.records import Split, reasons_in_words
 from monitorbench.report import reading
 from monitorbench.report.recommendation.amounts import short
-from monitorbench.report.tables.numbers import DASH, interval_of, value_of
-from monitorbench.report.tables.points import by_question, deployed, flagged_above, notes, promise, there
 
 
 class OverallNumber(NamedTuple):

@@ -7,8 +7,8 @@ from monitorbench.metrics.prompts import PromptsFacts
 from monitorbench.metrics.results import Results, shared_numbers
 from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.transfer import TransferDifference
+from monitorbench.metrics.written import rate, shown, signed_interval, signed_with_interval, value_of
 from monitorbench.report import reading
-from monitorbench.report.tables.numbers import rate, shown, signed_interval, signed_with_interval, value_of
 
 METRICS = ("n_unscored", "miss_rate", "false_alarm_rate", "auroc")
 COLUMNS = ("unscored", "miss rate", "false alarms", "AUROC")

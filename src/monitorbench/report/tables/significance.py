@@ -7,7 +7,7 @@ that is over.
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.significance import RateTest
-from monitorbench.report.tables.numbers import p_value, signed, signed_interval
+from monitorbench.metrics.written import p_value, signed, signed_interval
 from monitorbench.report.tables.published import ARXIV, CORRELATION
 
 _LEVEL = 0.05

@@ -6,17 +6,11 @@ from typing import NamedTuple
 from rich.console import Console
 
 from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.points_in_words import by_question, deployed, flagged_above, notes, promise, there
 from monitorbench.metrics.results import Results, numbers_at
 from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.wordings import WordingChoice
-from monitorbench.records import Split, reasons_in_words
-from monitorbench.report import reading
-from monitorbench.report.reading import ComparedTraining
-from monitorbench.report.tables import transfer as transfer_tables
-from monitorbench.report.tables.costs import cost_row, measured, sent_on_in_words
-from monitorbench.report.tables.inverted import heading as inverted_heading
-from monitorbench.report.tables.inverted import inverted_lines, inverted_remark
-from monitorbench.report.tables.numbers import (
+from monitorbench.metrics.written import (
     DASH,
     count,
     finding,
@@ -24,7 +18,13 @@ from monitorbench.report.tables.numbers import (
     signed_with_interval,
     value_of,
 )
-from monitorbench.report.tables.points import by_question, deployed, flagged_above, notes, promise, there
+from monitorbench.records import Split, reasons_in_words
+from monitorbench.report import reading
+from monitorbench.report.reading import ComparedTraining
+from monitorbench.report.tables import transfer as transfer_tables
+from monitorbench.report.tables.costs import cost_row, measured, sent_on_in_words
+from monitorbench.report.tables.inverted import heading as inverted_heading
+from monitorbench.report.tables.inverted import inverted_lines, inverted_remark
 from monitorbench.report.tables.prompts import prompt_blocks
 from monitorbench.report.tables.scores import doubt_lines
 from monitorbench.report.tables.terminal import print_rows, say, say_lines, start_table

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from monitorbench.report.tables.numbers import TO_ASCII
+from monitorbench.metrics.written import TO_ASCII
 
 Columns = Sequence[tuple[str, int]]
 """Headings of a table, each with its column's width."""

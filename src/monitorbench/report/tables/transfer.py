@@ -6,8 +6,7 @@ from typing import NamedTuple
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.trainings import SeedSpread
 from monitorbench.metrics.words import CellVerdict, Word
-from monitorbench.report import reading
-from monitorbench.report.tables.numbers import (
+from monitorbench.metrics.written import (
     DASH,
     p_value,
     rate,
@@ -16,6 +15,7 @@ from monitorbench.report.tables.numbers import (
     signed_with_interval,
     value_of,
 )
+from monitorbench.report import reading
 from monitorbench.report.tables.published import PUBLISHED_SFT
 
 

@@ -8,8 +8,7 @@ from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.words import Word
-from monitorbench.report import reading
-from monitorbench.report.tables.numbers import (
+from monitorbench.metrics.written import (
     DASH,
     MINUS,
     counted,
@@ -19,6 +18,7 @@ from monitorbench.report.tables.numbers import (
     shown,
     signed_with_interval,
 )
+from monitorbench.report import reading
 from monitorbench.report.tables.transfer import subject
 
 _MOVED = (Word.STRICTER, Word.LAXER)

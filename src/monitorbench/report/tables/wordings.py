@@ -1,7 +1,7 @@
 """The choice of a wording as rows of text, and as the sentence that the stage and the page have."""
 
 from monitorbench.metrics.wordings import WordingChoice
-from monitorbench.report.tables.numbers import (
+from monitorbench.metrics.written import (
     DASH,
     count,
     interval,

@@ -15,8 +15,8 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
+from monitorbench.metrics.written import counted
 from monitorbench.records import Label, Split, Verdict
-from monitorbench.report.tables.numbers import counted
 from monitorbench.runs.files import read_objects, unsealed_line
 from monitorbench.runs.run_folders import Run
 from monitorbench.runs.verdict_log import VERDICTS

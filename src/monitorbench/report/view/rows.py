@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from monitorbench.report.tables.numbers import DASH, interval, rate
+from monitorbench.metrics.written import DASH, interval, rate
 from monitorbench.report.view.progress import Progress, SoFar, last_step
 from monitorbench.runs.listing import overall_numbers, overall_rates, short
 from monitorbench.runs.run_folders import Run, age_in_words, runs_in

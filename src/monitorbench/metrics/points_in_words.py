@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from monitorbench.metrics.drift import DRIFTED, Drift
 from monitorbench.metrics.results import OperatingPointFacts, ThresholdFacts
 from monitorbench.metrics.table import Number, Numbers
-from monitorbench.report.tables.numbers import DASH
+from monitorbench.metrics.written import DASH
 
 
 def threshold(value: float | None) -> str:
