@@ -92,7 +92,7 @@ def test_a_point_is_no_monitor_of_its_own():
     assert [row.point for row in table.where(metric="n", part=OVERALL)] == ["", "p"]
 
 
-@pytest.mark.parametrize("room", ["metrics", "library"])
+@pytest.mark.parametrize("room", ["metrics", "library", "runs", "intervention/statistics"])
 def test_what_computes_does_not_import_what_prints(room: str):
     """A number could not be had without the page's libraries, and would be computed where it is shown."""
     assert monitorbench.__file__ is not None
