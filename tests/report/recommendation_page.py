@@ -13,7 +13,7 @@ from monitorbench.metrics.choice.facts import (
     SettingsFacts,
     ShortcutsFacts,
 )
-from monitorbench.report.recommendation.words import remarks, sentence
+from monitorbench.scoring.recommendation.words import remarks, sentence
 
 _BASE_RATES = (0.0005, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2)
 

@@ -9,9 +9,9 @@ from rich.console import Console
 
 from monitorbench.metrics.choice.facts import Recommendation, decision_facts
 from monitorbench.report.html import render_report
-from monitorbench.report.recommendation.amounts import short
-from monitorbench.report.recommendation.words import remarks, sentence
 from monitorbench.report.tables.tables import print_tables
+from monitorbench.scoring.recommendation.amounts import short
+from monitorbench.scoring.recommendation.words import remarks, sentence
 
 
 def own_answers() -> Recommendation:

@@ -14,7 +14,7 @@ from monitorbench.metrics.robustness.worst import Robustness, Worst
 from monitorbench.report.figures.style import Dots
 from monitorbench.report.html import render_report
 from monitorbench.report.recommendation.page import page_values, render_recommendation
-from monitorbench.report.recommendation.words import remarks, sentence
+from monitorbench.scoring.recommendation.words import remarks, sentence
 
 
 def test_the_answer_is_one_sentence_with_intervals_and_what_would_change_it():

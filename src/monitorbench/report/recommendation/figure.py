@@ -13,7 +13,7 @@ from monitorbench.metrics.points_in_words import percent
 from monitorbench.metrics.written import amount
 from monitorbench.report.figures.style import CHOICES, LINES, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
-from monitorbench.report.recommendation.amounts import RIVALS, called, spoken
+from monitorbench.scoring.recommendation.amounts import RIVALS, called, spoken
 
 _CURVES = 4
 """Number of monitors that are drawn, the recommended one and its runner-up first."""

@@ -10,8 +10,13 @@ from markupsafe import Markup
 
 from monitorbench.metrics.choice.facts import AtTest, Option, PromiseKept, Recommendation, Rival
 from monitorbench.metrics.points_in_words import percent, threshold
+from monitorbench.metrics.robustness.words import worst_lines
 from monitorbench.metrics.written import DASH, amount, amount_interval, interval, rate
-from monitorbench.report.recommendation.amounts import (
+from monitorbench.report.recommendation.figure import cost_by_base_rate
+from monitorbench.report.recommendation.plane import plane
+from monitorbench.report.sections.section import PageNumber
+from monitorbench.report.template import facts, policy, templates
+from monitorbench.scoring.recommendation.amounts import (
     RIVALS,
     best,
     called,
@@ -21,11 +26,6 @@ from monitorbench.report.recommendation.amounts import (
     signed_amount,
     spoken,
 )
-from monitorbench.report.recommendation.figure import cost_by_base_rate
-from monitorbench.report.recommendation.plane import plane
-from monitorbench.report.sections.section import PageNumber
-from monitorbench.report.stress.table import worst_lines
-from monitorbench.report.template import facts, policy, templates
 
 _SHOWN = 6
 """Number of monitors in the tables, the cheapest on the calibration split first."""

@@ -17,7 +17,7 @@ from monitorbench.metrics.choice.facts import AtTest, Option, Recommendation, Ri
 from monitorbench.metrics.points_in_words import percent
 from monitorbench.report.figures.style import CHOICES, Dots, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
-from monitorbench.report.recommendation.amounts import called, spoken
+from monitorbench.scoring.recommendation.amounts import called, spoken
 
 _LEAST_RIGHT = 0.1
 """Smallest false alarm rate at which the axis may end."""

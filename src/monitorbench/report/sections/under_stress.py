@@ -6,10 +6,11 @@ from markupsafe import Markup
 
 from monitorbench.metrics.robustness.compare import Measure
 from monitorbench.metrics.robustness.facts import StressFacts
+from monitorbench.metrics.robustness.words import answer, how_sure, worst_of
 from monitorbench.metrics.robustness.worst import Worst
 from monitorbench.metrics.written import DASH, signed_with_interval
 from monitorbench.report.sections.section import NOTHING, Material, fill
-from monitorbench.report.stress.table import StressRow, answer, how_sure, notes, rows, worst_of
+from monitorbench.report.stress.table import StressRow, notes, rows
 
 COLUMNS = ("n", "ΔMR", "ΔFAR", "ΔAUROC", "Δunscored", "lost")
 WORST = ("worst ΔAUROC", "worst ΔMR", "worst ΔFAR", "worst Δunscored")

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from monitorbench.metrics.robustness.compare import MEASURES, ChangeEffects, Measure, Moved
 from monitorbench.metrics.robustness.facts import StressFacts
-from monitorbench.metrics.robustness.worst import Robustness, Worst
+from monitorbench.metrics.robustness.words import answer, worst_lines
 from monitorbench.metrics.written import count, signed, signed_interval, signed_with_interval
 from monitorbench.records import reasons_in_words
 from monitorbench.report.tables.terminal import print_rows, say
@@ -24,14 +24,6 @@ COLUMNS = (
 """With their widths in a terminal."""
 SHOWN = "*"
 """Behind a number that is worse at 5 % after Holm's correction."""
-_NAMES: dict[Measure, str] = {
-    "miss_rate": "MR",
-    "false_alarm_rate": "FAR",
-    "auroc": "AUROC",
-    "unscored_rate": "unscored",
-}
-_NAMED = 4
-"""So many changes are named in a sentence."""
 
 
 class StressRow(NamedTuple):
@@ -65,44 +57,6 @@ def print_stress(console: Console, facts: StressFacts) -> None:
             print_rows(console, COLUMNS, [_short(name, change)], "bold" if change["worse"] else "")
     for line in notes(facts):
         say(console, line, "dim")
-
-
-def answer(of: Robustness) -> str:
-    """Whether anything is shown to make it worse, in a sentence."""
-    found = of["exposed"]
-    if not found:
-        return f"none of {of['n_changes']} changes is shown to make it worse"
-    named = ", ".join(found[:_NAMED]) + (f" and {len(found) - _NAMED} more" if len(found) > _NAMED else "")
-    silent = f"; {len(of['silenced'])} by leaving it without an answer" if of["silenced"] else ""
-    return f"{len(found)} of {of['n_changes']} changes are shown to make it worse: {named}{silent}"
-
-
-def worst_lines(of: Robustness) -> list[str]:
-    """The worst change of each measure, with the interval that holds for all changes at once."""
-    return [
-        f"{_NAMES[measure]} {signed_with_interval(one['difference'], one['difference_ci'])} under "
-        f"{one['change']}{how_sure(measure, one)}"
-        for measure, one in worst_of(of)
-        if one is not None
-    ]
-
-
-def worst_of(of: Robustness) -> list[tuple[Measure, Worst | None]]:
-    """The worst change of each measure, in the order in which they are told."""
-    return [
-        ("auroc", of["worst_auroc"]),
-        ("miss_rate", of["worst_miss_rate"]),
-        ("false_alarm_rate", of["worst_false_alarm_rate"]),
-        ("unscored_rate", of["worst_unscored_rate"]),
-    ]
-
-
-def how_sure(measure: Measure, one: Worst) -> str:
-    """What to say behind a worst that is not shown, and where nothing does harm."""
-    if one["is_shown"]:
-        return ""
-    harms = one["difference"] < 0 if measure == "auroc" else one["difference"] > 0
-    return " (not shown)" if harms else " (none does harm)"
 
 
 def notes(facts: StressFacts) -> list[str]:

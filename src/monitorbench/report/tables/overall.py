@@ -17,7 +17,7 @@ from monitorbench.metrics.usage import UsageFacts
 from monitorbench.metrics.written import DASH, interval_of, value_of
 from monitorbench.records import Split, reasons_in_words
 from monitorbench.report import reading
-from monitorbench.report.recommendation.amounts import short
+from monitorbench.scoring.recommendation.amounts import short
 
 
 class OverallNumber(NamedTuple):

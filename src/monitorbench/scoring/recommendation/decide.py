@@ -31,7 +31,6 @@ from monitorbench.metrics.choice.facts import (
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.guarantees.allowed import allowed
 from monitorbench.records import Split
-from monitorbench.report.recommendation.words import remarks, sentence
 from monitorbench.runs.directory import read_finished
 from monitorbench.scoring.calibrate import unseen
 from monitorbench.scoring.calibration_split import calibration_scores
@@ -50,6 +49,7 @@ from monitorbench.scoring.recommendation.deployment import Deployment, beyond_me
 from monitorbench.scoring.recommendation.more import Promise, more_for_promise, promise_of
 from monitorbench.scoring.recommendation.shortcuts import ShortcutScores, shortcuts_over
 from monitorbench.scoring.recommendation.stressed import Key, with_robustness
+from monitorbench.scoring.recommendation.words import remarks, sentence
 from monitorbench.scoring.stress_runs import Stressed
 
 

@@ -14,8 +14,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from monitorbench.metrics.choice.facts import Option, Recommendation
 from monitorbench.metrics.inverted import inverted_in_words, is_inverted
 from monitorbench.metrics.points_in_words import percent, threshold
+from monitorbench.metrics.robustness.words import answer, worst_lines
 from monitorbench.metrics.written import amount, amount_interval, counted
-from monitorbench.report.recommendation.amounts import (
+from monitorbench.scoring.recommendation.amounts import (
     RIVALS,
     best,
     called,
@@ -28,7 +29,6 @@ from monitorbench.report.recommendation.amounts import (
     spoken,
     upper_bound,
 )
-from monitorbench.report.stress.table import answer, worst_lines
 
 _NAMED = 3
 """Number of cells, or of monitors, that are named in one sentence."""
@@ -51,7 +51,7 @@ def remarks(recommendation: Recommendation) -> list[str]:
 def _template() -> Template:
     """Return the template, plain text in which nothing is escaped: whoever shows the words does that."""
     plain = Environment(
-        loader=PackageLoader("monitorbench.report"),
+        loader=PackageLoader("monitorbench.scoring.recommendation", "."),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

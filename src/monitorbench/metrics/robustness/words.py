@@ -1,0 +1,52 @@
+"""What changes do to a monitor at worst, in sentences."""
+
+from monitorbench.metrics.robustness.compare import Measure
+from monitorbench.metrics.robustness.worst import Robustness, Worst
+from monitorbench.metrics.written import signed_with_interval
+
+_NAMES: dict[Measure, str] = {
+    "miss_rate": "MR",
+    "false_alarm_rate": "FAR",
+    "auroc": "AUROC",
+    "unscored_rate": "unscored",
+}
+_NAMED = 4
+"""So many changes are named in a sentence."""
+
+
+def answer(of: Robustness) -> str:
+    """Whether anything is shown to make it worse, in a sentence."""
+    found = of["exposed"]
+    if not found:
+        return f"none of {of['n_changes']} changes is shown to make it worse"
+    named = ", ".join(found[:_NAMED]) + (f" and {len(found) - _NAMED} more" if len(found) > _NAMED else "")
+    silent = f"; {len(of['silenced'])} by leaving it without an answer" if of["silenced"] else ""
+    return f"{len(found)} of {of['n_changes']} changes are shown to make it worse: {named}{silent}"
+
+
+def worst_lines(of: Robustness) -> list[str]:
+    """The worst change of each measure, with the interval that holds for all changes at once."""
+    return [
+        f"{_NAMES[measure]} {signed_with_interval(one['difference'], one['difference_ci'])} under "
+        f"{one['change']}{how_sure(measure, one)}"
+        for measure, one in worst_of(of)
+        if one is not None
+    ]
+
+
+def worst_of(of: Robustness) -> list[tuple[Measure, Worst | None]]:
+    """The worst change of each measure, in the order in which they are told."""
+    return [
+        ("auroc", of["worst_auroc"]),
+        ("miss_rate", of["worst_miss_rate"]),
+        ("false_alarm_rate", of["worst_false_alarm_rate"]),
+        ("unscored_rate", of["worst_unscored_rate"]),
+    ]
+
+
+def how_sure(measure: Measure, one: Worst) -> str:
+    """What to say behind a worst that is not shown, and where nothing does harm."""
+    if one["is_shown"]:
+        return ""
+    harms = one["difference"] < 0 if measure == "auroc" else one["difference"] > 0
+    return " (not shown)" if harms else " (none does harm)"
