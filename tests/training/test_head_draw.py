@@ -11,7 +11,7 @@ from small_runs import settings
 
 from monitorbench.corpus.store import read_split
 from monitorbench.engines.stored.directions import FILE as DIRECTIONS
-from monitorbench.engines.stored.directions import Direction, Place, read_directions, save_directions
+from monitorbench.engines.stored.directions import Direction, HeadPlace, read_directions, save_directions
 from monitorbench.engines.stored.head import FILE, read_head
 from monitorbench.judging import evaluate as evaluating
 from monitorbench.judging.states import StatesPrompt
@@ -77,7 +77,8 @@ def test_the_directions_are_the_heads_weights_of_raw_states(fitted_on: Any, tmp_
 def test_directions_survive_the_file(tmp_path: Path):
     """If it failed: a layer's direction would be read as another's."""
     made = [
-        Direction(Place(layer, "mean"), 0.5 + layer / 100, np.full(3, layer, np.float32)) for layer in (12, 3)
+        Direction(HeadPlace(layer, "mean"), 0.5 + layer / 100, np.full(3, layer, np.float32))
+        for layer in (12, 3)
     ]
     save_directions(made, tmp_path / "file")
     for one, other in zip(read_directions(tmp_path / "file"), made, strict=True):

@@ -17,8 +17,9 @@ from monitorbench.interop.imports.samples import Keys
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray
 
-_DIGITS = 12
-"""Decimals of a mean: equal means are equal scores, in whichever order and scale their parts were added."""
+_DECIMALS = 12
+_ROUNDING = 1e-14
+"""Scores closer than this, one of them a mean of unequal draws, differ by floating point alone."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,9 @@ def scored(read: ImportedFiles, keys: Keys, found: Rows, settings: Import) -> Sc
     def made_one(values: FloatArray) -> FloatArray:
         how = "mean" if settings.draws == "all" else settings.draws
         each = combined(values[order], at_steps, how, 0, is_strict=False)
+        if how == "mean" and len(each) < len(order):
+            highest = np.fmax.reduceat(values[order], at_steps)
+            each = levelled(each, is_rounded=highest > np.fmin.reduceat(values[order], at_steps))
         whole = combined(each, at_samples, settings.trajectory, settings.top_k, is_strict=is_strict)
         result = np.full(n, np.nan)
         result[of_sample[at_samples]] = whole
@@ -141,8 +145,26 @@ def combined(values: FloatArray, starts: IntArray, how: str, top_k: int, *, is_s
         totals = np.add.reduceat(np.where(kept, ordered, 0.0), starts)
         counts = np.add.reduceat(kept.astype(np.float64), starts)
         found = np.divide(totals, counts, out=np.full(len(starts), np.nan), where=counts > 0)
-        found = np.round(found, _DIGITS)
     return np.where(n < sizes, np.nan, found) if is_strict else found
+
+
+def levelled(means: FloatArray, *, is_rounded: BoolArray) -> FloatArray:
+    """Equal means as equal numbers: those `is_rounded` take the value that rounding alone took them from.
+
+    Both are [n]. That is a number of few decimals (2, 6 and 7 of 10 are .5, as 5, 5 and 5 are), or the mean
+    of another sample, so that no threshold lies between the two.
+    """
+    few = np.round(means, _DECIMALS)
+    found = np.where(is_rounded & (np.abs(few - means) <= _ROUNDING), few, means)
+    distinct = np.unique(found[~np.isnan(found)])
+    begins = np.r_[True, np.diff(distinct) > _ROUNDING][: len(distinct)]
+    level = np.cumsum(begins) - 1
+    values = distinct[begins]
+    exact = np.flatnonzero(np.isin(distinct, found[~is_rounded]))[::-1]
+    values[level[exact]] = distinct[exact]
+    is_moved = is_rounded & ~np.isnan(found)
+    found[is_moved] = values[level[np.searchsorted(distinct, found[is_moved])]]
+    return found
 
 
 def _at(values: IntArray | None, rows: IntArray) -> IntArray:
