@@ -114,7 +114,8 @@ def square(one: ConditionResult, name: str) -> Square:
         ],
         words=[
             f"Of {a + c:,} that failed without it, {c:,} recovered{_share(one.r, 'r')}.",
-            f"Of {b + d:,} that succeeded without it, {b:,} were disrupted{_share(one.d, 'd')}.",
+            f"Of {b + d:,} that succeeded without it, {b:,} {'was' if b == 1 else 'were'} disrupted"
+            f"{_share(one.d, 'd')}.",
         ],
     )
 

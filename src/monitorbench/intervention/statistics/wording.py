@@ -92,6 +92,6 @@ def remarks_on_all(decision: PilotDecision) -> Iterator[str]:
         )
     if decision.minimum_detectable_effect is not None:
         yield (
-            f"As many tasks find a gain of {100 * decision.minimum_detectable_effect:.1f} points with "
-            f"{decision.settings.power:.0%} power."
+            f"With this many tasks, a gain of {100 * decision.minimum_detectable_effect:.1f} points is found "
+            f"with {decision.settings.power:.0%} power."
         )
