@@ -34,7 +34,7 @@ class Way(NamedTuple):
     error: str = ""
     """A part of what is said."""
     headers: dict[str, str] = {}  # noqa: RUF012 (a NamedTuple's default, never written to)
-    settings: dict[str, Any] = {}  # noqa: RUF012
+    settings: dict[str, Any] = {}  # noqa: RUF012 (likewise)
     method: str = "POST"
     around: Callable[[Running, pytest.MonkeyPatch], Any] | None = None
     """A context in which it is asked."""

@@ -169,7 +169,11 @@ def to_another_host(headers: Headers, hosts: Collection[str]) -> Refusal | None:
     host = headers.get("host", "")
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     if not (name.lower() in hosts or _is_address(name)):
-        return Refusal(403, f"Host {name[:80]!r}: another's name; expected an address, or one of serve.names")
+        return Refusal(
+            403,
+            f"Host {name[:80]!r}: not a name of this server; expected an IP address, localhost or its own "
+            "name (of a guardrail also serve.names)",
+        )
     return None
 
 
