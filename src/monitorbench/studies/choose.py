@@ -5,7 +5,7 @@ in a process of its own, so that none stays in memory.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rich import box
@@ -23,7 +23,6 @@ from monitorbench.judging.expected import expected_seconds, measured_pace
 from monitorbench.judging.served import described
 from monitorbench.metrics.choice.facts import FILE, as_recommendation, decision_facts
 from monitorbench.records import Split
-from monitorbench.report.write import report
 from monitorbench.runs.directory import read_checked, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.runs.progress import clock_time
@@ -38,9 +37,10 @@ SPLITS = (Split.CALIBRATION, Split.TEST)
 _log = logging.getLogger(__name__)
 
 
-def choose(study: Study, candidates: Sequence[Study]) -> Path:
+def choose(study: Study, candidates: Sequence[Study], on_data: Callable[[Path], None]) -> Path:
     """Answer which of some candidates to deploy; returns the run directory of the comparison.
 
+    `on_data` is told the dataset's directory as soon as that is written.
     The sentence of `recommend` stands on top of its page. Raises `ConfigError` for an engine on whose scores
     nothing is calibrated, and what the stages raise.
     """
@@ -48,6 +48,7 @@ def choose(study: Study, candidates: Sequence[Study]) -> Path:
     for candidate in candidates:
         refuse_fast_scores(candidate.engine, "`choose` calibrates")
     data = ensure(study, SPLITS)
+    on_data(data)
     runs = [
         {split: _evaluated(on_split(candidate, split), data) for split in SPLITS} for candidate in candidates
     ]
@@ -69,6 +70,8 @@ def choose(study: Study, candidates: Sequence[Study]) -> Path:
     directory = transfer(study.model_copy(update={"transfer": compared}), decision_facts(found))
     write_json(directory / FILE, found)
     record_files(directory, FILE)
+    from monitorbench.report.write import report  # drawing is imported once the dataset is read and fitted
+
     report(study.model_copy(update={"run": directory}), is_brief=True)
     print(f"all tables: monitorbench report run={directory}\nthe page: {directory / 'report.html'}")
     return directory
