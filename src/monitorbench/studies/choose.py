@@ -52,9 +52,14 @@ def choose(study: Study, candidates: Sequence[Study], on_data: Callable[[Path], 
     runs = [
         {split: _evaluated(on_split(candidate, split), data) for split in SPLITS} for candidate in candidates
     ]
+    # What draws is imported here: a second process may be fitting meanwhile.
+    from monitorbench.report.stages import with_page
+    from monitorbench.report.write import report
+
     evaluations = tuple(run for of_candidate in runs for run in of_candidate.values())
     candidates_runs = study.recommend.model_copy(update={"runs": evaluations})
-    recommendation = recommendation_run(study.model_copy(update={"recommend": candidates_runs}))
+    asked = study.model_copy(update={"recommend": candidates_runs})
+    recommendation = with_page(asked, recommendation_run(asked))
     found = as_recommendation(read_checked(recommendation, FILE))
     thresholds = {(one["monitor"], one["prompt"]): one["threshold"] for one in found["options"]}
     points = [
@@ -70,8 +75,6 @@ def choose(study: Study, candidates: Sequence[Study], on_data: Callable[[Path], 
     directory = transfer(study.model_copy(update={"transfer": compared}), decision_facts(found))
     write_json(directory / FILE, found)
     record_files(directory, FILE)
-    from monitorbench.report.write import report  # drawing is imported once the dataset is read and fitted
-
     report(study.model_copy(update={"run": directory}), is_brief=True)
     print(f"all tables: monitorbench report run={directory}\nthe page: {directory / 'report.html'}")
     return directory
