@@ -7,11 +7,13 @@ Promises: no reader is given more than `most_bytes` of a compressed file, or a l
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from monitorbench.config.base import UserError
 
@@ -22,8 +24,14 @@ MAX_DOCUMENT_BYTES = 512 * 2**20
 MAX_ROWS = 20_000_000
 """Most rows of one file."""
 COMPRESSED = (".gz", ".zst")
+_CELL_BYTES = 16
+"""Counted for a value of a fixed width in a Parquet file, and for an entry of a list."""
 _FREE_BYTES = 256 * 2**20
 _MAX_RATIO = 100
+
+
+class BrokenFile(UserError):
+    """A compressed file that is cut off or damaged."""
 
 
 def most_bytes(packed: int) -> int:
@@ -69,7 +77,7 @@ class _Limited(io.RawIOBase):
         try:
             content = self._stream.read(len(view))
         except (OSError, EOFError, zlib.error) as error:
-            raise UserError(
+            raise BrokenFile(
                 f"{self._file}: broken {self._file.suffix} file ({error}); get it again"
             ) from error
         self._left -= len(content)
@@ -133,3 +141,39 @@ def refuse_rows(file: Path, n_rows: int) -> None:
     """Raise `UserError` where a file has more rows than are read."""
     if n_rows > MAX_ROWS:
         raise UserError(f"{file}: more than {MAX_ROWS:,} rows; expected a part of them")
+
+
+def parquet_batches(file: Path, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file in batches, its columns of these names; texts may come as dictionaries.
+
+    A few bytes can stand for millions of equal values, so what they come to is counted before it is written
+    out. Raises `UserError` where that is too much, and what pyarrow raises for what is no Parquet file.
+    """
+    schema = pq.read_schema(file)
+    names = schema.names if names is None else names
+    texts = [field.name for field in schema if pa.types.is_string(field.type)]
+    with pq.ParquetFile(file, read_dictionary=texts) as parquet:
+        metadata = parquet.metadata
+        refuse_rows(file, metadata.num_rows)
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        columns = [group.column(i) for group in groups for i in range(metadata.num_columns)]
+        n_values = sum(c.num_values for c in columns if c.path_in_schema.startswith(tuple(names)))
+        _refuse_unpacked(file, n_values * _CELL_BYTES)
+        is_nested = any(pa.types.is_nested(schema.field(name).type) for name in names)
+        unpacked = 0
+        for batch in parquet.iter_batches(256 if is_nested else 65_536, columns=list(names)):
+            for column in batch.columns:
+                if pa.types.is_dictionary(column.type):
+                    lengths = pc.binary_length(column.dictionary).take(column.indices)
+                    unpacked += (pc.sum(lengths).as_py() or 0) + len(column)
+                else:
+                    unpacked += column.nbytes
+            _refuse_unpacked(file, unpacked)
+            yield batch
+
+
+def _refuse_unpacked(file: Path, unpacked: int) -> None:
+    if unpacked > (most := most_bytes(file.stat().st_size)):
+        raise UserError(
+            f"{file}: unpacks to more than {most >> 20:,} MiB; expected fewer rows, or shorter texts in them"
+        )

@@ -127,7 +127,7 @@ class TableBuilder:
             return value
         if name in self._wanted.lists:
             return [self._entry(f"{name}.", one) for one in value]
-        if any(isinstance(one, Mapping) for one in value):
+        if any(isinstance(one, Mapping | list) for one in value):
             return as_json(value)
         return value
 
