@@ -125,7 +125,9 @@ def test_choose_states_the_sentence_of_recommend_and_report(
         of_data = ("dataset=jsonl", f"dataset.path={EXAMPLE}") if primary == "choose" else ()
         return study(*of_data, *quick, f"paths.runs={example / runs}", *more, primary=primary)
 
-    directory = choose(composed([]), candidate_studies([str(file) for file in files], composed, []))
+    directory = choose(
+        composed([]), candidate_studies([str(file) for file in files], composed, []), lambda data: None
+    )
     chosen = _read(directory / "recommendation.json")
     assert (
         unescape((directory / "report.html").read_text()).count(chosen["sentence"].replace(" %", "\xa0%"))
