@@ -80,7 +80,7 @@ class PromptWording:
         """Raise `ConfigError` where a template is no Jinja, or asks for what it may not have."""
         try:
             yield
-        except TemplateError as error:
+        except (TemplateError, TypeError, ArithmeticError) as error:
             reason = " ".join(str(error).split())[:160]
             raise ConfigError(
                 f"prompt={self._prompt.name}: its text is no template that can be filled in ({reason})"
