@@ -14,7 +14,7 @@ import pyarrow as pa
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.imports import Import
 from monitorbench.interop.imports.readers import delimited, json_rows, parquet
-from monitorbench.interop.imports.readers.table import ReadTable, Wanted
+from monitorbench.interop.imports.readers.table import ReadTable, WantedColumns
 from monitorbench.interop.inspect import read as inspect
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.runs.files import file_sha256
@@ -26,7 +26,7 @@ class FileFormat:
     """How one kind of file is read."""
 
     suffixes: tuple[str, ...]
-    read: Callable[[Path, Wanted], ReadTable]
+    read: Callable[[Path, WantedColumns], ReadTable]
     """The wanted columns under the file's own names."""
     line: Callable[[Path, int], str]
     """Where a row of that table is, in words."""
@@ -133,12 +133,12 @@ def stem_of(file: Path) -> str:
     return file.name.partition(".")[0]
 
 
-def wanted_columns(settings: Import) -> Wanted:
+def wanted_columns(settings: Import) -> WantedColumns:
     """The columns that the settings ask for, and those of usual names."""
     usual = [name for names in settings.columns.looked_for().values() for name in names]
     before = ["", *(f"{action}." for action in settings.actions)]
     monitors = (settings.monitors or {}).values()
-    return Wanted(
+    return WantedColumns(
         [
             *settings.columns.named().values(),
             *(name for names in settings.columns.joined().values() for name in names),
