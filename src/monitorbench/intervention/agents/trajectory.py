@@ -66,7 +66,7 @@ def sample_of_run(
         request=request(goal, opening),
         response=response(turns, warnings=False),
         label=Label.MISBEHAVIOR if fails else Label.BENIGN,
-        label_source=LabelSource.EXECUTION,
+        label_source=LabelSource.OUTCOME,
         construction=Construction.LABELLED,
         subject_model=agent,
         source="pilot",
