@@ -15,13 +15,13 @@ from scipy.stats import multinomial
 
 from benchmarks.coverage import Cell, Table
 from monitorbench.config.pilot import MOST_DECISIONS, PilotStatistics
-from monitorbench.intervention.statistics import matched
 from monitorbench.intervention.statistics.decision_rule import borne_out
-from monitorbench.intervention.statistics.effect import PilotRates, rates, transported
+from monitorbench.intervention.statistics.effect import PilotRates, TaskTable, rates, transported
 from monitorbench.intervention.statistics.intervals import (
     EffectIntervals,
     at_the_edge,
     bounds,
+    draw_rates,
     effect_intervals,
     effect_tails,
     excludes_zero,
@@ -29,17 +29,14 @@ from monitorbench.intervention.statistics.intervals import (
     simultaneous_tails,
 )
 from monitorbench.intervention.statistics.planning import (
-    further_tasks,
-    minimum_detectable_effect,
-    tasks_needed,
-)
-from monitorbench.intervention.statistics.power import (
     DecisionSettings,
     TaskChanges,
     expected_changes,
+    further_tasks,
+    minimum_detectable_effect,
     observed_changes,
+    tasks_needed,
 )
-from monitorbench.intervention.statistics.resampling import draw_rates
 from monitorbench.intervention.statistics.unconditional import score_interval, unconditional_test
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray
@@ -338,7 +335,7 @@ def _edges(n: int, seed: int) -> Table:
 
 def _transported(cells: IntArray, kind: Kind) -> list[bool]:
     """Whether one pilot's transported interval covers, and contradicts it; before and now each."""
-    table = matched.TaskTable(tuple(f"{i:04}" for i in range(len(cells))), cells)
+    table = TaskTable(tuple(f"{i:04}" for i in range(len(cells))), cells)
     drawn = draw_rates([table], draws=DRAWS, seed=0, prior_tasks=1)
     tails = effect_tails(drawn, [0], CONFIDENCE)
     decided = [rule([table], drawn, range(1))[0].delta_success for rule in (_decide_before, _decide_now)]
@@ -381,7 +378,7 @@ def _both(cells: IntArray, chances: FloatArray) -> tuple[Found, Found]:
     decisions: tuple[list[EffectIntervals], list[EffectIntervals]] = ([], [])
     for start in range(0, n, AT_ONCE):
         batch = cells[start : start + AT_ONCE].reshape(-1, tasks, 4)
-        pilots = [matched.TaskTable(names, pilot) for pilot in batch]
+        pilots = [TaskTable(names, pilot) for pilot in batch]
         drawn = draw_rates(pilots, draws=DRAWS, seed=0, prior_tasks=1)
         for first in range(0, len(pilots), conditions):
             for rule, answers in zip((_decide_before, _decide_now), decisions, strict=True):
@@ -390,16 +387,14 @@ def _both(cells: IntArray, chances: FloatArray) -> tuple[Found, Found]:
     return Found(before[:, :, 0], before[:, :, 1], chances), Found(now[:, :, 0], now[:, :, 1], chances)
 
 
-def _decide_before(
-    pilots: list[matched.TaskTable], drawn: PilotRates, family: range
-) -> list[EffectIntervals]:
+def _decide_before(pilots: list[TaskTable], drawn: PilotRates, family: range) -> list[EffectIntervals]:
     """Both bounds hold for all conditions at once, and a conditional exact test has to agree."""
     tails = simultaneous_tails(drawn.delta_success[:, list(family)], CONFIDENCE, -1.0, 1.0)
     tests = zip(family, holm([group_swap_p(pilots[i].changes) for i in family]), strict=True)
     return [borne_out(effect_intervals(drawn, i, tails), p, ERROR) for i, p in tests]
 
 
-def _decide_now(pilots: list[matched.TaskTable], drawn: PilotRates, family: range) -> list[EffectIntervals]:
+def _decide_now(pilots: list[TaskTable], drawn: PilotRates, family: range) -> list[EffectIntervals]:
     """Decide as `analyse` does."""
     error, tails = PilotStatistics().error, effect_tails(drawn, family, CONFIDENCE)
     tests = [unconditional_test(pilots[i].changes) for i in family]

@@ -16,19 +16,20 @@ from typing import Any, NamedTuple
 
 from monitorbench.config.pilot import Pilot
 from monitorbench.config.study import Study
-from monitorbench.intervention.agents.open import agent_identity, agent_name, open_agent
-from monitorbench.intervention.critic.calibration import calibrate
 from monitorbench.intervention.critic.critic import Critic, CriticJudgement, critic_identity, open_critic
+from monitorbench.intervention.critic.temperature import calibrate
 from monitorbench.intervention.critic.training_data import read_critic_data, samples_of, write_critic_data
+from monitorbench.intervention.loop.agents import agent_identity, agent_name, open_agent
 from monitorbench.intervention.loop.mechanisms import JudgeRun
 from monitorbench.intervention.loop.schedule import (
     Common,
     CriticAtWork,
+    critic_requests,
     in_order,
     run_alone,
     run_conditions,
+    tasks_at_once,
 )
-from monitorbench.intervention.loop.side_by_side import critic_requests, tasks_at_once
 from monitorbench.intervention.outcomes import Outcome, write_outcomes
 from monitorbench.intervention.transcripts import EPISODES, Episode
 from monitorbench.judging.served import described, reach

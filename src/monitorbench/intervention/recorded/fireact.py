@@ -13,8 +13,14 @@ from typing import Any
 from monitorbench.config.base import UserError
 from monitorbench.config.pilot import Fireact
 from monitorbench.intervention.outcomes import Outcome
-from monitorbench.intervention.recorded.archive import as_object, broken, parsed, truth_field
-from monitorbench.intervention.recorded.matching import RecordedRun, pair_arms
+from monitorbench.intervention.recorded.archive import (
+    RecordedRun,
+    as_object,
+    broken,
+    pair_arms,
+    parsed,
+    truth_field,
+)
 from monitorbench.sources.read import SourceFiles
 
 _AGENT = "fireact"
