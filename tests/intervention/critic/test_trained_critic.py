@@ -23,7 +23,7 @@ def test_a_critic_is_trained_on_a_pilots_runs_and_judges_another(
 
     monkeypatch.setattr(schedule, "open_tasks", open_corridors)
     paths = [f"paths.{name}={tmp_path / name}" for name in ("data", "runs", "models")]
-    pilot = ("agent.error_rate=0.05", "pilot.tau=0.47", "pilot.tasks=10", "pilot.validation_tasks=20", *paths)
+    pilot = ("agent.error_rate=0.05", "pilot.tau=0.44", "pilot.tasks=10", "pilot.validation_tasks=20", *paths)
     runs = run_live(
         compose_study("pilot", "monitor=bag_of_words", "pilot.training_tasks=40", *pilot)
     ).directory
@@ -53,7 +53,6 @@ def test_a_critic_is_trained_on_a_pilots_runs_and_judges_another(
         compose_study("pilot", *monitor, f"monitor.adapter={trained}", "engine.dtype=float32", *pilot)
     ).directory
     report = json.loads((judged / "critic.json").read_text())
-    print(report, curve)
     assert report["temperature"]["n_steps"] > 20
     assert report["n_unscored"] == 0
     assert report["after"]["nll"] <= report["before"]["nll"]
@@ -62,10 +61,9 @@ def test_a_critic_is_trained_on_a_pilots_runs_and_judges_another(
     steps = [
         step for run in read_log(judged / EPISODES, Episode) for step in run.steps if step.p_fail is not None
     ]
-    print(sorted(round(s.calibrated, 4) for s in steps))
     assert len(steps) > 10
     for step in steps:
         assert step.calibrated == pytest.approx(temperature.calibrated(step.p_fail))
     fired = [step for step in steps if step.intervention]
-    assert all(step.calibrated > 0.47 for step in fired)
-    assert fired
+    assert all(step.calibrated > 0.44 for step in fired)
+    assert 0 < len(fired) < len(steps)

@@ -38,7 +38,7 @@ from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash, write_json
 from monitorbench.runs.keyed_log import open_log, read_log
 
-LIVE_VERSION = 2
+LIVE_VERSION = 3
 """To be raised with every change to agents, environments, critics, mechanisms or the loop after which equal
 settings give other runs: finished pilots are then no longer reused. `test_live_version` fails where that was
 forgotten."""
