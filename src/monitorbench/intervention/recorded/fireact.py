@@ -5,8 +5,6 @@ is the other decision a pilot can be asked for, with the same arithmetic: whom d
 does it disrupt? `reward` is upstream's verdict (exact match). The files hold unlike numbers of questions.
 """
 
-import gzip
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,11 +44,8 @@ def _runs(settings: Fireact, files: SourceFiles, policy: str) -> dict[str, Recor
             "recorded.baseline and recorded.treated to a part of one file's name"
         )
     path = matching[0].path
-    try:
-        with files.opened(matching[0]) as stream:
-            content = stream.read()
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        broken(files, path.name, f"breaks off ({error})")
+    with files.opened(matching[0]) as stream:
+        content = stream.read()
     runs = {}
     for question, row in as_object(files, path.name, parsed(files, path.name, content)).items():
         where = f"{path.name} question {question}"
