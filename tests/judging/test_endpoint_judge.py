@@ -14,7 +14,7 @@ from endpoint_server import Answer, EndpointServer, chat, serving
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
-from monitorbench.engines import endpoint_limits
+from monitorbench.engines.endpoint import limits as endpoint_limits
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Category, Label, UnscoredReason, Verdict
 from monitorbench.runs.verdict_log import read_run, read_verdicts

@@ -20,7 +20,7 @@ from monitorbench.corpus.build import directory_of, ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import Planned, evaluate, planned_evaluation
 from monitorbench.judging.expected import expected_seconds, measured_pace
-from monitorbench.judging.served import described
+from monitorbench.judging.serving.served import described
 from monitorbench.metrics.choice.facts import FILE, as_recommendation, decision_facts
 from monitorbench.records import Split
 from monitorbench.report.write import report

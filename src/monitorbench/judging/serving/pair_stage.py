@@ -17,10 +17,9 @@ from monitorbench.engines.size import refuse_too_large
 from monitorbench.engines.weights import weights_folder
 from monitorbench.judging.evaluate import judge_name, training_facts
 from monitorbench.judging.identity import judge_identity
-from monitorbench.judging.listening import LOOPBACK, free_port, reached_at, terminable
-from monitorbench.judging.pair.judge import open_judges
-from monitorbench.judging.pair.server import listening
-from monitorbench.judging.served import Address, answering
+from monitorbench.judging.serving.listening import LOOPBACK, free_port, reached_at, terminable
+from monitorbench.judging.serving.pair_server import listening, open_both
+from monitorbench.judging.serving.served import Address, answering
 from monitorbench.runs.directory import RunDirectory
 
 _log = logging.getLogger(__name__)
@@ -51,7 +50,7 @@ def serve_pair(study: Study) -> Path:
     with (
         run.recording(study),
         terminable(),
-        open_judges(monitor, engine, study.prompt, study.paths.models) as judges,
+        open_both(monitor, engine, study.prompt, study.paths.models) as judges,
         listening(judges, engine.host, port, key) as server,
     ):
         address = Address(

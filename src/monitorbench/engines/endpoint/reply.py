@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, StrictFloat, StrictInt, TypeAdapter, Vali
 from monitorbench import strict_json
 from monitorbench.config.monitor import Prices
 from monitorbench.conversations.chats import messages_in
-from monitorbench.engines.endpoint_limits import cost, estimated_tokens
+from monitorbench.engines.endpoint.limits import cost, estimated_tokens
 from monitorbench.engines.protocol import Failure, Reply
 
 _ROUNDING = 1e-3
