@@ -3,7 +3,8 @@
 One process: the judge as it is opened for serving, asked directly (in the thread that the server asks it in)
 and through `POST /guardrail` on the loopback, in turning order, so that a noisy machine disturbs both alike;
 each request is a connection of its own. What is added is what a client waited less what the judge itself took
-for that request; the difference of the medians stands beside it. The samples are the first of the test split.
+for that request; the difference of the medians stands beside it. The samples are the shortest of the test
+split: what is added is the same for long ones, and a slow core takes half a second for each of these.
 
 Then `--at-once` clients ask at the same moment; then `--clients` ask for `--seconds` without a pause, among
 them some with a malformed body and one with 20 MB; for ten minutes of load `--seconds 600`. The threshold is
@@ -11,6 +12,7 @@ the median score, so that both actions come. Expected: an answer to every reques
 that was judged, and no pass without a score.
 """
 
+import resource
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -32,7 +34,7 @@ from monitorbench.judging.judge import Judge, Question, judge_spec, sample_of
 from monitorbench.records import Sample, Verdict
 from monitorbench.scoring.operating_point import CalibratedThreshold, threshold_point
 
-WARM_UP, MOST_ADDED_MS = 3, 5
+WARM_UP, MOST_ADDED_MS, MOST_MEBIBYTES = 3, 5, 1024
 
 
 def main(
@@ -43,7 +45,8 @@ def main(
     study = judged.study
     spec = judge_spec(study.monitor, study.engine, study.prompt)
     judge = TimedJudge(open_part(ServedJudge(spec, study), c.TIMEOUT))
-    samples = [sample_of(sample.request, sample.response) for sample in judged.fitting(requests)]
+    shortest = sorted(zip(judged.samples, judged.prompts, strict=True), key=lambda pair: len(pair[1]))
+    samples = [sample_of(sample.request, sample.response) for sample, _ in shortest[:requests]]
     scores = [float(verdict.score or 0.0) for verdict in judge.verdicts(samples)]
     with _guarded(judge, spec.monitor.name, float(np.median(scores)), work) as (port, runner):
         beside = _ask_in_both_ways(runner, port, samples, judge.took)
@@ -58,6 +61,7 @@ def main(
         "added, p95 in ms": Ratio(rows["added"]["p95 ms"]),
         "between the p50s, in ms": Ratio(between),
         "answers a second, under load": Ratio(len(c.answered(under_load)) / seconds),
+        "most memory, model included, in MiB": Ratio(_most_mebibytes(), most=MOST_MEBIBYTES),
         **c.safety_ratios(replies, work / DECISIONS, len(beside["guardrail"]) + WARM_UP),
     }
     judged_replies = [reply for reply in replies if reply.status == 200]
@@ -67,6 +71,11 @@ def main(
     }
     print(counts)
     return Result(rows, ratios, {**counts, "seconds": beside})
+
+
+def _most_mebibytes() -> float:
+    """The most that this process has had in memory, so that a burst that is over shows, too."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 class TimedJudge(Judge):

@@ -26,10 +26,10 @@ def completion(
     stop_token_id: int | None = None,
 ) -> Reply:
     """What an engine generated; whoever was asked says for how many tokens."""
-    return Reply.completed(
+    return Reply(
         text,
         finish_reason,
-        prompt_tokens=0,
+        completion_tokens=len(token_ids),
         token_ids=token_ids,
         logprobs=logprobs,
         seconds=seconds,

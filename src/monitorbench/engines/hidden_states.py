@@ -84,7 +84,13 @@ class HiddenStates:
         """See `Model.answers`: the states of each prompt, in order; nothing is generated."""
         for index, request in enumerate(requests):
             extracted = self.states(request.token_ids, request.response)
-            yield index, Reply.of_states(extracted.states, len(request.token_ids), extracted.seconds)
+            n_tokens = len(request.token_ids)
+            yield (
+                index,
+                Reply(
+                    "", "states", prompt_tokens=n_tokens, seconds=extracted.seconds, states=extracted.states
+                ),
+            )
 
     def close(self) -> None:
         """Drop the model."""

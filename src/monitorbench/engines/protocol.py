@@ -79,8 +79,8 @@ class Reply:
     A model of this process gives `token_ids`, which like `text` leave out the stop token, and `logprobs`:
     of each scored token id its natural log-probability over the whole vocabulary at the first position.
     There `seconds` is the prompt's share of the wall time, and `stop_token_id` the stop token that was
-    met, None where the completion ended for its length. An endpoint gives `top_logprobs`: natural log-
-    probabilities (≤ 0) by token text at the position of the label; None where it gave none or they can't
+    met, None where the completion ended for its length. An endpoint gives `top_logprobs`: natural
+    log-probabilities (≤ 0) by token text at the position of the label; None where it gave none or they can't
     be trusted. Its token counts are its own, estimates where `detail` says so, and 0 where nothing came
     back; `seconds` counts retries and waits; `cost` is in its prices' currency, 0 without prices.
     `detail` is one line that never holds a key. `reasoning` is what is shown of it, apart from `text`,
@@ -92,13 +92,13 @@ class Reply:
 
     text: str
     finish_reason: str
-    top_logprobs: Mapping[str, float] | None
-    prompt_tokens: int
-    completion_tokens: int
-    seconds: float
-    cost: float
-    failure: Failure | None
-    detail: str
+    top_logprobs: Mapping[str, float] | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    cost: float = 0.0
+    failure: Failure | None = None
+    detail: str = ""
     reasoning: str = ""
     reasoning_cut: bool = False
     reasoning_tokens: int = 0
@@ -110,39 +110,6 @@ class Reply:
     states: NDArray[np.float16] | None = None
     """[windows or tokens, hidden], what the decoding's `tap` read; of a model that answers with its states
     [windows or tokens, layers, positions, hidden]."""
-
-    @classmethod
-    def completed(
-        cls,
-        text: str,
-        finish_reason: str,
-        *,
-        prompt_tokens: int,
-        token_ids: tuple[int, ...],
-        logprobs: Mapping[int, float],
-        seconds: float,
-        stop_token_id: int | None = None,
-    ) -> "Reply":
-        """What a model of this process generated for one prompt."""
-        return cls(
-            text,
-            finish_reason,
-            None,
-            prompt_tokens,
-            len(token_ids),
-            seconds,
-            0.0,
-            None,
-            "",
-            token_ids=token_ids,
-            logprobs=logprobs,
-            stop_token_id=stop_token_id,
-        )
-
-    @classmethod
-    def of_states(cls, states: NDArray[np.float16], prompt_tokens: int, seconds: float) -> "Reply":
-        """The hidden states of one prompt, for which nothing was generated."""
-        return cls("", "states", None, prompt_tokens, 0, seconds, 0.0, None, "", states=states)
 
 
 class Engine(Protocol):

@@ -155,10 +155,11 @@ class InProcessTransformers:
     ) -> Reply:
         stop = next((i for i, token in enumerate(row) if token in decoding.stop_token_ids), None)
         ids = tuple(row[:stop])
-        return Reply.completed(
+        return Reply(
             self._tokenizer.decode(ids, skip_special_tokens=False),
             "length" if stop is None else "stop",
             prompt_tokens=prompt_tokens,
+            completion_tokens=len(ids),
             token_ids=ids,
             logprobs=dict(zip(decoding.scored_token_ids, logprobs, strict=True)),
             seconds=seconds,

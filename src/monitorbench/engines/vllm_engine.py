@@ -225,12 +225,14 @@ def _reply(output: Any, prompt_tokens: int, decoding: Decoding, seconds: float) 
         stop = len(ids) - 1
     if stop is None and output.finish_reason != "length":  # no answer: the sample stays pending
         raise RuntimeError(f"vLLM gave a prompt up: {output.finish_reason}")
+    answer = ids if stop is None else ids[:stop]
     first: Mapping[int, Any] = output.logprobs[0] if output.logprobs else {}
-    return Reply.completed(
+    return Reply(
         output.text,
         "length" if stop is None else "stop",
         prompt_tokens=prompt_tokens,
-        token_ids=ids if stop is None else ids[:stop],
+        completion_tokens=len(answer),
+        token_ids=answer,
         logprobs={i: first[i].logprob for i in decoding.scored_token_ids if i in first},
         seconds=seconds,
         stop_token_id=None if stop is None else ids[stop],

@@ -63,7 +63,7 @@ class BaselineJudge(Judge):
         for index, question in enumerate(questions):
             score = self._score(question.sample)
             label = Label.MISBEHAVIOR if score >= THRESHOLD else Label.BENIGN
-            reply = Reply("", "baseline", None, 0, 0, 0.0, 0.0, None, "")
+            reply = Reply("", "baseline")
             yield index, self.verdict(question, reply, Reading("", Answer(label, None), Score(score, None)))
 
 

@@ -71,13 +71,10 @@ class RecordedJudge(Judge):
             reply = Reply(
                 text=line.answer,
                 finish_reason="recorded",
-                top_logprobs=None,
                 prompt_tokens=line.prompt_tokens,
                 completion_tokens=line.completion_tokens,
                 seconds=line.seconds,
                 cost=line.cost,
-                failure=None,
-                detail="",
             )
             reason = line.unscored or UnscoredReason.NO_LABEL
             answer = Answer(line.label, None) if line.label else Answer(None, reason)

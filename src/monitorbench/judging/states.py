@@ -178,8 +178,8 @@ class States:
         prompts = [states_prompt(request.token_ids, request.response) for request in requests]
         for index in self.extract(prompts):
             ids, _, key = prompts[index]
-            seconds = self.store.seconds(key)
-            yield index, Reply.of_states(self.store.read(key), len(ids), seconds)
+            read, seconds = self.store.read(key), self.store.seconds(key)
+            yield index, Reply("", "states", prompt_tokens=len(ids), seconds=seconds, states=read)
 
     def extract(self, prompts: Sequence[StatesPrompt]) -> Iterator[int]:
         """Yield every index once, its states being on disk by then; those that are there already at once."""

@@ -193,7 +193,7 @@ def is_model(served: str, requested: str, named: str | None = None) -> bool:
 
 def failed(failure: Failure, detail: str, seconds: float) -> Reply:
     """A reply where no answer came back."""
-    return Reply("", "", None, 0, 0, seconds, 0.0, failure, one_line(detail))
+    return Reply("", "", seconds=seconds, failure=failure, detail=one_line(detail))
 
 
 def one_line(text: str) -> str:

@@ -87,7 +87,6 @@ def read_completion(
     return Reply(
         text=choice.text,
         finish_reason=one_line(finish),
-        top_logprobs=None,
         prompt_tokens=prompt_tokens,
         completion_tokens=len(ids),
         seconds=seconds,
