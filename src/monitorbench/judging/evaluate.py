@@ -28,13 +28,13 @@ from monitorbench.judging.expected import (
     measured_pace,
 )
 from monitorbench.judging.identity import RECORDED_PROMPT, adapter_base
-from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, judge_spec
+from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, Route, judge_spec
 from monitorbench.judging.known_verdicts import is_done, take_known_verdicts
 from monitorbench.judging.logged import OpensJudge, open_logged, served_models
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.recorded import refuse_missing
 from monitorbench.judging.reproducible import measure_spread
-from monitorbench.judging.route import OWN_CATEGORY, Route, predicted_category
+from monitorbench.judging.router import OWN_CATEGORY, predicted_category
 from monitorbench.judging.serving.served import described, reach
 from monitorbench.judging.unanswered import refuse_incomplete, unscored_reasons
 from monitorbench.metrics.score_facts import doubts, facts_of_verdicts

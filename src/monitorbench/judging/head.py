@@ -124,4 +124,5 @@ def open_head(
 def unkept_rendering(head: FittedHead, weights: Path, prompt: Prompt, monitor: Monitor) -> StatesRendering:
     """Samples as the head's model reads them; nothing of them is kept."""
     finds_response = head.read_from.position != "last"
-    return StatesRendering(weights, prompt, monitor, keeps=0, finds_response=finds_response)
+    read_by = monitor.opening, monitor.template_date
+    return StatesRendering(weights, prompt, *read_by, keeps=0, finds_response=finds_response)

@@ -51,7 +51,7 @@ def open_judge(
 
             return open_head(monitor, engine, prompt, models, spec.identity, keeps_states=keeps_states)
         if spec.route is not None:
-            from monitorbench.judging.routed import RouterJudge
+            from monitorbench.judging.router import RouterJudge
 
             return RouterJudge(
                 monitor, in_process(engine, "monitor.router"), prompt, models, spec.route, spec.shots

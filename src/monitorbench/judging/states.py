@@ -5,6 +5,7 @@ response's place in them (a row), never by a path: every head and every training
 extraction.
 """
 
+import datetime
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -51,15 +52,14 @@ class StatesRendering:
         self,
         weights: Path,
         prompt: Prompt,
-        monitor: Monitor,
+        opening: str,
+        date: datetime.date | None,
         *,
         keeps: int = _KEPT,
         finds_response: bool = True,
     ) -> None:
         """The latest `keeps` prompts are remembered; a head on the last token does not need the response."""
-        self._renderer = Renderer(
-            prompt, load_tokenizer(weights), monitor.opening, date=monitor.template_date
-        )
+        self._renderer = Renderer(prompt, load_tokenizer(weights), opening, date=date)
         self._keeps, self._finds_response = keeps, finds_response
         self._prompts: dict[str, StatesPrompt] = {}
 
@@ -86,8 +86,10 @@ def states_prompt(ids: tuple[int, ...], span: tuple[int, int]) -> StatesPrompt:
 
 
 @lru_cache(maxsize=1)
-def _kept_rendering(weights: Path, prompt: Prompt, monitor: Monitor) -> StatesRendering:
-    return StatesRendering(weights, prompt, monitor)
+def _kept_rendering(
+    weights: Path, prompt: Prompt, opening: str, date: datetime.date | None
+) -> StatesRendering:
+    return StatesRendering(weights, prompt, opening, date)
 
 
 class States:
@@ -119,8 +121,7 @@ class States:
         config = load_config(weights)
         self.layers = layer_numbers(config.num_hidden_layers, shares)
         self.positions = tuple(positions)
-        read_by = monitor.model_copy(update={"head": None})
-        self.rendering = _kept_rendering(weights, prompt, read_by)
+        self.rendering = _kept_rendering(weights, prompt, monitor.opening, monitor.template_date)
         self._shape = (len(self.layers), len(self.positions), config.hidden_size)
         # Of tokens any window can be made.
         window = None if "tokens" in self.positions else window

@@ -17,7 +17,6 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.training import Position
 from monitorbench.judging.judge import sample_of
 from monitorbench.judging.serving import pair_server as serving
-from monitorbench.judging.serving.answer import Refusal
 from monitorbench.judging.serving.http import MOST_BYTES, HttpServer
 from monitorbench.judging.serving.pair_server import (
     JudgedByBoth,
@@ -26,6 +25,7 @@ from monitorbench.judging.serving.pair_server import (
     listening,
     open_both,
 )
+from monitorbench.judging.serving.refusal import Refusal
 from monitorbench.judging.serving.vllm_server import serve
 from monitorbench.records import Label, Message, Role, Sample, Verdict
 from monitorbench.runs.directory import read_manifest

@@ -6,7 +6,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from monitorbench.judging.serving.answer import Refusal, Refused, reply
+from monitorbench.judging.serving.refusal import Refusal, Refused, reply
 
 SECONDS_TO_SEND = 30.0
 """A connection that says nothing for so long is closed; a head that has begun, and then its body, is whole by

@@ -28,8 +28,17 @@ from starlette.routing import Route
 
 from monitorbench.config.base import UserError
 from monitorbench.judging.serving import connection
-from monitorbench.judging.serving.answer import HttpAnswer, Refusal, Refused, as_error, reply
-from monitorbench.judging.serving.heads import MOST_HEAD, from_a_page, malformed, to_another_host
+from monitorbench.judging.serving.refusal import (
+    MOST_HEAD,
+    HttpAnswer,
+    Refusal,
+    Refused,
+    as_error,
+    from_a_page,
+    malformed,
+    reply,
+    to_another_host,
+)
 
 MOST_BYTES = 4 * 2**20
 SECONDS_TO_LINGER = 5.0

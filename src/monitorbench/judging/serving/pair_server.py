@@ -1,10 +1,15 @@
-"""The judging server: `POST /judge` with a request and a response, one judgement back; `GET /health`.
+"""A model and its probe in one process, served: `POST /judge` with a request and a response; `GET /health`.
 
-One model, one thread that asks it, in the order in which requests come. Nothing of what is judged stays:
-neither text nor states are written, and no request waits for a batch. A body is JSON as the standard has it,
-and refused in one line; limits and key are the HTTP server's (`judging.serving.http`).
+One model of `engine=transformers`, one thread that asks it, in the order in which requests come. Nothing of
+what is judged stays: neither text nor states are written, and no request waits for a batch. A body is JSON as
+the standard has it, and refused in one line; limits and key are the HTTP server's (`judging.serving.http`).
+As with vLLM's server `server.json` in the run directory has the address while it answers, and the key where
+another machine can reach it.
 """
 
+import logging
+import os
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,16 +19,25 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from monitorbench.config.engine import TransformersEngine
+from monitorbench.config.base import ConfigError
+from monitorbench.config.endpoint import Served
+from monitorbench.config.engine import TransformersEngine, with_states
 from monitorbench.config.monitor import Monitor, Prompt
+from monitorbench.config.study import Study
+from monitorbench.engines.size import refuse_too_large
+from monitorbench.engines.weights import weights_folder
+from monitorbench.judging.evaluate import judge_name, training_facts
+from monitorbench.judging.identity import judge_identity
 from monitorbench.judging.judge import TRIAL, Judge, judge_spec, sample_of
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.pair import open_pair
-from monitorbench.judging.serving.answer import HttpAnswer, Refusal
 from monitorbench.judging.serving.http import HttpServer
 from monitorbench.judging.serving.http import listening as listening_at
-from monitorbench.judging.serving.listening import reached_at
+from monitorbench.judging.serving.listening import LOOPBACK, free_port, reached_at, terminable
+from monitorbench.judging.serving.refusal import HttpAnswer, Refusal
+from monitorbench.judging.serving.served import Address, answering
 from monitorbench.records import Message, Role, Sample, Verdict
+from monitorbench.runs.directory import RunDirectory
 from monitorbench.strict_json import loads
 
 _Messages = Annotated[tuple[Message, ...], Field(min_length=1)]
@@ -130,3 +144,55 @@ def listening(judges: AskBoth, host: str, port: int, key: str | None) -> Iterato
 
         with listening_at({"/judge": judged}, host, port, key, names=(reached_at(host),)) as server:
             yield server
+
+
+_log = logging.getLogger(__name__)
+
+
+def serve_pair(study: Study) -> Path:
+    """Serve the monitor's probe, and its model with it, until interrupted; returns the run directory.
+
+    Raises `ConfigError` for another engine than transformers, several adapters, or what no probe can read,
+    `UserError` for a taken port.
+    """
+    monitor, engine = study.monitor, with_states(study.engine)
+    if study.adapters:
+        raise ConfigError("adapters: a probe reads the base's states; expected no adapters")
+    port = free_port(engine.host, engine.port)
+    refuse_too_large(monitor, engine)  # before it is downloaded
+    refuse_too_large(monitor, engine, weights_folder(monitor, study.paths.models))
+    of_probe = study.model_copy(update={"monitor": monitor.probe_alone()})
+    probe = judge_identity(of_probe.monitor, engine, study.prompt)
+    identity = {
+        "judge": probe,
+        "pair": monitor.head_beside is not None,
+        "host": engine.host,
+        "port": port,  # two servers of one config have a directory each
+    }
+    run = RunDirectory(study.paths.runs / "serve", judge_name(of_probe.monitor, of_probe.engine), identity)
+    key = None if engine.host in LOOPBACK else secrets.token_urlsafe(32)
+    with (
+        run.recording(study),
+        terminable(),
+        open_both(monitor, engine, study.prompt, study.paths.models) as judges,
+        listening(judges, engine.host, port, key) as server,
+    ):
+        address = Address(
+            url=f"http://{reached_at(engine.host)}:{port}",
+            model=judge_name(of_probe.monitor, of_probe.engine),
+            adapter=None,
+            serves=Served(
+                weights=probe["weights"],
+                adapter=probe["adapter"],
+                dtype=probe["dtype"],
+                training=training_facts(of_probe.monitor, of_probe.engine),
+            ),
+            key=key,
+            pid=os.getpid(),
+        )
+        with answering(run.path, address):
+            both = f"{monitor.name} and its probe" if monitor.head_beside else address.model
+            _log.info("serve: POST %s/judge asks %s; Ctrl-C ends it", address.url, both)
+            print(run.path, flush=True)
+            server.serve_forever()
+    return run.path

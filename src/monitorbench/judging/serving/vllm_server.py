@@ -65,11 +65,11 @@ class VllmServer(NamedTuple):
 def serve(study: Study) -> Path:
     """Serve the configured monitor until interrupted; returns the run directory.
 
-    One with a probe is served by `judging.serving.pair_stage`. Raises `UserError` for another engine than
+    One with a probe is served by `judging.serving.pair_server`. Raises `UserError` for another engine than
     vLLM, a taken port, or a server that dies or is not healthy in time.
     """
     if study.monitor.head or study.monitor.head_beside:
-        from monitorbench.judging.serving.pair_stage import serve_pair
+        from monitorbench.judging.serving.pair_server import serve_pair
 
         return serve_pair(study)
     engine = servable(study.engine)

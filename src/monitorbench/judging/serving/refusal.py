@@ -1,12 +1,46 @@
-"""Requests that are refused by their head: of another host, made by a web page, or to be read as two."""
+"""What a request is answered with, one JSON object, and heads for which it is refused in one line."""
 
 import ipaddress
-from collections.abc import Collection
+import json
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
+from starlette.responses import Response
 
-from monitorbench.judging.serving.answer import Refusal
+
+class Refusal(NamedTuple):
+    """Why a request is not judged: the HTTP status and one line."""
+
+    status: int
+    error: str
+
+
+class HttpAnswer(NamedTuple):
+    """A status and a JSON object."""
+
+    status: int
+    body: Mapping[str, Any]
+
+
+Refused = Callable[[str, Refusal], HttpAnswer]
+"""From a path and the refusal of a request on it to the answer."""
+
+
+def as_error(path: str, refusal: Refusal) -> HttpAnswer:
+    """The usual answer to a refused request."""
+    return HttpAnswer(refusal.status, {"error": refusal.error})
+
+
+def reply(answer: HttpAnswer, closes: bool = False) -> Response:
+    """The answer as a response; one that `closes` is the last on its connection."""
+    headers = {"connection": "close"} if closes else {}
+    if answer.status in (429, 503):
+        headers["retry-after"] = "1"
+    body = json.dumps(answer.body).encode()
+    return Response(body, answer.status, headers, media_type="application/json")
+
 
 MOST_HEAD = 2**15
 """Bytes of a request's line and headers."""

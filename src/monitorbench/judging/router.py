@@ -1,19 +1,67 @@
-"""A monitor with a router as one judge: one engine, on which the adapters take turns."""
+"""A monitor with a router as one judge: the adapter of a sample's category, its own or a predicted one.
 
+Training on one category may hurt on another (negative transfer, AutoMonitor-Bench, 2601.05752); a specialist
+for each is the answer that `monitor.router` builds. A benchmark knows a sample's category. A deployment has
+to guess it: `by: predicted` does, by words, and its mistakes are part of what is measured.
+"""
+
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from monitorbench.config.base import ConfigError
 from monitorbench.config.engine import LocalEngine
 from monitorbench.config.monitor import Monitor, Prompt
+from monitorbench.corpus.texts import request_text, response_text
 from monitorbench.engines.open import share_engine
 from monitorbench.engines.stored.adapter import adapter_folder
 from monitorbench.judging.identity import model_identity
-from monitorbench.judging.judge import Judge, Question
+from monitorbench.judging.judge import Judge, Question, Route
 from monitorbench.judging.local import TokenJudge
-from monitorbench.judging.route import Route
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.records import Sample, Verdict
+
+_MOST_OF_A_CATEGORY = 2000
+"""Samples that the classifier learns from; thousands more take a minute and change little."""
+OWN_CATEGORY = Route(lambda sample: sample.category, "")
+
+
+def predicted_category(train: Sequence[Sample], fitted_on: str) -> Route:
+    """A category by the words of request and response: logistic regression on TF-IDF, fitted on `train`.
+
+    Raises `ConfigError` where that holds a single category.
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    seen: Counter[str] = Counter()
+    some: list[Sample] = []
+    for sample in train:
+        if seen[sample.category] < _MOST_OF_A_CATEGORY:
+            seen[sample.category] += 1
+            some.append(sample)
+    if len(seen) < 2:
+        raise ConfigError(
+            "monitor.router.by=predicted: the train split holds no two categories; expected several, or "
+            "by=category"
+        )
+    words = TfidfVectorizer(sublinear_tf=True, max_features=20_000)
+    classifier = make_pipeline(words, LogisticRegression(max_iter=1000))
+    classifier.fit([_text(sample) for sample in some], [sample.category for sample in some])
+    known: dict[str, str] = {}
+
+    def category(sample: Sample) -> str:
+        if sample.id not in known:
+            known[sample.id] = str(classifier.predict([_text(sample)])[0])
+        return known[sample.id]
+
+    return Route(category, fitted_on)
+
+
+def _text(sample: Sample) -> str:
+    return f"{request_text(sample)}\n{response_text(sample)}"
 
 
 class RouterJudge(Judge):
