@@ -24,11 +24,13 @@ def completion(
     logprobs: Mapping[int, float],
     seconds: float,
     stop_token_id: int | None = None,
+    prompt_tokens: int = 0,
 ) -> Reply:
-    """What an engine generated; whoever was asked says for how many tokens."""
+    """What an engine generated; `ScriptedEngine` says itself for how many tokens."""
     return Reply(
         text,
         finish_reason,
+        prompt_tokens=prompt_tokens,
         completion_tokens=len(token_ids),
         token_ids=token_ids,
         logprobs=logprobs,

@@ -101,7 +101,8 @@ class Fake:
             self.prompts.append(tuple(prompt))
             logprobs = dict.fromkeys(decoding.scored_token_ids, -math.inf)
             logprobs |= {yes[0]: math.log(self._p_yes * 0.8), no[0]: math.log((1 - self._p_yes) * 0.8)}
-            yield index, completion((yes[0],), "yes", "length", logprobs, 0.01)
+            n = len(prompt)
+            yield index, completion((yes[0],), "yes", "length", logprobs, 0.01, prompt_tokens=n)
 
     def close(self) -> None:
         self.closed = True
