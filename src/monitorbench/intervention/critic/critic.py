@@ -7,6 +7,7 @@ reaches a critic that judges it.
 import importlib.metadata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -20,7 +21,7 @@ from monitorbench.records import Label, Sample, Verdict
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
-    from monitorbench.judging.judge import Judge
+    from monitorbench.judging.logged import LoggedJudge
 
 
 class CriticJudgement(NamedTuple):
@@ -66,11 +67,11 @@ class JudgeCritic:
     Verdicts are kept in the judge's log and found again there: equal runs in two conditions are judged once.
     """
 
-    def __init__(self, judge: "Judge") -> None:
+    def __init__(self, judge: "LoggedJudge") -> None:
         self._judge = judge
 
     def judge(self, samples: Sequence[Sample]) -> list[CriticJudgement]:
-        """See `Critic.judge`; raises what `Judge.verdicts` raises, and `Incomplete` in an outage."""
+        """See `Critic.judge`; raises what `LoggedJudge.verdicts` raises, and `Incomplete` in an outage."""
         return [_judgement(verdict) for verdict in self._judge.verdicts(samples)]
 
 
@@ -95,14 +96,17 @@ def open_critic(study: Study, training: Sequence[Sample], directory: Path) -> It
         case "bag_of_words":
             yield BagOfWords(training, f"monitor={study.monitor.name}")
         case _:
-            from monitorbench.judging.judge import judge_spec, open_judge
+            from monitorbench.judging.judge import judge_spec
+            from monitorbench.judging.logged import open_logged
+            from monitorbench.judging.open import open_judge
             from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
 
             spec = judge_spec(study.monitor, study.engine, study.pilot.prompt)
+            opens = partial(open_judge, where="pilot.prompt")
             with (
                 open_verdict_log(directory / VERDICTS) as log,
                 open_failure_log(directory / FAILURES) as failures,
-                open_judge(spec, study.paths.models, log, failures, "pilot.prompt") as judge,
+                open_logged(spec, study.paths.models, log, failures, opens=opens) as judge,
             ):
                 yield JudgeCritic(judge)
 

@@ -32,7 +32,7 @@ from monitorbench.intervention.loop.schedule import (
 )
 from monitorbench.intervention.outcomes import Outcome, write_outcomes
 from monitorbench.intervention.transcripts import EPISODES, Episode
-from monitorbench.judging.served import described, reach
+from monitorbench.judging.serving.served import described, reach
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash, write_json

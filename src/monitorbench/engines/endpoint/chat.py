@@ -18,14 +18,17 @@ import openai
 
 from monitorbench.config.base import UserError
 from monitorbench.config.endpoint import OpenAiEngine
-from monitorbench.engines.deadline import waited_until
-from monitorbench.engines.endpoint_attempt import Problem, attempt
-from monitorbench.engines.endpoint_body import BoundedClient, most_bytes
-from monitorbench.engines.endpoint_fields import chat_fields
-from monitorbench.engines.endpoint_ids import completion_fields, read_completion
-from monitorbench.engines.endpoint_limits import RateLimit, Reserved, estimated_tokens, retry_delay
-from monitorbench.engines.endpoint_redaction import redacted, redacted_body, redacted_reply
-from monitorbench.engines.endpoint_reply import failed, one_line, read_reply
+from monitorbench.engines.endpoint.limits import (
+    RateLimit,
+    Reserved,
+    estimated_tokens,
+    retry_delay,
+    waited_until,
+)
+from monitorbench.engines.endpoint.redaction import redacted, redacted_body, redacted_reply
+from monitorbench.engines.endpoint.reply import failed, one_line, read_reply
+from monitorbench.engines.endpoint.token_ids import completion_fields, read_completion
+from monitorbench.engines.endpoint.wire import BoundedClient, Problem, attempt, chat_fields, most_bytes
 from monitorbench.engines.protocol import Decoding, Reply, Request
 
 _CONNECT_SECONDS = 30.0
@@ -61,7 +64,7 @@ class Endpoint:
         """See `Model.answers`; replies are yielded as they come in.
 
         Closing the iterator cancels what is in flight. What is not answered by the time that
-        `engines.deadline` has for the caller has failed (`timed_out`), and is not asked again.
+        `engines.endpoint.limits` has for the caller has failed (`timed_out`), and is not asked again.
 
         Raises:
             CostLimit: after the last reply, when `max_cost` is spent and requests are left.

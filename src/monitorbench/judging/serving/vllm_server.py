@@ -26,15 +26,21 @@ from monitorbench.config.engine import Engine, servable
 from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Study, VllmEngine
 from monitorbench.engines.size import refuse_too_large
-from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256
-from monitorbench.engines.stored.adapter_check import refuse_unfit_adapter
+from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256, refuse_unfit_adapter
 from monitorbench.engines.stored.load import load_config
 from monitorbench.engines.vllm_engine import MOST_SCORED, lora_rank, runs_on_cpu, vllm_environment
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.judging.adapters import by_adapter
 from monitorbench.judging.evaluate import judge_name, training_facts
-from monitorbench.judging.listening import EVERYWHERE, LOOPBACK, free_port, reached_at, terminable
-from monitorbench.judging.served import DIRECTLY, Address, address_file, answering, end_address, write_address
+from monitorbench.judging.serving.listening import EVERYWHERE, LOOPBACK, free_port, reached_at, terminable
+from monitorbench.judging.serving.served import (
+    DIRECTLY,
+    Address,
+    address_file,
+    answering,
+    end_address,
+    write_address,
+)
 from monitorbench.runs.directory import RunDirectory
 
 _log = logging.getLogger(__name__)
@@ -59,11 +65,11 @@ class VllmServer(NamedTuple):
 def serve(study: Study) -> Path:
     """Serve the configured monitor until interrupted; returns the run directory.
 
-    One with a probe is served by `judging.pair.stage`. Raises `UserError` for another engine than vLLM, a
-    taken port, or a server that dies or is not healthy in time.
+    One with a probe is served by `judging.serving.pair_server`. Raises `UserError` for another engine than
+    vLLM, a taken port, or a server that dies or is not healthy in time.
     """
     if study.monitor.head or study.monitor.head_beside:
-        from monitorbench.judging.pair.stage import serve_pair
+        from monitorbench.judging.serving.pair_server import serve_pair
 
         return serve_pair(study)
     engine = servable(study.engine)
@@ -131,7 +137,7 @@ def running_server(study: Study, port: int, log: Path) -> Iterator[VllmServer]:
         *_lora(dict(zip(names, folders, strict=True))),
     ]
     if key:
-        command += ["--middleware", "monitorbench.judging.server_key.KeyRequired"]
+        command += ["--middleware", "monitorbench.judging.serving.server_key.KeyRequired"]
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as stream:
         # A session of its own: Ctrl-C in the terminal reaches us, and we end the whole group.

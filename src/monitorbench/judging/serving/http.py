@@ -10,35 +10,37 @@ leaving `serve_forever` the requests in hand have been answered, and no other is
 
 import asyncio
 import hmac
-import ipaddress
-import json
 import logging
 import math
 import socket
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-import h11
 import uvicorn
 from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from monitorbench.config.base import UserError
+from monitorbench.judging.serving import connection
+from monitorbench.judging.serving.refusal import (
+    MOST_HEAD,
+    HttpAnswer,
+    Refusal,
+    Refused,
+    as_error,
+    from_a_page,
+    malformed,
+    reply,
+    to_another_host,
+)
 
 MOST_BYTES = 4 * 2**20
-MOST_HEAD = 2**15
-"""Bytes of a request's line and headers."""
-SECONDS_TO_SEND = 30.0
-"""A connection that says nothing for so long is closed; a head that has begun, and then its body, is whole by
-then or refused."""
 SECONDS_TO_LINGER = 5.0
 """The rest of a refused body is read and dropped for so long: its client then comes to reading the answer."""
 _BACKLOG = 2048
@@ -46,24 +48,8 @@ _THREADS = 256
 """Requests that a function answers at once where `Limits.at_once` gives no number; others wait."""
 _REFUSING = 8
 """Refusals that are answered, and logged, at once."""
-_TRUNCATED = "is_truncated"
-"""Key of a request's state: its client ended the connection within the body."""
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
-
-
-class Refusal(NamedTuple):
-    """Why a request is not judged: the HTTP status and one line."""
-
-    status: int
-    error: str
-
-
-class HttpAnswer(NamedTuple):
-    """A status and a JSON object."""
-
-    status: int
-    body: Mapping[str, Any]
 
 
 class Limits(NamedTuple):
@@ -74,20 +60,13 @@ class Limits(NamedTuple):
     """Requests in hand, bodies that are being received included; one more is refused (429)."""
     connections: int | None = None
     """Open at once; a request on one more is refused (503)."""
-    seconds_to_end: float = SECONDS_TO_SEND
+    seconds_to_end: float = connection.SECONDS_TO_SEND
     """How long the requests in hand are waited for in the end."""
 
 
 _USUAL = Limits()
 Post = Callable[[bytes, Mapping[str, str]], HttpAnswer | Refusal]
 """From a body and the request's headers, whose names are in lower case, to the answer."""
-Refused = Callable[[str, Refusal], HttpAnswer]
-"""From a path and the refusal of a request on it to the answer."""
-
-
-def as_error(path: str, refusal: Refusal) -> HttpAnswer:
-    """The usual answer to a refused request."""
-    return HttpAnswer(refusal.status, {"error": refusal.error})
 
 
 class HttpServer:
@@ -100,7 +79,7 @@ class HttpServer:
         self._server = uvicorn.Server(
             uvicorn.Config(
                 service.application(),
-                http=partial(_Connection, service.refused),  # type: ignore[arg-type]  # it takes any factory
+                http=partial(connection.Connection, service.refused),  # type: ignore[arg-type]  # it takes any factory
                 ws="none",
                 loop="asyncio",
                 lifespan="off",
@@ -111,7 +90,7 @@ class HttpServer:
                 server_header=False,
                 backlog=_BACKLOG,
                 h11_max_incomplete_event_size=MOST_HEAD,
-                timeout_keep_alive=math.ceil(SECONDS_TO_SEND),
+                timeout_keep_alive=math.ceil(connection.SECONDS_TO_SEND),
                 timeout_graceful_shutdown=math.ceil(service.limits.seconds_to_end),
             )
         )
@@ -160,34 +139,6 @@ def listening(
         bound.close()
 
 
-def to_another_host(headers: Headers, hosts: Collection[str]) -> Refusal | None:
-    """The refusal of a request to another host than `hosts`, whose names are in lower case; None for others.
-
-    A page whose own name leads here (DNS rebinding) sends that name as `Host`; an address has no name to be
-    rebound.
-    """
-    host = headers.get("host", "")
-    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-    if not (name.lower() in hosts or _is_address(name)):
-        return Refusal(
-            403,
-            f"Host {name[:80]!r}: not a name of this server; expected an IP address, localhost or its own "
-            "name (of a guardrail also serve.names)",
-        )
-    return None
-
-
-def from_a_page(headers: Headers) -> Refusal | None:
-    """The refusal of a request that a web page of another place makes, as a browser says; None for others."""
-    host = headers.get("host", "")
-    origin = headers.get("origin")
-    if origin is not None and origin.partition("://")[2] != host:
-        return Refusal(403, f"Origin {origin[:80]!r}: a page of another place; expected none")
-    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        return Refusal(403, "Sec-Fetch-Site: a page of another place; expected none")
-    return None
-
-
 class _Service:
     """The paths of a server, and what holds for every request."""
 
@@ -222,8 +173,8 @@ class _Service:
         return await self._refuse(request, Refusal(status, said))
 
     async def _get_health(self, request: Request) -> Response:
-        refusal = self._from_elsewhere(request) or _malformed(request)
-        return await self._refuse(request, refusal) if refusal else _reply(HttpAnswer(200, self._health()))
+        refusal = self._from_elsewhere(request) or malformed(request)
+        return await self._refuse(request, refusal) if refusal else reply(HttpAnswer(200, self._health()))
 
     async def _post(self, request: Request) -> Response:
         try:
@@ -242,11 +193,11 @@ class _Service:
 
     async def _answer(self, request: Request) -> Response:
         try:
-            async with asyncio.timeout(SECONDS_TO_SEND):
+            async with asyncio.timeout(connection.SECONDS_TO_SEND):
                 body = await _body(request, self.limits.most_bytes)
         except TimeoutError:
-            body = Refusal(408, f"the body was not whole within {SECONDS_TO_SEND:g} s")
-        if request.scope["state"].get(_TRUNCATED):
+            body = Refusal(408, f"the body was not whole within {connection.SECONDS_TO_SEND:g} s")
+        if request.scope["state"].get(connection.TRUNCATED):
             body = Refusal(400, "the connection ended within the body")
         if isinstance(body, Refusal):
             return await self._refuse(request, body)
@@ -258,7 +209,7 @@ class _Service:
             found = Refusal(500, "the request could not be judged; the server's log says why")
         if isinstance(found, Refusal):
             found = await _in_thread(self._refusing, self.refused, path, found)
-        return _reply(found)
+        return reply(found)
 
     async def _refuse(self, request: Request, refusal: Refusal) -> Response:
         """Say why, and close; the rest of the body is dropped first, for a while."""
@@ -273,11 +224,11 @@ class _Service:
         path = request.url.path
         known = path in self._posts and request.method == "POST"
         answer = self.refused if known else as_error
-        return _reply(await _in_thread(self._refusing, answer, path, refusal), closes=True)
+        return reply(await _in_thread(self._refusing, answer, path, refusal), closes=True)
 
     def _refusal(self, request: Request) -> Refusal | None:
         """Why a request is refused before its body is read; None where it isn't."""
-        if refusal := self._from_elsewhere(request) or _malformed(request):
+        if refusal := self._from_elsewhere(request) or malformed(request):
             return refusal
         if not self._has_key(request):
             return Refusal(401, "no key; expected Authorization: Bearer KEY, with the key of server.json")
@@ -301,81 +252,6 @@ class _Service:
         return hmac.compare_digest(given.encode("latin-1", "replace"), self._key.encode())
 
 
-class _Connection(H11Protocol):
-    """A connection whose heads have to be whole in time, and that answers in JSON to what is no HTTP."""
-
-    def __init__(self, refused: Refused, **given: Any) -> None:
-        super().__init__(**given)
-        self._refused = refused
-        self._head: asyncio.TimerHandle | None = None
-        self._is_half_closed = False
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """See `asyncio.Protocol`."""
-        super().connection_made(transport)
-        self._watch_head()
-
-    def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
-        super().data_received(data)
-        self._watch_head()
-
-    def eof_received(self) -> bool:  # type: ignore[override]
-        """Keep a connection whose client sends no more and waits for its answer."""
-        self._is_half_closed = True
-        if self._is_answering and self.cycle.more_body:
-            self.cycle.scope["state"][_TRUNCATED] = True
-            self.cycle.more_body = False
-            self.cycle.message_event.set()
-        return self._is_answering
-
-    def on_response_complete(self) -> None:
-        """See `H11Protocol`."""
-        super().on_response_complete()
-        if self._is_half_closed and not self._is_answering:
-            self.transport.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
-        super().connection_lost(exc)
-        self._watch_head()
-
-    def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP request, and close."""
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            reply = _reply(
-                self._refused("", Refusal(400, "no HTTP request, or a head that is too long")), True
-            )
-            head = h11.Response(
-                status_code=reply.status_code, headers=reply.raw_headers, reason=b"Bad Request"
-            )
-            for event in (head, h11.Data(data=bytes(reply.body)), h11.EndOfMessage()):
-                self.transport.write(self.conn.send(event) or b"")
-        self.transport.close()
-
-    @property
-    def _is_answering(self) -> bool:
-        """Whether a request waits for its answer."""
-        return self.cycle is not None and not self.cycle.response_complete
-
-    def _watch_head(self) -> None:
-        """Close the connection in `SECONDS_TO_SEND` unless a request's head is whole by then."""
-        if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
-            if self._head is not None:
-                self._head.cancel()
-            self._head = None
-        elif self._head is None:
-            self._head = self.loop.call_later(SECONDS_TO_SEND, self.transport.close)
-
-
-def _reply(answer: HttpAnswer, closes: bool = False) -> Response:
-    headers = {"connection": "close"} if closes else {}
-    if answer.status in (429, 503):
-        headers["retry-after"] = "1"
-    body = json.dumps(answer.body).encode()
-    return Response(body, answer.status, headers, media_type="application/json")
-
-
 async def _in_thread(limiter: CapacityLimiter, function: Callable[..., _T], *given: Any) -> _T:
     return await to_thread.run_sync(function, *given, limiter=limiter, abandon_on_cancel=True)
 
@@ -388,20 +264,3 @@ async def _body(request: Request, most: int) -> bytes | Refusal:
         if len(body) > most:
             return Refusal(413, f"more than {most} bytes; expected at most {most}")
     return bytes(body)
-
-
-def _malformed(request: Request) -> Refusal | None:
-    """The refusal of a head that is too long, or that another reader may take for one of another length."""
-    if sum(len(name) + len(value) + 4 for name, value in request.headers.raw) > MOST_HEAD:
-        return Refusal(431, f"head of more than {MOST_HEAD} bytes")
-    if "content-length" in request.headers and "transfer-encoding" in request.headers:
-        return Refusal(400, "both Content-Length and Transfer-Encoding; expected one")
-    return None
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
-    except ValueError:
-        return False
-    return True

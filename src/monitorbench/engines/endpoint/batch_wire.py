@@ -13,9 +13,9 @@ import httpx2
 
 from monitorbench.config.base import UserError
 from monitorbench.config.endpoint import OpenAiEngine
-from monitorbench.engines.endpoint_limits import LONGEST_RETRY_AFTER_SECONDS, retry_after, retry_delay
-from monitorbench.engines.endpoint_redaction import redacted, redacted_body
-from monitorbench.engines.endpoint_reply import one_line
+from monitorbench.engines.endpoint.limits import LONGEST_RETRY_AFTER_SECONDS, retry_after, retry_delay
+from monitorbench.engines.endpoint.redaction import redacted, redacted_body
+from monitorbench.engines.endpoint.reply import one_line
 
 _MOST_BYTES = 2**24
 """Of an answer that is no file of results."""

@@ -10,8 +10,8 @@ from pydantic import BaseModel, StrictFloat, StrictInt, ValidationError
 
 from monitorbench import strict_json
 from monitorbench.config.monitor import Prices
-from monitorbench.engines.endpoint_limits import cost
-from monitorbench.engines.endpoint_reply import failed, is_model, one_line
+from monitorbench.engines.endpoint.limits import cost
+from monitorbench.engines.endpoint.reply import failed, is_model, one_line
 from monitorbench.engines.protocol import Decoding, Reply
 
 _NAMED = "token_id:"
@@ -61,7 +61,7 @@ def read_completion(
 ) -> Reply:
     """The reply in the body of a successful response, as a model of this process gives it.
 
-    `model` as for `endpoint_reply.read_reply`. An answer without its token ids, or without the
+    `model` as for `reply.read_reply`. An answer without its token ids, or without the
     log-probability of a scored one, is a bad response: nothing else says what the label's score is.
     """
     try:
@@ -87,7 +87,6 @@ def read_completion(
     return Reply(
         text=choice.text,
         finish_reason=one_line(finish),
-        top_logprobs=None,
         prompt_tokens=prompt_tokens,
         completion_tokens=len(ids),
         seconds=seconds,

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
 from monitorbench.config.endpoint import OpenAiEngine
-from monitorbench.engines.batch_state import BatchRecord
-from monitorbench.engines.batch_wire import BatchWire
-from monitorbench.engines.endpoint_attempt import REFUSED, is_too_long
-from monitorbench.engines.endpoint_fields import chat_fields
+from monitorbench.engines.endpoint.batch_state import BatchRecord
+from monitorbench.engines.endpoint.batch_wire import BatchWire
+from monitorbench.engines.endpoint.wire import REFUSED, chat_fields, is_too_long
 from monitorbench.engines.protocol import Decoding, Failure, Request
 
 _CLOCKS_DIFFER_SECONDS = 600.0

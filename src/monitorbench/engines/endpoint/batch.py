@@ -1,8 +1,8 @@
 """`engine.batch`: requests handed in together, their answers fetched when the provider has them.
 
 A `Model` like a chat endpoint, at another price and pace. What was handed in is in the run's directory
-(`engines.batch_state`), so that a process that was killed goes on waiting for the same batch. What a batch
-may cost is reserved before it is handed in, since it can't be stopped at `max_cost`.
+(`batch_state`), so that a process that was killed goes on waiting for the same batch. What a batch may cost
+is reserved before it is handed in, since it can't be stopped at `max_cost`.
 """
 
 import json
@@ -15,14 +15,14 @@ from pathlib import Path
 from monitorbench import strict_json
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.endpoint import OpenAiEngine
-from monitorbench.engines.batch_formats import BatchOutcome, format_of
-from monitorbench.engines.batch_state import BatchRecord, BatchState
-from monitorbench.engines.batch_wire import BatchWire, UnknownFate
-from monitorbench.engines.endpoint_body import most_bytes
-from monitorbench.engines.endpoint_limits import cost, estimated_tokens, retry_delay
-from monitorbench.engines.endpoint_redaction import redacted, redacted_reply
-from monitorbench.engines.endpoint_reply import failed, one_line, read_reply
-from monitorbench.engines.openai_engine import CostLimit
+from monitorbench.engines.endpoint.batch_formats import BatchOutcome, format_of
+from monitorbench.engines.endpoint.batch_state import BatchRecord, BatchState
+from monitorbench.engines.endpoint.batch_wire import BatchWire, UnknownFate
+from monitorbench.engines.endpoint.chat import CostLimit
+from monitorbench.engines.endpoint.limits import cost, estimated_tokens, retry_delay
+from monitorbench.engines.endpoint.redaction import redacted, redacted_reply
+from monitorbench.engines.endpoint.reply import failed, one_line, read_reply
+from monitorbench.engines.endpoint.wire import most_bytes
 from monitorbench.engines.protocol import Decoding, Reply, Request
 
 _log = logging.getLogger(__name__)

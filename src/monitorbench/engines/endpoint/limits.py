@@ -17,7 +17,9 @@ import math
 import random
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from monitorbench.config.monitor import Prices
@@ -118,3 +120,21 @@ def cost(prices: Prices | None, prompt: int, cached: int, completion: int) -> fl
 def estimated_tokens(characters: int) -> int:
     """Tokens of a text before anybody has counted them: one for three characters, on the safe side."""
     return 1 + characters // 3
+
+
+_until: ContextVar[float | None] = ContextVar("given_up_at", default=None)
+
+
+@contextmanager
+def given_up_at(until: float) -> Iterator[None]:
+    """Nobody waits any more from `until` on, a time on `time.monotonic`, for what the body asks."""
+    before = _until.set(until)
+    try:
+        yield
+    finally:
+        _until.reset(before)
+
+
+def waited_until() -> float | None:
+    """That time; None where nobody said one."""
+    return _until.get()
