@@ -41,8 +41,8 @@ from monitorbench.scoring.recommendation.contenders import (
     limits_of,
     own_answers,
     settings_of,
-    shortcut,
-    shortcut_on_test,
+    shortcuts_at,
+    shortcuts_on_test,
 )
 from monitorbench.scoring.recommendation.deployment import Deployment
 from monitorbench.scoring.recommendation.more import more_for_promise, promise_of
@@ -70,7 +70,7 @@ def recommended(
     checks = shortcuts_over(study, data)
     found = assembled(
         contenders,
-        [shortcut(each, study.recommend, name, checks, pairs[0], deployment) for name in checks.names],
+        shortcuts_at(each, study.recommend, checks, pairs[0], deployment),
         [promise for _, promise in made],
         [pair.test.usage for pair in pairs],
         deployment,
@@ -124,17 +124,15 @@ def decision_of(
         contenders = [
             at_point(study, point, pair, deployment) for point, pair in zip(points, pairs, strict=True)
         ]
-        shortcuts = [
-            shortcut(settings_of(study, points[0]), study.recommend, name, checks, pairs[0], deployment)
-            for name in checks.names
-        ]
+        asked = settings_of(study, points[0])
+        shortcuts = shortcuts_at(asked, study.recommend, checks, pairs[0], deployment)
     else:
         limits = [limits_of(one) for one in points] or [{}] * n
         contenders = [
             own_answers(study.recommend, of, deployment, limit)
             for of, limit in zip(read, limits, strict=True)
         ]
-        shortcuts = [shortcut_on_test(study.recommend, name, checks, read[0]) for name in checks.names]
+        shortcuts = shortcuts_on_test(study.recommend, checks, read[0])
     found = assembled(
         contenders,
         shortcuts,
