@@ -58,9 +58,9 @@ def test_a_resumed_training_has_no_speed_of_before():
 @pytest.mark.parametrize(
     "numbers",
     [
-        TrainingNumbers(0, 12, None, None, None, None, None, 0.0),
-        TrainingNumbers(7, 12, 1.42, 0.531, 5, 204.3, 42.0, 50.0),
-        TrainingNumbers(120000, 120000, 12.345, 1.0, 119500, 123456.7, 35999.0, 1.0),
+        TrainingNumbers(0, 12, None, None, None, None, None, None, 0.0),
+        TrainingNumbers(7, 12, 1.42, 1.9, 0.531, 5, 204.3, 42.0, 50.0),
+        TrainingNumbers(120000, 120000, 12.345, 13.0, 1.0, 119500, 123456.7, 35999.0, 1.0),
     ],
 )
 def test_a_line_fits_a_terminal(numbers: TrainingNumbers, monkeypatch: pytest.MonkeyPatch):
@@ -103,12 +103,14 @@ def test_the_summary_says_what_came_of_it():
         {"step": 15, "loss": 0.7, "auroc": 0.82},
         {"step": 30, "loss": 0.4, "auroc": 0.78},
     ]
-    numbers = TrainingNumbers(30, 30, 0.4, 0.78, 30, 1234.5, 0.0, 130.0)
+    numbers = TrainingNumbers(30, 30, 0.4, 0.9, 0.78, 30, 1234.5, 0.0, 130.0)
     assert summary(points, numbers) == (
         "30 steps, 0:02:10; loss 0.700 -> 0.400; AUROC on validation 0.500 -> 0.780; best 0.820 at step 15; "
         "1,234 tokens/s"
     )
     assert summary(points[:1], numbers._replace(done=0, tokens_per_second=None)) == "0 steps, 0:02:10"
+    assert "; loss 0.900 -> 0.700; " in summary(points[:2], numbers)  # not 0.700 -> 0.700
+    assert "; loss 0.700; " in summary(points[:2], numbers._replace(done=1, total=1))
 
 
 def test_lines_of_the_log_go_above_the_bar(monkeypatch):

@@ -14,10 +14,10 @@ from monitorbench.config.base import Config, ConfigError
 from monitorbench.config.pilot import WhoAndWhen
 from monitorbench.config.study import Paths, Study
 from monitorbench.intervention.outcomes import Outcome, read_outcomes, write_outcomes
-from monitorbench.intervention.report.decision_table import show_decision
-from monitorbench.intervention.statistics.again import at_its_error
 from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import write_decision
+from monitorbench.intervention.statistics.sequential import at_its_error
+from monitorbench.report.pilot.decision_table import show_decision
 from monitorbench.runs.directory import RunDirectory, compared_file
 from monitorbench.runs.files import content_hash
 
@@ -60,7 +60,7 @@ def run_pilot(study: Study) -> Path:
 
 def _locate(config: Config, recorded: WhoAndWhen, paths: Paths) -> Path:
     from monitorbench.intervention.recorded.open import locate
-    from monitorbench.intervention.report.localisation import as_lines, write_localisation
+    from monitorbench.report.pilot.localisation import as_lines, write_localisation
 
     found = locate(recorded, paths)
     settings = recorded.model_dump(mode="json", exclude={"scores"})

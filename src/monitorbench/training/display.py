@@ -38,6 +38,8 @@ class TrainingNumbers(NamedTuple):
     """Optimizer steps."""
     loss: float | None
     """The mean over the last ten steps; None before the first of this process."""
+    first_loss: float | None
+    """Loss of the first step of this process."""
     auroc: float | None
     """On the validation split; None where there is none yet, or no label has a score."""
     validated_at: int | None
@@ -65,6 +67,7 @@ class TrainingCourse:
         self._total, self._done, self._done_before = total, done, done
         self._every, self._clock, self._began = validate_every, clock, clock()
         self._losses = deque[float](maxlen=_SMOOTHED)
+        self._first_loss: float | None = None
         self._steps = deque[tuple[int, float]](maxlen=_TIMED)
         self._stepping = 0.0
         self._validations: list[float] = []
@@ -75,6 +78,8 @@ class TrainingCourse:
         """Note one optimizer step."""
         self._done += 1
         self._losses.append(loss)
+        if self._first_loss is None:
+            self._first_loss = loss
         self._steps.append((tokens, seconds))
         self._stepping += seconds
 
@@ -90,6 +95,7 @@ class TrainingCourse:
             done=self._done,
             total=self._total,
             loss=statistics.fmean(self._losses) if self._losses else None,
+            first_loss=self._first_loss,
             auroc=self._auroc,
             validated_at=self._validated_at,
             tokens_per_second=sum(tokens for tokens, _ in self._steps) / seconds if seconds else None,
@@ -131,7 +137,10 @@ def summary(points: Sequence[Mapping[str, Any]], numbers: TrainingNumbers) -> st
     trained = [point for point in points if point["step"]]
     parts = [f"{numbers.done} steps, {clock_time(numbers.seconds)}"]
     if trained:
-        parts.append(f"loss {or_dash(trained[0]['loss'])} -> {or_dash(trained[-1]['loss'])}")
+        # One point of the curve has the mean over all steps, which is no course of its own.
+        first = trained[0]["loss"] if len(trained) > 1 else numbers.first_loss
+        course = [first, trained[-1]["loss"]] if numbers.total > 1 else [trained[-1]["loss"]]
+        parts.append(f"loss {' -> '.join(map(or_dash, course))}")
         parts.append(f"AUROC on validation {or_dash(points[0]['auroc'])} -> {or_dash(trained[-1]['auroc'])}")
     scored = [point for point in trained if point["auroc"] is not None]
     if scored and (best := max(scored, key=lambda point: point["auroc"])) is not trained[-1]:

@@ -12,12 +12,11 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.engines.protocol import Completion, Decoding
 from monitorbench.engines.weights import weights_folder, weights_identity
-from monitorbench.intervention.agents.protocol import AgentTurn
-from monitorbench.intervention.agents.scripted import Scripted
-from monitorbench.intervention.agents.trajectory import sample_of_run
 from monitorbench.intervention.critic.critic import BagOfWords, CriticJudgement, open_critic
 from monitorbench.intervention.critic.training_data import failed, samples_of
+from monitorbench.intervention.loop.agents import AgentTurn, Scripted
 from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
+from monitorbench.intervention.transcripts import sample_of_run
 from monitorbench.metrics.auroc import auroc
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, Sample

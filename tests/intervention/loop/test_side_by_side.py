@@ -17,7 +17,7 @@ from monitorbench.engines.openai_engine import CostLimit
 from monitorbench.intervention.loop import schedule
 from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 from monitorbench.intervention.loop.live import LiveRuns, run_live
-from monitorbench.intervention.loop.side_by_side import (
+from monitorbench.intervention.loop.schedule import (
     Abandoned,
     Going,
     Stoppable,

@@ -2,7 +2,7 @@ import pytest
 from fake_outcomes import outcomes, run
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.statistics.matched import matched
+from monitorbench.intervention.statistics.effect import matched
 
 
 def test_each_cell_is_where_the_paper_has_it() -> None:

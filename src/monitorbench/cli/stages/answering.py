@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 
 
 def _report(study: Study, _: Compose) -> Path:
-    from monitorbench.intervention.report.write import is_of_a_pilot, report_pilot
+    from monitorbench.report.pilot.page import is_of_a_pilot, report_pilot
     from monitorbench.report.write import is_unscored_evaluation, report
 
     run = study.required_run()

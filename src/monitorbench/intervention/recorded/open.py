@@ -15,10 +15,10 @@ from monitorbench.config.pilot import (
     WhoAndWhen,
 )
 from monitorbench.config.study import Paths
-from monitorbench.intervention.critic.localisation import Localisation, MarkedRun, localise
-from monitorbench.intervention.critic.step_scores import read_step_scores
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.recorded import fireact, reflexion_alfworld, reflexion_programs, who_and_when
+from monitorbench.intervention.recorded.localisation import Localisation, MarkedRun, localise
+from monitorbench.intervention.recorded.step_scores import read_step_scores
 from monitorbench.sources import fetch
 from monitorbench.sources.read import SourceFiles
 

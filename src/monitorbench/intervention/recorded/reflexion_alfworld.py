@@ -12,8 +12,15 @@ from collections.abc import Mapping
 from monitorbench.config.base import UserError
 from monitorbench.config.pilot import ReflexionAlfworld
 from monitorbench.intervention.outcomes import Outcome
-from monitorbench.intervention.recorded.archive import broken, json_array, members, text_field, truth_field
-from monitorbench.intervention.recorded.matching import RecordedRun, pair_arms
+from monitorbench.intervention.recorded.archive import (
+    RecordedRun,
+    broken,
+    json_array,
+    members,
+    pair_arms,
+    text_field,
+    truth_field,
+)
 from monitorbench.sources.read import SourceFiles
 
 _BASELINE, _TREATED = "base_run_logs", "reflexion_run_logs"

@@ -14,8 +14,15 @@ from typing import Any
 from monitorbench.config.base import UserError
 from monitorbench.config.pilot import ReflexionPrograms
 from monitorbench.intervention.outcomes import Outcome
-from monitorbench.intervention.recorded.archive import broken, json_lines, members, text_field, truth_field
-from monitorbench.intervention.recorded.matching import RecordedRun, pair_arms
+from monitorbench.intervention.recorded.archive import (
+    RecordedRun,
+    broken,
+    json_lines,
+    members,
+    pair_arms,
+    text_field,
+    truth_field,
+)
 from monitorbench.sources.read import SourceFiles
 
 _ROOT = "programming_runs/root/"

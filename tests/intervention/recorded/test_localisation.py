@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.critic.localisation import (
+from monitorbench.intervention.recorded.localisation import (
     ALL,
     CRITIC,
     HUMAN,
@@ -22,7 +22,7 @@ from monitorbench.intervention.critic.localisation import (
     localise,
     may_fire,
 )
-from monitorbench.intervention.report.localisation import as_lines, write_localisation
+from monitorbench.report.pilot.localisation import as_lines, write_localisation
 
 FATES = ("exact", "before", "after", "never", "unscored")
 

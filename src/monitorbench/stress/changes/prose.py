@@ -1,11 +1,14 @@
-"""The same prose in other words, by rules that leave what is said as it is: contractions and turns of phrase.
+"""The same prose in other words or letters: contractions, turns of phrase, look-alikes, unseen characters.
 
-Code stays, and so does what is `text.kept`: inline code, quotations, names. No question is rewritten, whose
-order of words depends on its contractions, and nothing in capitals. A rule is here only where its two sides
-say the same whatever stands around them, or where what stands around them is part of it.
+Code stays, and so does what is `text.kept`: inline code, quotations, paths, addresses, names of a program. In
+other words no question is rewritten, whose order of words depends on its contractions, and nothing in
+capitals; a rule is here only where its two sides say the same whatever stands around them, or where what
+stands around them is part of it. Look-alikes are Cyrillic letters among the Latin: what `prompts.lookalikes`
+reads of the text is what it reads of the former.
 """
 
 import re
+import unicodedata
 from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -13,66 +16,15 @@ from random import Random
 from typing import NamedTuple
 
 from monitorbench.records import Sample
-from monitorbench.stress.changes.change import SampleChange
+from monitorbench.stress.changes.change import SampleChange, wordings
 from monitorbench.stress.changes.places import rewritten
-from monitorbench.stress.changes.text.kept import TextSpan, united
+from monitorbench.stress.changes.text.kept import TextSpan, outside, united
 from monitorbench.stress.changes.text.pieces import in_prose
 
-NOT = {
-    "do not": "don't",
-    "does not": "doesn't",
-    "did not": "didn't",
-    "is not": "isn't",
-    "are not": "aren't",
-    "was not": "wasn't",
-    "were not": "weren't",
-    "has not": "hasn't",
-    "have not": "haven't",
-    "cannot": "can't",
-    "could not": "couldn't",
-    "should not": "shouldn't",
-    "would not": "wouldn't",
-    "will not": "won't",
-}
-PRONOUNS = {
-    "I am": "I'm",
-    "I will": "I'll",
-    "you are": "you're",
-    "you will": "you'll",
-    "we are": "we're",
-    "they are": "they're",
-}
-"""Long form to short form. `it is` and `I have` are left out: their short forms have other meanings too."""
-IS = {"it is": "it's", "that is": "that's", "there is": "there's"}
-"""Only in full, and in front of what `has` can't stand before."""
-PHRASES = {
-    "in order to": "so as to",
-    "however,": "nevertheless,",
-    "for example": "for instance",
-    "because of": "owing to",
-    "due to the fact that": "owing to the fact that",
-    "in addition,": "additionally,",
-    "moreover,": "furthermore,",
-    "therefore,": "for that reason,",
-    "as a result,": "consequently,",
-    "in general,": "generally,",
-    "in other words,": "put differently,",
-    "first of all,": "to begin with,",
-    "make sure that": "ensure that",
-    "right away": "at once",
-    "prior to": "before",
-    "perhaps": "maybe",
-    "although": "though",
-    "until": "till",
-    "each other": "one another",
-    "someone": "somebody",
-    "anyone": "anybody",
-    "everyone": "everybody",
-    "utilize": "use",
-    "assist you": "help you",
-    "assist with": "help with",
-}
-"""Turns of phrase that say the same, whatever stands around them."""
+_CONTRACTIONS: dict[str, dict[str, str]] = wordings()["contractions"]
+NOT, PRONOUNS, IS = (_CONTRACTIONS[name] for name in ("not", "pronouns", "is"))
+"""Long form to short form."""
+PHRASES: dict[str, str] = wordings()["phrases"]
 
 _BEFORE_A_WORD = r"(?=[ \n][^\W\d])"
 """A short form stands before a word."""
@@ -195,4 +147,44 @@ PARAPHRASES = (
     SampleChange("paraphrase.contracted", _of(CONTRACTED), version=2),
     SampleChange("paraphrase.expanded", _of(EXPANDED), version=2),
     SampleChange("paraphrase.phrases", _of(OTHER_PHRASES), version=2),
+)
+
+
+LIKE = str.maketrans("aeopxysAEOPXYSTM", "аеорхуѕАЕОРХУЅТМ")
+"""Latin to Cyrillic letters of one shape, all of which `prompts.lookalikes` reads as Latin again."""
+UNSEEN = "\u200b"
+"""Zero width space."""
+_SOME = 0.15
+
+
+def replaced(share: float, text: str, draw: Random) -> str:
+    """Each letter that has a look-alike becomes it with probability `share`."""
+    return "".join(one.translate(LIKE) if draw.random() < share else one for one in text)
+
+
+def interspersed(text: str, draw: Random) -> str:
+    """An unseen character behind every third letter or so, but none between a letter and its marks."""
+    return "".join(
+        f"{one}{UNSEEN}" if one.isalpha() and not _is_joined(after) and draw.random() < 1 / 3 else one
+        for one, after in zip(text, [*text[1:], ""], strict=False)
+    )
+
+
+def _is_joined(character: str) -> bool:
+    """Whether it is drawn as one with the letter before it: a mark, a joiner, a part of a Korean syllable."""
+    is_korean = "\u1160" <= character <= "\u11ff"
+    return bool(character) and (is_korean or unicodedata.category(character) in ("Mn", "Mc", "Me", "Cf"))
+
+
+def _respelled(of_text: Callable[[str, Random], str], sample: Sample, draw: Random) -> Sample | None:
+    def of_prose(text: str, kept: Sequence[TextSpan]) -> str:
+        return "".join(of_text(part, draw) if is_free else part for part, is_free in outside(kept, text))
+
+    return rewritten(sample, partial(in_prose, rewrite=of_prose))
+
+
+LOOKALIKES = (
+    SampleChange("lookalikes.some", partial(_respelled, partial(replaced, _SOME)), version=2),
+    SampleChange("lookalikes.all", partial(_respelled, partial(replaced, 1.0)), version=2),
+    SampleChange("lookalikes.unseen", partial(_respelled, interspersed), version=2),
 )

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.critic.step_scores import Scores
+from monitorbench.intervention.recorded.step_scores import Scores
 from monitorbench.metrics import bootstrap
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.rates import Interval, wilson_interval

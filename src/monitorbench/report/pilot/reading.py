@@ -16,7 +16,7 @@ from monitorbench.intervention.statistics.decision_file import (
     PilotDecision,
     read_decision,
 )
-from monitorbench.intervention.statistics.matched import Matched, matched
+from monitorbench.intervention.statistics.effect import Matched, matched
 from monitorbench.intervention.transcripts import EPISODES, Episode
 from monitorbench.runs.directory import checked_file
 from monitorbench.runs.keyed_log import read_log

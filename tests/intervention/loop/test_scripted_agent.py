@@ -8,8 +8,7 @@ from scipy.stats import binomtest
 
 from monitorbench.config.base import ConfigError
 from monitorbench.config.pilot import ScriptedAgent
-from monitorbench.intervention.agents.protocol import Mechanism, Situation
-from monitorbench.intervention.agents.scripted import Scripted
+from monitorbench.intervention.loop.agents import Mechanism, Scripted, Situation
 from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 
 LIMITS = RunLimits(min_step=2, step_budget=15, max_interventions=3, warning="Look out.")

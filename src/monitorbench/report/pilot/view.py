@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from monitorbench.intervention.outcomes import BASELINE, Outcome
-from monitorbench.intervention.report.reading import PilotRun
 from monitorbench.intervention.statistics.decision_file import ConditionResult, PilotDecision
 from monitorbench.intervention.statistics.wording import WORDS, points
 from monitorbench.metrics.written import DASH, counted, interval, p_value, rate, signed, signed_interval
+from monitorbench.report.pilot.reading import PilotRun
 
 _MOST_REASONS = 100
 _MOST_COUNTS = 8

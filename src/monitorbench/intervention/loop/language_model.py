@@ -24,8 +24,8 @@ from monitorbench.config.base import ConfigError, Incomplete
 from monitorbench.config.pilot import LanguageModelAgent
 from monitorbench.config.study import LabelWords, Prompt, PromptKind
 from monitorbench.engines.reasoning import THOUGHT, part_thinking, without_tag
-from monitorbench.intervention.agents.protocol import ChosenAction, Policy, Situation
-from monitorbench.intervention.agents.trajectory import request, response
+from monitorbench.intervention.loop.agents import ChosenAction, Policy, Situation
+from monitorbench.intervention.transcripts import request, response
 from monitorbench.records import Category, Construction, Label, LabelSource, Message, Role, Sample, Task
 
 if TYPE_CHECKING:

@@ -11,7 +11,9 @@ from corridor import ACTIONS, Corridor
 
 from monitorbench.config.pilot import LanguageModelAgent
 from monitorbench.engines.protocol import Decoding, Reply, Request
-from monitorbench.intervention.agents.language_model import (
+from monitorbench.intervention.loop.agents import AgentTurn, Situation
+from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
+from monitorbench.intervention.loop.language_model import (
     LETTERS,
     LanguageModel,
     ModelAnswer,
@@ -19,8 +21,6 @@ from monitorbench.intervention.agents.language_model import (
     prompt,
     read_react,
 )
-from monitorbench.intervention.agents.protocol import AgentTurn, Situation
-from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.records import Sample

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from monitorbench.intervention.outcomes import Outcome
-from monitorbench.intervention.report.reading import ComparedCondition, Transcripts
-from monitorbench.intervention.statistics.matched import MatchedRuns
+from monitorbench.intervention.statistics.effect import MatchedRuns
 from monitorbench.intervention.transcripts import Episode, Step
 from monitorbench.metrics.written import counted
+from monitorbench.report.pilot.reading import ComparedCondition, Transcripts
 from monitorbench.report.samples.marked import MOST_CHARACTERS
 
 Kind = Literal["disruption", "recovery"]

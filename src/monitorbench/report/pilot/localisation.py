@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from monitorbench.intervention.critic.localisation import Localisation, Located, RunShare
+from monitorbench.intervention.recorded.localisation import Localisation, Located, RunShare
 from monitorbench.runs.files import write_json
 
 LOCALISATION = "localisation.json"
