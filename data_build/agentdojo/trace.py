@@ -105,8 +105,12 @@ def environment(suite: TaskSuite, injections: dict[str, str]) -> TaskEnvironment
             return [filled(item) for item in value]
         if isinstance(value, str) and "@@" in value:
             for vector, default in defaults.items():
-                parts = (default, injections.get(vector, ""))
-                value = value.replace(marked(vector), gap.join(filter(None, parts)))
+                before, found, _ = value.partition(marked(vector))
+                injected = injections.get(vector, "") if found else ""
+                has_text = bool(before.strip() or default)
+                value = value.replace(
+                    marked(vector), default + gap * (bool(injected) and has_text) + injected
+                )
         return value
 
     return suite.environment_type.model_validate(filled(data))
@@ -329,4 +333,7 @@ def main(target: Path) -> None:
 
 
 if __name__ == "__main__":
+    # The package's tools go through sets, whose order hangs on the hash seed.
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "PYTHONHASHSEED": "0"})
     main(Path(sys.argv[1]))

@@ -30,7 +30,7 @@ from monitorbench.sources.declaration import ConstructionContext, InstalledData,
 
 CELL = Cell(Category.SAFETY_PERMISSION, "agent")
 LICENCE = "MIT"
-SHA256 = "6c4acd28c9017f7aadbdbe22577c50b7ef142ecf57fc476606e262c682feb4ad"
+SHA256 = "093c6ea5caf219ec59b349d5bf0082e68b58d78815e6a4f4bae1b087d0aea13c"
 """Checksum of the stored sessions."""
 _FILE = "agentdojo.jsonl.xz"
 
