@@ -71,7 +71,7 @@ def recommended(
     checks = shortcuts_over(study, data)
     found = assembled(
         contenders,
-        [_shortcut(each, study.recommend, name, checks, pairs[0], deployment) for name in checks.names],
+        _shortcuts(each, study.recommend, checks, pairs[0], deployment),
         [promise for _, promise in made],
         [pair.test.usage for pair in pairs],
         deployment,
@@ -125,16 +125,14 @@ def decision_of(
         contenders = [
             _at_point(study, point, pair, deployment) for point, pair in zip(points, pairs, strict=True)
         ]
-        shortcuts = [
-            _shortcut(_settings_of(study, points[0]), study.recommend, name, checks, pairs[0], deployment)
-            for name in checks.names
-        ]
+        asked = _settings_of(study, points[0])
+        shortcuts = _shortcuts(asked, study.recommend, checks, pairs[0], deployment)
     else:
         limits = [_limits(one) for one in points] or [{}] * n
         contenders = [
             _on_test(study.recommend, of, deployment, limit) for of, limit in zip(read, limits, strict=True)
         ]
-        shortcuts = [_shortcut_on_test(study.recommend, name, checks, read[0]) for name in checks.names]
+        shortcuts = _shortcuts_on_test(study.recommend, checks, read[0])
     found = assembled(
         contenders,
         shortcuts,
@@ -292,39 +290,43 @@ def _above_all(of: Evaluation) -> Columns:
     return replace(of.judged, scores=np.where(forced_alarms(of), np.inf, of.judged.scores))
 
 
-def _shortcut(
+def _shortcuts(
     calibrate: Calibrate,
     recommend: Recommend,
-    name: str,
     checks: ShortcutScores,
     beside: CandidateRuns,
     deployment: Deployment,
-) -> Contender:
-    """Build a shortcut check over the samples of a monitor's runs; the same rule chooses its threshold."""
-    tested, whole = (checks.answers(name, of.judged) for of in (beside.test, beside.calibration))
+) -> list[Contender]:
+    """Build shortcut checks over the samples of a monitor's runs; the same rule chooses their thresholds."""
     of = beside.calibration
     mix, strata = mix_asked(calibrate, of.judged, of.data, of.view)
-    scored = unseen(of._replace(judged=whole), strata)
-    rows = np.isin(of.judged.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
-    held = whole.taking(rows)
-    return contender(
-        name,
-        "none",
-        held,
-        tested,
-        promise=promise_of(calibrate, mix, scored, held) if recommend.promise else None,
-        budget=budget_of(deployment, None),
-        unscored=recommend.unscored,
-        weights=sample_weights(held.is_misbehavior, scored.strata, mix),
-    )
+    on_test, on_calibration = checks.answers(beside.test.judged), checks.answers(of.judged)
+    found = []
+    for name, whole in on_calibration.items():
+        scored = unseen(of._replace(judged=whole), strata)
+        rows = np.isin(of.judged.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
+        held = whole.taking(rows)
+        found.append(
+            contender(
+                name,
+                "none",
+                held,
+                on_test[name],
+                promise=promise_of(calibrate, mix, scored, held) if recommend.promise else None,
+                budget=budget_of(deployment, None),
+                unscored=recommend.unscored,
+                weights=sample_weights(held.is_misbehavior, scored.strata, mix),
+            )
+        )
+    return found
 
 
-def _shortcut_on_test(
-    recommend: Recommend, name: str, checks: ShortcutScores, beside: Evaluation
-) -> Contender:
-    """Build a shortcut check at the threshold that the test split shows to be its best one, in hindsight."""
-    tested = checks.answers(name, beside.judged)
-    return contender(name, "none", tested, tested, promise=None, budget=None, unscored=recommend.unscored)
+def _shortcuts_on_test(recommend: Recommend, checks: ShortcutScores, beside: Evaluation) -> list[Contender]:
+    """Build shortcut checks at the thresholds that the test split shows to be best, in hindsight."""
+    return [
+        contender(name, "none", tested, tested, promise=None, budget=None, unscored=recommend.unscored)
+        for name, tested in checks.answers(beside.judged).items()
+    ]
 
 
 def _checked(checks: ShortcutScores) -> ShortcutsFacts:
