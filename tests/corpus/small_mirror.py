@@ -151,7 +151,8 @@ _OTHERS = sorted(
 )
 
 
-CELLS = (QA, CODE, "sycophancy_bias/qa", SYCOPHANCY, NO_SOURCE, "specification_gaming/code", GAMING)
+AGENT = "safety_permission/agent"
+CELLS = (QA, CODE, AGENT, "sycophancy_bias/qa", SYCOPHANCY, NO_SOURCE, "specification_gaming/code", GAMING)
 BENCHMARK = {QA: (6, 1), CODE: (7, 0), SYCOPHANCY: (4, 4), NO_SOURCE: (3, 0), GAMING: (3, 3)}
 CORPUS = {QA: 30, CODE: 1000, SYCOPHANCY: 10, NO_SOURCE: 5, GAMING: 1000}
 
@@ -185,6 +186,7 @@ def overrides(
         key = cell.replace("/", ".")
         # One source is a whole stratum here.
         free = ", max_strata: {refusal: 1.0}, development_pairs: null" if cell == QA else ""
+        free += ", development_pairs: 0" if cell == AGENT else ""
         settings[f"dataset.benchmark.{key}"] = (
             f"{{without_thinking: {without}, with_thinking: {with_}{free}}}"
         )
