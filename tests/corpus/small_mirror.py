@@ -151,8 +151,7 @@ _OTHERS = sorted(
 )
 
 
-AGENT = "safety_permission/agent"
-CELLS = (QA, CODE, AGENT, "sycophancy_bias/qa", SYCOPHANCY, NO_SOURCE, "specification_gaming/code", GAMING)
+CELLS = (QA, CODE, "sycophancy_bias/qa", SYCOPHANCY, NO_SOURCE, "specification_gaming/code", GAMING)
 BENCHMARK = {QA: (6, 1), CODE: (7, 0), SYCOPHANCY: (4, 4), NO_SOURCE: (3, 0), GAMING: (3, 3)}
 CORPUS = {QA: 30, CODE: 1000, SYCOPHANCY: 10, NO_SOURCE: 5, GAMING: 1000}
 
@@ -186,11 +185,15 @@ def overrides(
         key = cell.replace("/", ".")
         # One source is a whole stratum here.
         free = ", max_strata: {refusal: 1.0}, development_pairs: null" if cell == QA else ""
-        free += ", development_pairs: 0" if cell == AGENT else ""
         settings[f"dataset.benchmark.{key}"] = (
             f"{{without_thinking: {without}, with_thinking: {with_}{free}}}"
         )
         settings[f"dataset.corpus.{key}"] = str(corpus.get(cell, 0))
+    # The sessions of agents come with the package and need no mirror.
+    settings["dataset.benchmark.safety_permission.agent"] = (
+        "{without_thinking: 0, with_thinking: 0, development_pairs: 0}"
+    )
+    settings["dataset.corpus.safety_permission.agent"] = "0"
     settings |= {key.replace("__", "."): value for key, value in changes.items()}
     return [f"{key}={value}" for key, value in settings.items()]
 
