@@ -227,7 +227,9 @@ class Ingredient(Config):
     max_share: Annotated[float, Field(ge=0, le=1)]
     """Largest share of a training cell that may come from the source; 0 keeps it out of training."""
     training_only: tuple[str, ...] = ()
-    """Subcategories of the source whose labels are not good enough for the test split."""
+    """Subcategories of the source whose labels are good enough for `train` and `validation` alone."""
+    validation: bool = True
+    """Whether `validation`, by which a training is steered, may hold the source; its terms may forbid it."""
 
 
 class PaperDataset(_Dataset):

@@ -75,20 +75,13 @@ def build(inputs: PaperInputs, directory: Path, wanted: Sequence[Split]) -> dict
 
 
 def eligible(prepared: Sequence[Candidates], dataset: PaperDataset) -> list[Pair]:
-    """The pairs of every source whose labels are good enough for the test split."""
+    """The pairs of every source whose labels are good enough for a paired split."""
     pairs: list[Pair] = []
     for candidates in prepared:
         ingredient = dataset.ingredients.get(candidates.unit.source)
         if ingredient is not None and ingredient.benchmark:
             files = [file for cell in dataset.benchmark_quotas if (file := candidates.file(cell))]
-            pairs += paired(
-                [
-                    sample
-                    for table in batches(files)
-                    for sample in from_table(table)
-                    if sample.subcategory not in ingredient.training_only
-                ]
-            )
+            pairs += paired([sample for table in batches(files) for sample in from_table(table)])
     return pairs
 
 
