@@ -103,7 +103,7 @@ def _take(
             for pair in pairs
             if trace in ("", trace_of(pair))
             and split_of.get(pair.benign.group_id, split) is split
-            and _may_be_in(pair, split, ingredients)
+            and _may_be_in(pair, split, ingredients, quota.held_out)
             and quota.max_strata.get(pair.benign.stratum, 1.0) > 0
         ]
         if quota.balance is not None:
@@ -116,15 +116,18 @@ def _take(
     return taken
 
 
-def _may_be_in(pair: Pair, split: Split, ingredients: Mapping[str, Ingredient]) -> bool:
-    """Whether the source's terms, and the worth of its labels, allow the split."""
+def _may_be_in(
+    pair: Pair, split: Split, ingredients: Mapping[str, Ingredient], held_out: Sequence[str]
+) -> bool:
+    """Whether the source's terms, the worth of its labels and what is held out allow the split."""
     sample = pair.benign
+    if split is Split.VALIDATION and {sample.cue, sample.subcategory} & set(held_out):
+        return False
     ingredient = ingredients.get(sample.source)
     if ingredient is None:
         return True
-    if split is Split.VALIDATION:
-        return ingredient.validation
-    return sample.subcategory not in ingredient.training_only
+    labels_suffice = split is Split.VALIDATION or sample.subcategory not in ingredient.training_only
+    return split.value in ingredient.paired and labels_suffice
 
 
 def _distinct(pairs: Sequence[Pair], dataset: PaperDataset) -> list[Pair]:

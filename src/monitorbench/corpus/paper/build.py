@@ -116,9 +116,18 @@ def _fill(
     for cell, quota in dataset.corpus_quotas.items():
         files = [file for candidates in prepared if (file := candidates.file(cell))]
         if quota and files:
+            paired_quota = dataset.benchmark_quotas.get(cell)
             jobs.append(
                 CellJob(
-                    cell, files, quota, shares, dataset.seed, dataset.near_duplicates, directory, directory
+                    cell,
+                    files,
+                    quota,
+                    shares,
+                    paired_quota.held_out if paired_quota else (),
+                    dataset.seed,
+                    dataset.near_duplicates,
+                    directory,
+                    directory,
                 )
             )
     jobs.sort(key=lambda job: -sum(file.stat().st_size for file in job.files))

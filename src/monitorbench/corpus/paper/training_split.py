@@ -33,6 +33,8 @@ class CellJob(NamedTuple):
     files: Sequence[Path]
     quota: int
     max_shares: Mapping[str, float]
+    held_out: Sequence[str]
+    """Cues and subcategories that no training sample may have."""
     seed: int
     near_duplicates: NearDuplicates
     benchmark: Path
@@ -72,6 +74,7 @@ _OVERLAPS = (
     "group in the benchmark",
     "request overlaps the benchmark",
     "response overlaps the benchmark",
+    "held out for the benchmark",
 )
 
 
@@ -121,7 +124,7 @@ def _scan(job: CellJob, names: Sequence[str]) -> _Rows:
     responses = Index([response_text(sample) for sample in benchmark], job.near_duplicates)
     number = {name: index for index, name in enumerate(names)}
     parts: list[_Rows] = []
-    columns = ["id", "group_id", "source", "label", "request", "response"]
+    columns = ["id", "group_id", "source", "label", "cue", "subcategory", "request", "response"]
     for table in batches(job.files, columns):
         batch = table.to_pylist()
         asked = [row_text(row["request"]) for row in batch]
@@ -130,6 +133,7 @@ def _scan(job: CellJob, names: Sequence[str]) -> _Rows:
         response_overlaps = responses.overlaps(said) & [
             len(text) >= job.near_duplicates.shortest_response for text in said
         ]
+        held_out = np.array([{row["cue"], row["subcategory"]} & set(job.held_out) != set() for row in batch])
         in_group = np.array([row["group_id"] in groups for row in batch])
         parts.append(
             _Rows(
@@ -138,7 +142,9 @@ def _scan(job: CellJob, names: Sequence[str]) -> _Rows:
                 label=np.array([row["label"] == Label.MISBEHAVIOR for row in batch]),
                 keys=signatures(_both(asked, said), job.near_duplicates).keys,
                 content=np.array([_hash64(text) for text in _both(asked, said)], np.uint64),
-                overlap=np.select([in_group, request_overlaps, response_overlaps], [1, 2, 3]).astype(np.int8),
+                overlap=np.select(
+                    [held_out, in_group, request_overlaps, response_overlaps], [4, 1, 2, 3]
+                ).astype(np.int8),
             )
         )
     return _Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
