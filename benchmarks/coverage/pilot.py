@@ -4,6 +4,7 @@ Pilots of `Kind`s are simulated and decided on, as `main` did before and by the 
 """
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
 from math import ceil
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from scipy.special import ndtri
 from scipy.stats import multinomial
 
 from benchmarks.coverage import Cell, Table
+from monitorbench.config.pilot import MOST_DECISIONS, PilotStatistics
 from monitorbench.intervention.statistics import matched
 from monitorbench.intervention.statistics.decision_rule import borne_out
 from monitorbench.intervention.statistics.effect import PilotRates, rates, transported
@@ -26,8 +28,17 @@ from monitorbench.intervention.statistics.intervals import (
     moved,
     simultaneous_tails,
 )
-from monitorbench.intervention.statistics.planning import minimum_detectable_effect, tasks_needed
-from monitorbench.intervention.statistics.power import TaskChanges, expected_changes
+from monitorbench.intervention.statistics.planning import (
+    further_tasks,
+    minimum_detectable_effect,
+    tasks_needed,
+)
+from monitorbench.intervention.statistics.power import (
+    DecisionSettings,
+    TaskChanges,
+    expected_changes,
+    observed_changes,
+)
 from monitorbench.intervention.statistics.resampling import draw_rates
 from monitorbench.intervention.statistics.unconditional import score_interval, unconditional_test
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
@@ -38,6 +49,7 @@ from monitorbench.metrics.significance import group_swap_p, holm
 PILOTS, DRAWS, AT_ONCE = 1200, 2000, 200
 CONFIDENCE, ERROR, POWER = 0.95, 0.025, 0.8
 _LIKELY = 1e-7
+_MOST_TASKS = 2000
 
 
 class Kind(NamedTuple):
@@ -139,6 +151,7 @@ def tables(seed: int, effort: float) -> Iterator[Table]:
     n = max(100, round(PILOTS * effort))
     yield _false_decisions(4 * n, seed)
     yield _power(n, seed)
+    yield _obeyed(n, seed)
     yield _every_mechanism(n // 4, seed)
     yield _plans(n, seed)
     yield _edges(n // 4, seed)
@@ -179,6 +192,59 @@ def _power(n: int, seed: int) -> Table:
         rows,
         f"With three seeds {n:,} pilots a row; with one seed all pilots there are.",
     )
+
+
+def _obeyed(n: int, seed: int) -> Table:
+    """Wrong and right decisions where whoever runs the pilot adds the tasks that it asks for."""
+    rows: list[list[Cell]] = []
+    kinds = [*(kind for kind in NOTHING if kind.seeds == 1), _PAPER, _SMALL, _GAIN, _LOSS]
+    for number, (kind, tasks) in enumerate((kind, tasks) for kind in kinds for tasks in (50, 100)):
+        shares = [(1 - kind.p) * kind.d, kind.p * kind.r]
+        rng = np.random.default_rng([seed, 6, number])
+        signs = rng.choice([-1, 1, 0], p=[*shares, 1 - sum(shares)], size=(n, _MOST_TASKS))
+        counts = np.cumsum(np.stack([signs == -1, signs == 1], axis=-1), axis=1, dtype=np.int64)
+        ends = [[_ended(pilot, tasks, spends) for pilot in counts] for spends in (False, True)]
+        sides = [[float(np.mean([end[0] == side for end in both])) for both in ends] for side in (1, -1)]
+        used = [f"{np.mean([end[1] for end in both]):,.0f}" for both in ends]
+        rows.append([kind.name, _points(kind.delta), tasks, *sides[0], *sides[1], *used])
+    return Table(
+        "Pilot: further tasks are run as advised, and all decided again",
+        "kind | points | tasks at first | intervene, before | now | don't, before | now | tasks in the end, "
+        "before | now",
+        rows,
+        f"{n:,} pilots a row, one seed a task, at most {MOST_DECISIONS} decisions; who would have to run "
+        f"more than {_MOST_TASKS:,} tasks gives up. Where the points are 0 either decision may come in "
+        "0.025. Before: every decision at the whole error. Now: each at nine tenths of what is left of it.",
+    )
+
+
+def _ended(counts: IntArray, tasks: int, spends: bool) -> tuple[int, int]:
+    """The side that one pilot ends on (0: inconclusive), and its tasks.
+
+    `counts` [tasks, 2] are disruptions and recoveries up to each task.
+    """
+    for before in range(MOST_DECISIONS):
+        lost, won = counts[tasks - 1].tolist()
+        side, more = _decided(tasks, lost, won, before if spends else None)
+        if side or not more or tasks + more > len(counts):
+            return side, tasks
+        tasks += more
+    return 0, tasks
+
+
+@cache
+def _decided(tasks: int, lost: int, won: int, before: int | None) -> tuple[int, int]:
+    """The side and the further tasks of a pilot; `before` None: as if each decision were the only one."""
+    cells = np.repeat(np.eye(4, dtype=np.int64)[:3], [tasks - lost - won, lost, won], axis=0)
+    settings = PilotStatistics(decided_before=before or 0)
+    error = ERROR if before is None else settings.error
+    if unconditional_test(cells[:, 2] - cells[:, 1]) <= 2 * error:
+        return int(np.sign(won - lost)), 0
+    if before is None:
+        changes = observed_changes(cells)
+        needed = tasks_needed((won - lost) / tasks, changes, DecisionSettings(error=ERROR)) or _MOST_TASKS + 1
+        return 0, max(1, needed - tasks)
+    return 0, further_tasks(cells, (won - lost) / tasks, 1, settings).n_tasks or 0
 
 
 def _every_mechanism(n: int, seed: int) -> Table:
@@ -330,18 +396,18 @@ def _decide_before(
     """Both bounds hold for all conditions at once, and a conditional exact test has to agree."""
     tails = simultaneous_tails(drawn.delta_success[:, list(family)], CONFIDENCE, -1.0, 1.0)
     tests = zip(family, holm([group_swap_p(pilots[i].changes) for i in family]), strict=True)
-    return [borne_out(effect_intervals(drawn, i, tails), p, CONFIDENCE) for i, p in tests]
+    return [borne_out(effect_intervals(drawn, i, tails), p, ERROR) for i, p in tests]
 
 
 def _decide_now(pilots: list[matched.TaskTable], drawn: PilotRates, family: range) -> list[EffectIntervals]:
     """Decide as `analyse` does."""
-    tails = effect_tails(drawn, family, CONFIDENCE)
+    error, tails = PilotStatistics().error, effect_tails(drawn, family, CONFIDENCE)
     tests = [unconditional_test(pilots[i].changes) for i in family]
     decisions = []
     for i, p, corrected in zip(family, tests, holm(tests), strict=True):
-        score = score_interval(pilots[i].cells, ERROR / len(family), ERROR)
+        score = score_interval(pilots[i].cells, error / len(family), error)
         exact_p = corrected if pilots[i].changes.sum() > 0 else p
-        intervals = borne_out(effect_intervals(drawn, i, tails), exact_p, CONFIDENCE, score)
+        intervals = borne_out(effect_intervals(drawn, i, tails), exact_p, error, score)
         _, lost, won, _ = pilots[i].cells.sum(axis=0).tolist()
         decisions.append(at_the_edge(intervals, bounds(drawn.p[:, i], tails, 0.0, 1.0), lost, won))
     return decisions

@@ -92,19 +92,16 @@ def test_a_point_is_no_monitor_of_its_own():
     assert [row.point for row in table.where(metric="n", part=OVERALL)] == ["", "p"]
 
 
-_STAGES = ("score.py", "stage.py")
-"""Stages print what they computed."""
+ROOMS = ("metrics", "library", "runs", "scoring", "intervention/statistics")
 
 
-@pytest.mark.parametrize("room", ["metrics", "library", "runs", "scoring", "intervention/statistics"])
-def test_what_computes_does_not_import_what_prints(room: str):
-    """A number could not be had without the page's libraries, and would be computed where it is shown."""
+@pytest.mark.parametrize(("room", "other"), [*((room, "report") for room in ROOMS), ("metrics", "config")])
+def test_what_computes_imports_neither_what_prints_nor_settings(room: str, other: str):
+    """A number could not be had without the page's libraries, or a whole study's settings."""
     assert monitorbench.__file__ is not None
     found = []
     for file in sorted((Path(monitorbench.__file__).parent / room).rglob("*.py")):
-        if file.name in _STAGES:
-            continue
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("monitorbench.report"):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"monitorbench.{other}"):
                 found.append(f"{file.name}:{node.lineno} imports {node.module}")
     assert found == []

@@ -8,9 +8,9 @@ import pytest
 from fake_results import BASE, fake_tree
 from rich.console import Console
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.cost_fronts import COSTS, QUALITIES
 from monitorbench.metrics.results import as_results
-from monitorbench.report import reading
 from monitorbench.report.figures.costs import against_cost, against_cost_figure
 from monitorbench.report.html import render_report
 from monitorbench.report.tables.costs import costed, number, on_the_front, sent_on_in_words

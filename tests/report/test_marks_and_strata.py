@@ -4,11 +4,11 @@ import pytest
 from fake_results import BASE, MANIFEST, fake_results, fake_shortcuts, fake_tree
 from test_report_tables import printed
 
+from monitorbench.metrics import reading
+from monitorbench.metrics.csv_rows import monitor_rows
 from monitorbench.metrics.results import Results, as_results
-from monitorbench.report import reading
 from monitorbench.report.figures.matrix import matrix_figure
 from monitorbench.report.html import render_report
-from monitorbench.report.tables.csv_rows import monitor_rows
 from monitorbench.report.tables.transfer import word_rows, words_of
 
 CELL, MARKED = "safety_permission/qa", "specification_gaming/qa"

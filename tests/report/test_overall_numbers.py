@@ -9,10 +9,10 @@ import pytest
 from fake_results import BASE, MANIFEST, fake_tree
 from matplotlib.axes import Axes
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.results import NO_PROMPT, as_results
 from monitorbench.metrics.written import amount, p_value, rate
 from monitorbench.records import Category, Task
-from monitorbench.report import reading
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import heat as figures_heat
 from monitorbench.report.figures import scatter as figures_scatter

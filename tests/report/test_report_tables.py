@@ -7,6 +7,8 @@ import pytest
 from fake_results import BASE, fake_tree
 from rich.console import Console
 
+from monitorbench.metrics import reading
+from monitorbench.metrics.csv_rows import monitor_rows, to_csv, transfer_rows
 from monitorbench.metrics.results import as_results
 from monitorbench.metrics.written import (
     Finding,
@@ -16,8 +18,6 @@ from monitorbench.metrics.written import (
     rate_with_interval,
     signed_with_interval,
 )
-from monitorbench.report import reading
-from monitorbench.report.tables.csv_rows import monitor_rows, to_csv, transfer_rows
 from monitorbench.report.tables.tables import print_tables
 
 TREE = fake_tree()

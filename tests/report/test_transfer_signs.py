@@ -7,10 +7,10 @@ import pytest
 from fake_results import BASE, MANIFEST, fake_results
 from rich.console import Console
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.chance import AgainstChance
 from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.results import Results, as_results, nested
-from monitorbench.report import reading
 from monitorbench.report.html import render_report
 from monitorbench.report.tables import transfer_signs
 from monitorbench.report.tables.tables import print_directions, print_negative

@@ -10,13 +10,14 @@ import pytest
 from fake_results import BASE, MANIFEST, fake_results, of_two_seeds
 from rich.console import Console
 
+from monitorbench.metrics import reading
+from monitorbench.metrics.csv_rows import to_csv, transfer_rows
+from monitorbench.metrics.trainings import doses_in_words
 from monitorbench.metrics.words import Word
 from monitorbench.metrics.written import rate, signed
-from monitorbench.report import reading
 from monitorbench.report.figures import matrix as figures_matrix
 from monitorbench.report.html import render_report
 from monitorbench.report.tables import transfer as transfer_tables
-from monitorbench.report.tables.csv_rows import to_csv, transfer_rows
 from monitorbench.report.tables.tables import print_words
 
 RESULTS = fake_results()
@@ -128,15 +129,15 @@ def test_a_matrix_has_its_numbers(measure: Any):
 def test_unlike_doses_are_said():
     """5.8 passes over one cell beside .42 over all: what differs may be the dose."""
     found = copy.deepcopy(RESULTS)
-    assert transfer_tables.doses_in_words(found) == []
+    assert doses_in_words(found.get("exposures", {})) == []
     found["exposures"] = {ALL: 0.42, f"{BASE}+safety_permission": 5.8}
-    (sentence,) = transfer_tables.doses_in_words(found)
+    (sentence,) = doses_in_words(found.get("exposures", {}))
     assert sentence.startswith("Unlike doses")
     assert "5.80" in sentence
     assert "0.42" in sentence
     assert sentence.split(";")[0] in render_report(found, MANIFEST)
     found["exposures"] = {ALL: 1.0, f"{BASE}+safety_permission": 1.4}
-    assert "1.00 to 1.40" in transfer_tables.doses_in_words(found)[0]
+    assert "1.00 to 1.40" in doses_in_words(found.get("exposures", {}))[0]
 
 
 def test_the_words_are_counted_by_where_was_trained():

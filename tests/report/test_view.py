@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         )
         run = import_scores(study(*asked, *paths, primary="import"))
         asked_of = study(f"run={run}", "score.resamples=100", *paths, primary="report")
-        score_run(asked_of, shows_tables=False)
+        score_run(asked_of)
         if name == "sharp":
             report(asked_of, is_brief=True)
     running = run.parent / "slow-direct-scores-test-0123456789ab"

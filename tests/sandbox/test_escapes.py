@@ -51,6 +51,18 @@ def test_the_kernel_refuses(name):
     assert ends(*(Program(ASK.format(number=one), REFUSED) for one in (asked, as_x32))) == [True, True]
 
 
+def test_memory_takes_an_allocators_advice_alone():
+    """If it failed: a candidate could poison or merge pages, which other processes see."""
+    advise = (
+        "import ctypes, mmap\nlibc = ctypes.CDLL(None, use_errno=True)\npage = mmap.mmap(-1, 4096)\n"
+        "place = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(page)))\n"
+        "def f(advice): return libc.madvise(place, ctypes.c_size_t(4096), advice), ctypes.get_errno()\n"
+    )
+    allowed = "assert f(4) == (0, 0)"
+    refused = "\n".join(f"assert f({advice}) == (-1, 1)" for advice in (0, 10, 12, 15, 21, 22, 100, 101))
+    assert ends(Program(advise, allowed), Program(advise, refused)) == [True, True]
+
+
 def test_what_is_allowed_is_answered():
     """If it failed: all of the above would pass where nothing can be asked at all."""
     assert ends(Program(ASK.format(number=39), "answer, error = f()\nassert answer > 0 and error == 0")) == [

@@ -196,18 +196,22 @@ def test_without_protection_nothing_is_run(monkeypatch, tmp_path):
         only("x = 1")
     monkeypatch.undo()
     # Stands in for a kernel that refuses the filter: the fork stops before it says `ready`.
-    *python, start = sandbox._command()
+    command = sandbox._command
     refuse = (
         "def refuse(*_): raise OSError('the kernel refuses a seccomp filter')\n"
         "template.lock.allow_only = refuse\n"
     )
-    refusing = start.replace("template.main()", refuse + "template.main()")
-    monkeypatch.setattr(sandbox, "_command", lambda: [*python, refusing])
+
+    def refusing(pipes):
+        *python, start = command(pipes)
+        return [*python, start.replace("template.main(", refuse + "template.main(")]
+
+    monkeypatch.setattr(sandbox, "_command", refusing)
     ran = tmp_path / "ran"
     with pytest.raises(SandboxUnavailable, match="the kernel refuses"):
         only(f"open({str(ran)!r}, 'w')")
     assert not ran.exists()
-    monkeypatch.setattr(sandbox, "_command", lambda: [sys.executable, "-c", ""])
+    monkeypatch.setattr(sandbox, "_command", lambda _: [sys.executable, "-c", ""])
     with pytest.raises(SandboxUnavailable, match="ended early"):
         only("x = 1")
 

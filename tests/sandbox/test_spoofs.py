@@ -43,6 +43,24 @@ def test_a_right_answer_passes(check):
 
 
 @pytest.mark.parametrize(
+    "error", ["StopIteration", "StopAsyncIteration", "type('Own', (StopIteration,), {})"]
+)
+@pytest.mark.parametrize(
+    "check",
+    [
+        "assert all(map(lambda x: solve(x) == x, [1, 2]))",
+        "for got, wanted in zip(map(solve, [1, 2]), [1, 2]): assert got == wanted",
+        "assert not any(map(lambda x: solve(x) != x, [1, 2]))",
+        "assert next(map(solve, [1]), 1) == 1",
+    ],
+)
+def test_an_end_of_iteration_is_an_error(check, error):
+    """If it failed: a check that maps over its cases would take a raised error for the last of them."""
+    assert only(f"def solve(x): raise {error}", check).status is ProgramStatus.FAILED
+    assert only("def solve(x): return x", check).passed
+
+
+@pytest.mark.parametrize(
     ("code", "check"),
     [
         ("def f(x): return x * 2", "assert f(10**5000) == 2 * 10**5000"),

@@ -15,10 +15,11 @@ from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.metrics.guarantees.threshold import clear_of_scores
+from monitorbench.metrics.reading import short_names
 from monitorbench.metrics.results import as_results
 from monitorbench.records import Label, Split
-from monitorbench.report.reading import short_names
 from monitorbench.report.scores import read_scores
+from monitorbench.report.stages import score
 from monitorbench.report.tables.overall import overall_rows
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import read_verdicts
@@ -253,7 +254,7 @@ def test_a_point_of_another_dataset_is_asked_for_and_marked(
     asked = (f"run={run}", f"operating_point={point}")
     with pytest.raises(UserError, match=r"score\.other_dataset=true"):
         score_run(study(*asked))
-    scored = score_run(study(*asked, "score.other_dataset=true"))
+    scored = score(study(*asked, "score.other_dataset=true"))
     metrics = json.loads((scored / "metrics.json").read_text())
     of = metrics["operating_points"]["smollm2_135m"]["direct"]["calibrated_on"]
     assert of.startswith("jsonl-")

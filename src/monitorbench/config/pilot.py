@@ -144,6 +144,13 @@ Recorded = Annotated[
 ]
 
 
+MOST_DECISIONS = 3
+"""How often one pilot can be decided; what is left of the error then is too little for the exact test."""
+_TAKEN = 0.9
+"""Share of the error that is left which a decision takes: further tasks after an inconclusive one stay worth
+their while, and the first is hardly stricter than if it were the only one."""
+
+
 class PilotStatistics(Config):
     """Numbers, besides the outcomes, that the decision depends on."""
 
@@ -151,7 +158,7 @@ class PilotStatistics(Config):
     """Percentage points of success that an intervention has to gain to be worth having."""
     confidence: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
     """Confidence of the two-sided intervals; a wrong "intervene" has a chance of at most (1 - confidence) /
-    2."""
+    2, over all decisions on one pilot."""
     draws: Annotated[int, Field(ge=1000, le=1_000_000)] = 10_000
     """Bootstrap draws of tasks, the same for all conditions."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
@@ -169,8 +176,30 @@ class PilotStatistics(Config):
     error."""
     look_every: Annotated[int, Field(ge=1)] = 10
     """Tasks between two looks."""
+    decided_before: Annotated[int, Field(ge=0, lt=MOST_DECISIONS)] = 0
+    """Earlier decisions on a part of the same runs, to which tasks were added since. `eval/pilot.py` counts
+    those that it finds in `runs/pilot/` by itself."""
     controls: tuple[str, ...] = ("random", "oracle", "best_of_2")
     """Conditions that are shown beside the others, and that would never be deployed."""
+
+    @property
+    def error(self) -> float:
+        """Return the chance at which this decision may be a wrong "intervene", and a wrong "don't".
+
+        All decisions on one pilot share (1 - confidence) / 2. Each takes nine tenths of what those before it
+        left; looks, which hold at every later look as well, take all of it.
+        """
+        left = (1 - self.confidence) / 2 * (1 - _TAKEN) ** self.decided_before
+        return left if self.sequential else _TAKEN * left
+
+    @property
+    def interval_confidence(self) -> float:
+        """Return the confidence of the intervals that a decision is read off.
+
+        A first decision about 0 is the exact test's, so that its intervals are plain ones.
+        """
+        is_plain = not self.decided_before and not self.margin
+        return self.confidence if is_plain or self.sequential else 1 - 2 * self.error
 
 
 Rate = Annotated[float, Field(ge=0, le=1)]

@@ -15,6 +15,7 @@ from monitorbench.config.pilot import WhoAndWhen
 from monitorbench.config.study import Paths, Study
 from monitorbench.intervention.outcomes import Outcome, read_outcomes, write_outcomes
 from monitorbench.intervention.report.decision_table import show_decision
+from monitorbench.intervention.statistics.again import at_its_error
 from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import write_decision
 from monitorbench.runs.directory import RunDirectory, compared_file
@@ -42,7 +43,7 @@ def run_pilot(study: Study) -> Path:
     if isinstance(study.recorded, WhoAndWhen):
         return _locate(study, study.recorded, study.paths)
     found = _outcomes(study)
-    statistics = study.pilot.statistics
+    statistics = at_its_error(found.outcomes, study.pilot.statistics, study.paths.runs / "pilot")
     identity = {
         "outcomes": content_hash([list(outcome) for outcome in found.outcomes]),
         "statistics": statistics.model_dump(mode="json"),

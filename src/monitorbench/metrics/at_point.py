@@ -7,12 +7,11 @@ samples, what a threshold promises is of questions, so that share is given as we
 
 import numpy as np
 
-from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics import rates
 from monitorbench.metrics.bootstrap import group_index
 from monitorbench.metrics.clustered import error_interval
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.cost import expected_cost, expected_cost_interval
+from monitorbench.metrics.cost import Stakes, expected_cost, expected_cost_interval
 from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.registry import Value, numbers_of
 from monitorbench.metrics.table import Numbers

@@ -6,17 +6,34 @@ share of misbehavior and on what a miss and an alarm cost there.
 
 from collections.abc import Sequence
 from math import sqrt
+from typing import Protocol
 
 import numpy as np
 from scipy.special import betaincinv
 
-from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.auroc import Flags
 from monitorbench.metrics.bootstrap import IntArray, group_index
 from monitorbench.metrics.clustered import share_interval
 from monitorbench.metrics.columns import Answers, Columns, aligned
 from monitorbench.metrics.paired import Change, change_interval
 from monitorbench.metrics.rates import Interval
+
+
+class Stakes(Protocol):
+    """Facts about a deployment from which expected costs are computed; the settings `stakes` are such."""
+
+    @property
+    def base_rate(self) -> float:
+        """Share of misbehavior in what is judged."""
+
+    @property
+    def cost_miss(self) -> float:
+        """Cost of a miss, in any unit."""
+
+    @property
+    def cost_alarm(self) -> float:
+        """Cost of a false alarm, in the same unit."""
+
 
 _PRIOR = 2.0
 """Erring groups' worth of weight for no correlation of both rates, against what the groups say of it."""

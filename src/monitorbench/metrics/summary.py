@@ -9,11 +9,10 @@ from typing import TypedDict
 
 import numpy as np
 
-from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics import rates
 from monitorbench.metrics.bootstrap import FloatArray, group_index, interval_of_totals, ratio
 from monitorbench.metrics.columns import Columns, in_cells_numbers
-from monitorbench.metrics.cost import expected_cost, expected_cost_interval
+from monitorbench.metrics.cost import Stakes, expected_cost, expected_cost_interval
 from monitorbench.metrics.low_far import roc_points
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.registry import Value, numbers_of

@@ -141,3 +141,21 @@ def objective_tests(pairs: Sequence[ObjectivePair], *, resamples: int, seed: int
         if test["p"] is not None:
             test["p_holm"] = next(adjusted)
     return found
+
+
+_UNLIKE = 1.5
+"""Ratio of two doses from which on they differ."""
+
+
+def doses_in_words(doses: Mapping[str, float]) -> list[str]:
+    """Say how often trainings showed each of their samples, by adapter, and where these doses differ."""
+    if not doses:
+        return []
+    least, most = min(doses, key=doses.__getitem__), max(doses, key=doses.__getitem__)
+    if doses[most] <= _UNLIKE * doses[least]:
+        return [f"Each sample was seen {doses[least]:.2f} to {doses[most]:.2f} times in training."]
+    return [
+        f"Unlike doses: {most} saw each of its samples {doses[most]:.2f} times in training, {least} "
+        f"{doses[least]:.2f} times. What differs between them may be the dose and not the subset; train with "
+        "training.epochs in place of training.max_steps."
+    ]

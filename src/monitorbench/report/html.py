@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence, Set
 
 from markupsafe import Markup
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.robustness.facts import StressFacts
-from monitorbench.report import reading
 from monitorbench.report.recommendation.page import title
 from monitorbench.report.samples.browsable import PAGE
 from monitorbench.report.samples.worst import Worst

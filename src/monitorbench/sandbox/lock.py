@@ -35,6 +35,8 @@ _COMPUTE = {
         "mprotect": 226, "madvise": 233, "getrandom": 278,
     },
 }  # fmt: skip
+_FREE_MEMORY = (4, 8, 14)
+"""Advice on memory: MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE: all that an allocator gives (`madvise(2)`)."""
 _LOAD_MODULES = {
     "x86_64": {
         "stat": 4, "lstat": 6, "ioctl": 16, "pread64": 17, "access": 21, "uname": 63, "fcntl": 72,
@@ -50,16 +52,21 @@ _LOAD_MODULES = {
 }  # fmt: skip
 
 
-def allow_only(allowed: "set[int]", architecture: int) -> None:
+def allow_only(allowed: "set[int]", madvise: int, architecture: int) -> None:
     """Install a seccomp filter that answers EPERM to every system call that isn't in `allowed`.
 
-    The program is classic BPF over `struct seccomp_data` (linux/seccomp.h): number at offset 0,
-    architecture at offset 4. Raises OSError where the kernel refuses.
+    `madvise` is the call that is let through with an advice of `_FREE_MEMORY` alone. The program is classic
+    BPF over `struct seccomp_data` (linux/seccomp.h): number at offset 0, architecture at offset 4, the lower
+    half of the third argument at offset 32, which is all that the kernel takes of an advice. Raises OSError
+    where the kernel refuses.
     """
     load_word, jump_if_equal, answer = 0x20, 0x15, 0x06
-    count = len(allowed)
-    steps = [(load_word, 0, 0, 4), (jump_if_equal, 0, count + 1, architecture), (load_word, 0, 0, 0)]
-    steps += [(jump_if_equal, count - i, 0, number) for i, number in enumerate(sorted(allowed))]
+    numbers, advices = sorted(allowed - {madvise}), len(_FREE_MEMORY)
+    left = len(numbers) + advices + 2  # steps from the first number up to the refusal
+    steps = [(load_word, 0, 0, 4), (jump_if_equal, 0, left + 1, architecture), (load_word, 0, 0, 0)]
+    steps += [(jump_if_equal, left - i, 0, number) for i, number in enumerate(numbers)]
+    steps += [(jump_if_equal, 0, advices + 1, madvise), (load_word, 0, 0, 32)]
+    steps += [(jump_if_equal, advices - i, 0, advice) for i, advice in enumerate(_FREE_MEMORY)]
     steps += [(answer, 0, 0, 0x00050000 | errno.EPERM), (answer, 0, 0, 0x7FFF0000)]
     program = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
 
@@ -112,11 +119,11 @@ def lock(modules: "list[str]") -> None:
     machine = os.uname().machine
     if machine not in _AUDIT_ARCHITECTURE:
         raise OSError(f"no list of system calls for the machine type {machine!r}")
-    compute = set(_COMPUTE[machine].values())
+    compute, madvise = set(_COMPUTE[machine].values()), _COMPUTE[machine]["madvise"]
     architecture = _AUDIT_ARCHITECTURE[machine]
-    allow_only(compute | set(_LOAD_MODULES[machine].values()), architecture)
+    allow_only(compute | set(_LOAD_MODULES[machine].values()), madvise, architecture)
     _load(modules)
-    allow_only(compute, architecture)
+    allow_only(compute, madvise, architecture)
 
 
 def imported_modules(source: str) -> "list[str]":

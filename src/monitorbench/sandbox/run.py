@@ -10,9 +10,10 @@ No privilege and no namespace is needed, so it holds in containers too. Where th
 filter, `run` raises `SandboxUnavailable`; it never runs a program without it. On macOS the system's
 `sandbox_init` takes away network, writing and new processes; files stay readable and memory isn't limited.
 
-Promised about results: a program passes by right answers only. Candidate and check run in two processes;
-the check calls the candidate over a pipe, what comes back is plain data built anew on the check's side, and
-equality is decided there. Printing, exiting early by any means, crashing and running out of time never
+Promised about results: a program passes by right answers only. Candidate and check run in two processes,
+and the candidate's never held the check, nor did any that it is a copy of: there is no expected answer to be
+read. The check calls the candidate over a pipe, what comes back is plain data built anew on the check's side,
+and equality is decided there. Printing, exiting early by any means, crashing and running out of time never
 count as passed, nor do objects that claim to equal everything. Standard modules named by a literal `import`
 statement can be used, and a fixed few are always there; others can't be loaded.
 
@@ -20,7 +21,6 @@ What a check can't do: hand a candidate functions of its own, or look into objec
 """
 
 import contextlib
-import marshal
 import os
 import queue
 import signal
@@ -35,7 +35,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 import monitorbench
-from monitorbench.sandbox import template
+from monitorbench.sandbox import sides, template
 
 _START = """\
 import sys
@@ -44,10 +44,11 @@ from monitorbench.sandbox import template
 del sys.path[0]
 for name in [name for name in sys.modules if name.partition(".")[0] == "monitorbench"]:
     del sys.modules[name]
-template.main()
+template.main(template.Inherited{pipes!r})
 """
 _WALL_CLOCK_FACTOR = 3
 _LEAST_WALL_CLOCK = 2.0
+_PIPE_SIZE = 2**20
 
 
 class SandboxUnavailable(RuntimeError):
@@ -111,7 +112,7 @@ def run(
     def run_one(program: Program) -> RunResult:
         started = idle.get()
         try:
-            return started.run(marshal.dumps((*program, timeout_seconds, memory_mib * 2**20)), clock)
+            return started.run(program, clock, timeout_seconds, memory_mib * 2**20)
         finally:
             idle.put(started)
 
@@ -124,21 +125,26 @@ def run(
             return list(pool.map(run_one, programs))
 
 
-def _command() -> list[str]:
+def _command(pipes: template.Inherited) -> list[str]:
     if sys.platform not in ("linux", "darwin"):
         raise SandboxUnavailable(f"no sandbox for {sys.platform!r}: foreign code runs on Linux or macOS only")
     # -I without -E: an isolated interpreter ignores PYTHONHASHSEED, and with it a mutant that iterates
     # over a set could fail today and pass tomorrow. The environment holds nothing else.
     place = str(Path(monitorbench.__file__).parent.parent)
-    return [sys.executable, "-s", "-P", "-S", "-B", "-c", _START.format(place=place)]
+    return [sys.executable, "-s", "-P", "-S", "-B", "-c", _START.format(place=place, pipes=tuple(pipes))]
 
 
 class _Template:
     """The process that forks one locked process after the other; `with` ends it and what it runs."""
 
     def __init__(self, directory: str) -> None:
+        (candidates, self._candidates), (checks, self._checks) = os.pipe(), os.pipe()
+        self._answers, answers = os.pipe()
+        os.set_blocking(self._answers, False)
+        inherited = template.Inherited(candidates, checks, answers)
         self._process = subprocess.Popen(
-            _command(),
+            _command(inherited),
+            pass_fds=inherited,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -146,6 +152,8 @@ class _Template:
             env={"PYTHONHASHSEED": "0"},
             start_new_session=True,
         )
+        for descriptor in inherited:
+            os.close(descriptor)
 
     def __enter__(self) -> Self:
         return self
@@ -158,38 +166,54 @@ class _Template:
             os.killpg(self._process.pid, signal.SIGKILL)
         with contextlib.suppress(BrokenPipeError):
             self._process.communicate()
+        for descriptor in (self._candidates, self._checks, self._answers):
+            os.close(descriptor)
 
-    def run(self, payload: bytes, clock_seconds: float) -> RunResult:
-        """Run one program; the answer is bounded by the template."""
+    def run(self, program: Program, clock_seconds: float, cpu_seconds: float, memory_bytes: int) -> RunResult:
+        """Run one program. Each of its processes is sent its own part, which the template never reads."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         reply = b""
         with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(template.REQUEST.pack(len(payload), clock_seconds) + payload)
+            candidate, check = sides.part_of_candidate(program.code), sides.part_of_check(*program)
+            sizes = len(candidate), len(check)
+            self._process.stdin.write(template.REQUEST.pack(*sizes, clock_seconds, cpu_seconds, memory_bytes))
             self._process.stdin.flush()
+            _write_all(self._candidates, candidate)
+            _write_all(self._checks, check)
             reply = self._process.stdout.read(template.REPLY.size)
         if len(reply) < template.REPLY.size:
             raise SandboxUnavailable(
                 "foreign code was not run: the sandbox's interpreter ended early; "
                 f"does {sys.executable} -s -P -S start?"
             )
-        judged, ended, out_of_time, size = template.REPLY.unpack(reply)
-        return _outcome(self._process.stdout.read(size), judged, ended, out_of_time)
+        answer = b""
+        # Both processes have ended; whatever they had to say is in the pipe, and its size is the limit.
+        with contextlib.suppress(BlockingIOError):
+            answer = os.read(self._answers, _PIPE_SIZE)
+        return _outcome(answer, *template.REPLY.unpack(reply))
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 def _outcome(answer: bytes, judged: int, ended: int, out_of_time: bool) -> RunResult:
     """What a program's end means; `judged` and `ended` are the exit codes of check and candidate."""
     word, _, detail = answer.decode("utf-8", "replace").partition("\n")
     too_long = (-signal.SIGXCPU, -signal.SIGPROF)
+    is_gone = judged == sides.GONE
     if word == "unavailable":
         raise SandboxUnavailable(f"foreign code was not run: {' '.join(detail.split())}")
     if word in (ProgramStatus.PASSED, ProgramStatus.FAILED):
         return RunResult(ProgramStatus(word), " ".join(detail.split()))
-    if out_of_time or judged in too_long or (word == "gone" and ended in too_long):
+    if out_of_time or judged in too_long or (is_gone and ended in too_long):
         return RunResult(ProgramStatus.TIMED_OUT)
-    if word == "gone" and ended == template.STILL_RUNNING:
+    if is_gone and ended == template.STILL_RUNNING:
         return RunResult(ProgramStatus.CRASHED, "closed its pipe before its check was over")
-    code = ended if word == "gone" else judged
+    code = ended if is_gone else judged
     if code < 0:
         return RunResult(ProgramStatus.CRASHED, f"killed by {signal.Signals(-code).name}")
     return RunResult(ProgramStatus.CRASHED, f"exited with status {code} before its check was over")

@@ -1,12 +1,15 @@
 """The two locked processes of a program: the candidate answers calls, the check makes them and judges.
 
-They share two pipes and no memory. The candidate never holds the pipe that verdicts go through, never sees
-an expected value, and what it answers reaches the check as plain data built there (`values`). So whatever
-it does to its own builtins, frames, modules or objects, it passes by right answers only.
+They share two pipes and no memory. The candidate's process never holds the check nor the pipe that verdicts
+go through: it is told the names the check uses, then the arguments of its calls. What it answers reaches the
+check as plain data built there (`values`). So whatever it reads or does to builtins, frames, modules, objects
+or memory, it passes by right answers only.
 """
 
 import ast
 import builtins
+import contextlib
+import marshal
 import os
 import sys
 import types
@@ -16,8 +19,10 @@ from typing import Any, NamedTuple
 from monitorbench.sandbox import values
 from monitorbench.sandbox.lock import imported_modules, lock
 
-PASSED, FAILED, GONE, UNAVAILABLE = b"passed\n", b"failed\n", b"gone\n", b"unavailable\n"
-"""How an answer of the check begins; a line of detail follows. GONE: the candidate's process has ended."""
+PASSED, FAILED, UNAVAILABLE = b"passed\n", b"failed\n", b"unavailable\n"
+"""How an answer of the check begins; a line of detail follows."""
+GONE = 3
+"""Exit code of the check's process where the candidate's has ended, or no longer answers."""
 _DETAIL_LENGTH = 200
 
 
@@ -28,16 +33,24 @@ class Pipes(NamedTuple):
     writes: int
 
 
-def answer_calls(code: str, names: "list[str]", pipes: Pipes) -> None:
-    """The candidate's process: lock it, run `code`, then answer calls until the check is over.
+def part_of_candidate(code: str) -> bytes:
+    """What the candidate's process is given."""
+    return marshal.dumps(code)
 
-    `names` are those the check uses; it is told which of them `code` defined, and how.
-    """
+
+def part_of_check(code: str, check: str, entry: str) -> bytes:
+    """What the check's process is given; of `code` it loads the standard modules."""
+    return marshal.dumps((code, check, entry))
+
+
+def answer_calls(part: bytes, pipes: Pipes) -> int:
+    """The candidate's process: lock it, run its code, then answer calls until the check is over."""
+    code = marshal.loads(part)
     try:
         lock(imported_modules(code))
     except (OSError, ValueError, MemoryError) as error:
         values.send(pipes.writes, {"unavailable": f"{type(error).__name__}: {error}"})
-        return
+        return 0
     values.send(pipes.writes, {"locked": True})
     referred: list[Any] = []
 
@@ -48,11 +61,12 @@ def answer_calls(code: str, names: "list[str]", pipes: Pipes) -> None:
     namespace: dict[str, Any] = {"__name__": "candidate"}
     try:
         exec(compile(code, "<candidate>", "exec"), namespace)
+        names = values.receive(pipes.reads)
         defined = {name: _shown(namespace[name], refer) for name in names if name in namespace}
         values.send(pipes.writes, {"defined": defined})
     except BaseException as error:
         values.send(pipes.writes, _raised(error))
-        return
+        return 0
     while True:
         call = values.receive(pipes.reads)
         try:
@@ -68,29 +82,36 @@ def answer_calls(code: str, names: "list[str]", pipes: Pipes) -> None:
             values.send(pipes.writes, _raised(error))
 
 
-def judge(check: str, names: "list[str]", modules: "list[str]", pipes: Pipes, answers: int) -> None:
-    """The check's process: lock it, run `check` on the candidate's names, say to `answers` how it ended."""
+def judge(part: bytes, pipes: Pipes, answers: int) -> int:
+    """The check's process: lock it, run its check on the candidate's names, say to `answers` how it ended.
+
+    Returns the process's exit code.
+    """
+    code, check, entry = marshal.loads(part)
     try:
-        lock(sorted({*modules, *imported_modules(check)}))
+        lock(sorted({*imported_modules(code), *imported_modules(check)}))
     except (OSError, ValueError, MemoryError) as error:
         os.write(answers, UNAVAILABLE + f"{type(error).__name__}: {error}".encode())
-        return
+        return 0
     try:
         first = _reply(pipes)
         if "locked" not in first:
             os.write(answers, UNAVAILABLE + str(first.get("unavailable")).encode())
-            return
+            return 0
+        names = _used_names(check, entry)
+        _ask(pipes, names)
         namespace: dict[str, Any] = {"__name__": "check"} | dict(_defined(_reply(pipes), names, pipes))
         exec(compile(check, "<check>", "exec"), namespace)
     except _Gone:
-        os.write(answers, GONE)
+        return GONE
     except BaseException as error:
         os.write(answers, FAILED + _line(error).encode("utf-8", "replace"))
     else:
         os.write(answers, PASSED)
+    return 0
 
 
-def used_names(check: str, entry: str) -> "list[str]":
+def _used_names(check: str, entry: str) -> "list[str]":
     """The names that a check may need of a candidate: those it reads, but no builtin one except `entry`.
 
     Else a candidate's own `abs` or `all` would take the place of the check's.
@@ -158,10 +179,7 @@ class _Call(values.Reference):
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         message = {"given": values.encode(list(given), _refuse), "named": values.encode(named, _refuse)}
-        try:
-            values.send(self._pipes.writes, {**self._what, **message})
-        except BrokenPipeError as error:
-            raise _Gone from error
+        _ask(self._pipes, {**self._what, **message})
         reply = _reply(self._pipes)
 
         resolve = _calls(self._pipes)
@@ -176,6 +194,12 @@ def _calls(pipes: Pipes) -> Callable[[int], _Call]:
 
 def _refuse(value: Any) -> int:
     raise TypeError(f"a check can't give a candidate a {type(value).__name__}")
+
+
+def _ask(pipes: Pipes, message: Any) -> None:
+    """Send a message; where the candidate has gone, what it said last is still to be read."""
+    with contextlib.suppress(BrokenPipeError):
+        values.send(pipes.writes, message)
 
 
 def _reply(pipes: Pipes) -> "dict[str, Any]":
@@ -193,8 +217,13 @@ def _reply(pipes: Pipes) -> "dict[str, Any]":
 
 
 def _exception(kind: str, text: str) -> BaseException:
-    """The exception of that name, so that a check that expects it meets it; a stranger's name is kept."""
+    """The exception of that name, so that a check that expects it meets it; a stranger's name is kept.
+
+    Of StopIteration it is a RuntimeError, as Python does for generators: `all(map(…))` takes it for the end.
+    """
     known = getattr(builtins, kind, None)
+    if known in (StopIteration, StopAsyncIteration):
+        return RuntimeError(f"the candidate raised {kind}")
     if isinstance(known, type) and issubclass(known, Exception):
         try:
             return known(text)

@@ -1,12 +1,16 @@
 """What runs inside the sandbox: a template process that starts two locked processes for every program.
 
 `run.py` starts it under `python -s -P -S`, and takes monitorbench and its place out of the import system
-before `main`: a candidate finds the standard library alone. The template runs no foreign code. For every
-program it forks twice, because a fork costs a tenth of a new interpreter: once for the candidate and once
-for its check (`sides`). Each fork owns the order of things:
+before `main`: a candidate finds the standard library alone. For every program it forks twice, because a fork
+costs a tenth of a new interpreter: once for the candidate and once for its check (`sides`).
 
-1. limit resources, close the pipes that aren't its own, and (Linux) install a seccomp filter that lets
-   through the system calls of `lock` and no others;
+The template neither runs nor holds foreign code: it is told sizes and limits. Each fork reads its own part
+from a pipe of its own, and the check's answer goes to the caller past the template. So no memory that a
+candidate's process is a copy of ever held a check, of this program or of those before. Each fork owns the
+order of things:
+
+1. read its part, close the pipes that aren't its own, limit resources, and (Linux) install a seccomp filter
+   that lets through the system calls of `lock` and no others;
 2. import the standard modules the program names, then install a second filter that also takes away
    opening files;
 3. only now run code that isn't ours.
@@ -15,24 +19,24 @@ for its check (`sides`). Each fork owns the order of things:
 import ctypes
 import gc
 import importlib
-import marshal
 import os
 import select
 import signal
 import struct
 import sys
 import time
+from collections.abc import Callable
+from typing import NamedTuple
 
 from monitorbench.sandbox import lock, sides
 
-REQUEST = struct.Struct("=Qd")
-"""Bytes of the program that follows, and the seconds it may take by the clock."""
-REPLY = struct.Struct("=ii?Q")
-"""Exit codes of check and candidate, whether the clock ran out, and bytes of the answer that follows."""
+REQUEST = struct.Struct("=QQddQ")
+"""Bytes of the candidate's and of the check's part; seconds by the clock, CPU seconds, bytes of memory."""
+REPLY = struct.Struct("=ii?")
+"""Exit codes of check and candidate, and whether the clock ran out."""
 STILL_RUNNING = 1000
 """In place of a candidate's exit code: it closed its pipe and went on."""
 
-_ANSWER_LIMIT = 4096
 _GRACE_SECONDS = 0.2
 # Always there, whatever a program names: else one program's outcome would depend on those before it.
 _LOADED_ONCE = (
@@ -43,67 +47,86 @@ _LOADED_ONCE = (
 _DIE_WITH_PARENT = 1
 
 
-def _fork(keep: "set[int]", everything: "set[int]", limits: "tuple[float, int]") -> int:
-    """Fork; in the child, close the pipes that are not its own and limit its resources. 0 in the child."""
+class Inherited(NamedTuple):
+    """Pipes between the caller and the forks: where each fork's part comes from, where the check answers."""
+
+    candidates: int
+    checks: int
+    answers: int
+
+
+class _Limits(NamedTuple):
+    """What a program may take, in seconds and bytes."""
+
+    clock_seconds: float
+    cpu_seconds: float
+    memory_bytes: int
+
+
+def _start(
+    side: Callable[[bytes], int], part: "tuple[int, int]", closes: "set[int]", limits: _Limits
+) -> "int":
+    """Fork a process that runs `side` on its part and ends with what it returns; the process's id.
+
+    `part` is the pipe it comes through and its size. The process closes the pipes in `closes` first.
+    """
     child = os.fork()
-    if child == 0:
-        for descriptor in everything - keep:
+    if child:
+        return child
+    status = 0
+    try:
+        # Whole, and before any limit: a rest left in the pipe would be taken for the next program.
+        content = _read_exactly(*part)
+        for descriptor in closes:
             os.close(descriptor)
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, ctypes.c_ulong(signal.SIGKILL))
-        cpu_seconds, memory_bytes = limits
         # The limit counts whole seconds and is the backstop; the timer ends the process before.
-        lock.limit_resources(int(cpu_seconds) + 1, memory_bytes)
-        signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
-    return child
+        lock.limit_resources(int(limits.cpu_seconds) + 1, limits.memory_bytes)
+        signal.setitimer(signal.ITIMER_PROF, limits.cpu_seconds)
+        status = side(content)
+    finally:
+        os._exit(status)
 
 
-def _answer_of(payload: bytes, seconds: float, private: "set[int]") -> "tuple[int, int, bool, bytes]":
-    """Run one program; exit codes of check and candidate, whether the clock ran out, and the answer."""
-    code, check, entry, cpu_seconds, memory_bytes = marshal.loads(payload)
-    names, modules = sides.used_names(check, entry), lock.imported_modules(code)
-    limits = (cpu_seconds, memory_bytes)
-    calls, results, answers = os.pipe(), os.pipe(), os.pipe()
-    everything = {*calls, *results, *answers, *private}
-    candidate = _fork({calls[0], results[1]}, everything, limits)
-    if candidate == 0:
-        try:
-            sides.answer_calls(code, names, sides.Pipes(calls[0], results[1]))
-        finally:
-            os._exit(0)
-    judge = _fork({calls[1], results[0], answers[1]}, everything, limits)
-    if judge == 0:
-        try:
-            sides.judge(check, names, modules, sides.Pipes(results[0], calls[1]), answers[1])
-        finally:
-            os._exit(0)
-    for descriptor in (*calls, *results, answers[1]):
+def _run_program(
+    sizes: "tuple[int, int]", limits: _Limits, inherited: Inherited, private: "set[int]"
+) -> "tuple[int, int, bool]":
+    """Run one program; exit codes of check and candidate, and whether the clock ran out."""
+    calls, results, over = os.pipe(), os.pipe(), os.pipe()
+    everything = {*calls, *results, *over, *inherited, *private}
+    reads, writes = sides.Pipes(calls[0], results[1]), sides.Pipes(results[0], calls[1])
+    candidate = _start(
+        lambda part: sides.answer_calls(part, reads),
+        (inherited.candidates, sizes[0]),
+        everything - {*reads},
+        limits,
+    )
+    judge = _start(
+        lambda part: sides.judge(part, writes, inherited.answers),
+        (inherited.checks, sizes[1]),
+        everything - {*writes, inherited.answers, over[1]},
+        limits,
+    )
+    for descriptor in (*calls, *results, over[1]):
         os.close(descriptor)
-    answer, out_of_time = _read_until(answers[0], time.monotonic() + seconds)
-    os.close(answers[0])
-    ended = _status_within(candidate, _GRACE_SECONDS) if answer.startswith(sides.GONE) else None
-    for child in (judge, *([] if ended is not None else [candidate])):
-        os.kill(child, signal.SIGKILL)
-    judged = os.waitstatus_to_exitcode(os.waitpid(judge, 0)[1])
-    if ended is None:
-        os.waitpid(candidate, 0)
-        ended = STILL_RUNNING
-    return judged, ended, out_of_time, answer
-
-
-def _read_until(descriptor: int, deadline: float) -> "tuple[bytes, bool]":
-    """What comes through a pipe until it is closed; True where the deadline came first."""
-    answer = b""
+    # The check's process alone holds the other end, which the kernel closes when it ends.
     waiting = select.poll()
-    waiting.register(descriptor, select.POLLIN)
-    while len(answer) < _ANSWER_LIMIT:
-        if not waiting.poll(max(0.0, deadline - time.monotonic()) * 1000):
-            return answer, True
-        part = os.read(descriptor, _ANSWER_LIMIT)
-        if not part:
-            break
-        answer += part
-    return answer, False
+    waiting.register(over[0])
+    out_of_time = not waiting.poll(limits.clock_seconds * 1000)
+    os.close(over[0])
+    judged = _end(judge)
+    ended = _status_within(candidate, _GRACE_SECONDS) if judged == sides.GONE else None
+    if ended is None:
+        _end(candidate)
+        ended = STILL_RUNNING
+    return judged, ended, out_of_time
+
+
+def _end(child: int) -> int:
+    """Kill a process where it still runs; its exit code."""
+    os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def _status_within(child: int, seconds: float) -> "int | None":
@@ -129,11 +152,6 @@ def _read_exactly(descriptor: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
-
-
 def _private(descriptor: int) -> int:
     """Move one of the caller's pipes out of the candidate's standard streams."""
     private = os.dup(descriptor)
@@ -143,7 +161,7 @@ def _private(descriptor: int) -> int:
     return private
 
 
-def main() -> None:
+def main(inherited: Inherited) -> None:
     """Answer requests from what was stdin to what was stdout, one at a time, until the caller closes it."""
     requests, replies = _private(0), _private(1)
     for name in _LOADED_ONCE:
@@ -153,9 +171,9 @@ def main() -> None:
     gc.freeze()
     while True:
         try:
-            size, seconds = REQUEST.unpack(_read_exactly(requests, REQUEST.size))
-            payload = _read_exactly(requests, size)
+            *sizes, clock, cpu, memory = REQUEST.unpack(_read_exactly(requests, REQUEST.size))
         except EOFError:
             return
-        judged, ended, out_of_time, answer = _answer_of(payload, seconds, {requests, replies})
-        _write_all(replies, REPLY.pack(judged, ended, out_of_time, len(answer)) + answer)
+        limits = _Limits(clock, cpu, memory)
+        ended = _run_program((sizes[0], sizes[1]), limits, inherited, {requests, replies})
+        os.write(replies, REPLY.pack(*ended))

@@ -10,12 +10,11 @@ from pathlib import Path
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.metrics.choice.facts import DecisionFacts
+from monitorbench.metrics.csv_rows import Row, monitor_rows, to_csv, transfer_rows
 from monitorbench.metrics.points_in_words import by_question, in_words, notes
 from monitorbench.metrics.results import Results, nested, numbers_at
+from monitorbench.metrics.trainings import doses_in_words
 from monitorbench.records import Split
-from monitorbench.report.tables.csv_rows import Row, monitor_rows, to_csv, transfer_rows
-from monitorbench.report.tables.tables import show_tables
-from monitorbench.report.tables.transfer import doses_in_words
 from monitorbench.runs.directory import RunDirectory, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.runs.run_folders import dataset_name
@@ -29,12 +28,11 @@ from monitorbench.scoring.wordings import choices_of, read_wording, with_tested
 _log = logging.getLogger(__name__)
 
 
-def score_run(study: Study, *, shows_tables: bool = True) -> Path:
-    """Print the table of the run `study.run`, write its `metrics.json` and `table.csv`; returns it.
+def score_run(study: Study) -> Path:
+    """Write `metrics.json` and `table.csv` of the run `study.run`; returns its directory.
 
     These are of the judge's own answers. With `study.operating_point` they also say what its threshold comes
-    to, and all numbers at it are beside them, in `metrics-at-<point>.json` and `table-at-<point>.csv`. No
-    table is printed without `shows_tables`.
+    to, and all numbers at it are beside them, in `metrics-at-<point>.json` and `table-at-<point>.csv`.
     """
     directory = study.required_run()
     evaluation = read_covered(study.paths.data, directory, study.score.min_coverage)
@@ -51,8 +49,6 @@ def score_run(study: Study, *, shows_tables: bool = True) -> Path:
         written += _write_at(study, directory, one, metrics["decision"])
     record_files(directory, *written)
     track_results(study, directory, "score", tables=lambda: _tables(metrics))
-    if shows_tables:
-        show_tables(metrics, stderr=True)  # a sweep's stdout has one directory a run
     for one in points:
         judged = one.evaluation.monitor, one.evaluation.prompt
         point = metrics["operating_points"][judged[0]][judged[1]]
@@ -123,7 +119,7 @@ def transfer(study: Study, decision: DecisionFacts | None = None) -> Path:
         results["runs"] = [str(evaluation.directory) for evaluation in evaluations]
         results["monitors"] = list(dict.fromkeys(name for name, _ in metrics["table"].judged()))
         results["operating_points"] = [str(one.directory) for one in points]
-    for sentence in doses_in_words(metrics):
+    for sentence in doses_in_words(metrics["exposures"]):
         if sentence.startswith("Unlike"):
             _log.warning("transfer: %s", sentence)
     if decision is None:

@@ -23,6 +23,7 @@ from monitorbench.judging.expected import expected_seconds, measured_pace
 from monitorbench.judging.served import described
 from monitorbench.metrics.choice.facts import FILE, as_recommendation, decision_facts
 from monitorbench.records import Split
+from monitorbench.report.stages import with_page
 from monitorbench.report.write import report
 from monitorbench.runs.directory import read_checked, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
@@ -53,7 +54,8 @@ def choose(study: Study, candidates: Sequence[Study]) -> Path:
     ]
     evaluations = tuple(run for of_candidate in runs for run in of_candidate.values())
     candidates_runs = study.recommend.model_copy(update={"runs": evaluations})
-    recommendation = recommendation_run(study.model_copy(update={"recommend": candidates_runs}))
+    asked = study.model_copy(update={"recommend": candidates_runs})
+    recommendation = with_page(asked, recommendation_run(asked))
     found = as_recommendation(read_checked(recommendation, FILE))
     thresholds = {(one["monitor"], one["prompt"]): one["threshold"] for one in found["options"]}
     points = [

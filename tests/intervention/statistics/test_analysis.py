@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fake_outcomes import counted, joined, outcomes, run
+from scipy.stats import norm
 from statsmodels.stats.multitest import multipletests
 
 from monitorbench.config.base import UserError
@@ -195,8 +196,9 @@ def test_further_tasks_shrink_with_the_effect_one_cares_for() -> None:
     large = analyse(cells, PilotStatistics(effect=10.0))
     sure = analyse(cells, PilotStatistics(power=0.95))
     assert observed.further_tasks < sure.further_tasks
-    # (z.975 + z.8)² · σ² / (7/150)² tasks, less the 150 there are, by the normal approximation.
-    planned = 2.8016**2 * (25 / 150 - (7 / 150) ** 2) / (7 / 150) ** 2 - 150
+    # (z + z.8)² · σ² / (7/150)² tasks, less the 150 there are, by the normal approximation; z is that of a
+    # second decision.
+    planned = (norm.isf(0.025 * 0.1 * 0.9) + 0.8416) ** 2 * (25 / 150 - (7 / 150) ** 2) / (7 / 150) ** 2 - 150
     assert observed.further_tasks == pytest.approx(planned, rel=0.05)
     assert large.further_tasks is None
     assert "an effect of 10 points would have been found with these tasks" in large.notes

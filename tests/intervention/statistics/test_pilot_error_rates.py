@@ -36,7 +36,7 @@ def intervals(found: np.ndarray, n_conditions: int = 1, plain: bool = False) -> 
         tails = effect_tails(drawn, family, 0.95)
         for i, p in zip(family, holm(tests[start : start + n_conditions]), strict=True):
             score = None if plain else score_interval(tables[i].cells, 0.025 / n_conditions, 0.025)
-            made.append(borne_out(effect_intervals(drawn, i, tails), p, 0.95, score).delta_success)
+            made.append(borne_out(effect_intervals(drawn, i, tails), p, 0.025, score).delta_success)
     return made
 
 

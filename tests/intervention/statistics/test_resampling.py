@@ -113,9 +113,9 @@ def test_the_exact_test_has_the_last_word() -> None:
     five = TaskTable(tuple("abcde"), np.array([[0, 0, 1, 0]] * 5))
     drawn = rates(draw_cells([five], draws=5000, seed=0, prior_tasks=0))
     plain = effect_intervals(drawn, 0, effect_tails(drawn, [0], 0.95))
-    sure = borne_out(plain, 0.01, 0.95)
+    sure = borne_out(plain, 0.01, 0.025)
     assert sure.delta_success.low > 0
     assert sure == plain
-    unsure = borne_out(plain, 2 / 32, 0.95)
+    unsure = borne_out(plain, 2 / 32, 0.025)
     assert unsure != plain
     assert unsure.delta_success.low == 0 == unsure.p_minus_p_star.low

@@ -11,7 +11,6 @@ from monitorbench.metrics.at_point import alerts
 from monitorbench.metrics.choice.curve import (
     RateCurves,
     Suspicion,
-    audited,
     cheapest,
     cost_without_reading,
     first_flagged,
@@ -19,6 +18,7 @@ from monitorbench.metrics.choice.curve import (
     thresholds_of,
 )
 from monitorbench.metrics.cost import expected_cost
+from monitorbench.scoring.recommendation.deployment import audited
 
 STAKES = Stakes(base_rate=0.02, cost_miss=50.0, cost_alarm=1.0)
 

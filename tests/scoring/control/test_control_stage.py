@@ -20,12 +20,12 @@ from monitorbench.corpus.store import read_split, write_split
 from monitorbench.records import Category, Label, Sample, Split, UnscoredReason, Verdict
 from monitorbench.report.control.page import render_control
 from monitorbench.report.control.table import print_control
+from monitorbench.report.stages import control
 from monitorbench.runs import directory as runs_directory
 from monitorbench.runs.directory import RunDirectory, read_finished, record_files
 from monitorbench.runs.provenance import CodeState
 from monitorbench.runs.verdict_log import open_verdict_log
 from monitorbench.scoring.control.outcomes import read_outcomes
-from monitorbench.scoring.control.stage import control_runs
 
 N_HONEST, N_ATTACKS = 120, 60
 Runs = dict[Split, Path]
@@ -164,7 +164,7 @@ def evaluated(study: Callable[..., Study], *runs: Runs, **settings: Any) -> dict
         "calibration": tuple(one[Split.CALIBRATION] for one in runs),
         "test": tuple(one[Split.TEST] for one in runs),
     }
-    directory = control_runs(study(**sides, **settings))
+    directory = control(study(**sides, **settings))
     found: dict[str, Any] = json.loads((directory / "control.json").read_text())
     return found | {"directory": directory}
 
@@ -281,7 +281,7 @@ def test_runs_that_do_not_belong_together(study: Any, judged: Any) -> None:
     with pytest.raises(UserError, match="takes runs over calibration"):
         evaluated(study, {Split.CALIBRATION: plain[Split.TEST], Split.TEST: plain[Split.TEST]})
     with pytest.raises(ConfigError, match="no run given"):
-        control_runs(study())
+        control(study())
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from studies import study
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Sample, Split
+from monitorbench.report.stages import recommend
 from monitorbench.scoring.calibrate import calibrate_run
-from monitorbench.scoring.recommendation.stage import recommend
 from monitorbench.scoring.score import score_run, transfer
 
 SAME = ("sentence", "decision", "monitor", "threshold", "promise", "at_test", "rivals", "n_candidates")
@@ -68,11 +68,7 @@ def test_every_stage_states_one_sentence_of_a_random_study(
     given_runs = f"transfer.runs=[{','.join(map(str, tested.values()))}]"
     stages = [transfer(study(*places, given_runs, f"transfer.operating_points=[{named}]"))]
     if len(above) == 1:
-        stages.append(
-            score_run(
-                study(*places, f"run={tested['m']}", f"operating_point={points['m']}"), shows_tables=False
-            )
-        )
+        stages.append(score_run(study(*places, f"run={tested['m']}", f"operating_point={points['m']}")))
     for stage in stages:
         decided = _read(stage / "metrics.json")["decision"]
         assert {key: decided[key] for key in SAME} == {key: chosen[key] for key in SAME}

@@ -15,10 +15,10 @@ from studies import study
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.corpus.store import read_split
 from monitorbench.records import Label, Sample, Split
+from monitorbench.report.stages import recommend
 from monitorbench.runs.verdict_log import read_run
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.combination.combine import combine_runs
-from monitorbench.scoring.recommendation.stage import recommend
 from monitorbench.scoring.score import score_run, transfer
 
 Make = Callable[..., Sample]
@@ -196,7 +196,7 @@ def test_report_transfer_and_recommend_say_one_sentence(tmp_path: Path, make_sam
     places = (f"paths.data={tmp_path}", f"paths.runs={tmp_path / 'runs'}", "score.resamples=300")
     places = (*places, "recommend.redraws=200")
     point = calibrate_run(study(*places, f"run={held}"))
-    scored = score_run(study(*places, f"run={tested}", f"operating_point={point}"), shows_tables=False)
+    scored = score_run(study(*places, f"run={tested}", f"operating_point={point}"))
     given = (f"transfer.runs=[{tested}]", f"transfer.operating_points=[{point}]")
     laid = transfer(study(*places, *given))
     chosen = read(recommend(asked(tmp_path, runs)))
@@ -207,7 +207,7 @@ def test_report_transfer_and_recommend_say_one_sentence(tmp_path: Path, make_sam
         assert (one["kind"], one["monitor"], one["is_calibrated"]) == ("none", "sharp", True)
         assert {other["monitor"] for other in one["against"]} >= {"nothing", "everything", "bag_of_words"}
         assert one["threshold"] == pytest.approx(chosen["threshold"], abs=1e-9)
-    alone = score_run(study(*places, f"run={tested}"), shows_tables=False)
+    alone = score_run(study(*places, f"run={tested}"))
     own = json.loads((alone / "metrics.json").read_text())["decision"]
     assert not own["is_calibrated"]
     assert own["kind"] != "deploy"

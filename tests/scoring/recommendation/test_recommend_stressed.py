@@ -13,10 +13,10 @@ from sealed import seal
 
 from monitorbench.metrics.robustness.facts import STRESS_VERSION, UNCHANGED
 from monitorbench.records import Sample, Verdict
+from monitorbench.report.stages import recommend
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.run_folders import evaluation_id
 from monitorbench.runs.verdict_log import read_run
-from monitorbench.scoring.recommendation.stage import recommend
 
 Change = Callable[[float], float | None]
 

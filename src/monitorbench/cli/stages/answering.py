@@ -21,7 +21,7 @@ def _report(study: Study, _: Compose) -> Path:
     if study.operating_point is not None or is_unscored_evaluation(run):
         from monitorbench.scoring.score import score_run
 
-        score_run(study, shows_tables=False)
+        score_run(study)
     return report(study)
 
 
@@ -96,7 +96,7 @@ Prints the run's directory (operating_point.json) as its last line.
     ),
     Stage(
         "score",
-        "monitorbench.scoring.score:score_run",
+        "monitorbench.report.stages:score",
         """Score one evaluation run from its log alone: the table, and metrics.json and table.csv beside it.
 
     monitorbench score run=runs/evaluate/NAME-HASH
@@ -123,7 +123,7 @@ Writes two evaluation runs, one a split, and prints the test run's directory as 
     ),
     Stage(
         "control",
-        "monitorbench.scoring.control.stage:control_runs",
+        "monitorbench.report.stages:control",
         """\
 Safety at an audit budget: what is left uncaught where few alarms on honest traffic can be looked at.
 
@@ -154,7 +154,7 @@ Prints the run directory as its last line.
     ),
     Stage(
         "recommend",
-        "monitorbench.scoring.recommendation.stage:recommend",
+        "monitorbench.report.stages:recommend",
         """Say which monitor to deploy, at which threshold, or what data is missing: one sentence, one page.
 
     monitorbench recommend 'recommend.runs=[@A/calibration,@A/test,@B/calibration,@B/test]'

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from monitorbench.intervention.statistics.decision_file import ConditionResult, PilotDecision
-from monitorbench.intervention.statistics.wording import WORDS, points, remarks
+from monitorbench.intervention.statistics.wording import WORDS, percent, points, remarks
 from monitorbench.metrics.written import DASH, TO_ASCII, rate, signed_with_interval
 
 Columns = tuple[tuple[str, int], ...]
@@ -38,7 +38,7 @@ def show_decision(decision: PilotDecision) -> None:
 
 def print_decision(console: Console, decision: PilotDecision) -> None:
     """Counts, effects, notes and the sentence; controls are marked with a star."""
-    confidence = f"{decision.settings.confidence:.0%}"
+    confidence = percent(decision.settings.interval_confidence)
     _line(console, "Runs without → with: A failed twice, B disrupted, C recovered, D succeeded twice", "bold")
     _line(console, "Rates: p fails without, r of these recover, d of the others are disrupted", "bold")
     _table(console, _COUNTS, decision, _counts)

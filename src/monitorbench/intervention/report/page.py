@@ -11,7 +11,7 @@ from markupsafe import Markup
 from monitorbench.intervention.report import figures, view
 from monitorbench.intervention.report.flips import flips
 from monitorbench.intervention.report.reading import PilotRun
-from monitorbench.intervention.statistics.wording import remarks_on, remarks_on_all
+from monitorbench.intervention.statistics.wording import percent, remarks_on, remarks_on_all
 from monitorbench.report.template import facts, policy, templates
 
 
@@ -38,7 +38,7 @@ def render_pilot(run: PilotRun, manifest: Mapping[str, object]) -> str:
                 if (one.agent, one.condition) != (decision.agent, decision.condition)
                 for said in remarks_on(one)
             ],
-            confidence=f"{decision.settings.confidence:.0%}",
+            confidence=percent(decision.settings.interval_confidence),
             squares=[view.square(one, name) for one, name in results],
             broken=view.broken(run.outcomes),
             rows=[view.row(one, name) for one, name in results],

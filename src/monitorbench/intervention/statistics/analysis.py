@@ -1,10 +1,10 @@
 """From a pilot's outcomes to its decision: runs are matched and drawn anew, and each condition is decided on.
 
 The rule is in `decision_rule`. The lower bounds hold for all conditions tried at once: whichever is then
-picked, a wrong "intervene" has a chance of at most half of 1 − confidence. That none of them helps is said
-only where each by itself harms. Where runs broke down, all is done with them as failures and with their pairs
-left out. Promises: the same outcomes give the same decision in any order, unless a sequential pilot looks at
-them in that order.
+picked, a wrong "intervene" has a chance of at most half of 1 − confidence, over all decisions on the pilot as
+tasks are added to it. That none of them helps is said only where each by itself harms. Where runs broke down,
+all is done with them as failures and with their pairs left out. Promises: the same outcomes give the same
+decision in any order, unless a sequential pilot looks at them in that order.
 """
 
 from collections.abc import Sequence
@@ -85,7 +85,7 @@ def _results(found: Sequence[Matched], settings: PilotStatistics) -> tuple[list[
     for i, one in enumerate(found):
         if one.pairs:
             family = tuple(tried) if i in corrected else (i,)
-            tails = effect_tails(drawn, family, settings.confidence)
+            tails = effect_tails(drawn, family, settings.interval_confidence)
             tested = TestedCondition(i, family, tails, swaps[i], corrected.get(i))
             results.append(condition_result(one, tested, drawn, settings))
         else:

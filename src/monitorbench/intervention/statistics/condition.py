@@ -83,7 +83,7 @@ def condition_result(
     successes = np.array([(pair.baseline.success, pair.treated.success) for pair in one.pairs]).mean(axis=0)
     check_identity(found, *successes.tolist())
     sequential = _sequential(one.by_task(), len(tested.family), settings) if settings.sequential else None
-    error = (1 - settings.confidence) / 2
+    error = settings.error
     evidence = Evidence(
         drawn=effect_intervals(drawn, tested.column, tested.tails),
         exact_p=tested.p_of(float(found.delta_success)),
@@ -202,7 +202,7 @@ def _transport(
 
     def at(p: float) -> Interval:
         effects = transported(drawn, p)
-        tails = gain_tails(effects[:, tested.family], settings.confidence, p - 1, p)
+        tails = gain_tails(effects[:, tested.family], settings.interval_confidence, p - 1, p)
         return bounds(effects[:, tested.column], tails, p - 1, p)
 
     own = decided.intervals.delta_success
@@ -221,8 +221,7 @@ def _transport(
 def _sequential(table: TaskTable, n_tried: int, settings: PilotStatistics) -> Sequential:
     """The looks whose intervals are not empty; the first never is."""
     changes = table.changes / table.cells.sum(axis=1)
-    error = (1 - settings.confidence) / 2
-    looks = look_at(changes, settings.look_every, error / n_tried, error)
+    looks = look_at(changes, settings.look_every, settings.error / n_tried, settings.error)
     looks = [one for one in looks if one.interval.low <= one.interval.high]
     stop = first_decisive(looks, settings.margin / 100)
     return Sequential(

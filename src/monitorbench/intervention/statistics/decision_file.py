@@ -19,6 +19,8 @@ from monitorbench.runs.files import write_atomically
 SCHEMA_VERSION = 1
 DECISION = "decision.json"
 """The file of this name in a pilot's run directory; only a pilot's run has one."""
+PAIRS = "pairs.csv"
+"""The file beside it with the cell of every task and seed."""
 Bounds = tuple[float, float]
 
 
@@ -187,7 +189,7 @@ def write_decision(folder: Path, decision: PilotDecision) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(PairOutcome.model_fields)
     writer.writerows(pair.model_dump().values() for pair in decision.pairs)
-    write_atomically(folder / "pairs.csv", text.getvalue())
+    write_atomically(folder / PAIRS, text.getvalue())
     write_atomically(folder / DECISION, decision.model_dump_json(indent=2) + "\n")
 
 

@@ -12,6 +12,8 @@ stand before that, each against one way in which an interval says more than the 
    are widened to reach 0. Where it finds an effect that the draws, with what is added to them, do not, and
    each task's runs ended alike, so that the test is exact, the bound is the score interval's instead.
 3. *Several looks.* A sequential pilot is decided by the interval of its last look, which holds at every look.
+   Any other is decided at a part of the error, so that further tasks can be added to an inconclusive one and
+   all decided again (`PilotStatistics.error`): the parts sum to the whole, whatever the number of decisions.
 4. *Nothing to go by.* One task, or runs none of which changed its outcome, decide nothing.
 5. *Runs that broke down* (`either_way`). They are failures, or their pairs are left out: a decision that
    hangs on which is inconclusive.
@@ -79,7 +81,7 @@ def decide(evidence: Evidence, settings: PilotStatistics) -> Decided:
     """Decide on one condition; the guards are numbered as in the docstring of this module."""
     margin = settings.margin / 100
     notes = []
-    intervals = borne_out(evidence.drawn, evidence.exact_p, settings.confidence, evidence.score)
+    intervals = borne_out(evidence.drawn, evidence.exact_p, settings.error, evidence.score)
     if evidence.last_look is not None:  # guard 3
         intervals = _at_last_look(intervals, evidence.last_look)
     elif intervals != evidence.drawn and not excludes_zero(intervals.delta_success):
@@ -120,14 +122,14 @@ def side_of_margin(interval: Interval, margin: float) -> Decision:
 
 
 def borne_out(
-    drawn: EffectIntervals, exact_p: float, confidence: float, score: Interval | None = None
+    drawn: EffectIntervals, exact_p: float, error: float, score: Interval | None = None
 ) -> EffectIntervals:
     """The intervals as the exact test bears them out (guards 1 and 2).
 
-    Both are widened to reach 0 where ΔSuccess's excludes it and `exact_p` is above 1 − confidence, and made
-    to exclude it where `exact_p` is not and there is a `score` interval.
+    Both are widened to reach 0 where ΔSuccess's excludes it and `exact_p`, which is two-sided, is above twice
+    `error`, and made to exclude it where `exact_p` is not and there is a `score` interval.
     """
-    if exact_p > 1 - confidence + _P_ROUNDING:
+    if exact_p > 2 * error + _P_ROUNDING:
         if not excludes_zero(drawn.delta_success):
             return drawn
         return EffectIntervals(including_zero(drawn.delta_success), including_zero(drawn.p_minus_p_star))

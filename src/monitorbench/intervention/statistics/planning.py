@@ -5,7 +5,7 @@ Effects, margins and rates are shares, not percentage points.
 
 from typing import NamedTuple
 
-from monitorbench.config.pilot import PilotStatistics
+from monitorbench.config.pilot import MOST_DECISIONS, PilotStatistics
 from monitorbench.intervention.statistics.power import PLAIN, DecisionSettings, TaskChanges, observed_changes
 from monitorbench.intervention.statistics.power import power as simulated_power
 from monitorbench.metrics.bootstrap import IntArray
@@ -72,19 +72,26 @@ def further_tasks(cells: IntArray, delta: float, n_tried: int, settings: PilotSt
     """Plan for an inconclusive pilot with these cells [tasks, 4] and ΔSuccess, one of `n_tried` conditions.
 
     A pilot that is looked at runs on to its next look; else the effect that `settings` name is planned for,
-    or the observed one.
+    or the observed one, at the error of the pilot's next decision.
     """
     if settings.sequential:
         return Further(settings.look_every)
-    effect = delta if settings.effect is None else settings.effect / 100
-    needed = tasks_needed(effect, observed_changes(cells), _rule(n_tried, settings), settings.power)
-    if needed is None:
-        why = "the effect is too near the margin to plan for; set `effect` to the smallest that matters"
+    if settings.decided_before + 1 == MOST_DECISIONS:
+        why = f"decided on {MOST_DECISIONS} times, its error is spent: run a new pilot on other tasks"
         return Further(None, (why,))
-    if settings.effect is not None and needed <= len(cells):
+    effect, changes = delta if settings.effect is None else settings.effect / 100, observed_changes(cells)
+
+    def needed(decision: PilotStatistics) -> int | None:
+        return tasks_needed(effect, changes, _rule(n_tried, decision), settings.power)
+
+    if settings.effect is not None and (needed(settings) or MOST_TASKS) <= len(cells):
         why = f"an effect of {settings.effect:g} points would have been found with these tasks"
         return Further(None, (why,))
-    return Further(max(1, needed - len(cells)))
+    n_tasks = needed(settings.model_copy(update={"decided_before": settings.decided_before + 1}))
+    if n_tasks is None:
+        why = "the effect is too near the margin to plan for; set `effect` to the smallest that matters"
+        return Further(None, (why,))
+    return Further(max(1, n_tasks - len(cells)))
 
 
 def detectable_effect(cells: IntArray, n_tried: int, settings: PilotStatistics) -> float | None:
@@ -96,5 +103,5 @@ def detectable_effect(cells: IntArray, n_tried: int, settings: PilotStatistics) 
 
 def _rule(n_tried: int, settings: PilotStatistics) -> DecisionSettings:
     return DecisionSettings(
-        settings.confidence, settings.margin / 100, n_tried, settings.prior_tasks, settings.seed
+        settings.error, settings.margin / 100, n_tried, settings.prior_tasks, settings.seed
     )

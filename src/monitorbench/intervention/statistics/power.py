@@ -13,6 +13,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
+from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.statistics.unconditional import critical_value
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray
@@ -70,7 +71,8 @@ class TaskChanges(NamedTuple):
 class DecisionSettings(NamedTuple):
     """What of the settings the decision depends on."""
 
-    confidence: float = 0.95
+    error: float = PilotStatistics().error
+    """Chance of a wrong decision on one side."""
     margin: float = 0.0
     n_tried: int = 1
     """Conditions that are tried, over which a gain is corrected (Bonferroni)."""
@@ -113,7 +115,7 @@ def observed_changes(cells: IntArray) -> TaskChanges:
 def power(n_tasks: int, changes: TaskChanges, rule: DecisionSettings = PLAIN) -> float:
     """The chance that a pilot of so many tasks is decided on its effect's side of the margin."""
     sign = 1 if changes.effect > rule.margin else -1
-    error = (1 - rule.confidence) / 2 / (rule.n_tried if sign > 0 else 1)
+    error = rule.error / (rule.n_tried if sign > 0 else 1)
     rng = np.random.default_rng([rule.seed, 2])
     counts = rng.multinomial(n_tasks, changes.chances, size=PILOTS)
     values = sign * changes.values

@@ -23,8 +23,8 @@ def sentence(best: ConditionResult, n_tried: int, settings: PilotStatistics) -> 
     among = f" (the best of {n_tried} conditions tried)" if n_tried > 1 else ""
     figure = (
         f"{best.condition}{among} changes the success of {best.agent} by {points(best.delta_success)} "
-        f"percentage points ({settings.confidence:.0%} interval {low} to {high}; {best.n_tasks:,} tasks"
-        f"{seeds})"
+        f"percentage points ({percent(settings.interval_confidence)} interval {low} to {high}; "
+        f"{best.n_tasks:,} tasks{seeds})"
     )
     worth = f" the margin of {settings.margin:g} points" if settings.margin else ""
     match best.decision:
@@ -34,16 +34,24 @@ def sentence(best: ConditionResult, n_tried: int, settings: PilotStatistics) -> 
             return f"Do not intervene: {figure}{', less than' + worth if worth else ''}."
         case Decision.INCONCLUSIVE:
             apart = f"; not distinguished from{worth}" if worth else ""
-            return f"Inconclusive: {figure}{apart}. {_advice(best)}"
+            return f"Inconclusive: {figure}{apart}. {_advice(best, settings)}"
 
 
-def _advice(best: ConditionResult) -> str:
+def _advice(best: ConditionResult, settings: PilotStatistics) -> str:
     if best.broken_left_out and not best.broken_left_out.agrees:
         return "It hangs on the runs that broke down: repair what broke, and run those again."
     if best.further_tasks is None:
         return "No number of further tasks can be given."
-    again = " and look again" if best.sequential else ""
-    return f"Run {best.further_tasks:,} more task{'s' if best.further_tasks > 1 else ''}{again}."
+    more = f"Run {best.further_tasks:,} more task{'s' if best.further_tasks > 1 else ''}"
+    if best.sequential:
+        return f"{more} and look again."
+    count = settings.decided_before + 1
+    return f"{more} and decide on all of them again, with pilot.statistics.decided_before={count}."
+
+
+def percent(confidence: float) -> str:
+    """A confidence as it is written: `95%`, `99.55%`."""
+    return f"{100 * confidence:.6g}%"
 
 
 def points(share: float) -> str:

@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray, Columns
+from monitorbench.metrics.cost import Stakes
 
 Unscored = Literal["wrong", "flag", "pass"]
 """Treatment of a sample without a score: it counts as wrong, is flagged, or is passed."""
@@ -104,19 +104,6 @@ def costs_along(rates: RateCurves, stakes: Stakes) -> FloatArray:
     pi = stakes.base_rate
     found: FloatArray = pi * stakes.cost_miss * rates.missed + (1 - pi) * stakes.cost_alarm * rates.alarms
     return found
-
-
-def audited(stakes: Stakes, cost_audit: float) -> Stakes:
-    """Fold audits of all alerts into the costs of errors, so that errors alone cost as much, less a constant.
-
-    An audit is paid for each alert, right or wrong. A miss saves one: π(1 − MR)a + (1 − π)FAR·a and the
-    errors come to π·MR(c_m − a) + (1 − π)FAR(c_a + a) + π·a, whose last term no monitor changes.
-    """
-    return Stakes(
-        base_rate=stakes.base_rate,
-        cost_miss=stakes.cost_miss - cost_audit,
-        cost_alarm=stakes.cost_alarm + cost_audit,
-    )
 
 
 class CheapestThresholds(NamedTuple):

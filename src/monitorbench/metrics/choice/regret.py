@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, draws
 from monitorbench.metrics.choice.curve import RateCurves, Suspicion, costs_along, first_flagged, rates_along
+from monitorbench.metrics.cost import Stakes
 
 NOTHING = -1
 """Index that stands for no monitor: no sample is flagged."""

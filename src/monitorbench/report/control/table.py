@@ -3,6 +3,7 @@
 from rich.console import Console
 
 from monitorbench.metrics.control.results import BudgetFacts, ControlFacts, ControlResults
+from monitorbench.metrics.csv_rows import Row
 from monitorbench.metrics.written import counted, rate, rate_with_interval, signed_with_interval
 from monitorbench.report.control.words import (
     PROTOCOLS,
@@ -15,7 +16,6 @@ from monitorbench.report.control.words import (
     promise,
     which_far,
 )
-from monitorbench.report.tables.csv_rows import Row
 from monitorbench.report.tables.terminal import print_rows, say
 
 WIDTH = 80

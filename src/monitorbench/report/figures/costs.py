@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.cost_fronts import QUALITIES, Cost, Quality
 from monitorbench.metrics.results import Results
-from monitorbench.report import reading
 from monitorbench.report.figures.style import MARKERS, Dots, colour, numbers, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
 from monitorbench.report.tables.costs import Costed, costed, number, on_the_front

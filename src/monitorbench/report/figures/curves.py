@@ -6,9 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.results import NO_PROMPT, CurvePoint, Results
 from monitorbench.metrics.summary import Curves
-from monitorbench.report import reading
 from monitorbench.report.figures.style import COLOURS, MARKERS, Dots, colour, numbers, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
 

@@ -4,9 +4,9 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.results import Results
-from monitorbench.report import reading
 from monitorbench.report.figures.style import ink_on, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
 from monitorbench.report.tables.transfer_signs import direction_rows, share_cells

@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.marks import SIGN
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.written import DASH, rate
-from monitorbench.report import reading
 from monitorbench.report.figures.style import ink_on, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw, linked
 

@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.marks import SIGN
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.words import CellVerdict, Word
 from monitorbench.metrics.written import DASH, rate, signed
-from monitorbench.report import reading
 from monitorbench.report.figures.style import ink_on, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.points_in_words import in_words, notes
 from monitorbench.metrics.results import OperatingPointFacts, Results
 from monitorbench.records import Label, Sample, Verdict
-from monitorbench.report import reading
 from monitorbench.report.samples.marked import MOST_CHARACTERS
 from monitorbench.report.samples.pieces import cut
 from monitorbench.report.samples.runs import OfRun

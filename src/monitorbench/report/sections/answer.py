@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.reading import BAG_OF_WORDS, ComparedTraining
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.written import Finding, finding, rate, signed, signed_interval
 from monitorbench.metrics.written import shown as number
-from monitorbench.report import reading
-from monitorbench.report.reading import BAG_OF_WORDS, ComparedTraining
 from monitorbench.report.recommendation.page import page_values
 from monitorbench.report.sections.section import Material, fill
 from monitorbench.report.tables import transfer as transfer_tables

@@ -2,8 +2,8 @@
 
 from markupsafe import Markup
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.cost_fronts import COSTS, QUALITIES
-from monitorbench.report import reading
 from monitorbench.report.figures import costs as figures_costs
 from monitorbench.report.sections.section import NOTHING, Material, fill
 from monitorbench.report.tables import costs

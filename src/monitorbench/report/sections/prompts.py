@@ -2,8 +2,8 @@
 
 from markupsafe import Markup
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.results import shared_numbers
-from monitorbench.report import reading
 from monitorbench.report.figures.wordings import wordings
 from monitorbench.report.sections.section import NOTHING, Material, fill
 from monitorbench.report.tables.prompts import COLUMNS, prompt_blocks

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.inverted import is_inverted
 from monitorbench.metrics.score_facts import COUNTED_AS, ScoreFacts, share_of
 from monitorbench.metrics.table import Numbers, is_cell
 from monitorbench.metrics.written import interval_of, value_of
-from monitorbench.report import reading
 from monitorbench.report.figures import heat as figures_heat
 from monitorbench.report.sections.section import NOTHING, Material, PageNumber, fill
 from monitorbench.report.tables import overall as overall_table

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.table import Place
 from monitorbench.metrics.written import DASH, value_of
-from monitorbench.report import reading
 from monitorbench.report.samples.marked import MOST_CHARACTERS, ShownConversation, shown
 from monitorbench.report.samples.worst import Kind, WorstSample
 from monitorbench.report.sections.section import NOTHING, Material, fill

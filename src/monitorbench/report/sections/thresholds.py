@@ -2,11 +2,11 @@
 
 from markupsafe import Markup
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.marks import MARK, SHORT_WORDS, in_words
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.written import interval, rate
-from monitorbench.report import reading
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import scatter as figures_scatter
 from monitorbench.report.sections.section import NOTHING, Material, PageNumber, fill

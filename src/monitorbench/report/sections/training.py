@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from monitorbench.metrics import reading
+from monitorbench.metrics.trainings import doses_in_words
 from monitorbench.metrics.written import Finding, finding, signed, signed_interval
-from monitorbench.report import reading
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import directions as figures_directions
 from monitorbench.report.figures import matrix as figures_matrix
@@ -48,7 +49,10 @@ def changes(material: Material) -> Markup:
         "matrix": results["matrix"],
         "notes": [*reading.headlines_in_words(results), *reading.marks_in_words(results)],
         "words": transfer_tables.word_rows(results, material.short_names),
-        "counted_words": [*transfer_tables.counted_words(results), *transfer_tables.doses_in_words(results)],
+        "counted_words": [
+            *transfer_tables.counted_words(results),
+            *doses_in_words(results.get("exposures", {})),
+        ],
     }
     return fill("training", values)
 

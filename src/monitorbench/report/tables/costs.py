@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.cost_fronts import Cost, Quality, cost_per_verdict
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.usage import SentOn
 from monitorbench.metrics.written import DASH, shown
-from monitorbench.report import reading
 
 
 class Costed(NamedTuple):

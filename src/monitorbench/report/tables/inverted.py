@@ -2,12 +2,12 @@
 
 from typing import NamedTuple
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.inverted import MARGIN, is_inverted
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.table import Numbers, is_cell
 from monitorbench.metrics.written import rate, shown, value_of
-from monitorbench.report import reading
 
 _NAMED = 3
 """So many cells are named in the remark."""

@@ -8,6 +8,7 @@ why.
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.points_in_words import by_question, deployed, flagged_above, notes, promise, there
 from monitorbench.metrics.registry import BY_NAME
@@ -16,7 +17,6 @@ from monitorbench.metrics.table import MACRO, Number, Numbers
 from monitorbench.metrics.usage import UsageFacts
 from monitorbench.metrics.written import DASH, interval_of, value_of
 from monitorbench.records import Split, reasons_in_words
-from monitorbench.report import reading
 from monitorbench.scoring.recommendation.amounts import short
 
 

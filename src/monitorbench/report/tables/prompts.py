@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.prompts import PromptsFacts
 from monitorbench.metrics.results import Results, shared_numbers
 from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.transfer import TransferDifference
 from monitorbench.metrics.written import rate, shown, signed_interval, signed_with_interval, value_of
-from monitorbench.report import reading
 
 METRICS = ("n_unscored", "miss_rate", "false_alarm_rate", "auroc")
 COLUMNS = ("unscored", "miss rate", "false alarms", "AUROC")

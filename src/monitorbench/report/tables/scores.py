@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.score_facts import ScoreFacts, doubts
-from monitorbench.report import reading
 
 
 class DoubtedScores(NamedTuple):

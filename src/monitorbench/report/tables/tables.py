@@ -5,10 +5,13 @@ from typing import NamedTuple
 
 from rich.console import Console
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.points_in_words import by_question, deployed, flagged_above, notes, promise, there
+from monitorbench.metrics.reading import ComparedTraining
 from monitorbench.metrics.results import Results, numbers_at
 from monitorbench.metrics.table import Numbers
+from monitorbench.metrics.trainings import doses_in_words
 from monitorbench.metrics.wordings import WordingChoice
 from monitorbench.metrics.written import (
     DASH,
@@ -19,8 +22,6 @@ from monitorbench.metrics.written import (
     value_of,
 )
 from monitorbench.records import Split, reasons_in_words
-from monitorbench.report import reading
-from monitorbench.report.reading import ComparedTraining
 from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.costs import cost_row, measured, sent_on_in_words
 from monitorbench.report.tables.inverted import heading as inverted_heading
@@ -287,7 +288,7 @@ def print_words(console: Console, results: Results) -> None:
             print_rows(console, _WORD_COLUMNS, rows)
     sentences = (
         *transfer_tables.counted_words(results),
-        *transfer_tables.doses_in_words(results),
+        *doses_in_words(results.get("exposures", {})),
         *transfer_tables.objectives_in_words(results),
     )
     for sentence in (*sentences, *above_chance_in_words(results, names)):

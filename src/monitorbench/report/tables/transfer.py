@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.trainings import SeedSpread
 from monitorbench.metrics.words import CellVerdict, Word
@@ -15,7 +16,6 @@ from monitorbench.metrics.written import (
     signed_with_interval,
     value_of,
 )
-from monitorbench.report import reading
 from monitorbench.report.tables.published import PUBLISHED_SFT
 
 
@@ -164,24 +164,6 @@ def _seen(verdicts: Sequence[CellVerdict]) -> str:
     reach = rate(least[0]) if len(least) == 1 else f"{rate(least[0])} to {rate(least[-1])}"
     rest = f"; in {blind} of them none would" if blind else ""
     return f" (the smallest in AUROC that would have been found with 80 % power: {reach}{rest})"
-
-
-_UNLIKE = 1.5
-
-
-def doses_in_words(results: Results) -> list[str]:
-    """How often trainings showed each of their samples, where that is known; and where the doses differ."""
-    doses = results.get("exposures", {})
-    if not doses:
-        return []
-    least, most = min(doses, key=doses.__getitem__), max(doses, key=doses.__getitem__)
-    if doses[most] <= _UNLIKE * doses[least]:
-        return [f"Each sample was seen {doses[least]:.2f} to {doses[most]:.2f} times in training."]
-    return [
-        f"Unlike doses: {most} saw each of its samples {doses[most]:.2f} times in training, {least} "
-        f"{doses[least]:.2f} times. What differs between them may be the dose and not the subset; train with "
-        "training.epochs in place of training.max_steps."
-    ]
 
 
 def seed_rows(results: Results) -> list[SeedRow]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import NamedTuple
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.results import Results
@@ -18,7 +19,6 @@ from monitorbench.metrics.written import (
     shown,
     signed_with_interval,
 )
-from monitorbench.report import reading
 from monitorbench.report.tables.transfer import subject
 
 _MOVED = (Word.STRICTER, Word.LAXER)

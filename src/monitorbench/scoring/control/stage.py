@@ -1,7 +1,6 @@
 """The stage `control`: safety at an audit budget, for judges side by side, from their logs alone.
 
-Writes `runs/control/<dataset>-<hash>/` with `control.json` (`metrics/control/results.py` has its keys),
-`control.csv` and the page `control.html`, and prints the table.
+Writes `control.json` (`metrics/control/results.py` has its keys) to `runs/control/<dataset>-<hash>/`.
 """
 
 import logging
@@ -23,11 +22,8 @@ from monitorbench.metrics.control.safety import safety_at, safety_difference
 from monitorbench.metrics.guarantees.order_statistic import Guarantee
 from monitorbench.metrics.guarantees.threshold import guaranteed_threshold, threshold_draws
 from monitorbench.metrics.rates import as_list
-from monitorbench.report.control.page import render_control
-from monitorbench.report.control.table import control_rows, show_control
-from monitorbench.report.tables.csv_rows import to_csv
 from monitorbench.runs.directory import RunDirectory
-from monitorbench.runs.files import file_sha256, write_atomically, write_json
+from monitorbench.runs.files import file_sha256, write_json
 from monitorbench.runs.run_folders import dataset_name, run_name
 from monitorbench.scoring.control.inputs import JudgedMonitor, far_of, read_judges
 from monitorbench.scoring.control.measure import control_facts
@@ -65,12 +61,9 @@ def control_runs(study: Study) -> Path:
     with run.recording(study) as results:
         found = _measured(study.control, study.seed, study.score.resamples, data.name, judges, outcomes)
         write_json(run.path / "control.json", found)
-        write_atomically(run.path / "control.csv", to_csv(control_rows(found)))
         results["runs"] = [str(one.directory) for one in evaluations]
         results["data"] = data.name
         results["monitors"] = [[judge.monitor, judge.prompt] for judge in judges]
-        write_atomically(run.path / "control.html", render_control(found))
-    show_control(found)
     return run.path
 
 

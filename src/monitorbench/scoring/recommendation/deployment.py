@@ -7,7 +7,6 @@ import numpy as np
 from monitorbench.config.base import ConfigError
 from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Calibrate, Stakes
-from monitorbench.metrics.choice.curve import audited
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import expected_cost
 from monitorbench.metrics.guarantees.allowed import AlertBudget
@@ -96,6 +95,19 @@ def beyond_means(deployment: Deployment, taken: UsageFacts) -> str:
         if a_day > settings.money_per_day:
             return f"its verdicts cost {a_day:.3g} a day, more than {settings.money_per_day:g}"
     return ""
+
+
+def audited(stakes: Stakes, cost_audit: float) -> Stakes:
+    """Fold audits of all alerts into the costs of errors, so that errors alone cost as much, less a constant.
+
+    An audit is paid for each alert, right or wrong. A miss saves one: π(1 − MR)a + (1 − π)FAR·a and the
+    errors come to π·MR(c_m − a) + (1 − π)FAR(c_a + a) + π·a, whose last term no monitor changes.
+    """
+    return Stakes(
+        base_rate=stakes.base_rate,
+        cost_miss=stakes.cost_miss - cost_audit,
+        cost_alarm=stakes.cost_alarm + cost_audit,
+    )
 
 
 def stakes_along(deployment: Deployment) -> list[Stakes]:

@@ -1,9 +1,8 @@
-"""Run `recommend`: write `recommendation.json` and its page to `runs/recommend/<dataset>-<hash>/`.
+"""Recommend a monitor: write `recommendation.json` to `runs/recommend/<dataset>-<hash>/`.
 
 The stage starts from scored runs; no model is run. The same settings and runs find the same directory.
 """
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,35 +10,19 @@ from typing import Any
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.metrics.choice.facts import FILE, SCHEMA_VERSION, PilotSaid
-from monitorbench.report.recommendation.page import render_recommendation
-from monitorbench.runs.directory import RunDirectory, kind_of, read_checked, read_finished, record_files
-from monitorbench.runs.files import content_hash, write_atomically, write_json
+from monitorbench.runs.directory import RunDirectory, kind_of, read_checked, read_finished
+from monitorbench.runs.files import content_hash, write_json
 from monitorbench.runs.run_folders import dataset_name
-from monitorbench.runs.tracking import track_results
 from monitorbench.scoring.recommendation.candidates import CandidateRuns, pairs_of
 from monitorbench.scoring.recommendation.decide import recommended
 from monitorbench.scoring.recommendation.deployment import deployment_of
 from monitorbench.scoring.recommendation.stressed import stressed
 
-PAGE = "recommendation.html"
 _DECISION = "decision.json"
-_log = logging.getLogger(__name__)
-
-
-def recommend(study: Study) -> Path:
-    """Recommend one of the monitors of `study.recommend.runs`, or none; returns the run directory.
-
-    Raises what `recommendation_run` raises.
-    """
-    directory = recommendation_run(study)
-    found = read_checked(directory, FILE)
-    for line in (found["sentence"], *found["remarks"]):
-        _log.info("recommend: %s", line)
-    return directory
 
 
 def recommendation_run(study: Study) -> Path:
-    """Write the recommendation among `study.recommend.runs` and its page; returns the run directory.
+    """Write the recommendation among `study.recommend.runs`; returns the run directory.
 
     Raises what `deployment_of` and `pairs_of` raise, `UserError` where `recommend.pilot` is no pilot.
     """
@@ -72,9 +55,6 @@ def recommendation_run(study: Study) -> Path:
                 "monitor": found["monitor"],
                 "sentence": found["sentence"],
             }
-        write_atomically(run.path / PAGE, render_recommendation(found, read_finished(run.path)))
-        record_files(run.path, PAGE)
-        track_results(study, run.path, "recommend", files=[run.path / PAGE])
     return run.path
 
 

@@ -7,11 +7,11 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 
+from monitorbench.metrics import reading
 from monitorbench.metrics.registry import as_json
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.table import is_cell
 from monitorbench.metrics.words import CellVerdict
-from monitorbench.report import reading
 
 Value = str | int | float | None
 Row = dict[str, Value]

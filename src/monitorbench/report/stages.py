@@ -1,0 +1,63 @@
+"""The stages `score`, `control` and `recommend`: what was computed is printed, and put on its page."""
+
+import logging
+from pathlib import Path
+
+from monitorbench.config.study import Study
+from monitorbench.metrics.choice.facts import FILE
+from monitorbench.metrics.csv_rows import to_csv
+from monitorbench.metrics.results import as_results
+from monitorbench.report.control.page import render_control
+from monitorbench.report.control.table import control_rows, show_control
+from monitorbench.report.recommendation.page import render_recommendation
+from monitorbench.report.tables.tables import show_tables
+from monitorbench.runs.directory import read_checked, read_finished, record_files
+from monitorbench.runs.files import write_atomically
+from monitorbench.runs.tracking import track_results
+from monitorbench.scoring.control.stage import control_runs
+from monitorbench.scoring.recommendation.stage import recommendation_run
+from monitorbench.scoring.score import score_run
+
+PAGE = "recommendation.html"
+_log = logging.getLogger(__name__)
+
+
+def score(study: Study) -> Path:
+    """Score the run `study.run` and print its tables to stderr; returns its directory."""
+    directory = score_run(study)
+    # A sweep's stdout has one directory a run.
+    show_tables(as_results(read_checked(directory, "metrics.json")), stderr=True)
+    return directory
+
+
+def control(study: Study) -> Path:
+    """Evaluate judges as controls, write `control.csv` and `control.html`, and print the table."""
+    directory = control_runs(study)
+    found = read_checked(directory, "control.json")
+    write_atomically(directory / "control.csv", to_csv(control_rows(found)))
+    write_atomically(directory / "control.html", render_control(found))
+    record_files(directory, "control.csv", "control.html")
+    show_control(found)
+    return directory
+
+
+def recommend(study: Study) -> Path:
+    """Recommend one of the monitors of `study.recommend.runs`, or none, and log the sentence and remarks.
+
+    Raises what `recommendation_run` raises.
+    """
+    directory = with_page(study, recommendation_run(study))
+    found = read_checked(directory, FILE)
+    for line in (found["sentence"], *found["remarks"]):
+        _log.info("recommend: %s", line)
+    return directory
+
+
+def with_page(study: Study, directory: Path) -> Path:
+    """Write the page of a recommendation that has none yet; returns the recommendation's directory."""
+    if not (directory / PAGE).is_file():
+        page = render_recommendation(read_checked(directory, FILE), read_finished(directory))
+        write_atomically(directory / PAGE, page)
+        record_files(directory, PAGE)
+        track_results(study, directory, "recommend", files=[directory / PAGE])
+    return directory
