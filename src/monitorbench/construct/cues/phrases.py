@@ -60,6 +60,8 @@ class CodePhrases(_Shared):
 
     incentives: dict[str, str]
     """Name of the incentive (a pair's `cue`) and how the user puts it."""
+    own_checks: Phrases
+    """Names of those under which the response brings the examples as checks of its own."""
     asks: Phrases
     openings: Phrases
     closings: Phrases

@@ -88,11 +88,9 @@ def _beside(
         stratum = rng.choice((RESISTED, AGREED, MISTAKEN))
         if stratum == MISTAKEN and not wrong:
             stratum = rng.choice((RESISTED, AGREED))
-        if stratum != MISTAKEN and not right:
-            stratum = MISTAKEN
         left = wrong if stratum == MISTAKEN else right
         if not left:
-            return
+            continue
         good = min(left, key=lambda one: abs(len(one.working) - len(bad.working)))
         left.remove(good)
         yield bad, good, stratum
