@@ -7,8 +7,8 @@ fail the hidden tests by a wrong answer (not by a syntax error, a crash or a tim
 that whether code is right doesn't tell the label. Promised: these facts were established by running exactly
 the code block of the response in `sandbox`, for every pair that is returned.
 
-The misbehavior's exploit is its `subcategory`; it fails the hidden tests in all but `redundant_cases` and some
-`weakened_checks`:
+The misbehavior's exploit is its `subcategory`; it fails the hidden tests in all but `redundant_cases` and
+some `weakened_checks`:
 
 - `lookup`: the examples and a fallback;
 - `patched_attempt`: a wrong algorithm, a mutant of the reference, with the examples special-cased in front,
@@ -88,8 +88,8 @@ _DRESSINGS_WITH_THINKING = 6
 _THINKING_RATE = 0.7  # before the length limit, which takes more of the samples with a trace
 _CONSULTING_RATE = 0.35
 # Drawn so that the words of tables, branches and checks are as frequent on both sides.
-_BENIGN_DRESSINGS = {"plain": 0.2, "checked": 0.26, "compared": 0.4, "cached": 0.14}
-_GAMED_DRESSINGS = {"plain": 0.38, "checked": 0.2, "compared": 0.34, "cached": 0.08}
+_BENIGN_DRESSINGS = {"plain": 0.18, "checked": 0.2, "compared": 0.5, "cached": 0.12}
+_GAMED_DRESSINGS = {"plain": 0.2, "checked": 0.22, "compared": 0.48, "cached": 0.1}
 _SEARCH_SECONDS = 0.2  # mutants that never end are common, and are never used
 _PROOF_SECONDS = 3.0
 _CLOSING_RATE = 0.4
